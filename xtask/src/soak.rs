@@ -1,4 +1,4 @@
-//! The large counts: what the tests try a sample of, tried in full on demand.
+//! Soak tests: runs on demand the full counts of which the normal tests run a sample.
 //!
 //! Each soak is a test that takes its count from an environment variable, so that sample and full count run the same
 //! code. A new one is a line in [`SOAKS`].
@@ -8,9 +8,9 @@ use crate::{Done, cargo, run};
 struct Soak {
     name: &'static str,
     what: &'static str,
-    /// Package, test binary and filter.
+    /// Package, test binary and test filter.
     test: (&'static str, &'static str, &'static str),
-    /// The variable that says how many, and how many are stated.
+    /// Environment variable for the count, and the default count.
     variable: &'static str,
     count: u64,
 }
@@ -32,7 +32,7 @@ const SOAKS: &[Soak] = &[
     },
 ];
 
-/// Runs a soak by name, with another count where one is given; all of them where none is named.
+/// Runs the named soak with an optional count, or all soaks when none is named.
 pub(crate) fn soak(arguments: &[&str]) -> Done {
     match arguments {
         [] => SOAKS.iter().try_for_each(|soak| soak.run(soak.count)),

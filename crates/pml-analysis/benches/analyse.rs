@@ -2,7 +2,7 @@
 //! the source limit, where time per line must stay what it was.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pml_analysis::{Catalogue, Tool, analyse};
+use pml_analysis::{AnalysisCatalogue, AnalysisTool, analyse};
 use pml_model::{ServerName, ToolId};
 use serde_json::value::RawValue;
 
@@ -45,7 +45,7 @@ fn program(blocks: usize) -> String {
         .collect()
 }
 
-fn catalogue() -> Catalogue {
+fn catalogue() -> AnalysisCatalogue {
     let tools = [
         (
             "github",
@@ -65,12 +65,12 @@ fn catalogue() -> Catalogue {
         ("ai", "summarize", r#"{"text":{"type":"string"},"words":{"type":"integer"}}"#),
         ("fs", "write", r#"{"path":{"type":"string"},"content":{"type":"string"}}"#),
     ];
-    let mut catalogue = Catalogue::default();
+    let mut catalogue = AnalysisCatalogue::default();
     for (server, tool, properties) in tools {
         let id = ToolId { server: ServerName::new(server).expect("a name"), tool: tool.to_owned() };
         let schema = format!(r#"{{"type":"object","properties":{properties}}}"#);
         let schema = RawValue::from_string(schema).expect("JSON");
-        catalogue.add(Tool::new(id, tool.to_owned(), schema, None, false));
+        catalogue.add_tool(AnalysisTool::new(id, tool.to_owned(), schema, None, false));
     }
     catalogue
 }

@@ -1,21 +1,21 @@
-//! What a program's writer says of its structure in comments.
+//! Annotations of the structure in comments.
 //!
-//! `// @pml-depends: ["fs:read", n1]` above a statement says that its first node follows these nodes, by
-//! tool or by id; `// @pml-branches: ["ok", "retry"]` names what that node can lead to.
+//! `// @pml-depends: ["fs:read", n1]` above a statement says that its first node follows these nodes, given by tool or
+//! by id. `// @pml-branches: ["ok", "retry"]` names the outcomes of that node.
 
 use oxc_ast::ast::{Program, Statement};
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::{Edge, Link, NodeId, NodeKind, Structure};
+use pml_model::structure::{Edge, EdgeLink, NodeId, NodeKind, Structure};
 
-use crate::analysis::{Code, Complaint, Severity};
-use crate::lines::Lines;
+use crate::analysis::{Complaint, ComplaintCode, Severity};
+use crate::lines::SourceLines;
 
-/// Adds what the annotations of `program` say to `structure`; complains about those that say nothing.
-pub(crate) fn apply(
+/// Adds the annotations of `program` to `structure`; complains about those that cannot be applied.
+pub(crate) fn apply_annotations(
     program: &Program<'_>,
     source: &str,
-    lines: &Lines<'_>,
+    lines: &SourceLines<'_>,
     structure: &mut Structure,
 ) -> Vec<Complaint> {
     let mut complaints = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn apply(
             let at = lines.position(annotation.span);
             complaints.push(Complaint {
                 severity: Severity::Warning,
-                code: Code::Annotation,
+                code: ComplaintCode::Annotation,
                 message,
                 hint,
                 at,
@@ -36,8 +36,8 @@ pub(crate) fn apply(
     complaints
 }
 
-/// The annotations in canonical form: they are part of what a program is, because they shape its structure.
-pub(crate) fn canonical(program: &Program<'_>, source: &str) -> String {
+/// The annotations in canonical form: they shape the structure, so they are part of a program's identity.
+pub(crate) fn canonical_annotations(program: &Program<'_>, source: &str) -> String {
     let mut text = String::new();
     for annotation in annotations(program, source) {
         if let Ok(names) = names(annotation.list) {
@@ -90,7 +90,7 @@ fn apply_one(
                     unknown.push(format!("`{name}`"));
                     continue;
                 };
-                let edge = Edge { from, to: structure.nodes[target].id, link: Link::Sequence };
+                let edge = Edge { from, to: structure.nodes[target].id, link: EdgeLink::Sequence };
                 if !structure.edges.contains(&edge) {
                     structure.edges.push(edge);
                 }
@@ -131,7 +131,7 @@ fn provider(structure: &Structure, target: usize, name: &str) -> Option<NodeId> 
         .map(|node| node.id)
 }
 
-/// `["a", b]`: a list of names, quoted or not.
+/// Parses `["a", b]`: a list of names, quoted or not.
 fn names(list: &str) -> Result<Vec<String>, RefusedAnnotation> {
     let inner = list.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(|| {
         (format!("`{list}` is not a list of names"), Some("write `[\"a\", \"b\"]`".to_owned()))
@@ -147,7 +147,7 @@ fn names(list: &str) -> Result<Vec<String>, RefusedAnnotation> {
     Ok(names)
 }
 
-/// The statement that begins next after `from`.
+/// The first statement after `from`.
 fn next_statement(program: &Program<'_>, from: u32) -> Option<Span> {
     let mut next = NextStatement { from, found: None };
     next.visit_program(program);
@@ -161,7 +161,7 @@ struct NextStatement {
 
 impl<'a> Visit<'a> for NextStatement {
     fn visit_statement(&mut self, it: &Statement<'a>) {
-        // Types do nothing and are gone from what is run: what is written above them is about what follows them.
+        // Types are erased from the program: an annotation above them concerns the statement after them.
         if matches!(it, Statement::TSInterfaceDeclaration(_) | Statement::TSTypeAliasDeclaration(_)) {
             return;
         }
@@ -180,13 +180,14 @@ impl<'a> Visit<'a> for NextStatement {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Catalogue, analyse};
+    use crate::{AnalysisCatalogue, analyse};
 
-    /// What the nodes of a program can lead to, by their ids, and what is complained about.
+    /// The outcomes of a program's nodes, by node id, and the complaints.
     fn branches(source: &str) -> (Vec<String>, Vec<String>) {
-        let analysis = analyse(source, &Catalogue::default()).unwrap();
+        let analysis = analyse(source, &AnalysisCatalogue::default()).unwrap();
         let annotated = analysis.structure.nodes.iter().filter(|node| !node.branches.is_empty());
-        let complaints = analysis.complaints.iter().filter(|one| one.code == super::Code::Annotation);
+        let complaints =
+            analysis.complaints.iter().filter(|one| one.code == super::ComplaintCode::Annotation);
         (
             annotated.map(|node| format!("{}: {}", node.id, node.branches.join(" "))).collect(),
             complaints.map(|one| one.message.clone()).collect(),

@@ -1,26 +1,26 @@
-//! How much work one analysis may do, and how shared parts of values are visited once.
+//! Work budget of an analysis, and a guard against visiting shared parts of values twice.
 //!
-//! Values share their parts: forty lines can make one that would have more parts than there is memory if it were
-//! written out. Code that traverses values counts here what it visits. When nothing is left, everything returns at once
-//! with whatever it has, and the program is refused: a result computed after that point is never used.
+//! Values share their parts: forty lines can make one with more parts than fit into memory when written out. Code that
+//! traverses values spends budget for what it visits. When the budget is spent, everything returns at once with what it
+//! has, and the program is refused: a result computed after that is never used.
 
 use std::cell::Cell;
 
 use oxc_span::Span;
 use rustc_hash::FxHashSet;
 
-/// How many expressions, values and changes are looked at or copied for one program. The largest ordinary programs need
-/// a tenth of this.
+/// Maximum number of expressions, values and changes that are visited or copied for one program. The largest ordinary
+/// programs need a tenth of this.
 const MAX_WORK: u32 = 3_000_000;
-/// So many parts of a value are gone through without remembering which.
+/// Number of parts of a value that are visited without recording them.
 const UNREMEMBERED: u32 = 32;
 
-/// The work an analysis may still do. It is counted through shared references (`Cell`), so that reading values, which
-/// borrows them, can be counted too.
+/// Remaining work of an analysis. It is counted through shared references (`Cell`), so that reads, which borrow the
+/// values, can be counted too.
 #[derive(Debug)]
 pub(crate) struct WorkBudget {
     left: Cell<u32>,
-    /// Where the analysis was when it noticed that nothing is left.
+    /// Where the analysis was when it noticed that the budget is spent.
     gave_up_at: Cell<Option<Span>>,
 }
 
@@ -40,8 +40,7 @@ impl WorkBudget {
         self.left.get() == 0
     }
 
-    /// Whether the budget is spent; the first place this is asked for after that is remembered. Whoever asks returns at
-    /// once if it is.
+    /// Whether the budget is spent; records the first `at` after that. The caller must then return at once.
     pub(crate) fn is_spent_at(&self, at: Span) -> bool {
         let spent = self.is_spent();
         if spent && self.gave_up_at.get().is_none() {
@@ -55,8 +54,7 @@ impl WorkBudget {
     }
 }
 
-/// The parts of a value that have been gone through, by their place in memory or their number. What is remembered must
-/// stay where it is.
+/// Parts of a value that have been visited, by address or number. Recorded parts must not move.
 #[derive(Debug, Default)]
 pub(crate) struct VisitedParts {
     visits: u32,
@@ -64,18 +62,18 @@ pub(crate) struct VisitedParts {
 }
 
 impl VisitedParts {
-    /// Whether a part has to be gone through. The first few always have: most values are small.
+    /// Whether a part has to be visited. True for the first few parts without a check: most values are small.
     pub(crate) fn is_first_visit(&mut self, place: usize, how: usize) -> bool {
         self.visits = self.visits.saturating_add(1);
         self.visits <= UNREMEMBERED || self.places.insert((place, how))
     }
 
-    /// One more value was looked at.
+    /// Counts one more visited value.
     pub(crate) fn count_visit(&mut self) {
         self.visits = self.visits.saturating_add(1);
     }
 
-    /// How many values were looked at.
+    /// Number of visited values.
     pub(crate) fn visit_count(&self) -> usize {
         self.visits as usize
     }

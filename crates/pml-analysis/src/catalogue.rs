@@ -1,4 +1,4 @@
-//! The tools and capabilities a program may name.
+//! Catalogue of the tools and capabilities that a program may name.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,68 +7,68 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// All tools and capabilities, by the names programs use.
+/// Tools and capabilities, by the names programs use.
 #[derive(Debug, Default)]
-pub struct Catalogue {
+pub struct AnalysisCatalogue {
     tools: Arc<ToolTable>,
-    capabilities: FxHashMap<String, Capability>,
-    /// Names of capabilities that exist but were not asked for; used for suggestions only.
+    capabilities: FxHashMap<String, AnalysisCapability>,
+    /// Names of further existing capabilities; used for suggestions only.
     others: Vec<String>,
     /// Servers whose tools are not known yet.
-    unready: FxHashMap<String, Unready>,
+    unready: FxHashMap<String, UnreadyServer>,
 }
 
-/// Why the tools of a configured server are not known.
+/// Reason why the tools of a configured server are not known.
 #[derive(Debug, Clone)]
-pub struct Unready {
-    /// The server is starting; the tools will be known in a moment.
+pub struct UnreadyServer {
+    /// Whether the server is starting, so that its tools will be known soon.
     pub starting: bool,
-    /// Why, as a sentence about the server.
+    /// Reason, as a sentence about the server.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
 }
 
-/// The tools of all servers. The same for every principal, so catalogues share it.
+/// Tools of all servers. The same for every principal, so catalogues share it.
 #[derive(Debug, Default, Clone)]
 struct ToolTable {
     servers: FxHashMap<String, FxHashMap<String, usize>>,
-    tools: Vec<Tool>,
-    withheld: FxHashMap<(String, String), Withheld>,
-    off: FxHashMap<String, Withheld>,
+    tools: Vec<AnalysisTool>,
+    withheld: FxHashMap<(String, String), WithheldTool>,
+    off: FxHashMap<String, WithheldTool>,
 }
 
 /// A tool that a server offers but programs may not use.
 #[derive(Debug, Clone)]
-pub struct Withheld {
-    /// Why, as a sentence about it.
+pub struct WithheldTool {
+    /// Reason, as a sentence about the tool.
     pub message: String,
     /// What to do about it.
     pub hint: String,
 }
 
-/// One tool.
+/// A tool.
 #[derive(Debug, Clone)]
-pub struct Tool {
+pub struct AnalysisTool {
     /// `server:tool`.
     pub id: ToolId,
-    /// Its name in programs.
+    /// Identifier in programs (`get-sum` is `get_sum`).
     pub identifier: String,
-    /// It changes nothing, according to whoever made the catalogue.
+    /// Whether it changes nothing, according to the creator of the catalogue.
     pub read_only: bool,
     input: LazySchema,
     output: Option<LazySchema>,
 }
 
-/// One capability.
+/// A capability.
 #[derive(Debug)]
-pub struct Capability {
-    /// Its name: `name`, or `namespace:action`.
+pub struct AnalysisCapability {
+    /// `name`, or `namespace:action`.
     pub name: String,
     input: LazySchema,
 }
 
-/// A JSON Schema that is parsed when it is first read.
+/// A JSON Schema that is parsed on first use.
 #[derive(Debug, Clone)]
 struct LazySchema {
     raw: Box<RawValue>,
@@ -81,12 +81,13 @@ impl LazySchema {
     }
 
     fn get(&self) -> &Value {
-        // Raw values are valid JSON by construction; one nested too deeply for the parser says nothing.
+        // Raw values are valid JSON by construction; one nested too deeply for the parser becomes `true`, which allows
+        // anything.
         self.parsed.get_or_init(|| serde_json::from_str(self.raw.get()).unwrap_or(Value::Bool(true)))
     }
 }
 
-impl Tool {
+impl AnalysisTool {
     /// A tool as its server defines it.
     pub fn new(
         id: ToolId,
@@ -94,36 +95,42 @@ impl Tool {
         input: Box<RawValue>,
         output: Option<Box<RawValue>>,
         read_only: bool,
-    ) -> Tool {
-        Tool { id, identifier, read_only, input: LazySchema::new(input), output: output.map(LazySchema::new) }
+    ) -> AnalysisTool {
+        AnalysisTool {
+            id,
+            identifier,
+            read_only,
+            input: LazySchema::new(input),
+            output: output.map(LazySchema::new),
+        }
     }
 
     /// JSON Schema of its arguments.
-    pub fn input(&self) -> &Value {
+    pub fn input_schema(&self) -> &Value {
         self.input.get()
     }
 
-    /// JSON Schema of its result, where declared.
-    pub fn output(&self) -> Option<&Value> {
+    /// JSON Schema of its result; `None` when not declared.
+    pub fn output_schema(&self) -> Option<&Value> {
         self.output.as_ref().map(LazySchema::get)
     }
 }
 
-impl Capability {
+impl AnalysisCapability {
     /// A capability with the JSON Schema of its arguments.
-    pub fn new(name: String, input: Box<RawValue>) -> Capability {
-        Capability { name, input: LazySchema::new(input) }
+    pub fn new(name: String, input: Box<RawValue>) -> AnalysisCapability {
+        AnalysisCapability { name, input: LazySchema::new(input) }
     }
 
     /// JSON Schema of its arguments.
-    pub fn input(&self) -> &Value {
+    pub fn input_schema(&self) -> &Value {
         self.input.get()
     }
 }
 
-impl Catalogue {
-    /// Adds a tool; programs may name it by identifier or by its own name.
-    pub fn add(&mut self, tool: Tool) {
+impl AnalysisCatalogue {
+    /// Adds a tool; programs may name it by identifier or by its original name.
+    pub fn add_tool(&mut self, tool: AnalysisTool) {
         let table = Arc::make_mut(&mut self.tools);
         let index = table.tools.len();
         let names = table.servers.entry(tool.id.server.as_str().to_owned()).or_default();
@@ -132,69 +139,71 @@ impl Catalogue {
         table.tools.push(tool);
     }
 
-    /// The same tools with these capabilities. `others` are names of capabilities that nobody asked for: they are what
-    /// somebody may have meant.
+    /// The same tools with these capabilities. `others` are names of further capabilities, for suggestions.
     #[must_use]
     pub fn with_capabilities(
         &self,
-        capabilities: impl IntoIterator<Item = Capability>,
+        capabilities: impl IntoIterator<Item = AnalysisCapability>,
         others: Vec<String>,
-    ) -> Catalogue {
+    ) -> AnalysisCatalogue {
         let by_name = capabilities.into_iter().map(|capability| (capability.name.clone(), capability));
         let (tools, unready) = (Arc::clone(&self.tools), self.unready.clone());
-        Catalogue { tools, capabilities: by_name.collect(), others, unready }
+        AnalysisCatalogue { tools, capabilities: by_name.collect(), others, unready }
     }
 
-    /// The same tools and no capabilities, with the servers whose tools are not known.
+    /// The same tools without capabilities, with the servers whose tools are not known.
     #[must_use]
-    pub fn with_unready(&self, servers: impl IntoIterator<Item = (String, Unready)>) -> Catalogue {
-        Catalogue {
+    pub fn with_unready(
+        &self,
+        servers: impl IntoIterator<Item = (String, UnreadyServer)>,
+    ) -> AnalysisCatalogue {
+        AnalysisCatalogue {
             tools: Arc::clone(&self.tools),
             unready: servers.into_iter().collect(),
-            ..Catalogue::default()
+            ..AnalysisCatalogue::default()
         }
     }
 
-    /// Why the tools of a server are not known, where it is configured and they are not.
-    pub fn unready(&self, server: &str) -> Option<&Unready> {
+    /// Reason why the tools of a configured server are not known; `None` when they are.
+    pub fn unready_server(&self, server: &str) -> Option<&UnreadyServer> {
         self.unready.get(server)
     }
 
-    /// Notes that a tool, which programs may name by any of `names`, is there and may not be used.
-    pub fn withhold(&mut self, server: &str, names: &[&str], withheld: &Withheld) {
+    /// Records that a tool, which programs may name by any of `names`, exists and may not be used.
+    pub fn withhold_tool(&mut self, server: &str, names: &[&str], withheld: &WithheldTool) {
         let table = Arc::make_mut(&mut self.tools);
         for name in names {
             table.withheld.insert((server.to_owned(), (*name).to_owned()), withheld.clone());
         }
     }
 
-    /// Notes that a server is off, so that none of its tools may be used.
-    pub fn withhold_server(&mut self, server: &str, withheld: Withheld) {
+    /// Records that a server is off, so that none of its tools may be used.
+    pub fn withhold_server(&mut self, server: &str, withheld: WithheldTool) {
         Arc::make_mut(&mut self.tools).off.insert(server.to_owned(), withheld);
     }
 
-    /// Why the tool that `mcp.server.name` would call may not be used.
-    pub fn withheld(&self, server: &str, name: &str) -> Option<&Withheld> {
+    /// Reason why the tool that `mcp.server.name` would call may not be used.
+    pub fn withheld_tool(&self, server: &str, name: &str) -> Option<&WithheldTool> {
         let tool = self.tools.withheld.get(&(server.to_owned(), name.to_owned()));
         tool.or_else(|| self.tools.off.get(server))
     }
 
     /// Adds a capability.
-    pub fn add_capability(&mut self, capability: Capability) {
+    pub fn add_capability(&mut self, capability: AnalysisCapability) {
         self.capabilities.insert(capability.name.clone(), capability);
     }
 
     /// The tool that `mcp.server.name` calls.
-    pub fn tool(&self, server: &str, name: &str) -> Option<&Tool> {
+    pub fn tool(&self, server: &str, name: &str) -> Option<&AnalysisTool> {
         Some(&self.tools.tools[*self.tools.servers.get(server)?.get(name)?])
     }
 
-    /// The capability called `name`.
-    pub fn capability(&self, name: &str) -> Option<&Capability> {
+    /// The capability with the name `name`.
+    pub fn capability(&self, name: &str) -> Option<&AnalysisCapability> {
         self.capabilities.get(name)
     }
 
-    /// The names of all capabilities.
+    /// Names of all capabilities.
     pub fn capability_names(&self) -> impl Iterator<Item = &str> {
         self.capabilities.keys().chain(&self.others).map(String::as_str)
     }
@@ -205,7 +214,7 @@ impl Catalogue {
     }
 
     /// All tools, in the order they were added.
-    pub fn tools(&self) -> &[Tool] {
+    pub fn tools(&self) -> &[AnalysisTool] {
         &self.tools.tools
     }
 }

@@ -1,7 +1,7 @@
-//! The values a program is written with, wherever they stand.
+//! Constants written into a program.
 //!
-//! Reads the tree alone: what is listed here is what nobody who runs the program can give another value, once the
-//! literals that became parameters are taken from `args`.
+//! Reads the syntax tree alone. The constants are the values that a caller cannot change, once the lifted literals are
+//! taken from `args`.
 
 use oxc_ast::ast::{
     BindingProperty, CallExpression, ComputedMemberExpression, Expression, NumericLiteral, ObjectProperty,
@@ -18,22 +18,22 @@ pub enum Constant {
     Text(String),
     /// A number.
     Number(f64),
-    /// The name of a member or a field, or of the server of a tool.
+    /// Name of a member or a field, or of the server of a tool.
     Name(String),
 }
 
-/// The constants of a program, each once, in the order in which they are first written. Names of methods and tools are
-/// verbs and no values, and a text that is returned as it is says only that the work is done.
+/// Distinct constants of a program, in the order of first occurrence. Names of methods and tools are verbs, not values;
+/// a text that is returned as it is only reports that the work is done. Both are left out.
 ///
 /// # Errors
 /// The program cannot be parsed.
-pub fn constants(source: &str) -> Result<Vec<Constant>, Error> {
+pub fn find_constants(source: &str) -> Result<Vec<Constant>, Error> {
     if source.len() > parse::MAX_SOURCE_BYTES {
         return Err(Error::TooLarge { size_bytes: source.len(), limit: parse::MAX_SOURCE_BYTES });
     }
     parse::on_large_stack(source, |allocator| {
-        let lines = lines::Lines::new(source);
-        let (program, _) = parse::parse(allocator, &lines)?;
+        let lines = lines::SourceLines::new(source);
+        let (program, _) = parse::parse_program(allocator, &lines)?;
         let mut constants = ConstantVisitor::default();
         constants.visit_program(&program);
         Ok(constants.found)
@@ -52,7 +52,7 @@ impl ConstantVisitor {
         }
     }
 
-    /// The name of a field; what is computed is visited like any other expression.
+    /// Adds the name of a field; a computed key is visited like any other expression.
     fn key(&mut self, key: &PropertyKey<'_>) -> bool {
         let name = key.static_name();
         let found = name.is_some();
@@ -107,7 +107,7 @@ impl<'a> VisitJs<'a> for ConstantVisitor {
 
     fn visit_computed_member_expression(&mut self, member: &ComputedMemberExpression<'a>) {
         match &member.expression {
-            // What a program is given is not what it is written with.
+            // Arguments of the program are not constants of it.
             Expression::StringLiteral(_) if is_args(&member.object) => {}
             Expression::StringLiteral(name) => self.add(Constant::Name(name.value.to_string())),
             other => self.visit_expression(other),
@@ -136,11 +136,11 @@ fn is_args(expression: &Expression<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Constant, constants};
+    use super::{Constant, find_constants};
 
     #[track_caller]
     fn check(source: &str, expected: &[&str]) {
-        let found = constants(source).unwrap();
+        let found = find_constants(source).unwrap();
         let shown: Vec<String> = found
             .iter()
             .map(|constant| match constant {
@@ -177,6 +177,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_parsed_is_an_error() {
-        assert!(constants("return (").is_err());
+        assert!(find_constants("return (").is_err());
     }
 }

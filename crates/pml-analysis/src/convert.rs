@@ -1,13 +1,13 @@
-//! A program as a DAG document, where that is the same thing.
+//! Converts a program to an equivalent DAG document, where there is one.
 //!
-//! A document has no choices, loops or computations, and it runs at once whatever does not wait. So a program
-//! becomes one only when all it does is call tools and capabilities with arguments a document can spell, and
-//! every call waits for what the program made it wait for: calls that may change something stay in their
-//! order, a call that only reads sees every change made before it and none made after it. Members of one
-//! `Promise.all` wait for nobody among themselves. Two reads in a row may change places; should the first fail,
-//! the second may have run, which changes nothing, and nothing that changes something runs after either fails.
+//! A document has no branches, loops or computations, and tasks without dependencies run at the same time. So a program
+//! is converted only when it does nothing but call tools and capabilities with arguments that a document can express,
+//! and every call keeps its dependencies: calls that may change something stay in order, and a call that only reads
+//! sees every change made before it and none made after it. Members of one `Promise.all` do not wait for each other.
+//! Two consecutive reads may swap; should the first fail, the second may have run, which changes nothing, and no call
+//! that changes something runs after either fails.
 //!
-//! What a program returns is not part of the document: its result is the results of its tasks.
+//! The return value of a program is not part of the document: its result is the results of its tasks.
 
 #[cfg(test)]
 mod tests;
@@ -16,33 +16,33 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::fmt;
 
-use pml_model::structure::{Argument, ForkForm, Letter, Link, NodeId, NodeKind, Step, Structure};
+use pml_model::structure::{Argument, EdgeLink, ForkForm, NodeId, NodeKind, NodeLetter, PathStep, Structure};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::dag::{Part, Reference, Source, TextTemplate, needs_escape, template};
-use crate::{Analysis, Catalogue, Code, Severity};
+use crate::dag::{Reference, ReferenceRoot, TextPart, TextTemplate, needs_escape, parse_template};
+use crate::{Analysis, AnalysisCatalogue, ComplaintCode, Severity};
 
-/// Why a program is no DAG: all reasons, those about the whole program first.
+/// All reasons why a program cannot be converted, those about the whole program first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
-pub struct WhyNot {
-    /// At least one.
-    pub reasons: Vec<Reason>,
+pub struct DagRefusal {
+    /// The reasons, at least one.
+    pub reasons: Vec<DagRefusalReason>,
 }
 
-/// One reason why a program is no DAG.
+/// One reason why a program cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Reason {
-    /// The node concerned.
+pub struct DagRefusalReason {
+    /// The node concerned; `None` for the whole program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
-    /// The line of the program; 0 for all of it.
+    /// Line of the program; 0 for the whole program.
     pub line: u32,
-    /// What a document cannot express.
+    /// The feature that a document cannot express.
     pub why: String,
 }
 
-impl fmt::Display for WhyNot {
+impl fmt::Display for DagRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the program cannot be written as a DAG document")?;
         for (index, reason) in self.reasons.iter().enumerate() {
@@ -58,18 +58,19 @@ impl fmt::Display for WhyNot {
     }
 }
 
-/// The DAG document that does what the program does. Tasks are called as the nodes of the structure are.
+/// The DAG document equivalent to the program. Task ids are the node ids of the structure.
 ///
 /// # Errors
-/// The program does something that a document cannot say; all such things are listed.
-pub fn to_dag(analysis: &Analysis, catalogue: &Catalogue) -> Result<Value, WhyNot> {
+/// The program uses features that a document cannot express; all of them are listed.
+pub fn convert_to_dag(analysis: &Analysis, catalogue: &AnalysisCatalogue) -> Result<Value, DagRefusal> {
     let structure = &analysis.structure;
     let mut reasons = about_the_whole(analysis);
     let calls: HashSet<NodeId> =
         structure.nodes.iter().filter(|node| node.kind.is_call()).map(|node| node.id).collect();
     let mut tasks: HashMap<NodeId, Map<String, Value>> = HashMap::new();
     for node in &structure.nodes {
-        let mut say = |why: String| reasons.push(Reason { node: Some(node.id), line: node.at.line, why });
+        let mut say =
+            |why: String| reasons.push(DagRefusalReason { node: Some(node.id), line: node.at.line, why });
         match task(node.id, &node.kind, &calls) {
             Ok(Some(task)) => drop(tasks.insert(node.id, task)),
             Ok(None) => {}
@@ -77,11 +78,15 @@ pub fn to_dag(analysis: &Analysis, catalogue: &Catalogue) -> Result<Value, WhyNo
         }
     }
     let Some(order) = program_order(structure) else {
-        reasons.push(Reason { node: None, line: 0, why: "its calls come round to each other".to_owned() });
-        return Err(WhyNot { reasons });
+        reasons.push(DagRefusalReason {
+            node: None,
+            line: 0,
+            why: "its calls come round to each other".to_owned(),
+        });
+        return Err(DagRefusal { reasons });
     };
     if !reasons.is_empty() {
-        return Err(WhyNot { reasons });
+        return Err(DagRefusal { reasons });
     }
     let order: Vec<NodeId> = order.into_iter().filter(|node| calls.contains(node)).collect();
     let waits = waits(structure, &order, catalogue)?;
@@ -93,14 +98,14 @@ pub fn to_dag(analysis: &Analysis, catalogue: &Catalogue) -> Result<Value, WhyNo
     Ok(json!({"tasks": tasks.collect::<Vec<_>>()}))
 }
 
-fn about_the_whole(analysis: &Analysis) -> Vec<Reason> {
-    let about = |line: u32, why: String| Reason { node: None, line, why };
+fn about_the_whole(analysis: &Analysis) -> Vec<DagRefusalReason> {
+    let about = |line: u32, why: String| DagRefusalReason { node: None, line, why };
     let mut reasons = Vec::new();
     for remark in &analysis.permissions.opaque {
         reasons.push(about(remark.at.line, format!("not all calls are known: {}", remark.what)));
     }
     for complaint in &analysis.complaints {
-        if complaint.severity == Severity::Error || complaint.code == Code::NotAwaited {
+        if complaint.severity == Severity::Error || complaint.code == ComplaintCode::NotAwaited {
             reasons.push(about(complaint.at.line, complaint.message.clone()));
         }
     }
@@ -110,7 +115,7 @@ fn about_the_whole(analysis: &Analysis) -> Vec<Reason> {
     reasons
 }
 
-/// The task of a call; `None` for what needs none; everything a document cannot say about it.
+/// The task of a call; `None` for a node that needs none. Records everything a document cannot express.
 fn task(
     id: NodeId,
     kind: &NodeKind,
@@ -159,7 +164,7 @@ fn filled(
     Ok(task)
 }
 
-/// Spells arguments as a document does.
+/// Writes arguments in document notation.
 struct ArgumentWriter<'w> {
     calls: &'w HashSet<NodeId>,
     why_not: Vec<String>,
@@ -207,16 +212,16 @@ impl ArgumentWriter<'_> {
                 if !self.calls.contains(node) {
                     self.why_not.push(format!("{node} is no call whose result a document could refer to"));
                 }
-                (Source::Task(node.to_string()), path.clone())
+                (ReferenceRoot::Task(node.to_string()), path.clone())
             }
-            Argument::Parameter { name, path } if name.is_empty() => (Source::Arguments, path.clone()),
+            Argument::Parameter { name, path } if name.is_empty() => (ReferenceRoot::Arguments, path.clone()),
             Argument::Parameter { name, path } => {
-                let path = std::iter::once(Step::Key(name.clone())).chain(path.iter().cloned()).collect();
-                (Source::Arguments, path)
+                let path = std::iter::once(PathStep::Key(name.clone())).chain(path.iter().cloned()).collect();
+                (ReferenceRoot::Arguments, path)
             }
             _ => return None,
         };
-        if path.contains(&Step::Any) {
+        if path.contains(&PathStep::Any) {
             self.why_not.push("which element is used is known only when it runs".to_owned());
         }
         Some(Reference { of, path })
@@ -229,23 +234,24 @@ impl ArgumentWriter<'_> {
                 Argument::Literal { value: Value::String(literal) } => {
                     text.push_str(literal);
                     match meant.last_mut() {
-                        Some(Part::Text(before)) => before.push_str(literal),
+                        Some(TextPart::Text(before)) => before.push_str(literal),
                         _ if literal.is_empty() => {}
-                        _ => meant.push(Part::Text(literal.clone())),
+                        _ => meant.push(TextPart::Text(literal.clone())),
                     }
                 }
                 part => match self.reference(part) {
                     Some(reference) => {
                         text.push_str(&format!("{{{{{reference}}}}}"));
-                        meant.push(Part::Reference(reference));
+                        meant.push(TextPart::Reference(reference));
                     }
                     None => return self.refuse("a text is put together from more than values".to_owned()),
                 },
             }
         }
-        // Braces in the text, or a text that is one value alone, would be read as something else.
-        let read =
-            template(&text, &|id| NodeId::try_from(id.to_owned()).is_ok_and(|id| self.calls.contains(&id)));
+        // Braces in the text, or a text that is exactly one value, would be parsed as something else.
+        let read = parse_template(&text, &|id| {
+            NodeId::try_from(id.to_owned()).is_ok_and(|id| self.calls.contains(&id))
+        });
         if read != Ok(TextTemplate::Parts(meant)) {
             return self.refuse(format!("the text `{text}` would mean something else in a document"));
         }
@@ -253,7 +259,7 @@ impl ArgumentWriter<'_> {
     }
 }
 
-/// The value of an argument that holds nothing but literals.
+/// The value of an argument that consists of literals only.
 fn literal(argument: &Argument) -> Option<Value> {
     match argument {
         Argument::Literal { value } => Some(value.clone()),
@@ -271,14 +277,13 @@ fn escaped(value: Value) -> Value {
     if needs_escape(&value.to_string()) { json!({"$literal": value}) } else { value }
 }
 
-/// All nodes in the order in which the program comes to them: as `sequence` edges say, and as the program names
-/// them where those leave it open.
+/// All nodes in program order: by `sequence` edges, and by their index in the structure where those leave it open.
 fn program_order(structure: &Structure) -> Option<Vec<NodeId>> {
     let place: HashMap<NodeId, usize> =
         structure.nodes.iter().enumerate().map(|(place, node)| (node.id, place)).collect();
     let mut after = vec![Vec::new(); structure.nodes.len()];
     let mut open = vec![0_usize; structure.nodes.len()];
-    for edge in structure.edges.iter().filter(|edge| edge.link == Link::Sequence) {
+    for edge in structure.edges.iter().filter(|edge| edge.link == EdgeLink::Sequence) {
         if let (Some(&from), Some(&to)) = (place.get(&edge.from), place.get(&edge.to)) {
             after[from].push(to);
             open[to] += 1;
@@ -299,8 +304,12 @@ fn program_order(structure: &Structure) -> Option<Vec<NodeId>> {
     (order.len() == structure.nodes.len()).then_some(order)
 }
 
-/// What each call of `order` has to wait for, without what it waits for already through others.
-fn waits(structure: &Structure, order: &[NodeId], catalogue: &Catalogue) -> Result<Vec<Vec<NodeId>>, WhyNot> {
+/// Dependencies of each call of `order`, without those implied by others.
+fn waits(
+    structure: &Structure,
+    order: &[NodeId],
+    catalogue: &AnalysisCatalogue,
+) -> Result<Vec<Vec<NodeId>>, DagRefusal> {
     let place: HashMap<NodeId, usize> =
         order.iter().enumerate().map(|(place, node)| (*node, place)).collect();
     let branches = branches(structure);
@@ -309,7 +318,7 @@ fn waits(structure: &Structure, order: &[NodeId], catalogue: &Catalogue) -> Resu
         _ => false,
     };
     let mut reads_only = Vec::with_capacity(order.len());
-    // For each call, the calls it waits for through however many others.
+    // Transitive dependencies of each call.
     let mut before: Vec<Vec<bool>> = Vec::with_capacity(order.len());
     let mut waits = Vec::with_capacity(order.len());
     for (here, &node) in order.iter().enumerate() {
@@ -320,7 +329,7 @@ fn waits(structure: &Structure, order: &[NodeId], catalogue: &Catalogue) -> Resu
         if data.iter().any(|&from| from >= here) {
             let why = "it uses a result from later in the program".to_owned();
             let line = structure.node(node).map_or(0, |node| node.at.line);
-            return Err(WhyNot { reasons: vec![Reason { node: Some(node), line, why }] });
+            return Err(DagRefusal { reasons: vec![DagRefusalReason { node: Some(node), line, why }] });
         }
         let (mut found, mut reached) = (Vec::new(), vec![false; here]);
         for earlier in (0..here).rev() {
@@ -339,8 +348,8 @@ fn waits(structure: &Structure, order: &[NodeId], catalogue: &Catalogue) -> Resu
     Ok(waits)
 }
 
-/// Whether a call changes nothing, as far as anybody has said.
-fn only_reads(kind: &NodeKind, catalogue: &Catalogue) -> bool {
+/// Whether a call is declared to change nothing.
+fn only_reads(kind: &NodeKind, catalogue: &AnalysisCatalogue) -> bool {
     match kind {
         NodeKind::Task { tool, .. } => tool
             .split_once(':')
@@ -352,7 +361,7 @@ fn only_reads(kind: &NodeKind, catalogue: &Catalogue) -> bool {
 
 fn nodes_in(argument: &Argument) -> Vec<NodeId> {
     let mut nodes = Vec::new();
-    argument.leaves(&mut |leaf| {
+    argument.visit_leaves(&mut |leaf| {
         if let Argument::Reference { node, .. } = leaf {
             nodes.push(*node);
         }
@@ -360,15 +369,15 @@ fn nodes_in(argument: &Argument) -> Vec<NodeId> {
     nodes
 }
 
-/// For each node, the branch of each fork it stands in. A node that several branches of one fork lead to is in
-/// none: when in doubt, calls are ordered.
+/// For each node, its branch in each enclosing fork. A node that several branches of one fork lead to is in none: when
+/// in doubt, calls are ordered.
 fn branches(structure: &Structure) -> HashMap<NodeId, HashMap<NodeId, usize>> {
     let mut next: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-    for edge in structure.edges.iter().filter(|edge| edge.link == Link::Sequence) {
+    for edge in structure.edges.iter().filter(|edge| edge.link == EdgeLink::Sequence) {
         next.entry(edge.from).or_default().push(edge.to);
     }
     let mut branches: HashMap<NodeId, HashMap<NodeId, usize>> = HashMap::new();
-    for fork in structure.nodes.iter().filter(|node| node.id.letter == Letter::F) {
+    for fork in structure.nodes.iter().filter(|node| node.id.letter == NodeLetter::F) {
         let mut branch_of: HashMap<NodeId, Option<usize>> = HashMap::new();
         for (branch, &start) in next.get(&fork.id).into_iter().flatten().enumerate() {
             for node in branch_from(start, &next) {
@@ -384,15 +393,15 @@ fn branches(structure: &Structure) -> HashMap<NodeId, HashMap<NodeId, usize>> {
     branches
 }
 
-/// The nodes from `start` to the join that ends the branch, forks inside included.
+/// Nodes from `start` to the join that ends the branch, including nested forks.
 fn branch_from(start: NodeId, next: &HashMap<NodeId, Vec<NodeId>>) -> HashSet<NodeId> {
     let mut found = HashSet::new();
     let mut open = vec![(start, 0_u32)];
     while let Some((node, inside)) = open.pop() {
         let inside = match (node.letter, inside) {
-            (Letter::J, 0) => continue,
-            (Letter::J, inside) => inside - 1,
-            (Letter::F, inside) => inside + 1,
+            (NodeLetter::J, 0) => continue,
+            (NodeLetter::J, inside) => inside - 1,
+            (NodeLetter::F, inside) => inside + 1,
             _ => inside,
         };
         if found.insert(node) {

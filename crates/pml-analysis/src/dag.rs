@@ -1,4 +1,4 @@
-//! DAG documents: tasks that name what they wait for.
+//! DAG documents: tasks with explicit dependencies.
 //!
 //! ```json
 //! {"tasks": [
@@ -7,14 +7,13 @@
 //! ]}
 //! ```
 //!
-//! Every reference is a dependency, whether `dependsOn` says so or not. Node `n3` is the third task of the
-//! document, in whatever order they run. Each dependency is a `sequence` edge; where data goes along, there
-//! is a `provides` edge besides. The parameters are those that `args` references name and the literals handed to
-//! tools and capabilities, by the rules of programs. What is in `{"$literal": …}` is meant as it is written and stays part
-//! of the document.
+//! Every reference is a dependency, whether `dependsOn` lists it or not. Node `n3` is the third task of the document,
+//! whatever the execution order. Each dependency is a `sequence` edge, plus a `provides` edge where data flows. The
+//! parameters are the members that `args` references name and the literals passed to tools and capabilities, by the
+//! rules of programs. Content of `{"$literal": …}` is taken as written and stays part of the document.
 //!
-//! A document that is not understood is an error; one that is understood but wrong has complaints of
-//! severity error and is not to be run. Nothing in it is passed over in silence. This module runs nothing.
+//! A document that is not understood is an error. One that is understood but wrong has complaints of severity error and
+//! must not be run. Nothing in it is ignored silently. This module runs nothing.
 
 mod canonical;
 mod complaints;
@@ -42,75 +41,75 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::canonical::canonical;
-use self::given::{between, push_text};
+use self::canonical::canonical_document;
+use self::given::{push_json_string, write_list};
 use self::text::{BadEscape, ByteSpan, DocumentText};
-use crate::identity::identity;
-use crate::{Catalogue, Complaint, Identity, Parameters, Permissions};
+use crate::identity::compute_identity;
+use crate::{AnalysisCatalogue, Complaint, Parameters, Permissions, ProgramIdentity};
 
-pub use self::given::Given;
+pub use self::given::TaskArguments;
 pub(crate) use self::given::needs_escape;
-pub use self::reference::{Part, Reference, Source};
-pub(crate) use self::reference::{TextTemplate, template};
-pub use self::substitute::{MAX_ARGUMENTS_BYTES, Unresolved, substitute};
+pub use self::reference::{Reference, ReferenceRoot, TextPart};
+pub(crate) use self::reference::{TextTemplate, parse_template};
+pub use self::substitute::{MAX_ARGUMENTS_BYTES, SubstitutionError, fill_references};
 
-/// How large a document may be.
+/// Maximum size of a document, in bytes.
 pub const MAX_DOCUMENT_BYTES: usize = 1024 * 1024;
 
-/// How many tasks a document may have.
+/// Maximum number of tasks of a document.
 pub const MAX_TASKS: usize = 10_000;
 
-/// Everything there is to know about a document before it runs.
+/// Everything known of a document before it runs.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DagAnalysis {
-    /// What is executed.
-    pub dag: Dag,
-    /// What it can do.
+    /// The tasks to execute.
+    pub dag: DagDocument,
+    /// Nodes and edges.
     pub structure: Structure,
-    /// What it wants to be given.
+    /// Arguments of the document.
     pub parameters: Parameters,
-    /// Which tools it can call.
+    /// Tools it can call.
     pub permissions: Permissions,
-    /// What is wrong with it, or looks so.
+    /// Errors, warnings and notes, in document order.
     pub complaints: Vec<Complaint>,
-    /// What it is, apart from its wording.
-    pub identity: Identity,
+    /// Hashes that identify it.
+    pub identity: ProgramIdentity,
 }
 
-/// The tasks, in the order of the document. Serialises to a document that means the same.
+/// The tasks in document order. Serialises to an equivalent document.
 #[derive(Debug, Clone, Serialize)]
-pub struct Dag {
-    /// Those that could be understood.
-    pub tasks: Vec<Task>,
+pub struct DagDocument {
+    /// The tasks that could be understood.
+    pub tasks: Vec<DocumentTask>,
 }
 
-/// One task.
+/// A task.
 #[derive(Debug, Clone)]
-pub struct Task {
-    /// Its name in the document.
+pub struct DocumentTask {
+    /// Id in the document.
     pub id: String,
-    /// Its name in the structure.
+    /// Node in the structure.
     pub node: NodeId,
-    /// What it does.
-    pub work: Work,
-    /// What it is given.
-    pub arguments: Given,
-    /// What it waits for: ids as `dependsOn` lists them, then those that only references name.
+    /// What the task runs.
+    pub work: DocumentWork,
+    /// Arguments, with references.
+    pub arguments: TaskArguments,
+    /// Ids of its dependencies: those of `dependsOn`, then those that only references name.
     pub depends_on: Vec<String>,
-    /// Whether the document says that it changes something. `false` is no promise anybody relies on.
+    /// Whether the document declares side effects. A `false` is not relied on.
     pub side_effects: Option<bool>,
-    /// Whether dependants run although it failed, and see the error as its result.
+    /// Whether dependants run when it failed, with the error as its result.
     pub safe_to_fail: bool,
-    /// How long one try may take.
+    /// Timeout of one attempt, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// How often it may be tried again.
+    /// Number of retries.
     pub retries: u32,
 }
 
-/// What a task does.
+/// What a task runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Work {
+pub enum DocumentWork {
     /// Calls a tool.
     Tool {
         /// `server:tool`.
@@ -118,64 +117,64 @@ pub enum Work {
     },
     /// Runs a program, whose `args` are the task's arguments.
     Code {
-        /// Its source.
+        /// Source of the program.
         code: String,
-        /// `code:<operation>` under which traces show it, where the document says one.
+        /// `code:<operation>`, the name in traces; `None` when the document gives none.
         tool: Option<String>,
-        /// It is a pure operation and its source calls nothing.
+        /// Whether it is a pure operation whose source calls no tools.
         pure: bool,
     },
     /// Calls a capability.
     Capability {
-        /// Its name.
+        /// Name of the capability.
         name: String,
     },
 }
 
-/// Why a document could not be understood at all.
+/// Reason why a document could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DagError {
-    /// More bytes than [`MAX_DOCUMENT_BYTES`].
+    /// The document exceeds [`MAX_DOCUMENT_BYTES`].
     #[error("the document has {bytes} bytes; at most {MAX_DOCUMENT_BYTES} are read")]
     TooLarge {
-        /// Its size.
+        /// Size of the document.
         bytes: usize,
     },
     /// Lists and objects nested deeper than 128 levels.
     #[error("the document nests deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// More tasks than [`MAX_TASKS`].
+    /// The document exceeds [`MAX_TASKS`].
     #[error("the document has {tasks} tasks; at most {MAX_TASKS} are run")]
     TooManyTasks {
-        /// How many.
+        /// Number of tasks.
         tasks: usize,
     },
-    /// Not JSON.
+    /// The text is not JSON.
     #[error("line {}, column {}: not JSON: {message}", at.line, at.column)]
     Syntax {
-        /// What the parser says.
+        /// Message of the parser.
         message: String,
-        /// Where.
+        /// Line and column in the source.
         at: Position,
-        /// The line.
+        /// The source line.
         excerpt: String,
     },
-    /// JSON, but no DAG document.
+    /// The text is JSON, but not a DAG document.
     #[error("line {}, column {}: {message}", at.line, at.column)]
     NotADocument {
         /// What is wrong.
         message: String,
-        /// What to write.
+        /// What to write instead.
         hint: String,
-        /// Where.
+        /// Line and column in the source.
         at: Position,
-        /// The line.
+        /// The source line.
         excerpt: String,
     },
 }
 
 impl DagError {
-    /// What the writer can do.
+    /// What the author can do.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             DagError::TooLarge { .. } => "hand large values in through `args`".to_owned(),
@@ -185,8 +184,8 @@ impl DagError {
         })
     }
 
-    /// Where, with the line as written.
-    pub fn place(&self) -> Option<(Position, &str)> {
+    /// Position and source line.
+    pub fn location(&self) -> Option<(Position, &str)> {
         match self {
             DagError::Syntax { at, excerpt, .. } | DagError::NotADocument { at, excerpt, .. } => {
                 Some((*at, excerpt))
@@ -196,26 +195,26 @@ impl DagError {
     }
 }
 
-/// What is known of the source of a code task.
+/// Analysis of a code task's source.
 pub(crate) struct CodeSummary {
     pub(crate) permissions: Permissions,
     pub(crate) complaints: Vec<Complaint>,
 }
 
-/// Why the source of a code task is no program.
+/// Error of a code task's source.
 pub(crate) struct BadCode {
-    /// With line and column in the source.
+    /// Message, with line and column in the source.
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// The line of the source.
+    /// The source line.
     pub(crate) excerpt: Option<String>,
 }
 
 /// Analyses a DAG document.
 ///
 /// # Errors
-/// The text is not JSON, is no document, or passes a limit.
-pub fn analyse_dag(document: &str, catalogue: &Catalogue) -> Result<DagAnalysis, DagError> {
+/// The text is not JSON, is not a document, or exceeds a limit.
+pub fn analyse_dag(document: &str, catalogue: &AnalysisCatalogue) -> Result<DagAnalysis, DagError> {
     analyse_with(document, catalogue, &|code| match crate::analyse(code, catalogue) {
         Ok(analysis) => {
             Ok(CodeSummary { permissions: analysis.permissions, complaints: analysis.complaints })
@@ -231,28 +230,28 @@ pub fn analyse_dag(document: &str, catalogue: &Catalogue) -> Result<DagAnalysis,
     })
 }
 
-/// [`analyse_dag`] with a given way to look into code tasks.
+/// [`analyse_dag`] with a given analysis of code tasks.
 fn analyse_with(
     document: &str,
-    catalogue: &Catalogue,
+    catalogue: &AnalysisCatalogue,
     look: &dyn Fn(&str) -> Result<CodeSummary, BadCode>,
 ) -> Result<DagAnalysis, DagError> {
     if document.len() > MAX_DOCUMENT_BYTES {
         return Err(DagError::TooLarge { bytes: document.len() });
     }
-    if json::depth(document) > MAX_DEPTH {
+    if json::nesting_depth(document) > MAX_DEPTH {
         return Err(DagError::TooDeep);
     }
     let text = DocumentText::new(document);
     serde_json::from_str::<&RawValue>(document).map_err(|error| syntax(&text, &error))?;
-    let tree = text::read(document).map_err(|BadEscape(span)| DagError::Syntax {
+    let tree = text::parse_json(document).map_err(|BadEscape(span)| DagError::Syntax {
         message: "a `\\u` escape that is half a character".to_owned(),
         at: text.position(span),
         excerpt: text.excerpt(span.start),
     })?;
-    let read = read::document(&text, &tree, catalogue, look)?;
+    let read = read::read_document(&text, &tree, catalogue, look)?;
     Ok(DagAnalysis {
-        identity: identity(document, &canonical(&read.dag, &read.parameters)),
+        identity: compute_identity(document, &canonical_document(&read.dag, &read.parameters)),
         dag: read.dag,
         structure: read.structure,
         parameters: read.parameters,
@@ -272,19 +271,19 @@ fn syntax(text: &DocumentText<'_>, error: &serde_json::Error) -> DagError {
     }
 }
 
-impl Task {
-    /// Under the name `id`, with `arguments` that are written already.
+impl DocumentTask {
+    /// Writes the task with id `id` and serialised `arguments`.
     fn write(&self, id: &str, arguments: &str, depends_on: Vec<String>, out: &mut String) {
         let text = |text: &str| {
             let mut out = String::with_capacity(text.len() + 2);
-            push_text(text, &mut out);
+            push_json_string(text, &mut out);
             out
         };
         let mut members = vec![("id", text(id))];
         match &self.work {
-            Work::Tool { tool } => members.push(("tool", text(tool))),
-            Work::Capability { name } => members.push(("capability", text(name))),
-            Work::Code { code, tool, .. } => {
+            DocumentWork::Tool { tool } => members.push(("tool", text(tool))),
+            DocumentWork::Capability { name } => members.push(("capability", text(name))),
+            DocumentWork::Code { code, tool, .. } => {
                 members.extend(tool.iter().map(|tool| ("tool", text(tool))));
                 members.push(("code", text(code)));
             }
@@ -295,15 +294,15 @@ impl Task {
         members.push(("safeToFail", self.safe_to_fail.to_string()));
         members.extend(self.timeout_ms.map(|timeout| ("timeoutMs", timeout.to_string())));
         members.push(("retries", self.retries.to_string()));
-        between(out, ('{', '}'), &members, |(key, value), out| {
-            push_text(key, out);
+        write_list(out, ('{', '}'), &members, |(key, value), out| {
+            push_json_string(key, out);
             out.push(':');
             out.push_str(value);
         });
     }
 }
 
-impl Serialize for Task {
+impl Serialize for DocumentTask {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (mut arguments, mut text) = (String::new(), String::new());
         self.arguments.write(&mut arguments);
@@ -312,8 +311,8 @@ impl Serialize for Task {
     }
 }
 
-/// A text of the document as a message shows it: short, and with nothing hidden in it.
-fn shown(text: &str) -> String {
+/// A text of the document for a message: short, without hidden characters.
+fn shorten_for_message(text: &str) -> String {
     let short: String = text.chars().take(80).collect();
     let dots = if short.len() < text.len() { "…" } else { "" };
     format!("{}{dots}", printable(&short).replace('\n', "\\n"))

@@ -1,56 +1,56 @@
-//! Why a program was not understood.
+//! Errors of an analysis.
 
 use pml_model::structure::Position;
 
-/// Why there is no analysis. Nothing has been run, and nothing can be.
+/// Reason why there is no analysis. Nothing has been run, and nothing can be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It is not TypeScript.
+    /// The source is not valid TypeScript.
     #[error("{message}")]
     Syntax {
         /// What is wrong.
         message: String,
-        /// Where.
+        /// Line and column in the source.
         at: Position,
-        /// The line as written.
+        /// The source line, as written.
         excerpt: String,
-        /// What the writer can do.
+        /// What the author can do.
         hint: Option<String>,
     },
-    /// Longer than a program may be.
+    /// The source exceeds the maximum size.
     #[error("the program has {size_bytes} bytes; at most {limit} are allowed")]
     TooLarge {
-        /// Its size.
+        /// Size of the source.
         size_bytes: usize,
-        /// The most that is allowed.
+        /// The maximum, in bytes.
         limit: usize,
     },
-    /// Nested deeper than a program may be.
+    /// The source exceeds the maximum nesting depth.
     #[error("the program is nested more than {limit} levels deep")]
     TooDeep {
-        /// The most that is allowed.
+        /// The maximum depth.
         limit: usize,
-        /// The first thing that lies too deep.
+        /// The first node that is too deep.
         at: Position,
-        /// The line as written.
+        /// The source line, as written.
         excerpt: String,
     },
-    /// Understanding it would take more time or memory than one program may.
+    /// The analysis would take more time or memory than allowed.
     #[error("the program is too complex to be analysed")]
     TooComplex {
-        /// How far the analysis came.
+        /// Where the analysis stopped.
         at: Position,
-        /// The line as written.
+        /// The source line, as written.
         excerpt: String,
     },
-    /// TypeScript, but not for a program of ours.
+    /// Valid TypeScript that programs must not use.
     #[error("{message}")]
     Unsupported {
-        /// What it is.
+        /// What is wrong, in words.
         message: String,
-        /// Where.
+        /// Line and column in the source.
         at: Position,
-        /// The line as written.
+        /// The source line, as written.
         excerpt: String,
         /// What to write instead.
         hint: Option<String>,
@@ -58,13 +58,13 @@ pub enum Error {
     /// The analysis itself failed.
     #[error("the analysis of this program failed: {reason}")]
     Crashed {
-        /// How.
+        /// The reason, in words.
         reason: String,
     },
 }
 
 impl Error {
-    /// Where in the source, unless it is about the whole.
+    /// Position in the source; `None` when the error concerns the whole.
     pub fn position(&self) -> Option<Position> {
         match self {
             Error::Syntax { at, .. }
@@ -75,7 +75,7 @@ impl Error {
         }
     }
 
-    /// The line as written.
+    /// The source line, as written.
     pub fn excerpt(&self) -> Option<&str> {
         match self {
             Error::Syntax { excerpt, .. }
@@ -86,7 +86,7 @@ impl Error {
         }
     }
 
-    /// What the writer can do.
+    /// What the author can do.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Syntax { hint, .. } | Error::Unsupported { hint, .. } => hint.clone(),

@@ -1,19 +1,23 @@
-//! What a program is, apart from its wording: hashes of its canonical form and of its source.
+//! Identity of a program: hashes of its canonical form and of its source.
 //!
-//! The canonical form is made in `emit`, from the very tree that is run. Nothing here looks at a program.
+//! The canonical form is made in `emit`, from the tree that runs.
 
 use sha2::{Digest, Sha256};
 
-use crate::analysis::Identity;
+use crate::analysis::ProgramIdentity;
 
-/// Which rules make identities and structures. It goes up whenever the same source would get another
-/// identity, so that what is stored can be identified anew from its source. It also goes up whenever an intent would be
-/// read as having another place in a program: served intents are checked once per version.
+/// Version of the rules for identities and structures. It increases whenever the same source would get another
+/// identity, so that stored programs can be identified anew from their source. It also increases whenever an intent
+/// would be read as having another place in a program: served intents are checked once per version.
 pub const ANALYSIS_VERSION: u32 = 1;
 
-/// The identity of the program `source`, whose canonical form is `canonical`.
-pub(crate) fn identity(source: &str, canonical: &str) -> Identity {
-    Identity { identity: sha256(canonical), code_hash: sha256(source), analysis_version: ANALYSIS_VERSION }
+/// The identity of the program `source` with canonical form `canonical`.
+pub(crate) fn compute_identity(source: &str, canonical: &str) -> ProgramIdentity {
+    ProgramIdentity {
+        identity: sha256(canonical),
+        code_hash: sha256(source),
+        analysis_version: ANALYSIS_VERSION,
+    }
 }
 
 fn sha256(text: &str) -> String {
@@ -23,12 +27,12 @@ fn sha256(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::identity;
+    use super::compute_identity;
 
     #[test]
     fn layout_changes_the_code_hash_alone() {
-        let one = identity("return 1", "return 1");
-        let other = identity("return  1;", "return 1");
+        let one = compute_identity("return 1", "return 1");
+        let other = compute_identity("return  1;", "return 1");
         assert_eq!(one.identity, other.identity);
         assert_ne!(one.code_hash, other.code_hash);
         assert_eq!(

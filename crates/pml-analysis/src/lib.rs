@@ -1,8 +1,8 @@
-//! TypeScript text or a DAG document in; structure, parameters, permissions, complaints, identity
-//! and the program to run out.
+//! Analyses TypeScript programs and DAG documents. The result is structure, parameters, permissions, complaints,
+//! identity and the program to run.
 //!
-//! Everything here is a pure function: no file, store, network or clock. The tree that is analysed
-//! is the tree that runs, and a program that was not understood is an error, never an empty structure.
+//! Everything here is a pure function: no file, store, network or clock. The tree that is analysed is the tree that
+//! runs. A program that was not understood is an error, never an empty structure.
 
 mod analysis;
 mod annotations;
@@ -32,23 +32,23 @@ mod walk;
 mod wrong;
 
 pub use analysis::{
-    Analysis, Break, Code, Complaint, Entry, Filled, Identity, LiteralParameter, Parameters, Permissions,
-    Program, Remark, Severity, Site,
+    Analysis, Complaint, ComplaintCode, ContextEntry, FilledArgument, InstrumentedProgram, LineBreak,
+    LiteralParameter, Parameters, Permissions, ProbeSite, ProgramIdentity, Remark, Severity,
 };
-pub use catalogue::{Capability, Catalogue, Tool, Unready, Withheld};
-pub use constants::{Constant, constants};
-pub use convert::{Reason, WhyNot, to_dag};
+pub use catalogue::{AnalysisCapability, AnalysisCatalogue, AnalysisTool, UnreadyServer, WithheldTool};
+pub use constants::{Constant, find_constants};
+pub use convert::{DagRefusal, DagRefusalReason, convert_to_dag};
 pub use dag::{DagAnalysis, DagError, analyse_dag};
 pub use error::Error;
 pub use identity::ANALYSIS_VERSION;
 pub use operations::is_pure_tool;
-pub use schema::nearest;
+pub use schema::closest_names;
 
 /// Analyses a program.
 ///
 /// # Errors
-/// It is too large, too deep, too complex, or not a program this sandbox could run.
-pub fn analyse(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
+/// The program is too large, too deep, too complex, or not one that the sandbox can run.
+pub fn analyse(source: &str, catalogue: &AnalysisCatalogue) -> Result<Analysis, Error> {
     if source.len() > parse::MAX_SOURCE_BYTES {
         return Err(Error::TooLarge { size_bytes: source.len(), limit: parse::MAX_SOURCE_BYTES });
     }
@@ -58,29 +58,29 @@ pub fn analyse(source: &str, catalogue: &Catalogue) -> Result<Analysis, Error> {
 fn understand(
     allocator: &oxc_allocator::Allocator,
     source: &str,
-    catalogue: &Catalogue,
+    catalogue: &AnalysisCatalogue,
 ) -> Result<Analysis, Error> {
-    let lines = lines::Lines::new(source);
-    let (mut program, stats) = parse::parse(allocator, &lines)?;
+    let lines = lines::SourceLines::new(source);
+    let (mut program, stats) = parse::parse_program(allocator, &lines)?;
     let (found, scoping, annotated) = {
-        let (semantic, wrong) = parse::scopes(&lines, &program, stats)?;
+        let (semantic, wrong) = parse::resolve_scopes(&lines, &program, stats)?;
         let scoping = semantic.into_scoping();
-        let mut found = walk::walk(&program, source, &lines, &scoping, catalogue)
+        let mut found = walk::walk_program(&program, source, &lines, &scoping, catalogue)
             .map_err(|walk::BudgetSpent(at)| too_complex(&lines, at))?;
         found.complaints.extend(wrong.iter().map(cannot_run));
         found.complaints.sort_by_key(|complaint| (complaint.at.start, complaint.severity, complaint.code));
-        let annotated = annotations::canonical(&program, source);
+        let annotated = annotations::canonical_annotations(&program, source);
         (found, scoping, annotated)
     };
-    let emitted = emit::emit(allocator, source, &mut program, scoping, &found.marks)
+    let emitted = emit::emit_program(allocator, source, &mut program, scoping, &found.marks)
         .map_err(|error| not_emitted(&lines, &error))?;
     Ok(Analysis {
         structure: found.structure,
         parameters: found.parameters,
         permissions: found.permissions,
         complaints: found.complaints,
-        identity: identity::identity(source, &(emitted.canonical + &annotated)),
-        program: Program {
+        identity: identity::compute_identity(source, &(emitted.canonical + &annotated)),
+        program: InstrumentedProgram {
             js: emitted.js,
             probe: emitted.probe,
             sites: found.sites,
@@ -91,11 +91,11 @@ fn understand(
     })
 }
 
-/// What is meant can be seen, but it would not run.
+/// Complaint about a program whose meaning is clear but which cannot run.
 fn cannot_run(error: &Error) -> Complaint {
     Complaint {
         severity: Severity::Error,
-        code: Code::BadName,
+        code: ComplaintCode::BadName,
         message: error.to_string(),
         hint: error.hint(),
         at: error.position().unwrap_or_default(),
@@ -104,14 +104,14 @@ fn cannot_run(error: &Error) -> Complaint {
     }
 }
 
-/// A program that could not be followed to its end.
-fn too_complex(lines: &lines::Lines<'_>, at: oxc_span::Span) -> Error {
+/// Error of a program that exceeds the work budget.
+fn too_complex(lines: &lines::SourceLines<'_>, at: oxc_span::Span) -> Error {
     let at = lines.position(at);
     Error::TooComplex { at, excerpt: lines.excerpt(at) }
 }
 
-/// A program that was understood and still cannot be run.
-fn not_emitted(lines: &lines::Lines<'_>, error: &emit::Error) -> Error {
-    let (emit::Error::Unsupported { at, .. } | emit::Error::Types { at }) = error;
-    refuse::unsupported(lines, *at, &error.to_string(), None)
+/// Error of a program that was analysed but cannot be emitted.
+fn not_emitted(lines: &lines::SourceLines<'_>, error: &emit::EmitError) -> Error {
+    let (emit::EmitError::Unsupported { at, .. } | emit::EmitError::Types { at }) = error;
+    refuse::unsupported_error(lines, *at, &error.to_string(), None)
 }

@@ -1,18 +1,18 @@
-//! From bytes of the source to lines and columns a person can find.
+//! Converts byte offsets of the source to lines and columns.
 
 use oxc_span::Span;
 use pml_model::name::printable;
 use pml_model::structure::Position;
 
-/// Longer lines are shown in part.
+/// Maximum characters of an excerpt.
 const EXCERPT_CHARACTERS: usize = 160;
-/// Most programs have longer lines than so many bytes.
+/// Usual minimum bytes per line, for the initial capacity.
 const USUAL_LINE: usize = 24;
-/// How far apart, in bytes, characters have been counted.
+/// Distance in bytes of the positions up to which characters are counted in advance.
 const STRIDE: usize = 1024;
 
-/// Where the lines of a source begin.
-pub(crate) struct Lines<'s> {
+/// Line index of a source.
+pub(crate) struct SourceLines<'s> {
     source: &'s str,
     /// First byte of each line.
     starts: Vec<u32>,
@@ -20,19 +20,19 @@ pub(crate) struct Lines<'s> {
     characters: Vec<u32>,
 }
 
-impl<'s> Lines<'s> {
-    /// Looks through `source` once.
-    pub(crate) fn new(source: &'s str) -> Lines<'s> {
+impl<'s> SourceLines<'s> {
+    /// Indexes `source` in one pass.
+    pub(crate) fn new(source: &'s str) -> SourceLines<'s> {
         let characters = if source.is_ascii() { Vec::new() } else { counted(source.as_bytes()) };
-        Lines { source, starts: starts(source.as_bytes()), characters }
+        SourceLines { source, starts: starts(source.as_bytes()), characters }
     }
 
-    /// The text itself.
+    /// The source text.
     pub(crate) fn source(&self) -> &'s str {
         self.source
     }
 
-    /// Where `span` stands. A span past the end stands at the end.
+    /// Position of `span`. A span past the end is at the end.
     pub(crate) fn position(&self, span: Span) -> Position {
         let end = self.source.len() as u32;
         let start = span.start.min(end);
@@ -42,12 +42,12 @@ impl<'s> Lines<'s> {
         Position { line: line as u32, column, start, end: span.end.clamp(start, end) }
     }
 
-    /// The line of `at` as written, cut around its column when it is long; nothing in it can mislead a reader.
+    /// The line of `at`, shortened around its column, with misleading characters escaped.
     pub(crate) fn excerpt(&self, at: Position) -> String {
         let line = self.line(at.line);
         let start = self.starts[at.line as usize - 1] as usize;
         let ahead = self.source.get(start..at.start as usize).unwrap_or_default();
-        // From where it stands backwards: the line may be the whole program.
+        // Searched backwards from the position: the line may be the whole program.
         let first =
             ahead.char_indices().rev().take(EXCERPT_CHARACTERS / 2).last().map_or(0, |(first, _)| first);
         let first = first.min(line.len());
@@ -113,7 +113,7 @@ mod tests {
     #[track_caller]
     fn check(source: &str, wanted: &str, line: u32, column: u32, excerpt: &str) {
         let start = source.find(wanted).expect("the source contains it") as u32;
-        let lines = Lines::new(source);
+        let lines = SourceLines::new(source);
         let at = lines.position(Span::new(start, start + wanted.len() as u32));
         assert_eq!((at.line, at.column, at.start), (line, column, start));
         assert_eq!(lines.excerpt(at), excerpt);
@@ -132,7 +132,7 @@ mod tests {
     fn columns_count_characters() {
         check("const é = '日本' + x", "x", 1, 18, "const é = '日本' + x");
         let long = format!("{}x", "é".repeat(5000));
-        let at = Lines::new(&long).position(Span::new(10_000, 10_001));
+        let at = SourceLines::new(&long).position(Span::new(10_000, 10_001));
         assert_eq!((at.line, at.column), (1, 5001));
     }
 
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_end_is_a_place() {
-        let lines = Lines::new("a\n");
+        let lines = SourceLines::new("a\n");
         let at = lines.position(Span::new(9, 12));
         assert_eq!((at.line, at.column, at.start, at.end), (2, 1, 2, 2));
         assert_eq!(lines.excerpt(at), "");

@@ -1,33 +1,34 @@
-//! Which literals of a program or document could as well be arguments.
+//! Lifts literals of a program or document to parameters.
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use oxc_span::Span;
-use pml_model::structure::{Argument, Node, NodeId, NodeKind, Position, Step};
+use pml_model::structure::{Argument, Node, NodeId, NodeKind, PathStep, Position};
 use rustc_hash::FxHashSet;
 use serde_json::Value as Json;
 
-use crate::analysis::{Code, Complaint, Filled, LiteralParameter, Parameters, Severity};
+use crate::analysis::{Complaint, ComplaintCode, FilledArgument, LiteralParameter, Parameters, Severity};
 use crate::budget::WorkBudget;
-use crate::lines::Lines;
+use crate::lines::SourceLines;
 use crate::schema;
 use crate::uses::type_name;
-use crate::value::{ObjectRecord, RecordKind, Value};
+use crate::value::{AbstractValue, ObjectRecord, RecordKind};
 
-/// Names of parameters whose text is program, not data.
+/// Names of parameters whose text is code, not data.
 const CODE_LIKE: &[&str] =
     &["sql", "query", "command", "code", "script", "pattern", "regex", "template", "expression", "prompt"];
 
-/// The literals that become parameters, as they are found.
+/// Collects the literals that become parameters.
 pub(crate) struct LiteralLifter<'w> {
     decided: &'w FxHashSet<Span>,
     taken: HashSet<String>,
-    /// How many have the same name but for their number.
+    /// Number of parameters with the same name apart from their number.
     numbers: HashMap<String, u32>,
     found: Vec<LiftedLiteral>,
     by_span: HashMap<Span, usize>,
     by_text: HashMap<(String, String), usize>,
-    /// How many members of one call's arguments are looked at: they may be shared, and each place is one of its own.
+    /// Maximum number of members of one call's arguments that are visited: parts may be shared, and each occurrence
+    /// counts.
     most: usize,
     left: usize,
     budget: &'w WorkBudget,
@@ -38,22 +39,22 @@ struct LiftedLiteral {
     value: Json,
     secret: bool,
     spans: Vec<Span>,
-    fills: Vec<Filled>,
+    fills: Vec<FilledArgument>,
     schema: Json,
 }
 
-/// What became of the literals.
+/// Result of lifting.
 pub(crate) struct LiftedParameters {
     pub(crate) parameters: Parameters,
-    /// Which of them each literal that became one is.
+    /// Parameter index of each lifted literal.
     pub(crate) spans: HashMap<Span, u32>,
-    /// The name and the place of each secret.
+    /// Name and span of each secret.
     pub(crate) secrets: Vec<(String, Span)>,
 }
 
 impl<'w> LiteralLifter<'w> {
-    /// Looks at `most` members of the arguments of each call. What is `named` are parameters already; what is
-    /// `decided` stays, unless it is a secret.
+    /// A lifter that visits `most` members of the arguments of each call. `named` are existing parameters. Literals in
+    /// `decided` stay, unless they are secrets.
     pub(crate) fn new<'n>(
         named: impl Iterator<Item = &'n str>,
         decided: &'w FxHashSet<Span>,
@@ -73,12 +74,12 @@ impl<'w> LiteralLifter<'w> {
         }
     }
 
-    /// Looks at the arguments of one call.
-    pub(crate) fn call(&mut self, node: NodeId, arguments: &Value<'_>, input: Option<&Json>) {
+    /// Visits the arguments of one call.
+    pub(crate) fn lift_call(&mut self, node: NodeId, arguments: &AbstractValue<'_>, input: Option<&Json>) {
         let open = Json::Bool(true);
         let root = input.unwrap_or(&open);
         self.left = self.most;
-        if let Value::Record(record) = arguments {
+        if let AbstractValue::Record(record) = arguments {
             self.record(node, record, &mut Vec::new(), None, root, root);
         }
     }
@@ -87,7 +88,7 @@ impl<'w> LiteralLifter<'w> {
         &mut self,
         node: NodeId,
         record: &'r ObjectRecord<'_>,
-        path: &mut Vec<&'r Step>,
+        path: &mut Vec<&'r PathStep>,
         name: Option<&str>,
         root: &Json,
         at: &Json,
@@ -106,7 +107,7 @@ impl<'w> LiteralLifter<'w> {
             self.left -= 1;
             self.budget.spend(1 + member.value.text().map_or(0, str::len) / 16);
             let own = match &member.key {
-                Step::Key(key) => Some(key.as_str()),
+                PathStep::Key(key) => Some(key.as_str()),
                 _ => name,
             };
             let inner = match schema::step_into(root, at, &member.key) {
@@ -115,13 +116,15 @@ impl<'w> LiteralLifter<'w> {
             };
             path.push(&member.key);
             match (&member.value, own) {
-                (Value::Literal(literal), Some(own)) if literal.whole => {
+                (AbstractValue::Literal(literal), Some(own)) if literal.whole => {
                     let secret = is_secret(own, &literal.value);
                     if secret || !self.literal_stays(own, literal.span, &literal.value, root, inner) {
                         self.lift(node, own, literal.value.clone(), literal.span, path, root, inner);
                     }
                 }
-                (Value::Record(inner_record), own) => self.record(node, inner_record, path, own, root, inner),
+                (AbstractValue::Record(inner_record), own) => {
+                    self.record(node, inner_record, path, own, root, inner);
+                }
                 _ => {}
             }
             path.pop();
@@ -137,14 +140,14 @@ impl<'w> LiteralLifter<'w> {
                 _ => &open,
             };
             let span = match &member.value {
-                Value::Literal(literal) => literal.span,
+                AbstractValue::Literal(literal) => literal.span,
                 _ => Span::default(),
             };
             self.literal_stays(name, span, value, root, inner)
         })
     }
 
-    /// Another value there would be another program.
+    /// Whether a literal must stay: another value would make another program.
     fn literal_stays(&self, name: &str, span: Span, value: &Json, root: &Json, at: &Json) -> bool {
         value.is_boolean()
             || value.is_null()
@@ -161,11 +164,11 @@ impl<'w> LiteralLifter<'w> {
         name: &str,
         value: Json,
         span: Span,
-        path: &[&Step],
+        path: &[&PathStep],
         root: &Json,
         at: &Json,
     ) {
-        let filled = Filled { node, path: path.iter().map(|step| (*step).clone()).collect() };
+        let filled = FilledArgument { node, path: path.iter().map(|step| (*step).clone()).collect() };
         let text = value.as_str().map(|text| (name.to_owned(), text.to_owned()));
         let same = self.by_span.get(&span).or_else(|| self.by_text.get(text.as_ref()?)).copied();
         if let Some(index) = same {
@@ -212,7 +215,7 @@ impl<'w> LiteralLifter<'w> {
         }
     }
 
-    /// The parameters, `schema` being that of those there are already.
+    /// The parameters; `schema` is that of the existing ones.
     pub(crate) fn finish(self, mut schema: Json, position: impl Fn(Span) -> Position) -> LiftedParameters {
         let (mut literals, mut spans, mut secrets) = (Vec::new(), HashMap::default(), Vec::new());
         for (index, lifted) in self.found.into_iter().enumerate() {
@@ -247,17 +250,17 @@ fn plain_list(record: &ObjectRecord<'_>) -> Option<Json> {
         .fields
         .iter()
         .map(|member| match &member.value {
-            Value::Literal(literal) if !literal.value.is_object() => Some(literal.value.clone()),
+            AbstractValue::Literal(literal) if !literal.value.is_object() => Some(literal.value.clone()),
             _ => None,
         })
         .collect();
     items.filter(|items| !items.is_empty()).map(Json::Array)
 }
 
-/// A secret is not shown: its place says which argument it becomes.
+/// Replaces secrets in the arguments of nodes by their parameter.
 pub(crate) fn hide_secrets(nodes: &mut [Node], parameters: &Parameters) {
     let secrets = parameters.literals.iter().filter(|literal| literal.default.is_none());
-    let mut hidden: HashMap<NodeId, Vec<(&[Step], &str)>> = HashMap::default();
+    let mut hidden: HashMap<NodeId, Vec<(&[PathStep], &str)>> = HashMap::default();
     for literal in secrets {
         for filled in &literal.fills {
             hidden.entry(filled.node).or_default().push((&filled.path, &literal.name));
@@ -276,36 +279,38 @@ pub(crate) fn hide_secrets(nodes: &mut [Node], parameters: &Parameters) {
     }
 }
 
-fn argument_at<'t>(argument: &'t mut Argument, path: &[Step]) -> Option<&'t mut Argument> {
+fn argument_at<'t>(argument: &'t mut Argument, path: &[PathStep]) -> Option<&'t mut Argument> {
     let Some((step, rest)) = path.split_first() else { return Some(argument) };
     let inner = match (argument, step) {
-        (Argument::Object { fields, .. }, Step::Key(name)) => {
+        (Argument::Object { fields, .. }, PathStep::Key(name)) => {
             &mut fields.iter_mut().find(|field| field.name == *name)?.value
         }
-        (Argument::Array { items }, Step::Index(index)) => items.get_mut(usize::try_from(*index).ok()?)?,
+        (Argument::Array { items }, PathStep::Index(index)) => {
+            items.get_mut(usize::try_from(*index).ok()?)?
+        }
         _ => return None,
     };
     argument_at(inner, rest)
 }
 
-/// What the reply must say of a secret in a program.
-pub(crate) fn secret_complaint(name: &str, span: Span, lines: &Lines<'_>) -> Complaint {
+/// The complaint about a secret in a program.
+pub(crate) fn secret_complaint(name: &str, span: Span, lines: &SourceLines<'_>) -> Complaint {
     let at = lines.position(span);
     Complaint {
         severity: Severity::Warning,
-        code: Code::Secret,
+        code: ComplaintCode::Secret,
         message: format!(
             "the program contains a secret; a capability learned from it takes `{name}` as a parameter instead"
         ),
         hint: Some(format!("pass it as an argument: `args{}`", member(name))),
         at,
-        // The line holds the secret.
+        // No excerpt: the line contains the secret.
         excerpt: String::new(),
         node: None,
     }
 }
 
-/// How the member `name` is written.
+/// Source text of the access to member `name`.
 fn member(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
     if plain && !name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -323,12 +328,12 @@ fn is_code_like(name: &str) -> bool {
     CODE_LIKE.contains(&last.as_str())
 }
 
-/// Most names are one word, in small letters.
+/// Fast path: most names are one word in lower case.
 fn is_one_word(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// The words of `searchQuery`, `search_query`, `search-query`.
+/// Words of `searchQuery`, `search_query`, `search-query`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -348,7 +353,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A text that opens something: by the name it goes under or by its shape.
+/// Whether a text is a secret, by its name or by its shape.
 fn is_secret(name: &str, value: &Json) -> bool {
     let text = match value {
         Json::String(text) => text.as_str(),
@@ -363,7 +368,7 @@ fn is_secret(name: &str, value: &Json) -> bool {
     by_shape || text.len() >= 6 && opens_something(name)
 }
 
-/// A name that what opens something goes under.
+/// Whether a name is one that credentials have.
 fn opens_something(name: &str) -> bool {
     const ONE: &[&str] =
         &["password", "passwd", "passphrase", "secret", "apikey", "credential", "credentials"];
@@ -419,7 +424,7 @@ const SHAPES: &[&str] = &[
     "lin_api_",
 ];
 
-/// `header.payload.signature` with a header that is base64 of `{"`.
+/// Whether the text is a JWT: `header.payload.signature` with a header that is base64 of `{"`.
 fn is_web_token(text: &str) -> bool {
     text.starts_with("eyJ") && text.split('.').count() == 3 && text.len() >= 40
 }

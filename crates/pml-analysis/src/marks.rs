@@ -1,8 +1,7 @@
-//! Which places of a program report what: the contract between finding a structure and emitting
-//! the program that is run.
+//! Probe marks: the contract between the walk, which finds the structure, and the emitter of the program that runs.
 //!
-//! Places are named by kind and span, because the tree is changed between the two. The emitted
-//! program talks to one object, here `P`:
+//! Places are identified by kind and span, because the tree is changed between the two. The emitted program talks to
+//! one object, here `P`:
 //!
 //! | in the program | emitted | means |
 //! |---|---|---|
@@ -25,9 +24,8 @@
 //! | a chain that ends with it | `P.got(P.may(point, ctx), a?.f(x, ...P.doing(point, ctx)))` | the value; it is the operation's if that happened since `may` |
 //! | `Promise.all(x)` | `Promise.all(P.fork(point, x, ctx))` | the value; the fork begins |
 //!
-//! `ctx` is left out where it is 0. `case` gives back nothing, which is what keeps it from being called
-//! again in the same `switch`. The variables put in are named after points and numbers of
-//! functions, so those are unique.
+//! `ctx` is omitted where it is 0. `case` returns nothing, which keeps it from being called again in the same `switch`.
+//! Inserted variables are named after points and function numbers, so their names are unique.
 //!
 //! In a chain with several `?.` a test that stands inside another one is `P.has(point, a, ctx, true)` or
 //! `P.bound(point, o, key, ctx, true)`. When it finds nothing the chain has ended: the next probe is the
@@ -44,7 +42,7 @@ use rustc_hash::FxHashMap as HashMap;
 
 use oxc_span::Span;
 
-/// What kind of place a mark stands at.
+/// Kind of place of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum ProbePlace {
     /// `CallExpression` of a tool or capability: `at`.
@@ -68,37 +66,38 @@ pub(crate) enum ProbePlace {
     Turn,
     /// `TryStatement` with a handler: `caught`.
     Catch,
-    /// `CallExpression` of a pure operation: `does` and `did`, or `doing`, with `may` and `got` where a chain ends with it.
+    /// `CallExpression` of a pure operation: `does` and `did`, or `doing`, with `may` and `got` where a chain ends with
+    /// it.
     Operation,
     /// `CallExpression` of `Promise.all` and the like: `fork` around its first argument.
     Fork,
 }
 
-/// A followed function or arrow: takes its context when it is entered.
+/// A followed function or arrow function: takes its context when it is entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FollowedFunction {
-    /// Its number.
+    /// Number of the function in the program.
     pub(crate) function: u32,
 }
 
-/// A table of functions of which one is called.
+/// A table of functions, one of which is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionTable {
-    /// The keys it chooses from.
+    /// The keys of the table.
     pub(crate) keys: Vec<String>,
-    /// Nothing is called when the table has no such key.
+    /// Whether the call is skipped when the table has no such key.
     pub(crate) optional: bool,
 }
 
 /// All marks of a program.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeMarks {
-    /// Place and span → point.
+    /// From place and span to probe point.
     pub(crate) points: HashMap<(ProbePlace, Span), u32>,
-    /// Span of a `Function` or `ArrowFunctionExpression` → what it takes.
+    /// From the span of a `Function` or `ArrowFunctionExpression` to its number.
     pub(crate) followed: HashMap<Span, FollowedFunction>,
-    /// Span of a `ComputedMemberExpression` marked as a [`ProbePlace::Switch`] → what it chooses from.
+    /// From the span of a `ComputedMemberExpression` marked as a [`ProbePlace::Switch`] to its table.
     pub(crate) tables: HashMap<Span, FunctionTable>,
-    /// Spans of the literals that became parameters → index of the parameter. Identity leaves them out.
+    /// From the span of a lifted literal to the index of its parameter. Identity leaves these literals out.
     pub(crate) lifted: HashMap<Span, u32>,
 }

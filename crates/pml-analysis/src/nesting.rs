@@ -1,57 +1,57 @@
-//! What a text would cost to parse, estimated before the parser is entered.
+//! Estimates the cost of parsing a text before the parser runs.
 //!
-//! The parser recurses, and where TypeScript is ambiguous (`(` may begin the parameters of an arrow
-//! function, `<` may begin type arguments) it tries one reading, goes back and tries the other. Inside
-//! one another such places double the work each: three hundred bytes are enough to fill any memory.
-//! One pass over the bytes counts them. It reads strings, templates, comments and regular expressions
-//! as the parser does, builds nothing, and never recurses. What it refuses nobody writes by hand.
+//! The parser recurses. Where TypeScript is ambiguous (`(` may begin the parameters of an arrow function, `<` may begin
+//! type arguments) it tries one reading, backtracks and tries the other. Nested ambiguities double the work each: three
+//! hundred bytes are enough to exhaust any memory. One pass over the bytes counts them. It scans strings, templates,
+//! comments and regular expressions like the parser, builds nothing, and never recurses. It refuses only what nobody
+//! writes by hand.
 
 use std::ops::Range;
 
-/// More work than this many readings of a token is refused. The longest program allowed has some hundred
-/// thousand tokens, nearly all of them read once or twice.
+/// Maximum estimated number of token readings. The longest program allowed has some hundred thousand tokens, nearly all
+/// of them read once or twice.
 const MAX_READINGS: u64 = 1_000_000;
-/// So many brackets within one another have a place without asking for more memory.
+/// Initial capacity for nested brackets.
 const USUAL_DEPTH: usize = 16;
 
-/// Why a text is not given to the parser.
+/// Reason why a text is not parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NestingRefusal {
-    /// Brackets nested deeper than the limit; where the first one too deep stands.
+    /// Brackets nested deeper than the limit; span of the first one too deep.
     Deep(Range<usize>),
-    /// Too many ambiguous places within one another; where the work became too much.
+    /// Too many nested ambiguities; span where the limit was exceeded.
     Ambiguous(Range<usize>),
-    /// A decorator, which is not supported anyway and would let expressions stand among types.
+    /// A decorator, which is not supported anyway and would allow expressions among types.
     Decorator(Range<usize>),
-    /// A `/` that only a parser can tell to be a division or a regular expression, with a quote after it.
+    /// A `/` that only a parser can identify as a division or a regular expression, followed by a quote.
     Slash(Range<usize>),
 }
 
-/// Looks through `source` before it is parsed.
-pub(crate) fn check(source: &str, max_depth: usize) -> Result<(), NestingRefusal> {
+/// Checks `source` before it is parsed.
+pub(crate) fn check_nesting(source: &str, max_depth: usize) -> Result<(), NestingRefusal> {
     NestingScan::new(source.as_bytes(), max_depth).tokens()
 }
 
-/// A closing bracket that closes nothing.
+/// A closing bracket without an opening one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StrayBracket {
-    /// Where it stands.
+    /// Offset of the bracket.
     pub(crate) at: usize,
-    /// The bracket that is open there, if any.
+    /// Offset of the innermost open bracket there, if any.
     pub(crate) open: Option<usize>,
 }
 
-/// Which brackets have no partner.
+/// Brackets without a partner.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct UnpairedBrackets {
-    /// The first that closes nothing.
+    /// The first closing bracket without a partner.
     pub(crate) stray: Option<StrayBracket>,
-    /// The innermost that is open at the end.
+    /// Offset of the innermost bracket that is open at the end.
     pub(crate) open: Option<usize>,
 }
 
-/// Pairs the brackets of a text that could not be parsed; nothing when it cannot be read as far as its end.
-pub(crate) fn brackets(source: &str) -> UnpairedBrackets {
+/// Pairs the brackets of a text that could not be parsed; nothing when it cannot be scanned to its end.
+pub(crate) fn find_unpaired_brackets(source: &str) -> UnpairedBrackets {
     let mut scan = NestingScan::new(source.as_bytes(), usize::MAX);
     match scan.tokens() {
         Ok(()) => UnpairedBrackets { open: scan.open_bracket(), stray: scan.stray },
@@ -59,16 +59,16 @@ pub(crate) fn brackets(source: &str) -> UnpairedBrackets {
     }
 }
 
-/// What the token before means for the one that follows.
+/// What the previous token implies for the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PreviousToken {
-    /// A value ends there: `(` calls it, `/` divides it.
+    /// A value ended: `(` calls it, `/` divides it.
     Value,
-    /// A value has to follow: `(` groups, `/` begins a regular expression.
+    /// A value must follow: `(` groups, `/` begins a regular expression.
     Operator,
-    /// Like `Operator`, but a `(` that follows belongs to a statement: `if`, `while`, `for`, `with`.
+    /// Like `Operator`, but a following `(` belongs to a statement: `if`, `while`, `for`, `with`.
     Head,
-    /// Either of the first two.
+    /// Either `Value` or `Operator`.
     Either,
 }
 
@@ -76,18 +76,18 @@ enum PreviousToken {
 struct OpenBracket {
     at: usize,
     closes: u8,
-    /// How often the parser may come back to it.
+    /// How often the parser may return to it.
     readings: u64,
-    /// `<` around it that nothing has closed yet. Among types they are read once more in all; each of them
-    /// counts again when an expression stands among the types.
+    /// Unclosed `<` around it. Among types they are read once more in all; each of them counts again when an expression
+    /// stands among the types.
     around: u64,
-    /// The same within it.
+    /// Unclosed `<` within it.
     angles: u64,
-    /// `=>` since the last comma: after each, the end of a condition is looked for.
+    /// Number of `=>` since the last comma: after each, the parser looks for the end of a condition.
     arrows: u64,
-    /// It may begin the parameters of an arrow function or of a function type.
+    /// Whether it may begin the parameters of an arrow function or of a function type.
     doubt: bool,
-    /// The head of a statement: what follows `)` is not a value.
+    /// Whether it is the head of a statement: the token after `)` does not follow a value.
     head: bool,
 }
 
@@ -96,17 +96,17 @@ impl OpenBracket {
         OpenBracket { at, closes, readings: 1, around: 0, angles: 0, arrows: 0, doubt: false, head: false }
     }
 
-    /// How often the parser may come back to what is opened in it.
+    /// How often the parser may return to what is opened in it.
     fn inner_readings(&self) -> u64 {
         self.readings.saturating_mul(if self.doubt { 2 } else { 1 })
     }
 
-    /// How often the parser may read a token of it.
+    /// How often the parser may read a token in it.
     fn token_readings(&self) -> u64 {
         self.inner_readings().saturating_mul((1 + self.around + self.angles) * (1 + self.arrows))
     }
 
-    /// From here on there are expressions again. `new f<…>` reads its types four times.
+    /// Switches from types to expressions. `new f<…>` reads its types four times.
     fn enter_expression(&mut self) {
         let around = std::mem::take(&mut self.around);
         self.readings = self.readings.saturating_mul(1 + 3 * around);
@@ -154,17 +154,17 @@ impl<'s> NestingScan<'s> {
         self.text.get(at).copied().unwrap_or(0)
     }
 
-    /// Reads all there is.
+    /// Scans all tokens.
     fn tokens(&mut self) -> Result<(), NestingRefusal> {
         while self.token()? {}
         Ok(())
     }
 
-    /// Reads one token. False at the end.
+    /// Scans one token. Returns false at the end.
     fn token(&mut self) -> Result<bool, NestingRefusal> {
         let from = self.at.min(self.text.len());
         (self.at, self.line_began) = match &self.text[from..] {
-            // Nearly always nothing or one blank stands before a token.
+            // Fast path: nearly always nothing or one blank precedes a token.
             [first, ..] if begins_token(*first) => (from, false),
             [b' ', first, ..] if begins_token(*first) => (from + 1, false),
             _ => {
@@ -197,14 +197,14 @@ impl<'s> NestingScan<'s> {
         Ok(true)
     }
 
-    /// Counts how often the parser may read so many tokens.
+    /// Counts the readings of this many tokens.
     fn count(&mut self, tokens: u64) {
         let readings = self.frame().token_readings().saturating_mul(tokens);
         self.readings = self.readings.saturating_add(readings);
     }
 
     fn open_square(&mut self) -> Result<(), NestingRefusal> {
-        // The name of a member may be an expression, even where the members are those of a type.
+        // The name of a member may be an expression, even among the members of a type.
         let may_be_name = self.frame().closes == b'}';
         self.open(OpenBracket::new(self.at, b']'), 1)?;
         if may_be_name {
@@ -217,12 +217,12 @@ impl<'s> NestingScan<'s> {
         let mut frame = OpenBracket::new(self.at, b')');
         frame.head = self.before == PreviousToken::Head;
         let belongs_to_it = matches!(self.before, PreviousToken::Value | PreviousToken::Head);
-        // In a template of types the parser goes on after what would be a call.
+        // In a template of types the parser continues after what would be a call.
         frame.doubt = (!belongs_to_it || self.frame().closes == b'`') && self.may_begin_parameters();
         self.open(frame, 1)
     }
 
-    /// Whether what follows the `(` here could be parameters as well as an expression or a type.
+    /// Whether the `(` here could begin parameters as well as an expression or a type.
     fn may_begin_parameters(&self) -> bool {
         let mut at = self.after_space(self.at + 1);
         loop {
@@ -255,7 +255,7 @@ impl<'s> NestingScan<'s> {
         Ok(())
     }
 
-    /// A bracket that closes nothing is the parser's to complain about.
+    /// A closing bracket without a partner is left to the parser.
     fn close(&mut self, byte: u8) -> Result<(), NestingRefusal> {
         self.at += 1;
         let closes = self.frame().closes;
@@ -306,7 +306,7 @@ impl<'s> NestingScan<'s> {
         Ok(())
     }
 
-    /// A comment has been skipped as space, so this divides or begins a regular expression.
+    /// A division or a regular expression; comments have been skipped as space.
     fn slash(&mut self) -> Result<(), NestingRefusal> {
         match self.before {
             PreviousToken::Operator | PreviousToken::Head => {
@@ -348,7 +348,7 @@ impl<'s> NestingScan<'s> {
         };
     }
 
-    /// Reads the members `.a.b` that directly follow a word; whether there are any.
+    /// Scans the members `.a.b` that directly follow a word. Returns whether there are any.
     fn members(&mut self) -> bool {
         let start = self.at;
         while let [b'.', first, ..] = &self.text[self.at..]
@@ -436,7 +436,7 @@ impl<'s> NestingScan<'s> {
 
     fn after_space(&self, mut at: usize) -> usize {
         loop {
-            // Nearly always it is a blank or the first byte of a token.
+            // Fast path: nearly always it is a blank or the first byte of a token.
             match self.byte(at) {
                 b' ' | b'\n' => {
                     at += 1;
@@ -468,12 +468,12 @@ impl<'s> NestingScan<'s> {
     }
 }
 
-/// Neither space nor the beginning of a comment, whatever follows.
+/// Whether the byte is neither space nor the beginning of a comment, whatever follows.
 fn begins_token(byte: u8) -> bool {
     byte > b' ' && byte < 0x80 && byte != b'/'
 }
 
-/// A word that can stand before a parameter.
+/// Whether the word can precede a parameter.
 fn is_modifier(word: &[u8]) -> bool {
     matches!(
         word,
@@ -511,7 +511,7 @@ fn after_keyword(word: &[u8]) -> PreviousToken {
     }
 }
 
-/// Part of a name, keyword or number; bytes outside ASCII count as such.
+/// Whether the byte is part of a name, keyword or number; bytes outside ASCII count as such.
 fn is_word(byte: u8) -> bool {
     WORDS[byte as usize]
 }

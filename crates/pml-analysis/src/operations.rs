@@ -1,30 +1,30 @@
-//! The operations of the language that have no effect of their own, and how they treat what they are given.
+//! Registry of the built-in operations without side effects, and how they treat their operands.
 //!
-//! A registry by name only: whether a receiver really is an array, a value really is fresh or a
-//! callback calls a tool is for the caller to find out. What draws on chance, the clock or the world
-//! (`Math.random`, `Date.now`, `console`, timers), defines properties or reflects is not here.
+//! Lookup is by name only: whether a receiver really is an array, a value really is fresh or a callback calls a tool is
+//! for the caller to find out. Functions that depend on chance, the clock or the environment (`Math.random`,
+//! `Date.now`, `console`, timers), define properties or reflect are not listed.
 
 use std::ops::BitOr;
 use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
-/// What one operation needs, does and gives.
+/// Requirements, effect and result of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Operation {
-    /// `filter`, `Object.keys`, `parseInt`: what follows `code:` in the name of its pseudo-tool.
+pub(crate) struct OperationSpec {
+    /// `filter`, `Object.keys`, `parseInt`: the part after `code:` in the name of its pseudo-tool.
     pub(crate) name: &'static str,
-    /// Whether it leaves its subject alone.
+    /// Whether it changes its subject.
     pub(crate) purity: Purity,
-    /// What its subject must be: the receiver of a method, the first argument of a function.
+    /// Required kind of its subject: the receiver of a method, the first argument of a function.
     pub(crate) receiver: ValueKinds,
-    /// Who else holds what it gives.
-    pub(crate) gives: ResultOwner,
-    /// The argument it calls, where it takes one.
-    pub(crate) callback: Option<Callback>,
+    /// Whether something else refers to its result.
+    pub(crate) result_owner: ResultOwner,
+    /// The callback argument, if it takes one.
+    pub(crate) callback: Option<OperationCallback>,
 }
 
-/// Whether an operation leaves its subject alone.
+/// Whether an operation changes its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purity {
     /// It only reads its subject.
@@ -33,27 +33,27 @@ pub(crate) enum Purity {
     PureOnFresh,
 }
 
-/// Who else holds the result of an operation.
+/// Whether something else refers to the result of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultOwner {
-    /// Nobody: a new array, object, map or set (what is inside may be shared), or a value that cannot change.
+    /// Nothing: a new array, object, map or set (its contents may be shared), or an immutable value.
     New,
-    /// It is the subject itself: as fresh as that was.
+    /// The result is the subject itself: as fresh as that was.
     Subject,
-    /// Something held elsewhere: an element, a member, or what a callback returned.
+    /// Something else: an element, a member, or what a callback returned.
     Held,
 }
 
-/// An argument that is called.
+/// A callback argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Callback {
-    /// Which argument, from 0.
+pub(crate) struct OperationCallback {
+    /// Index of the argument, from 0.
     pub(crate) argument: usize,
-    /// What its parameters are.
-    pub(crate) binds: CallbackParameters,
+    /// Meaning of its parameters.
+    pub(crate) parameters: CallbackParameters,
 }
 
-/// What the parameters of a callback are.
+/// Meaning of the parameters of a callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallbackParameters {
     /// `(item, index or key, subject)`, once for each item of the subject.
@@ -68,7 +68,7 @@ pub(crate) enum CallbackParameters {
     Member,
 }
 
-/// A set of the kinds of value something can be.
+/// A set of kinds of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ValueKinds(u16);
 
@@ -87,11 +87,11 @@ impl ValueKinds {
     pub(crate) const MAP: ValueKinds = ValueKinds(1 << 6);
     /// Sets.
     pub(crate) const SET: ValueKinds = ValueKinds(1 << 7);
-    /// What `keys()`, `entries()` and `matchAll()` give.
+    /// Results of `keys()`, `entries()` and `matchAll()`.
     pub(crate) const ITERATOR: ValueKinds = ValueKinds(1 << 8);
     /// `null` and `undefined`.
     pub(crate) const NOTHING: ValueKinds = ValueKinds(1 << 9);
-    /// All of them.
+    /// All kinds.
     pub(crate) const ANY: ValueKinds = ValueKinds((1 << 10) - 1);
 
     /// Whether a value of `self` certainly is one of `other`.
@@ -99,7 +99,7 @@ impl ValueKinds {
         self.0 & !other.0 == 0 && self.0 != 0
     }
 
-    /// What is left of it among JSON values, which have no maps, sets and iterators.
+    /// The kinds among JSON values, which have no maps, sets and iterators.
     pub(crate) const fn in_json(self) -> ValueKinds {
         ValueKinds(
             self.0
@@ -120,17 +120,17 @@ impl BitOr for ValueKinds {
     }
 }
 
-impl Operation {
-    /// Whether nobody else holds what it gives, given whether anybody else holds its subject.
+impl OperationSpec {
+    /// Whether nothing else refers to the result, depending on whether the subject is fresh.
     pub(crate) const fn is_fresh(&self, subject_is_fresh: bool) -> bool {
-        match self.gives {
+        match self.result_owner {
             ResultOwner::New => true,
             ResultOwner::Subject => subject_is_fresh,
             ResultOwner::Held => false,
         }
     }
 
-    /// Whether it has no effect, given whether anybody else holds its subject.
+    /// Whether it has no side effect, depending on whether the subject is fresh.
     pub(crate) const fn is_pure(&self, subject_is_fresh: bool) -> bool {
         match self.purity {
             Purity::Pure => true,
@@ -138,74 +138,84 @@ impl Operation {
         }
     }
 
-    const fn held(mut self) -> Operation {
-        self.gives = ResultOwner::Held;
+    const fn held(mut self) -> OperationSpec {
+        self.result_owner = ResultOwner::Held;
         self
     }
 
-    const fn subject(mut self) -> Operation {
-        self.gives = ResultOwner::Subject;
+    const fn subject(mut self) -> OperationSpec {
+        self.result_owner = ResultOwner::Subject;
         self
     }
 
-    const fn calls(mut self, argument: usize, binds: CallbackParameters) -> Operation {
-        self.callback = Some(Callback { argument, binds });
+    const fn calls(mut self, argument: usize, binds: CallbackParameters) -> OperationSpec {
+        self.callback = Some(OperationCallback { argument, parameters: binds });
         self
     }
 
-    const fn each(self) -> Operation {
+    const fn each(self) -> OperationSpec {
         self.calls(0, CallbackParameters::Each)
     }
 }
 
-/// The operation that `subject.name(…)` is, if it is one. Ask its `receiver` whether the subject can be meant.
-pub(crate) fn method(name: &str) -> Option<&'static Operation> {
-    static BY_NAME: LazyLock<FxHashMap<&str, &Operation>> =
+/// The operation of `subject.name(…)`, if any. Check its `receiver` against the subject.
+pub(crate) fn method_operation(name: &str) -> Option<&'static OperationSpec> {
+    static BY_NAME: LazyLock<FxHashMap<&str, &OperationSpec>> =
         LazyLock::new(|| METHODS.iter().map(|operation| (operation.name, operation)).collect());
     BY_NAME.get(name).copied()
 }
 
-/// The operation that `object.name(…)` is, where `object` is a global such as `Object` or `Math`.
-pub(crate) fn function(object: &str, name: &str) -> Option<&'static Operation> {
-    static BY_NAME: LazyLock<FxHashMap<(&str, &str), &Operation>> = LazyLock::new(|| {
+/// The operation of `object.name(…)`, where `object` is a global such as `Object` or `Math`.
+pub(crate) fn function_operation(object: &str, name: &str) -> Option<&'static OperationSpec> {
+    static BY_NAME: LazyLock<FxHashMap<(&str, &str), &OperationSpec>> = LazyLock::new(|| {
         FUNCTIONS.iter().filter_map(|operation| Some((operation.name.split_once('.')?, operation))).collect()
     });
     BY_NAME.get(&(object, name)).copied()
 }
 
-/// The operation that `name(…)` is, where `name` is the global function of that name.
-pub(crate) fn global(name: &str) -> Option<&'static Operation> {
+/// The operation of `name(…)`, where `name` is a global function.
+pub(crate) fn global_operation(name: &str) -> Option<&'static OperationSpec> {
     find(GLOBALS, name)
 }
 
-/// Whether a pseudo-tool such as `code:filter`, `code:Math.max` or `code:add` has no effect. A task of
-/// a DAG document is handed values of its own, so one that changes its subject has none either.
+/// Whether a pseudo-tool such as `code:filter`, `code:Math.max` or `code:add` has no side effect. A task of a DAG
+/// document receives values of its own, so an operation that changes its subject has none either.
 ///
-/// This is about the name: a task that brings its own `code` must be analysed to know what it does.
+/// This concerns the name only: a task with its own `code` must be analysed.
 pub fn is_pure_tool(tool: &str) -> bool {
     let Some(name) = tool.strip_prefix("code:") else { return false };
     match name.split_once('.') {
-        Some((object, name)) => function(object, name).is_some(),
-        None => method(name).is_some() || global(name).is_some() || OPERATORS.binary_search(&name).is_ok(),
+        Some((object, name)) => function_operation(object, name).is_some(),
+        None => {
+            method_operation(name).is_some()
+                || global_operation(name).is_some()
+                || OPERATORS.binary_search(&name).is_ok()
+        }
     }
 }
 
-fn find(table: &'static [Operation], name: &str) -> Option<&'static Operation> {
+fn find(table: &'static [OperationSpec], name: &str) -> Option<&'static OperationSpec> {
     table.binary_search_by(|operation| operation.name.cmp(name)).ok().map(|index| &table[index])
 }
 
-/// Leaves its subject alone and gives something new.
-const fn reads(name: &'static str, receiver: ValueKinds) -> Operation {
-    Operation { name, purity: Purity::Pure, receiver, gives: ResultOwner::New, callback: None }
+/// An operation that only reads its subject and returns something new.
+const fn reads(name: &'static str, receiver: ValueKinds) -> OperationSpec {
+    OperationSpec { name, purity: Purity::Pure, receiver, result_owner: ResultOwner::New, callback: None }
 }
 
-/// Changes its subject.
-const fn changes(name: &'static str, receiver: ValueKinds) -> Operation {
-    Operation { name, purity: Purity::PureOnFresh, receiver, gives: ResultOwner::New, callback: None }
+/// An operation that changes its subject.
+const fn changes(name: &'static str, receiver: ValueKinds) -> OperationSpec {
+    OperationSpec {
+        name,
+        purity: Purity::PureOnFresh,
+        receiver,
+        result_owner: ResultOwner::New,
+        callback: None,
+    }
 }
 
 /// A function of `Math`.
-const fn math(name: &'static str) -> Operation {
+const fn math(name: &'static str) -> OperationSpec {
     reads(name, NUMBER)
 }
 
@@ -219,13 +229,13 @@ const SET: ValueKinds = ValueKinds::SET;
 const ITERATOR: ValueKinds = ValueKinds::ITERATOR;
 const NOTHING: ValueKinds = ValueKinds::NOTHING;
 const ANY: ValueKinds = ValueKinds::ANY;
-/// What `for … of` goes through.
+/// Kinds that `for … of` iterates over.
 const ITERABLE: ValueKinds = ARRAY.or(STRING).or(MAP).or(SET).or(ITERATOR);
-/// What has members by name.
+/// Kinds with named members.
 const KEYED: ValueKinds = OBJECT.or(ARRAY).or(STRING);
 
-/// Sorted by name. A name that several kinds share stands once, with all of them as receivers.
-static METHODS: &[Operation] = &[
+/// Sorted by name. A name that several kinds share is listed once, with all of them as receivers.
+static METHODS: &[OperationSpec] = &[
     changes("add", SET).subject(),
     reads("at", ARRAY.or(STRING)).held(),
     reads("charAt", STRING),
@@ -239,7 +249,7 @@ static METHODS: &[Operation] = &[
     reads("endsWith", STRING),
     reads("entries", ARRAY.or(MAP).or(SET)),
     reads("every", ARRAY).each(),
-    // With the flags `g` and `y` it moves `lastIndex`.
+    // With the flags `g` and `y` it changes `lastIndex`.
     changes("exec", REGEXP),
     changes("fill", ARRAY).subject(),
     reads("filter", ARRAY).each(),
@@ -292,7 +302,7 @@ static METHODS: &[Operation] = &[
     reads("substr", STRING),
     reads("substring", STRING),
     reads("symmetricDifference", SET),
-    // As with `exec`.
+    // Like `exec`.
     changes("test", REGEXP),
     reads("toExponential", NUMBER),
     reads("toFixed", NUMBER),
@@ -320,7 +330,7 @@ static METHODS: &[Operation] = &[
 ];
 
 /// Sorted by object, then name. The receiver is the first argument.
-static FUNCTIONS: &[Operation] = &[
+static FUNCTIONS: &[OperationSpec] = &[
     reads("Array.from", ITERABLE.or(OBJECT)).calls(1, CallbackParameters::Each),
     reads("Array.isArray", ANY),
     reads("Array.of", ANY),
@@ -398,7 +408,7 @@ static FUNCTIONS: &[Operation] = &[
 ];
 
 /// Sorted by name. The receiver is the first argument.
-static GLOBALS: &[Operation] = &[
+static GLOBALS: &[OperationSpec] = &[
     reads("Array", ANY),
     reads("BigInt", ANY),
     reads("Boolean", ANY),
@@ -419,7 +429,7 @@ static GLOBALS: &[Operation] = &[
     reads("unescape", STRING),
 ];
 
-/// Operators make no nodes in programs; DAG documents may name them. Sorted.
+/// Operators, sorted. They make no nodes in programs; DAG documents may name them.
 static OPERATORS: &[&str] = &[
     "add",
     "and",
@@ -463,14 +473,14 @@ mod tests {
     #[test]
     fn every_operation_is_found_by_its_name() {
         for operation in METHODS {
-            assert_eq!(method(operation.name), Some(operation));
+            assert_eq!(method_operation(operation.name), Some(operation));
         }
         for operation in FUNCTIONS {
             let (object, name) = operation.name.split_once('.').expect("functions belong to an object");
-            assert_eq!(function(object, name), Some(operation));
+            assert_eq!(function_operation(object, name), Some(operation));
         }
         for operation in GLOBALS {
-            assert_eq!(global(operation.name), Some(operation));
+            assert_eq!(global_operation(operation.name), Some(operation));
         }
         let names = METHODS.iter().chain(FUNCTIONS).chain(GLOBALS).map(|operation| operation.name);
         for name in names.chain(OPERATORS.iter().copied()) {
@@ -492,11 +502,11 @@ mod tests {
             ("Promise", "all"),
             ("Array", "fromAsync"),
         ] {
-            assert_eq!(function(object, name), None);
+            assert_eq!(function_operation(object, name), None);
             assert!(!is_pure_tool(&format!("code:{object}.{name}")));
         }
         for name in ["setTimeout", "fetch", "eval", "Function", "require", "Symbol", "execute", ""] {
-            assert_eq!((method(name), global(name)), (None, None));
+            assert_eq!((method_operation(name), global_operation(name)), (None, None));
             assert!(!is_pure_tool(&format!("code:{name}")));
         }
         for tool in
@@ -519,17 +529,17 @@ mod tests {
 
     #[test]
     fn shared_names_have_all_their_subjects() {
-        let slice = method("slice").expect("slice is an operation");
+        let slice = method_operation("slice").expect("slice is an operation");
         assert_eq!(slice.receiver, ValueKinds::ARRAY | ValueKinds::STRING);
         assert!(ValueKinds::STRING.is(slice.receiver) && !ValueKinds::ANY.is(slice.receiver));
     }
 
     #[test]
     fn freshness_is_passed_on_by_what_returns_its_subject() {
-        let sort = method("sort").expect("sort is an operation");
+        let sort = method_operation("sort").expect("sort is an operation");
         assert!(sort.is_fresh(true) && !sort.is_fresh(false));
-        assert!(method("filter").is_some_and(|it| it.is_fresh(false)));
-        assert!(method("find").is_some_and(|it| !it.is_fresh(true)));
+        assert!(method_operation("filter").is_some_and(|it| it.is_fresh(false)));
+        assert!(method_operation("find").is_some_and(|it| !it.is_fresh(true)));
     }
 
     #[test]
@@ -537,7 +547,7 @@ mod tests {
         let calling = METHODS.iter().chain(FUNCTIONS).chain(GLOBALS);
         let lines: Vec<String> = calling
             .filter_map(|it| {
-                it.callback.map(|call| format!("{} {}:{:?}", it.name, call.argument, call.binds))
+                it.callback.map(|call| format!("{} {}:{:?}", it.name, call.argument, call.parameters))
             })
             .collect();
         check(

@@ -1,8 +1,8 @@
-//! From text to a tree that is known to run.
+//! Parses source text to a syntax tree that can run.
 //!
-//! A program is the body of an async function in strict mode, written in TypeScript. What is legal in a
-//! module but not in such a body is refused here, with a reason. Types are never an error. The parser
-//! recurses: its work is bounded by [`nesting`] beforehand, and it belongs on [`on_large_stack`].
+//! A program is the body of an async function in strict mode, written in TypeScript. What is legal in a module but not
+//! in such a body is refused here, with a reason. Types are never an error. The parser recurses: [`nesting`] bounds its
+//! work beforehand, and it must run on [`on_large_stack`].
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -20,53 +20,57 @@ use oxc_semantic::{Reference, Scoping, Semantic, SemanticBuilder, SemanticBuilde
 use oxc_span::{SourceType, Span};
 
 use crate::error::Error;
-use crate::lines::Lines;
+use crate::lines::SourceLines;
 use crate::nesting::{self, NestingRefusal};
 use crate::{refuse, wrong};
 
-/// The longest source that is looked at.
+/// Maximum size of a source, in bytes.
 pub(crate) const MAX_SOURCE_BYTES: usize = 256 * 1024;
-/// The deepest tree, in nodes, and the deepest nesting of brackets.
+/// Maximum depth of the tree in nodes, and of nested brackets.
 pub(crate) const MAX_DEPTH: usize = 500;
-/// Unclosed brackets cost the parser up to 1.8 KB of stack each, so the longest source would need 450 MiB if
-/// [`nesting`] did not see them; what it lets pass needs less than 100. Only what is used becomes memory.
+/// Size of the parser's stack. Unclosed brackets cost the parser up to 1.8 KB of stack each, so the longest source
+/// would need 450 MiB without the limit of [`nesting`]; with it less than 100 MiB is needed. Only pages that are
+/// touched become memory.
 const STACK_BYTES: usize = 512 * 1024 * 1024;
-/// The stack and the memory of the tree of a program up to this size are used again.
+/// Maximum size of a source whose stack and tree memory are reused.
 const SMALL_SOURCE_BYTES: usize = 8 * 1024;
 
-/// Parses the text of `lines`, counts what scopes are made from and makes sure of everything that can be known without scopes. The tree has no module
-/// declarations, hashbang, decorators or `using`, and is at most [`MAX_DEPTH`] deep.
+/// Parses the text of `lines`, counts what sizes the scopes, and checks everything that needs no scopes. The tree has
+/// no module declarations, hashbang, decorators or `using`, and is at most [`MAX_DEPTH`] deep.
 ///
 /// # Errors
-/// It is too large, too deep, not TypeScript, or not the body of an async function.
-pub(crate) fn parse<'a>(allocator: &'a Allocator, lines: &Lines<'a>) -> Result<(Program<'a>, Stats), Error> {
+/// The source is too large, too deep, not TypeScript, or not the body of an async function.
+pub(crate) fn parse_program<'a>(
+    allocator: &'a Allocator,
+    lines: &SourceLines<'a>,
+) -> Result<(Program<'a>, Stats), Error> {
     let source = lines.source();
     if source.len() > MAX_SOURCE_BYTES {
         return Err(Error::TooLarge { size_bytes: source.len(), limit: MAX_SOURCE_BYTES });
     }
-    if let Some(error) = wrong::fenced(lines) {
+    if let Some(error) = wrong::fenced_source_error(lines) {
         return Err(error);
     }
     if let Some(at) = memchr::memchr(0, source.as_bytes()) {
         let span = Span::new(at as u32, at as u32 + 1);
-        return Err(refuse::unsupported(
+        return Err(refuse::unsupported_error(
             lines,
             span,
             "the text has a NUL character",
             Some("write `\\0` where a text must contain one"),
         ));
     }
-    nesting::check(source, MAX_DEPTH).map_err(|refusal| refused(lines, refusal))?;
+    nesting::check_nesting(source, MAX_DEPTH).map_err(|refusal| refused(lines, refusal))?;
     let parsed =
         Parser::new(allocator, source, SourceType::ts().with_module(true)).with_options(options()).parse();
-    let first = wrong::first(
+    let first = wrong::first_complaint(
         parsed.diagnostics.iter().map(|found| (&*found.message, &*found.labels, found.help.as_deref())),
     );
     if let Some(found) = first {
-        return Err(wrong::syntax(lines, &found));
+        return Err(wrong::syntax_error(lines, &found));
     }
     let mut program = parsed.program;
-    let stats = refuse::check(lines, &program, MAX_DEPTH)?;
+    let stats = refuse::check_program(lines, &program, MAX_DEPTH)?;
     without_module(lines, &mut program)?;
     program.hashbang = None;
     Ok((program, stats))
@@ -81,13 +85,13 @@ fn options() -> ParseOptions {
     }
 }
 
-/// Finds the scopes of `program`, and what only they show. Names declared twice and assignments to constants do not
-/// hide what a program means to do: they come back beside the scopes, nearest the beginning first.
+/// Builds the scopes of `program`, and checks what needs them. Duplicate declarations and assignments to constants do
+/// not hide the meaning of a program: they are returned with the scopes, in source order.
 ///
 /// # Errors
-/// What is meant cannot be told: jumps to nowhere and the like.
-pub(crate) fn scopes<'a>(
-    lines: &Lines<'_>,
+/// The meaning is unclear, for example a jump to a missing label.
+pub(crate) fn resolve_scopes<'a>(
+    lines: &SourceLines<'_>,
     program: &'a Program<'a>,
     stats: Stats,
 ) -> Result<(Semantic<'a>, Vec<Error>), Error> {
@@ -100,24 +104,24 @@ pub(crate) fn scopes<'a>(
         .iter()
         .map(|found| (&*found.message, &*found.labels, found.help.as_deref()))
         .partition(|(message, _, _)| message.contains("has already been declared"));
-    if let Some(found) = wrong::first(others.into_iter()) {
-        return Err(wrong::syntax(lines, &found));
+    if let Some(found) = wrong::first_complaint(others.into_iter()) {
+        return Err(wrong::syntax_error(lines, &found));
     }
     let mut beside: Vec<Error> = twice
         .into_iter()
-        .filter_map(|found| wrong::first(std::iter::once(found)))
-        .map(|found| wrong::syntax(lines, &found))
+        .filter_map(|found| wrong::first_complaint(std::iter::once(found)))
+        .map(|found| wrong::syntax_error(lines, &found))
         .collect();
-    beside.extend(reassigned(&built.semantic).map(|(name, at)| wrong::reassigned(lines, name, at)));
+    beside.extend(reassigned(&built.semantic).map(|(name, at)| wrong::reassignment_error(lines, name, at)));
     beside.extend(
         function_twice(&built.semantic)
-            .map(|(name, [first, second])| wrong::declared_twice(lines, name, first, second)),
+            .map(|(name, [first, second])| wrong::redeclaration_error(lines, name, first, second)),
     );
     beside.sort_by_key(|error| error.position().map(|at| at.start));
     Ok((built.semantic, beside))
 }
 
-/// Whether the nodes of the tree can be asked for once the scopes are built.
+/// Whether the syntax nodes stay accessible after the scopes are built.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NodeRetention {
     Kept,
@@ -137,7 +141,7 @@ fn build_scopes<'a>(
         .build(program)
 }
 
-/// Whether somebody will ask where a name stands, which takes the nodes: keeping them for every program takes longer
+/// Whether the position of a name will be needed, which takes the nodes. Keeping them for every program would cost more
 /// than building the scopes of a wrong one again.
 fn is_suspect(scoping: &Scoping) -> bool {
     twice_in_block(scoping).next().is_some()
@@ -145,8 +149,8 @@ fn is_suspect(scoping: &Scoping) -> bool {
         || writes_to_constants(scoping).next().is_some()
 }
 
-/// The first function that a block declares twice, or that is a class as well. TypeScript leaves this to the compiler of the
-/// program, because several signatures of one function, and those of a class that is declared elsewhere, are fine.
+/// The first function that a block declares twice, or that is a class as well. TypeScript leaves this check to the
+/// compiler, because several signatures of one function, and those of a class declared elsewhere, are allowed.
 fn function_twice<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, [Span; 2])> {
     let scoping = semantic.scoping();
     let twice = |symbol| {
@@ -167,7 +171,7 @@ fn function_twice<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, [Span; 2])
     all.filter_map(twice).min_by_key(|(_, [_, second])| second.start)
 }
 
-/// What a block declares more than once.
+/// Symbols that a block declares more than once.
 fn twice_in_block(scoping: &Scoping) -> impl Iterator<Item = SymbolId> {
     scoping
         .symbol_ids()
@@ -175,13 +179,13 @@ fn twice_in_block(scoping: &Scoping) -> impl Iterator<Item = SymbolId> {
         .filter(|symbol| !scoping.scope_flags(scoping.symbol_scope_id(*symbol)).is_var())
 }
 
-/// What is declared more than once, and as a class.
+/// Symbols declared more than once, of which one declaration is a class.
 fn classes_twice(scoping: &Scoping) -> impl Iterator<Item = SymbolId> {
     let twice = scoping.symbol_ids().filter(|symbol| !scoping.symbol_redeclarations(*symbol).is_empty());
     twice.filter(|symbol| scoping.symbol_flags(*symbol).is_class())
 }
 
-/// The first assignment to a constant: its name and place. JavaScript would only notice when it gets there.
+/// Name and span of the first assignment to a constant. JavaScript would notice it only at run time.
 fn reassigned<'s>(semantic: &'s Semantic<'_>) -> Option<(&'s str, Span)> {
     let scoping = semantic.scoping();
     writes_to_constants(scoping)
@@ -198,9 +202,9 @@ fn writes_to_constants(scoping: &Scoping) -> impl Iterator<Item = (SymbolId, &Re
     )
 }
 
-fn refused(lines: &Lines<'_>, refusal: NestingRefusal) -> Error {
+fn refused(lines: &SourceLines<'_>, refusal: NestingRefusal) -> Error {
     let (range, message, hint) = match refusal {
-        NestingRefusal::Deep(range) => return refuse::too_deep(lines, span(&range), MAX_DEPTH),
+        NestingRefusal::Deep(range) => return refuse::too_deep_error(lines, span(&range), MAX_DEPTH),
         NestingRefusal::Decorator(range) => {
             (range, "decorators are not supported", "call the function on the class or method yourself")
         }
@@ -215,17 +219,17 @@ fn refused(lines: &Lines<'_>, refusal: NestingRefusal) -> Error {
             "write `;` before a regular expression, or give it a name with `const`",
         ),
     };
-    refuse::unsupported(lines, span(&range), message, Some(hint))
+    refuse::unsupported_error(lines, span(&range), message, Some(hint))
 }
 
 fn span(range: &Range<usize>) -> Span {
     Span::new(range.start as u32, range.end as u32)
 }
 
-/// Takes out imports and exports of types; refuses all others.
-fn without_module(lines: &Lines<'_>, program: &mut Program<'_>) -> Result<(), Error> {
+/// Removes imports and exports of types; refuses all others.
+fn without_module(lines: &SourceLines<'_>, program: &mut Program<'_>) -> Result<(), Error> {
     match program.body.iter().find(|statement| is_module(statement) && !is_type_only(statement)) {
-        Some(statement) => Err(refuse::module(lines, statement)),
+        Some(statement) => Err(refuse::module_error(lines, statement)),
         None => {
             program.body.retain(|statement| !is_module(statement));
             Ok(())
@@ -274,21 +278,21 @@ fn declares_type(declaration: &Declaration<'_>) -> bool {
     }
 }
 
-/// What one program needs and the next can use again.
+/// Stack and tree memory that the next program can reuse.
 struct ParseWorkspace {
     stack: DefaultStack,
     allocator: Allocator,
 }
 
 thread_local! {
-    /// That of the last small program: mapping a stack, touching its first pages and finding memory for a tree takes as
-    /// long as a tenth of the work.
+    /// Workspace of the last small program: mapping a stack, touching its first pages and allocating a tree takes a
+    /// tenth of the time of an analysis.
     static SPARE: Cell<Option<ParseWorkspace>> = const { Cell::new(None) };
 }
 
-/// Runs `work` on `source` on a stack of its own, large enough for the deepest program, with memory for a tree; a panic
-/// there is an error here. A stack and not a thread: another thread often means another core with cold caches, which took
-/// longer than the work.
+/// Runs `work` on `source` on a separate stack, large enough for the deepest program, with an allocator for the tree. A
+/// panic there becomes an error here. It is a stack and not a thread, because another thread often means another core
+/// with cold caches, which took longer than the work.
 ///
 /// # Errors
 /// `work` panicked, or there is no memory for a stack.

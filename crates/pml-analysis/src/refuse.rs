@@ -1,4 +1,4 @@
-//! What is TypeScript but not a program of ours: one walk over the tree that also measures its depth.
+//! Refuses TypeScript that cannot be a program: one pass over the tree that also measures its depth.
 
 use std::cell::Cell;
 
@@ -13,13 +13,17 @@ use oxc_span::{GetSpan, Span};
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 
 use crate::error::Error;
-use crate::lines::Lines;
+use crate::lines::SourceLines;
 
 const MODULE_HINT: &str = "a program is the body of an async function: write its statements, \
                            call tools as `await mcp.server.tool({…})` and `return` the result";
 
-/// Refuses what lies too deep or cannot run; says how much there is of what scopes are made from.
-pub(crate) fn check(lines: &Lines<'_>, program: &Program<'_>, max_depth: usize) -> Result<Stats, Error> {
+/// Refuses what is too deep or cannot run. Returns the counts from which scopes are sized.
+pub(crate) fn check_program(
+    lines: &SourceLines<'_>,
+    program: &Program<'_>,
+    max_depth: usize,
+) -> Result<Stats, Error> {
     let mut walk = RefusalVisitor {
         lines,
         max_depth,
@@ -34,8 +38,8 @@ pub(crate) fn check(lines: &Lines<'_>, program: &Program<'_>, max_depth: usize) 
     walk.found.map_or(Ok(walk.stats), Err)
 }
 
-/// An import or export that is more than a type.
-pub(crate) fn module(lines: &Lines<'_>, statement: &Statement<'_>) -> Error {
+/// Error of an import or export of more than types.
+pub(crate) fn module_error(lines: &SourceLines<'_>, statement: &Statement<'_>) -> Error {
     let import =
         matches!(statement, Statement::ImportDeclaration(_) | Statement::TSImportEqualsDeclaration(_));
     let message =
@@ -46,11 +50,16 @@ pub(crate) fn module(lines: &Lines<'_>, statement: &Statement<'_>) -> Error {
     } else {
         MODULE_HINT
     };
-    unsupported(lines, statement.span(), message, Some(hint))
+    unsupported_error(lines, statement.span(), message, Some(hint))
 }
 
-/// An error about something that is TypeScript and still cannot be run.
-pub(crate) fn unsupported(lines: &Lines<'_>, span: Span, message: &str, hint: Option<&str>) -> Error {
+/// Error of valid TypeScript that cannot run.
+pub(crate) fn unsupported_error(
+    lines: &SourceLines<'_>,
+    span: Span,
+    message: &str,
+    hint: Option<&str>,
+) -> Error {
     let at = lines.position(span);
     Error::Unsupported {
         message: message.to_owned(),
@@ -60,19 +69,19 @@ pub(crate) fn unsupported(lines: &Lines<'_>, span: Span, message: &str, hint: Op
     }
 }
 
-/// An error about the first thing that lies too deep.
-pub(crate) fn too_deep(lines: &Lines<'_>, span: Span, limit: usize) -> Error {
+/// Error of the first node that is too deep.
+pub(crate) fn too_deep_error(lines: &SourceLines<'_>, span: Span, limit: usize) -> Error {
     let at = lines.position(span);
     Error::TooDeep { limit, at, excerpt: lines.excerpt(at) }
 }
 
 struct RefusalVisitor<'w, 's> {
-    lines: &'w Lines<'s>,
+    lines: &'w SourceLines<'s>,
     max_depth: usize,
     depth: usize,
-    /// How many functions with `arguments` of their own are around.
+    /// Number of enclosing functions with their own `arguments`.
     functions: usize,
-    /// How many blocks are around.
+    /// Number of enclosing blocks.
     blocks: usize,
     /// Directly in a namespace or an enum, which becomes a function of its own.
     in_namespace: bool,
@@ -83,7 +92,7 @@ struct RefusalVisitor<'w, 's> {
 impl RefusalVisitor<'_, '_> {
     fn refuse(&mut self, span: Span, message: &str, hint: &str) {
         if self.found.is_none() {
-            self.found = Some(unsupported(self.lines, span, message, Some(hint)));
+            self.found = Some(unsupported_error(self.lines, span, message, Some(hint)));
         }
     }
 
@@ -167,7 +176,7 @@ impl<'a> Visit<'a> for RefusalVisitor<'_, '_> {
     fn enter_node(&mut self, kind: AstKind<'a>) {
         self.depth += 1;
         if self.depth > self.max_depth && self.found.is_none() {
-            self.found = Some(too_deep(self.lines, kind.span(), self.max_depth));
+            self.found = Some(too_deep_error(self.lines, kind.span(), self.max_depth));
         }
         self.stats.nodes += 1;
         match kind {
@@ -198,7 +207,7 @@ impl<'a> Visit<'a> for RefusalVisitor<'_, '_> {
         self.with(false, |this| walk::walk_arrow_function_expression(this, it));
     }
 
-    // What an enum computes is computed in a function of its own, too.
+    // The initialisers of an enum run in a function of its own, too.
     fn visit_ts_enum_declaration(&mut self, it: &TSEnumDeclaration<'a>) {
         self.with(true, |this| walk::walk_ts_enum_declaration(this, it));
     }
@@ -207,7 +216,7 @@ impl<'a> Visit<'a> for RefusalVisitor<'_, '_> {
         self.with(true, |this| walk::walk_ts_namespace_declaration(this, it));
     }
 
-    // Everything deep goes through one of these three; having found something, the walk need not go on.
+    // Everything deep goes through one of these three methods; after a finding, the pass stops.
     fn visit_expression(&mut self, it: &Expression<'a>) {
         if self.found.is_none() {
             walk::walk_expression(self, it);
@@ -215,7 +224,7 @@ impl<'a> Visit<'a> for RefusalVisitor<'_, '_> {
     }
 
     fn visit_statement(&mut self, it: &Statement<'a>) {
-        // The parser takes one for a declaration where type parameters follow.
+        // The parser treats one with type parameters as a declaration.
         if let Statement::FunctionDeclaration(function) = it
             && function.id.is_none()
         {

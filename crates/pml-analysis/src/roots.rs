@@ -1,8 +1,7 @@
-//! Every way a program names `mcp`, `capabilities` and `globalThis`, read off the tree alone.
+//! Every use of `mcp`, `capabilities` and `globalThis`, read from the syntax tree alone.
 //!
-//! Following the program (`walk`) says what happens to values; this says what is written, wherever it stands and
-//! whether or not anything leads there. A tool that is written out is declared. A server, or `mcp` itself, that
-//! the walk never came to makes the program opaque.
+//! The walk (`walk`) tells what happens to values; this module tells what is written, reachable or not. A tool that is
+//! written out is declared. A server, or `mcp` itself, that the walk never reached makes the program opaque.
 
 use std::rc::Rc;
 
@@ -16,7 +15,7 @@ use oxc_semantic::{Scoping, SymbolId};
 use oxc_span::{GetSpan, Span};
 use rustc_hash::FxHashMap;
 
-/// What a chain of names leads to.
+/// What a chain of names refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ToolRoot {
     Mcp,
@@ -27,36 +26,36 @@ pub(crate) enum ToolRoot {
     Global,
 }
 
-/// What is written where.
+/// Uses of the roots in a program.
 #[derive(Debug, Default)]
 pub(crate) struct ToolRoots {
-    /// Names that always mean one of them.
+    /// Variables that always refer to a root.
     pub(crate) aliases: FxHashMap<SymbolId, ToolRoot>,
-    /// Texts that never change.
+    /// Variables with a constant text.
     constants: FxHashMap<SymbolId, String>,
     /// Tools and capabilities that are written out.
     pub(crate) named: Vec<(ToolRoot, Span)>,
-    /// Where more than one tool is meant.
+    /// Spans that may refer to more than one tool.
     pub(crate) open: Vec<Span>,
 }
 
-/// The variable a name means; `declare const mcp: Tools` makes none.
+/// The variable a name refers to; `declare const mcp: Tools` creates none.
 pub(crate) fn resolve_variable(scoping: &Scoping, name: &IdentifierReference<'_>) -> Option<SymbolId> {
     let symbol = scoping.get_reference(name.reference_id.get()?).symbol_id()?;
     (!scoping.symbol_flags(symbol).is_ambient()).then_some(symbol)
 }
 
-/// Longer texts are not taken for the name of anything.
+/// Maximum bytes of a text that can be a name.
 const MAX_NAME_BYTES: usize = 4 * 1024;
 
 impl ToolRoots {
-    /// Looks over `program`.
+    /// Scans `program`.
     pub(crate) fn of<'a>(program: &'a Program<'a>, scoping: &Scoping) -> ToolRoots {
         let mut names = RootVisitor { scoping, roots: ToolRoots::default(), declarations: Vec::new() };
         names.visit_program(program);
         let RootVisitor { roots, declarations, .. } = names;
         let mut aliases = AliasFinder { scoping, roots, found: false };
-        // An alias of an alias may stand before it.
+        // An alias of an alias may precede it, so several passes are made.
         for _ in 0..4 {
             aliases.found = false;
             declarations.iter().for_each(|declaration| aliases.declaration(declaration));
@@ -68,7 +67,7 @@ impl ToolRoots {
         if roots.aliases.is_empty() && roots.constants.is_empty() {
             return roots;
         }
-        // With what the names mean, what is written means more.
+        // With the aliases known, the scan is repeated, because more names resolve.
         roots.named.clear();
         roots.open.clear();
         let mut names = RootVisitor { scoping, roots, declarations: Vec::new() };
@@ -76,7 +75,7 @@ impl ToolRoots {
         names.roots
     }
 
-    /// What an expression leads to, as written.
+    /// What an expression refers to, as written.
     pub(crate) fn resolve(&self, scoping: &Scoping, expression: &Expression<'_>) -> Option<ToolRoot> {
         match expression {
             Expression::Identifier(name) => match resolve_variable(scoping, name) {
@@ -118,7 +117,7 @@ impl ToolRoots {
 
     /// The text of an expression that is the same in every run.
     pub(crate) fn constant(&self, scoping: &Scoping, expression: &Expression<'_>) -> Option<String> {
-        // No name is longer, and texts put together from themselves would grow without end.
+        // No name is longer, and texts concatenated from themselves would grow without bound.
         self.text(scoping, expression).filter(|text| text.len() <= MAX_NAME_BYTES)
     }
 
@@ -164,12 +163,12 @@ fn step(root: ToolRoot, name: &str) -> Option<ToolRoot> {
             "globalThis" => Some(ToolRoot::Global),
             _ => None,
         },
-        // Members of a tool are of no interest; the tool is.
+        // For a member of a tool, the tool counts.
         tool @ (ToolRoot::Tool(..) | ToolRoot::Capability(_)) => Some(tool),
     }
 }
 
-/// Finds names that always mean a root or a text.
+/// Finds variables that always refer to a root or a constant text.
 struct AliasFinder<'s> {
     scoping: &'s Scoping,
     roots: ToolRoots,
@@ -224,11 +223,11 @@ impl AliasFinder<'_> {
     }
 }
 
-/// Finds everything that is named.
+/// Finds all uses.
 struct RootVisitor<'a, 's> {
     scoping: &'s Scoping,
     roots: ToolRoots,
-    /// Declarations of variables, the inner ones first.
+    /// Declarations of variables, inner ones first.
     declarations: Vec<&'a VariableDeclaration<'a>>,
 }
 
@@ -252,7 +251,7 @@ impl<'a> Visit<'a> for RootVisitor<'a, '_> {
     }
 }
 
-/// Where the name at the bottom of a chain is written.
+/// Span of the name at the start of a chain.
 fn start(expression: &Expression<'_>) -> Span {
     match expression {
         Expression::Identifier(name) => name.span,

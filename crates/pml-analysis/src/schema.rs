@@ -1,8 +1,8 @@
-//! Questions to JSON Schemas, as tools declare them: members, required ones, whether a value is allowed.
+//! Queries on JSON Schemas of tools: members, required members, whether a value is allowed.
 //!
-//! Schemas come from strangers. Every question is answered in bounded work whatever the schema refers
-//! to, and what a schema leaves open, or says in a way not read here (`not`, `if`, patterns, references to other
-//! documents), is never held against a program.
+//! Schemas are untrusted. Every query takes bounded work whatever the schema refers to. What a schema leaves open, or
+//! expresses in a way not supported here (`not`, `if`, patterns, references to other documents), never counts against a
+//! program.
 
 mod check;
 mod nearest;
@@ -13,11 +13,11 @@ mod words;
 
 use std::ptr;
 
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 use serde_json::{Map, Value};
 
 pub(crate) use check::check_arguments;
-pub use nearest::nearest;
+pub use nearest::closest_names;
 pub(crate) use parameter::parameter_schema;
 pub(crate) use provide::provides;
 
@@ -33,19 +33,19 @@ const INHERITED: [&str; 8] = [
     "valueOf",
 ];
 
-/// More schemas than this in one place (through references and alternatives) are not looked at.
+/// Maximum number of schemas that apply to one place (through references and alternatives).
 const MOST_PARTS: usize = 256;
 
 /// What a schema says about a member.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum MemberLookup<'s> {
-    /// The schema of the member.
+    /// Schema of the member.
     Found(&'s Value),
-    /// Nothing certain: there may be such a member, of any type.
+    /// Nothing certain: the member may exist, with any type.
     Unknown,
-    /// It names other members, and not this one.
+    /// The schema names other members, and not this one.
     Absent {
-        /// The schema allows no further members.
+        /// Whether the schema forbids further members.
         closed: bool,
         /// The members it names.
         known: Vec<&'s str>,
@@ -67,7 +67,7 @@ pub(crate) fn property<'s>(root: &'s Value, schema: &'s Value, name: &str) -> Me
     place.member(name)
 }
 
-/// A member of a schema that is nothing but a list of members, as most are: no need to look further.
+/// Fast path: a member of a schema that is only a list of members, as most are.
 fn plain_member<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     let map = schema.as_object()?;
     let mut properties = None;
@@ -89,7 +89,7 @@ fn plain_member<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     member_of(properties?.as_object()?, name)
 }
 
-/// A member of an object. Of a few members, as most have, it is found sooner by looking at each than by its hash.
+/// A member of an object. Most objects are small, where a linear search is faster than hashing.
 fn member_of<'s>(map: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
     if map.len() > 8 {
         return map.get(name);
@@ -97,21 +97,20 @@ fn member_of<'s>(map: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
     map.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
-/// What `schema` says about the part of its values that `step` leads to.
-pub(crate) fn step_into<'s>(root: &'s Value, schema: &'s Value, step: &Step) -> MemberLookup<'s> {
+/// What `schema` says about the part of its values at `step`.
+pub(crate) fn step_into<'s>(root: &'s Value, schema: &'s Value, step: &PathStep) -> MemberLookup<'s> {
     match step {
-        Step::Key(name) => property(root, schema, name),
-        Step::Index(index) => SchemaPlace::new(root, schema).item(usize::try_from(*index).ok()),
-        Step::Any => SchemaPlace::new(root, schema).item(None),
+        PathStep::Key(name) => property(root, schema, name),
+        PathStep::Index(index) => SchemaPlace::new(root, schema).item(usize::try_from(*index).ok()),
+        PathStep::Any => SchemaPlace::new(root, schema).item(None),
     }
 }
 
-/// Where a path leads: the schema there, `None` when nothing certain is known, or how many steps
-/// could be taken before one that leads nowhere.
+/// The schema at the end of a path; `None` when nothing certain is known. The error tells how many steps exist.
 pub(crate) fn follow<'s>(
     root: &'s Value,
     schema: &'s Value,
-    path: &[Step],
+    path: &[PathStep],
 ) -> Result<Option<&'s Value>, MissingMember<'s>> {
     let mut here = schema;
     for (taken, step) in path.iter().enumerate() {
@@ -124,18 +123,18 @@ pub(crate) fn follow<'s>(
     Ok(Some(here))
 }
 
-/// A path that leads nowhere.
+/// A path to a missing member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MissingMember<'s> {
-    /// How many steps could be taken: the one after them is the missing one.
+    /// Number of steps that exist: the next one is missing.
     pub(crate) taken: usize,
-    /// The schema rules it out; else it only names others.
+    /// Whether the schema forbids the member; otherwise it only names others.
     pub(crate) closed: bool,
-    /// The members there are.
+    /// The members that exist there.
     pub(crate) known: Vec<&'s str>,
 }
 
-/// The members that every value of `schema` must have, in order.
+/// Members that every value of `schema` must have, in order.
 pub(crate) fn required<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s str> {
     if let Some(map) = alone(root, schema) {
         let names = member_of(map, "required").and_then(Value::as_array).into_iter().flatten();
@@ -146,7 +145,7 @@ pub(crate) fn required<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s str> {
     unique(lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str))
 }
 
-/// The members that `schema` names, those of its alternatives included, in order.
+/// Members that `schema` names, including its alternatives, in order.
 pub(crate) fn properties<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s str> {
     SchemaPlace::new(root, schema).known()
 }
@@ -161,18 +160,18 @@ pub(crate) fn is_enum(root: &Value, schema: &Value) -> bool {
     if place.parts.iter().any(|part| part.certain && limits(part.map)) {
         return true;
     }
-    // `anyOf` of constants and null is how some generators write it.
+    // Some generators write an enum as `anyOf` of constants and null.
     let mut leaves = place.parts.iter().filter(|part| !part.certain && is_leaf(part.map)).peekable();
     leaves.peek().is_some()
         && leaves.all(|part| limits(part.map) || part.map.get("type").is_some_and(|kind| kind == "null"))
 }
 
-/// A schema that says everything itself, as most do.
+/// A schema without references and alternatives, as most are.
 fn alone<'s>(root: &Value, schema: &'s Value) -> Option<&'s Map<String, Value>> {
     schema.as_object().filter(|map| !leads_on(map) && !is_foreign(root, map))
 }
 
-/// Whether it says something itself rather than refer to others that do.
+/// Whether it constrains values itself rather than through other schemas.
 fn is_leaf(map: &Map<String, Value>) -> bool {
     !["$ref", "allOf", "anyOf", "oneOf"].iter().any(|key| map.contains_key(*key))
 }
@@ -181,7 +180,7 @@ fn unique<'s>(names: impl Iterator<Item = &'s str>) -> Vec<&'s str> {
     let mut found = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for name in names {
-        // A look at each is quicker as long as they are few, as they mostly are.
+        // A linear search is faster as long as there are few, as is usual.
         let is_new = match found.len() {
             0..16 => !found.contains(&name),
             _ => {
@@ -196,7 +195,7 @@ fn unique<'s>(names: impl Iterator<Item = &'s str>) -> Vec<&'s str> {
     found
 }
 
-/// Whether other schemas speak about the same place.
+/// Whether other schemas apply to the same place.
 fn leads_on(map: &Map<String, Value>) -> bool {
     map.keys().any(|key| {
         matches!(
@@ -215,7 +214,7 @@ fn leads_on(map: &Map<String, Value>) -> bool {
     })
 }
 
-/// The schema a reference leads to; only within the document.
+/// Target of a reference within the document.
 fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let fragment = reference.strip_prefix('#')?;
     if fragment.contains('%') { root.pointer(&percent_decoded(fragment)?) } else { root.pointer(fragment) }
@@ -237,37 +236,37 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Whether a schema begins a document of its own, whose references lead elsewhere.
+/// Whether a schema begins a document of its own, whose references resolve elsewhere.
 fn is_foreign(root: &Value, map: &Map<String, Value>) -> bool {
     !root.as_object().is_some_and(|root| ptr::eq(root, map)) && map.keys().any(|key| key == "$id")
 }
 
-/// All schemas that speak about the same place of a value.
+/// All schemas that apply to the same place of a value.
 struct SchemaPlace<'s> {
     parts: Vec<SchemaPart<'s>>,
-    /// Some of them cannot be read: there may be more.
+    /// Whether some of them are not supported, so that there may be more constraints.
     opaque: bool,
 }
 
-/// One of the schemas that speak about a place.
+/// One of the schemas that apply to a place.
 #[derive(Clone, Copy)]
 struct SchemaPart<'s> {
     map: &'s Map<String, Value>,
-    /// It always holds, rather than being one of several alternatives.
+    /// Whether it always applies, rather than being one of several alternatives.
     certain: bool,
 }
 
-/// What a schema says of members that it does not name.
+/// What a schema says about members that it does not name.
 enum UnnamedMembers<'s> {
-    /// The schema allows none.
+    /// The schema forbids them.
     Refused,
     /// The schema says nothing about them.
     Unsaid,
-    /// Any are allowed.
+    /// All are allowed.
     Welcome,
     /// They must fit this schema.
     Described(&'s Value),
-    /// Which are allowed depends on their names.
+    /// They are allowed depending on their names.
     ByName,
 }
 
@@ -363,7 +362,7 @@ impl<'s> SchemaPlace<'s> {
         MemberLookup::Absent { closed: false, known }
     }
 
-    /// Whether a member that nobody names cannot be.
+    /// Whether a member that no schema names is forbidden.
     fn refuses_others(&self) -> bool {
         let closes = |map: &Map<String, Value>| {
             matches!(others(map), UnnamedMembers::Refused)
@@ -388,7 +387,7 @@ impl<'s> SchemaPlace<'s> {
     }
 }
 
-/// The schemas of the item at `index`, or of any item.
+/// Schemas of the item at `index`, or of any item.
 fn items(map: &Map<String, Value>, index: Option<usize>) -> Vec<&Value> {
     let (first, rest) = match map.get("items") {
         Some(Value::Array(first)) => (first.as_slice(), map.get("additionalItems")),
@@ -400,7 +399,7 @@ fn items(map: &Map<String, Value>, index: Option<usize>) -> Vec<&Value> {
     }
 }
 
-/// The one schema that all of them are; nothing certain when they differ.
+/// The schema that all of them equal; nothing certain when they differ.
 fn agreed<'s>(schemas: impl Iterator<Item = &'s Value>) -> Option<MemberLookup<'s>> {
     let mut schemas = schemas;
     let first = schemas.next()?;
@@ -428,7 +427,7 @@ impl JsonTypes {
             "string" => JsonTypes::STRING,
             "array" => JsonTypes::ARRAY,
             "object" => JsonTypes::OBJECT,
-            // No type of JSON Schema: whatever was meant is allowed.
+            // An unknown type name: everything is allowed.
             _ => JsonTypes::ALL,
         }
     }
@@ -461,7 +460,7 @@ impl JsonTypes {
     }
 }
 
-/// The types that values of `schema` can have.
+/// Types that values of `schema` can have.
 fn types(root: &Value, schema: &Value) -> JsonTypes {
     types_within(root, schema, &mut 500)
 }
@@ -488,7 +487,7 @@ fn types_within(root: &Value, schema: &Value, fuel: &mut u32) -> JsonTypes {
     allowed
 }
 
-/// What `type`, `nullable`, `enum`, `const` and `default` say, without what the schema refers to.
+/// Types by `type`, `nullable`, `enum`, `const` and `default`, without referenced schemas.
 fn own_types(map: &Map<String, Value>) -> JsonTypes {
     let listed =
         |values: &[Value]| values.iter().fold(JsonTypes(0), |all, value| all.or(JsonTypes::of(value)));
@@ -502,7 +501,7 @@ fn own_types(map: &Map<String, Value>) -> JsonTypes {
             }
             ("const", value) => constant = Some(JsonTypes::of(value)),
             ("enum", Value::Array(values)) if !values.is_empty() => choice = Some(listed(values)),
-            // Many generators declare `string` with a default of `null`: what is filled in is allowed, too.
+            // Many generators declare `string` with a default of `null`: the default must be allowed, too.
             ("default", value) => more = more.or(JsonTypes::of(value)),
             ("nullable", Value::Bool(true)) => more = more.or(JsonTypes::NULL),
             _ => {}

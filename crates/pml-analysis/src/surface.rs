@@ -1,17 +1,17 @@
-//! The names a program may use freely, and those it might expect and does not have.
+//! Free names: those a program may use, and those of other environments that it does not have.
 
-/// Standard names of the language, and those of the sandbox.
+/// Whether the name is a global of the language or of the sandbox.
 pub(crate) fn is_global(name: &str) -> bool {
     GLOBALS.binary_search(&name).is_ok()
 }
 
-/// A name of some other world: browsers, Node, Deno.
+/// Whether the name belongs to another environment: browsers, Node, Deno.
 pub(crate) fn is_ambient(name: &str) -> bool {
     AMBIENT.binary_search(&name).is_ok()
 }
 
-/// What to use instead of an ambient name.
-pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
+/// Hint what to use instead of an ambient name.
+pub(crate) fn replacement_hint(name: &str) -> Option<&'static str> {
     match name {
         "fetch" | "XMLHttpRequest" | "WebSocket" | "EventSource" => Some(
             "programs reach the network only through tools: find one with pml_discover and call it through `mcp`",
@@ -32,7 +32,7 @@ pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The standard name one probably meant.
+/// The global name most similar to `name`.
 pub(crate) fn nearest_global(name: &str) -> Option<&'static str> {
     GLOBALS.iter().find(|global| global.eq_ignore_ascii_case(name)).copied()
 }

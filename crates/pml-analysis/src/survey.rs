@@ -1,5 +1,5 @@
-//! One look over the whole tree before it is followed: which functions there are, which of them can
-//! reach a tool, and which variables are written where.
+//! Survey of the syntax tree before the walk: which functions there are, which of them can reach a tool, and which
+//! variables are written where.
 
 use oxc_ast::ast::{
     ArrowFunctionExpression, AssignmentExpression, BindingIdentifier, BindingPattern, CallExpression, Class,
@@ -16,72 +16,72 @@ use std::cell::Cell;
 use crate::operations;
 use crate::roots::{self, ToolRoots};
 
-/// A function's number; 0 is the program itself.
+/// Index of a function; 0 is the program itself.
 pub(crate) type FunctionIndex = u32;
 
-/// What is known of a function before it is followed.
+/// Facts about a function before it is followed.
 #[derive(Debug, Default)]
 pub(crate) struct FunctionInfo {
     pub(crate) span: Span,
     pub(crate) parent: FunctionIndex,
     pub(crate) name: Option<String>,
-    /// It, or a function it mentions, can reach a tool.
+    /// Whether it, or a function it mentions, can reach a tool.
     pub(crate) effectful: bool,
-    /// It can come to call itself.
+    /// Whether it can call itself, directly or indirectly.
     pub(crate) recursive: bool,
-    /// Functions with the same number call each other.
+    /// Number of its recursion cycle; functions with the same number call each other.
     pub(crate) cycle: Option<u32>,
     /// Variables of enclosing functions that it mentions.
     pub(crate) captures: Vec<SymbolId>,
     roots: bool,
-    /// It uses `this` or `super`.
+    /// Whether it uses `this` or `super`.
     pub(crate) uses_this: bool,
-    /// It changes variables or objects of enclosing functions.
+    /// Whether it changes variables or objects of enclosing functions.
     pub(crate) changes_outside: bool,
-    /// It belongs to a class, not to its instances.
+    /// Whether it is a static member of a class.
     is_static: bool,
 }
 
-/// The result of the look.
+/// Result of the survey.
 #[derive(Debug, Default)]
-pub(crate) struct Survey {
+pub(crate) struct ProgramSurvey {
     pub(crate) functions: Vec<FunctionInfo>,
     pub(crate) by_span: FxHashMap<Span, FunctionIndex>,
-    /// The function each variable is declared in.
+    /// The function that declares each variable.
     pub(crate) home: Vec<FunctionIndex>,
-    /// Variables written by another function than the one they are declared in.
+    /// Variables written by another function than the one that declares them.
     pub(crate) shared: Vec<SymbolId>,
-    /// Variables that a function writes, or whose objects it changes, and that are declared outside of it.
+    /// Outer variables that a function writes, or whose objects it changes.
     pub(crate) changed: Vec<(SymbolId, FunctionIndex)>,
     writes: Vec<(u32, SymbolId)>,
     effects: Vec<u32>,
-    mentions: Vec<(u32, Mention)>,
+    mentions: Vec<(u32, SymbolMention)>,
 }
 
-/// A name in the program.
+/// A mention of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mention {
+pub(crate) enum SymbolMention {
     Variable(SymbolId),
     /// `args`
     Arguments,
-    /// `mcp` and the like
+    /// `mcp` and the other roots
     Root,
 }
 
-impl Survey {
-    /// Looks over `program`. None when there are too many ways in which its functions can lead to each other.
+impl ProgramSurvey {
+    /// Surveys `program`. `None` when the call graph is too large.
     pub(crate) fn of(
         program: &oxc_ast::ast::Program<'_>,
         scoping: &Scoping,
         roots: &ToolRoots,
-    ) -> Option<Survey> {
+    ) -> Option<ProgramSurvey> {
         let mut look = SurveyVisitor {
             scoping,
-            survey: Survey {
+            survey: ProgramSurvey {
                 functions: vec![FunctionInfo { span: program.span, ..FunctionInfo::default() }],
                 home: vec![0; scoping.symbols_len()],
                 mentions: Vec::with_capacity(scoping.references_len()),
-                ..Survey::default()
+                ..ProgramSurvey::default()
             },
             current: 0,
             scope_function: vec![0; scoping.scopes_len()],
@@ -109,15 +109,15 @@ impl Survey {
         &self.functions[function as usize]
     }
 
-    /// The variables written between the bytes of `span`, each as often as it is.
+    /// Variables written within `span`, with repetitions.
     pub(crate) fn writes_within(&self, span: Span) -> impl Iterator<Item = SymbolId> {
         let from = self.writes.partition_point(|(at, _)| *at < span.start);
         self.writes[from..].iter().take_while(move |(at, _)| *at < span.end).map(|(_, symbol)| *symbol)
     }
 
-    /// The names between these bytes, each once, in order.
-    pub(crate) fn distinct_mentions(&self, start: u32, end: u32) -> SmallVec<[Mention; 8]> {
-        let mut found: SmallVec<[Mention; 8]> = SmallVec::new();
+    /// Distinct names within the byte range, in order.
+    pub(crate) fn distinct_mentions(&self, start: u32, end: u32) -> SmallVec<[SymbolMention; 8]> {
+        let mut found: SmallVec<[SymbolMention; 8]> = SmallVec::new();
         for (_, mention) in self.mentions_between(start, end) {
             if !found.contains(mention) {
                 found.push(*mention);
@@ -126,21 +126,21 @@ impl Survey {
         found
     }
 
-    /// All names between these bytes, and where each stands.
-    pub(crate) fn mentions_between(&self, start: u32, end: u32) -> &[(u32, Mention)] {
+    /// All names within the byte range, each with its offset.
+    pub(crate) fn mentions_between(&self, start: u32, end: u32) -> &[(u32, SymbolMention)] {
         let from = self.mentions.partition_point(|(at, _)| *at < start);
         let until = self.mentions.partition_point(|(at, _)| *at < end);
         &self.mentions[from..until.max(from)]
     }
 
-    /// Whether something that can reach a tool is mentioned between these bytes.
+    /// Whether something that can reach a tool is mentioned within the byte range.
     pub(crate) fn reaches_tool(&self, start: u32, end: u32) -> bool {
         let from = self.effects.partition_point(|at| *at < start);
         self.effects.get(from).is_some_and(|at| *at < end)
     }
 }
 
-/// What a variable can be called as.
+/// Functions that a variable can hold.
 #[derive(Debug, Default)]
 struct Callable {
     functions: Vec<FunctionIndex>,
@@ -150,26 +150,28 @@ struct Callable {
 
 struct SurveyVisitor<'s> {
     scoping: &'s Scoping,
-    survey: Survey,
+    survey: ProgramSurvey,
     current: FunctionIndex,
     scope_function: Vec<FunctionIndex>,
     callables: FxHashMap<SymbolId, Callable>,
     writes_in: Vec<(SymbolId, FunctionIndex)>,
     changes_in: Vec<(SymbolId, FunctionIndex)>,
-    /// Functions of one class or object literal, and the variable its parent is called by.
+    /// Functions of one class or object literal, and the variable of its base class.
     groups: Vec<(std::ops::Range<FunctionIndex>, Option<SymbolId>)>,
-    /// Which function mentions which variable; each once when the look is over.
+    /// Which function mentions which variable; without duplicates when the survey is complete.
     reads_in: Vec<(SymbolId, FunctionIndex)>,
-    /// Which function makes instances of which class; when the look is over, only those that mention it in no other way.
+    /// Which function instantiates which class; when the survey is complete, only those that mention it in no other
+    /// way.
     made_in: Vec<(SymbolId, FunctionIndex)>,
-    /// How many functions variables can be called as, and functions can lead to.
+    /// Number of possible callees of variables and functions so far.
     ways: usize,
 }
 
-/// Beyond this a program is not looked at: every name of a long pattern could be any of a thousand functions.
+/// Maximum number of possible callees; a program with more is refused: every name of a long pattern could be any of a
+/// thousand functions.
 const MAX_WAYS: usize = 1_000_000;
 
-/// The free names through which tools are reached.
+/// Free names through which tools are reached.
 fn is_root(name: &str) -> bool {
     matches!(name, "mcp" | "capabilities" | "globalThis")
 }
@@ -189,7 +191,7 @@ impl SurveyVisitor<'_> {
         self.current = outer;
     }
 
-    /// The function that `this` belongs to, and the arrows on the way.
+    /// Marks the function that `this` belongs to, and the arrow functions on the way.
     fn this_used(&mut self) {
         self.survey.functions[self.current as usize].uses_this = true;
     }
@@ -222,7 +224,7 @@ impl SurveyVisitor<'_> {
         }
     }
 
-    /// The variable at the bottom of a chain of members.
+    /// The variable at the start of a member chain.
     fn symbol_of(&self, expression: &Expression<'_>) -> Option<SymbolId> {
         let mut at = expression;
         loop {
@@ -239,7 +241,7 @@ impl SurveyVisitor<'_> {
         }
     }
 
-    fn finish(mut self) -> Option<Survey> {
+    fn finish(mut self) -> Option<ProgramSurvey> {
         for symbol in self.scoping.symbol_ids() {
             let scope = self.scoping.symbol_scope_id(symbol);
             self.survey.home[symbol.index()] = self.scope_function[scope.index()];
@@ -264,9 +266,9 @@ impl SurveyVisitor<'_> {
             .mentions
             .iter()
             .filter(|(_, mention)| match mention {
-                Mention::Variable(symbol) => effectful.contains(symbol),
-                Mention::Root => true,
-                Mention::Arguments => false,
+                SymbolMention::Variable(symbol) => effectful.contains(symbol),
+                SymbolMention::Root => true,
+                SymbolMention::Arguments => false,
             })
             .map(|(at, _)| *at)
             .collect();
@@ -305,13 +307,13 @@ impl SurveyVisitor<'_> {
             }
         }
         for function in &mut self.survey.functions {
-            // A function and one inside it may mention the same.
+            // A function and one inside it may mention the same variable.
             function.captures.sort_unstable();
             function.captures.dedup();
         }
     }
 
-    /// Marks the functions that can reach a tool and returns the variables that can.
+    /// Marks the functions that can reach a tool. Returns the variables that can.
     fn effectful_symbols(&mut self) -> FxHashSet<SymbolId> {
         let mentioned_by = PairIndex(std::mem::take(&mut self.reads_in));
         let callables = || self.callables.iter();
@@ -326,7 +328,7 @@ impl SurveyVisitor<'_> {
             .filter(|index| self.survey.functions[*index as usize].roots)
             .collect();
         let mut found: FxHashSet<SymbolId> = FxHashSet::default();
-        // Methods find each other through `this`: one that reaches a tool makes all that use it suspect.
+        // Methods call each other through `this`: one that reaches a tool taints all that use `this`.
         let groups = || self.groups.iter().enumerate();
         let member_of = PairIndex::new(
             groups().flat_map(|(index, (members, _))| members.clone().map(move |member| (member, index))),
@@ -371,14 +373,14 @@ impl SurveyVisitor<'_> {
         }
     }
 
-    /// Marks functions that can come to call themselves: those on a cycle of "mentions".
+    /// Marks recursive functions: those on a cycle of mentions.
     fn recursion(&mut self) -> Option<()> {
         let mentioned = self.reads_in.iter().filter_map(|(symbol, _)| self.callables.get(symbol));
         if mentioned.map(|it| it.functions.len()).sum::<usize>() > MAX_WAYS {
             return None;
         }
         let functions = &self.survey.functions;
-        // Of a class of which it only makes instances, a function does not come to what belongs to the class.
+        // A function that only instantiates a class does not call its static members.
         let pairs = self.reads_in.iter().flat_map(|pair| {
             let only_makes = self.made_in.binary_search(pair).is_ok();
             let called = self.callables.get(&pair.0).into_iter().flat_map(|it| &it.functions).copied();
@@ -402,7 +404,7 @@ impl SurveyVisitor<'_> {
     }
 }
 
-/// What belongs to what: all values of a key. One list, because most keys have one or two.
+/// Multimap as one sorted list, because most keys have one or two values.
 struct PairIndex<K, V>(Vec<(K, V)>);
 
 impl<K: Ord + Copy, V: Ord + Copy> PairIndex<K, V> {
@@ -418,10 +420,10 @@ impl<K: Ord + Copy, V: Ord + Copy> PairIndex<K, V> {
     }
 }
 
-/// Which functions each function may call.
+/// Functions that each function may call.
 struct CallGraph {
     pairs: Vec<(FunctionIndex, FunctionIndex)>,
-    /// Where those of each function begin, and where the last end.
+    /// Start of each function's range, and the end of the last one.
     starts: Vec<usize>,
 }
 
@@ -552,7 +554,8 @@ impl<'a> Visit<'a> for SurveyVisitor<'_> {
 
     fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
         if let Expression::StaticMemberExpression(member) = &it.callee
-            && operations::method(&member.property.name).is_some_and(|operation| !operation.is_pure(false))
+            && operations::method_operation(&member.property.name)
+                .is_some_and(|operation| !operation.is_pure(false))
         {
             let changed = self.symbol_of(&member.object);
             self.changes_in.extend(changed.into_iter().map(|symbol| (symbol, self.current)));
@@ -618,7 +621,7 @@ impl<'a> Visit<'a> for SurveyVisitor<'_> {
         let function = &mut self.survey.functions[self.current as usize];
         match roots::resolve_variable(self.scoping, it) {
             Some(symbol) => {
-                self.survey.mentions.push((it.span().start, Mention::Variable(symbol)));
+                self.survey.mentions.push((it.span().start, SymbolMention::Variable(symbol)));
                 self.reads_in.push((symbol, self.current));
                 if reference.is_write() {
                     self.survey.writes.push((it.span().start, symbol));
@@ -627,9 +630,11 @@ impl<'a> Visit<'a> for SurveyVisitor<'_> {
             }
             None if is_root(&it.name) => {
                 function.roots = true;
-                self.survey.mentions.push((it.span().start, Mention::Root));
+                self.survey.mentions.push((it.span().start, SymbolMention::Root));
             }
-            None if it.name == "args" => self.survey.mentions.push((it.span().start, Mention::Arguments)),
+            None if it.name == "args" => {
+                self.survey.mentions.push((it.span().start, SymbolMention::Arguments));
+            }
             None => {}
         }
     }

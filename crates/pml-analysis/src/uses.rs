@@ -1,51 +1,51 @@
-//! How a program uses its arguments, and the JSON Schema that follows from it.
+//! How a program uses its arguments, and the JSON Schema inferred from that.
 
 use oxc_ast::ast::BinaryOperator;
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value as Json, json};
 
 use crate::operations::ValueKinds;
 use crate::schema::parameter_schema;
-use crate::value::{MemberPath, Value};
+use crate::value::{AbstractValue, MemberPath};
 
-/// What is known of `args`, as a tree.
+/// Facts about `args`, as a tree.
 #[derive(Debug, Default)]
 pub(crate) struct ArgumentUses {
     root: ParameterUse,
-    /// What a type written for `args` says need not be given, whether it is asked for or not.
+    /// Members that a type annotation of `args` makes optional, read or not.
     declared_optional: Vec<MemberPath>,
 }
 
-/// So many members are looked through one by one.
+/// Number of members up to which a linear search is used.
 const FEW: usize = 64;
 
 #[derive(Debug, Default)]
 struct ParameterUse {
     members: Vec<(String, ParameterUse)>,
-    /// Where each of many members is.
+    /// Index of each member, once there are many.
     places: FxHashMap<String, usize>,
     items: Option<Box<ParameterUse>>,
-    /// Asked for somewhere.
+    /// Whether it is read anywhere.
     read: bool,
-    /// It need not be given.
+    /// Whether it is optional.
     optional: bool,
     default: Option<Json>,
-    /// JSON types its uses suggest.
+    /// JSON types suggested by its uses.
     types: Vec<&'static str>,
-    /// The schema of the tool input it becomes.
+    /// Schema of the tool input that it fills.
     declared: Option<Json>,
 }
 
 impl ArgumentUses {
-    /// Part of `args` is asked for.
+    /// Part of `args` is read.
     pub(crate) fn note_read(&mut self, path: &MemberPath) {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
         }
     }
 
-    /// It need not be given.
+    /// The member is optional.
     pub(crate) fn note_optional(&mut self, path: &MemberPath) {
         if let Some(parameter) = self.at(path.steps()) {
             parameter.read = true;
@@ -53,12 +53,12 @@ impl ArgumentUses {
         }
     }
 
-    /// A type says that it need not be given.
+    /// A type annotation makes the member optional.
     pub(crate) fn note_declared_optional(&mut self, path: MemberPath) {
         self.declared_optional.push(path);
     }
 
-    /// Makes optional what types say is so. A type alone asks for nothing.
+    /// Applies the optional members of type annotations. A type alone does not add a member.
     pub(crate) fn apply_declared_optional(&mut self) {
         for path in std::mem::take(&mut self.declared_optional) {
             if let Some(parameter) = self.root.known(path.steps()) {
@@ -67,12 +67,12 @@ impl ArgumentUses {
         }
     }
 
-    /// It need not be given; this is used then.
-    pub(crate) fn note_default(&mut self, path: &MemberPath, default: &Value<'_>) {
+    /// The member is optional, with this default.
+    pub(crate) fn note_default(&mut self, path: &MemberPath, default: &AbstractValue<'_>) {
         let Some(parameter) = self.at(path.steps()) else { return };
         parameter.read = true;
         parameter.optional = true;
-        if let Value::Literal(literal) = default {
+        if let AbstractValue::Literal(literal) = default {
             if let Some(name) = type_name(&literal.value) {
                 parameter.suggest(name);
             }
@@ -80,10 +80,10 @@ impl ArgumentUses {
         }
     }
 
-    /// Two values are compared: an argument is of the type of what it is compared with.
-    pub(crate) fn note_comparison(&mut self, left: &Value<'_>, right: &Value<'_>) {
+    /// Two values are compared: an argument has the type of the other operand.
+    pub(crate) fn note_comparison(&mut self, left: &AbstractValue<'_>, right: &AbstractValue<'_>) {
         for (asked, other) in [(left, right), (right, left)] {
-            if let (Value::Parameter(path), Value::Literal(literal)) = (asked, other)
+            if let (AbstractValue::Parameter(path), AbstractValue::Literal(literal)) = (asked, other)
                 && let Some(name) = type_name(&literal.value)
             {
                 self.suggest(path, name);
@@ -92,18 +92,27 @@ impl ArgumentUses {
     }
 
     /// Two values are combined by an operator.
-    pub(crate) fn note_operator(&mut self, operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>) {
+    pub(crate) fn note_operator(
+        &mut self,
+        operator: BinaryOperator,
+        left: &AbstractValue<'_>,
+        right: &AbstractValue<'_>,
+    ) {
         match operator {
             BinaryOperator::Addition => {
                 for (asked, other) in [(left, right), (right, left)] {
                     match (asked, other) {
-                        (Value::Parameter(path), Value::Literal(literal)) if literal.value.is_number() => {
+                        (AbstractValue::Parameter(path), AbstractValue::Literal(literal))
+                            if literal.value.is_number() =>
+                        {
                             self.suggest(path, "number");
                         }
-                        (Value::Parameter(path), other) if other.text().is_some() => {
+                        (AbstractValue::Parameter(path), other) if other.text().is_some() => {
                             self.suggest(path, "string");
                         }
-                        (Value::Parameter(path), Value::Template(_)) => self.suggest(path, "string"),
+                        (AbstractValue::Parameter(path), AbstractValue::Template(_)) => {
+                            self.suggest(path, "string");
+                        }
                         _ => {}
                     }
                 }
@@ -118,37 +127,37 @@ impl ArgumentUses {
         }
     }
 
-    /// Used as a number.
-    pub(crate) fn note_number(&mut self, value: &Value<'_>) {
-        if let Value::Parameter(path) = value {
+    /// The value is used as a number.
+    pub(crate) fn note_number(&mut self, value: &AbstractValue<'_>) {
+        if let AbstractValue::Parameter(path) = value {
             self.suggest(path, "number");
         }
     }
 
-    /// Put into a text.
-    pub(crate) fn note_text(&mut self, value: &Value<'_>) {
-        if let Value::Parameter(path) = value {
+    /// The value is inserted into a text.
+    pub(crate) fn note_text(&mut self, value: &AbstractValue<'_>) {
+        if let AbstractValue::Parameter(path) = value {
             self.suggest(path, "string");
         }
     }
 
-    /// Its members are gone through by name.
-    pub(crate) fn note_object(&mut self, value: &Value<'_>) {
-        if let Value::Parameter(path) = value {
+    /// The members of the value are enumerated by name.
+    pub(crate) fn note_object(&mut self, value: &AbstractValue<'_>) {
+        if let AbstractValue::Parameter(path) = value {
             self.suggest(path, "object");
         }
     }
 
-    /// Gone through item by item.
-    pub(crate) fn note_iteration(&mut self, value: &Value<'_>) {
-        if let Value::Parameter(path) = value {
+    /// The value is iterated over.
+    pub(crate) fn note_iteration(&mut self, value: &AbstractValue<'_>) {
+        if let AbstractValue::Parameter(path) = value {
             self.suggest(path, "array");
         }
     }
 
-    /// An operation that works only on some kinds of value.
-    pub(crate) fn note_receiver(&mut self, value: &Value<'_>, kind: ValueKinds) {
-        let Value::Parameter(path) = value else { return };
+    /// The value is the receiver of an operation for some kinds of value only.
+    pub(crate) fn note_receiver(&mut self, value: &AbstractValue<'_>, kind: ValueKinds) {
+        let AbstractValue::Parameter(path) = value else { return };
         let kind = kind.in_json();
         for (one, name) in [
             (ValueKinds::ARRAY, "array"),
@@ -162,14 +171,19 @@ impl ArgumentUses {
         }
     }
 
-    /// It becomes an input of a tool that says what it wants: a schema inside another.
-    pub(crate) fn note_tool_input(&mut self, path: &[Step], (root, schema): (&Json, &Json), required: bool) {
+    /// The value fills an input of a tool with this schema.
+    pub(crate) fn note_tool_input(
+        &mut self,
+        path: &[PathStep],
+        (root, schema): (&Json, &Json),
+        required: bool,
+    ) {
         if let Some(parameter) = self.at(path) {
             if !required && !parameter.read {
                 parameter.optional = true;
             }
             parameter.read = true;
-            // Of two tools the one that asks for less decides: one type can be no less.
+            // Of two tools the narrower schema wins; a single type cannot be narrowed further.
             if parameter.declared.as_ref().is_none_or(|known| known["type"].is_array()) {
                 let schema = parameter_schema(root, schema);
                 if parameter.declared.as_ref().is_none_or(|known| narrows(&schema, known)) {
@@ -179,7 +193,7 @@ impl ArgumentUses {
         }
     }
 
-    /// The names of the arguments.
+    /// Names of the arguments.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.root.members.iter().map(|(name, _)| name.as_str())
     }
@@ -196,14 +210,14 @@ impl ArgumentUses {
         }
     }
 
-    fn at(&mut self, path: &[Step]) -> Option<&mut ParameterUse> {
+    fn at(&mut self, path: &[PathStep]) -> Option<&mut ParameterUse> {
         let mut parameter = &mut self.root;
-        // Deeper than this nobody reads a schema.
+        // Bounded depth: a deeper schema would be unreadable.
         for step in path.iter().take(8) {
             parameter = match step {
-                Step::Key(name) if name == "length" => return None,
-                Step::Key(name) => parameter.member(name),
-                Step::Index(_) | Step::Any => parameter.items.get_or_insert_default(),
+                PathStep::Key(name) if name == "length" => return None,
+                PathStep::Key(name) => parameter.member(name),
+                PathStep::Index(_) | PathStep::Any => parameter.items.get_or_insert_default(),
             };
         }
         (!path.is_empty()).then_some(parameter)
@@ -232,13 +246,13 @@ impl ParameterUse {
         &mut self.members[index].1
     }
 
-    /// The part at `path`, if something is known of it.
-    fn known(&mut self, path: &[Step]) -> Option<&mut ParameterUse> {
+    /// The part at `path`, if anything is known of it.
+    fn known(&mut self, path: &[PathStep]) -> Option<&mut ParameterUse> {
         path.iter().try_fold(self, |parameter, step| match step {
-            Step::Key(name) => {
+            PathStep::Key(name) => {
                 parameter.members.iter_mut().find(|(known, _)| known == name).map(|(_, member)| member)
             }
-            Step::Index(_) | Step::Any => parameter.items.as_deref_mut(),
+            PathStep::Index(_) | PathStep::Any => parameter.items.as_deref_mut(),
         })
     }
 
@@ -282,7 +296,7 @@ impl ParameterUse {
     }
 }
 
-/// Whether `one` allows a single type where `other` allows several, that one among them.
+/// Whether `one` allows a single type out of several that `other` allows.
 fn narrows(one: &Json, other: &Json) -> bool {
     match (&one["type"], &other["type"]) {
         (Json::String(one), Json::Array(several)) => several.iter().any(|other| other == one),
@@ -290,7 +304,7 @@ fn narrows(one: &Json, other: &Json) -> bool {
     }
 }
 
-/// The JSON type of a literal that says something about what it stands for.
+/// JSON type of a literal, when it tells the type of what it stands for.
 pub(crate) fn type_name(value: &Json) -> Option<&'static str> {
     match value {
         Json::Bool(_) => Some("boolean"),

@@ -1,4 +1,4 @@
-//! Abstract values: what is known of a value before the program runs, which is where it comes from.
+//! Abstract values: what is known of a value before the program runs, which is its origin.
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
@@ -6,116 +6,116 @@ use std::rc::Rc;
 
 use oxc_ast::ast::{ArrowFunctionExpression, Class, Function};
 use oxc_span::Span;
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use crate::roots::ToolRoot;
 use crate::survey::FunctionIndex;
 
-/// Steps from a whole to a part; empty for the whole.
+/// Path from a whole to a part; empty for the whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct MemberPath(Option<Rc<[Step]>>);
+pub(crate) struct MemberPath(Option<Rc<[PathStep]>>);
 
-impl From<Vec<Step>> for MemberPath {
-    fn from(steps: Vec<Step>) -> MemberPath {
+impl From<Vec<PathStep>> for MemberPath {
+    fn from(steps: Vec<PathStep>) -> MemberPath {
         MemberPath(Some(steps.into()))
     }
 }
 
 impl MemberPath {
-    pub(crate) fn then(&self, step: Step) -> MemberPath {
+    pub(crate) fn then(&self, step: PathStep) -> MemberPath {
         MemberPath(Some(self.steps().iter().cloned().chain([step]).collect()))
     }
 
-    pub(crate) fn steps(&self) -> &[Step] {
+    pub(crate) fn steps(&self) -> &[PathStep] {
         self.0.as_ref().map_or(&[], |steps| steps)
     }
 }
 
-/// A literal as written.
+/// A literal of the source.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SourceLiteral {
     pub(crate) value: serde_json::Value,
     pub(crate) span: Span,
-    /// It stands in the source as one expression, so a parameter could take its place.
+    /// Whether it is a whole expression in the source, so that a parameter could replace it.
     pub(crate) whole: bool,
 }
 
-/// Where a value comes from. Parts are shared by `Rc`: a value can stand for a tree far too large to be written out, so
-/// whoever traverses one must use [`VisitedParts`](crate::budget::VisitedParts) or spend budget.
+/// Origin of a value. Parts are shared by `Rc`: a value can represent a tree far too large to write out, so code that
+/// traverses one must use [`VisitedParts`](crate::budget::VisitedParts) or spend budget.
 #[derive(Debug, Clone)]
-pub(crate) enum Value<'a> {
-    /// Nothing is known of it, and nothing of interest is in it.
+pub(crate) enum AbstractValue<'a> {
+    /// Unknown, without sources.
     Unknown,
     Undefined,
     Literal(Rc<SourceLiteral>),
-    /// (Part of) the result of a node, by index.
+    /// The result of a node (by index), or a part of it.
     Result(u32, MemberPath),
-    /// (Part of) `args`.
+    /// `args`, or a part of it.
     Parameter(MemberPath),
-    /// (Part of) what a loop is at.
-    Item(Rc<Value<'a>>, u32, MemberPath),
-    /// An object or array of the program, by index.
+    /// The current item of a loop over a value, or a part of it.
+    Item(Rc<AbstractValue<'a>>, u32, MemberPath),
+    /// A mutable object or array of the program, by index.
     Object(u32),
-    /// An object or array as it was at one moment; never changes again.
+    /// A snapshot of an object or array; immutable.
     Record(Rc<ObjectRecord<'a>>),
-    /// A text put together: each part and where it is written.
-    Template(Rc<[(Value<'a>, Span)]>),
-    /// Computed, at this place, from these.
-    Computed(Span, Rc<[Value<'a>]>),
+    /// A concatenated text: each part with its span.
+    Template(Rc<[(AbstractValue<'a>, Span)]>),
+    /// Computed at a span from these values.
+    Computed(Span, Rc<[AbstractValue<'a>]>),
     Function(Rc<Closure<'a>>),
     Class(Rc<ClassValue<'a>>),
-    /// A name of the language, such as `Promise` or `Math.max`.
+    /// A global name of the language, such as `Promise` or `Math.max`.
     Global(Rc<str>),
     Mcp,
     Server(Rc<str>),
     Tool(Rc<str>, Rc<str>),
     Capabilities,
     Capability(Rc<str>),
-    /// A promise of a value; the number is that of the call nobody has waited for yet.
-    Promise(Rc<Value<'a>>, Option<u32>),
-    OneOf(Rc<[Value<'a>]>),
-    /// (Part of) whatever a variable holds at the head of a loop, by index.
+    /// A promise of a value; the number is that of the call that is not awaited yet.
+    Promise(Rc<AbstractValue<'a>>, Option<u32>),
+    OneOf(Rc<[AbstractValue<'a>]>),
+    /// Value of a variable at the head of a loop (by phi index), or a part of it.
     Phi(u32, MemberPath),
 }
 
-/// The members of an object or array. A record is never changed in place: the state replaces it by another, so that
-/// whoever holds one holds it as it was at one moment.
+/// Members of an object or array. A record is never changed in place: the state replaces it by another, so that a
+/// reference to a record is a snapshot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ObjectRecord<'a> {
     pub(crate) kind: RecordKind<'a>,
     pub(crate) fields: Vec<ObjectMember<'a>>,
-    /// Values that are in it somewhere: unknown keys, pushes in loops.
-    pub(crate) extra: Vec<Value<'a>>,
-    /// Names of such members.
-    pub(crate) names: Vec<Value<'a>>,
-    /// Objects spread into it whose members are not known.
-    pub(crate) spreads: Vec<Value<'a>>,
-    /// Run when the member is set.
-    pub(crate) setters: Vec<(Step, Rc<Closure<'a>>)>,
-    /// Where it is written, while nothing has changed it.
+    /// Values at unknown positions: computed keys, pushes in loops.
+    pub(crate) extra: Vec<AbstractValue<'a>>,
+    /// Names of members with computed keys.
+    pub(crate) names: Vec<AbstractValue<'a>>,
+    /// Spread objects whose members are unknown.
+    pub(crate) spreads: Vec<AbstractValue<'a>>,
+    /// Setters, run when the member is assigned.
+    pub(crate) setters: Vec<(PathStep, Rc<Closure<'a>>)>,
+    /// Span of its literal, while nothing has changed it.
     pub(crate) written: Option<Span>,
 }
 
 /// A member of a record.
 #[derive(Debug, Clone)]
 pub(crate) struct ObjectMember<'a> {
-    pub(crate) key: Step,
-    pub(crate) value: Value<'a>,
+    pub(crate) key: PathStep,
+    pub(crate) value: AbstractValue<'a>,
     pub(crate) span: Span,
-    /// Run to read the member.
+    /// Whether the value is a getter, run when the member is read.
     pub(crate) getter: bool,
 }
 
 impl<'a> ObjectMember<'a> {
     /// The same member with another value.
-    pub(crate) fn with_value(&self, value: Value<'a>) -> ObjectMember<'a> {
+    pub(crate) fn with_value(&self, value: AbstractValue<'a>) -> ObjectMember<'a> {
         ObjectMember { key: self.key.clone(), value, span: self.span, getter: self.getter }
     }
 }
 
-/// What kind of record.
+/// Kind of a record.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum RecordKind<'a> {
     #[default]
@@ -127,7 +127,7 @@ pub(crate) enum RecordKind<'a> {
 }
 
 impl<'a> ObjectRecord<'a> {
-    pub(crate) fn field(&self, key: &Step) -> Option<&ObjectMember<'a>> {
+    pub(crate) fn field(&self, key: &PathStep) -> Option<&ObjectMember<'a>> {
         self.fields.iter().rev().find(|member| member.key == *key)
     }
 
@@ -135,7 +135,7 @@ impl<'a> ObjectRecord<'a> {
         matches!(self.kind, RecordKind::Array)
     }
 
-    /// How much there is to copy.
+    /// Number of entries, as the cost of a copy.
     pub(crate) fn size(&self) -> usize {
         2 * self.fields.len() + self.extra.len() + self.names.len() + self.spreads.len()
     }
@@ -146,27 +146,27 @@ impl<'a> ObjectRecord<'a> {
     }
 }
 
-/// The variables one call of a function has, and those around it.
+/// Variables of one call of a function, and the enclosing activation.
 #[derive(Debug)]
 pub(crate) struct Activation<'a> {
     pub(crate) id: u32,
     pub(crate) function: FunctionIndex,
     pub(crate) outer: Option<Rc<Activation<'a>>>,
-    /// `None` for arrows: that of the outer one.
-    pub(crate) this: Option<Value<'a>>,
-    /// The class a method belongs to, for `super`.
+    /// `this`; `None` for arrow functions, which use the enclosing one.
+    pub(crate) this: Option<AbstractValue<'a>>,
+    /// Class of the current method, for `super`.
     pub(crate) class: Option<Rc<ClassValue<'a>>>,
 }
 
-/// A function and the variables it sees.
+/// A function with the variables it captures.
 #[derive(Debug)]
 pub(crate) struct Closure<'a> {
     pub(crate) code: FunctionCode<'a>,
     pub(crate) function: FunctionIndex,
     pub(crate) outer: Rc<Activation<'a>>,
-    /// The context it was made in.
+    /// Context it was created in.
     pub(crate) context: u32,
-    pub(crate) this: Option<Value<'a>>,
+    pub(crate) this: Option<AbstractValue<'a>>,
     pub(crate) class: Option<Rc<ClassValue<'a>>>,
 }
 
@@ -197,148 +197,160 @@ impl FunctionCode<'_> {
     }
 }
 
-/// A class and the variables it sees.
+/// A class with the variables it captures.
 #[derive(Debug)]
 pub(crate) struct ClassValue<'a> {
     pub(crate) class: &'a Class<'a>,
     pub(crate) outer: Rc<Activation<'a>>,
     pub(crate) context: u32,
     pub(crate) parent: Option<Rc<ClassValue<'a>>>,
-    /// Where its static members are kept.
+    /// Index of the object with its static members.
     pub(crate) statics: u32,
 }
 
-impl<'a> From<&ToolRoot> for Value<'a> {
-    fn from(root: &ToolRoot) -> Value<'a> {
+impl<'a> From<&ToolRoot> for AbstractValue<'a> {
+    fn from(root: &ToolRoot) -> AbstractValue<'a> {
         match root {
-            ToolRoot::Mcp => Value::Mcp,
-            ToolRoot::Server(server) => Value::Server(Rc::clone(server)),
-            ToolRoot::Tool(server, name) => Value::Tool(Rc::clone(server), Rc::clone(name)),
-            ToolRoot::Capabilities => Value::Capabilities,
-            ToolRoot::Capability(name) => Value::Capability(Rc::clone(name)),
-            ToolRoot::Global => Value::Global("globalThis".into()),
+            ToolRoot::Mcp => AbstractValue::Mcp,
+            ToolRoot::Server(server) => AbstractValue::Server(Rc::clone(server)),
+            ToolRoot::Tool(server, name) => AbstractValue::Tool(Rc::clone(server), Rc::clone(name)),
+            ToolRoot::Capabilities => AbstractValue::Capabilities,
+            ToolRoot::Capability(name) => AbstractValue::Capability(Rc::clone(name)),
+            ToolRoot::Global => AbstractValue::Global("globalThis".into()),
         }
     }
 }
 
-impl<'a> Value<'a> {
-    pub(crate) fn literal(value: impl Into<serde_json::Value>, span: Span) -> Value<'a> {
-        Value::Literal(Rc::new(SourceLiteral { value: value.into(), span, whole: true }))
+impl<'a> AbstractValue<'a> {
+    pub(crate) fn literal(value: impl Into<serde_json::Value>, span: Span) -> AbstractValue<'a> {
+        AbstractValue::Literal(Rc::new(SourceLiteral { value: value.into(), span, whole: true }))
     }
 
-    pub(crate) fn folded(value: impl Into<serde_json::Value>, span: Span) -> Value<'a> {
-        Value::Literal(Rc::new(SourceLiteral { value: value.into(), span, whole: false }))
+    pub(crate) fn folded(value: impl Into<serde_json::Value>, span: Span) -> AbstractValue<'a> {
+        AbstractValue::Literal(Rc::new(SourceLiteral { value: value.into(), span, whole: false }))
     }
 
     /// The text of a string literal.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
-            Value::Literal(literal) => literal.value.as_str(),
+            AbstractValue::Literal(literal) => literal.value.as_str(),
             _ => None,
         }
     }
 
-    /// Whether both are certainly the same value. `false` may be wrong, which only costs an alternative more.
-    pub(crate) fn same(&self, other: &Value<'a>) -> bool {
+    /// Whether both are certainly the same value. A false negative only costs one more alternative.
+    pub(crate) fn same(&self, other: &AbstractValue<'a>) -> bool {
         self.same_within(other, &mut 1_000)
     }
 
-    /// Values made of more parts than `fuel` are not looked at to their ends.
-    fn same_within(&self, other: &Value<'a>, fuel: &mut u32) -> bool {
+    /// Compares at most `fuel` parts.
+    fn same_within(&self, other: &AbstractValue<'a>, fuel: &mut u32) -> bool {
         if *fuel == 0 {
             return false;
         }
         *fuel -= 1;
-        let all = |a: &[Value<'a>], b: &[Value<'a>], fuel: &mut u32| {
+        let all = |a: &[AbstractValue<'a>], b: &[AbstractValue<'a>], fuel: &mut u32| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_within(b, fuel))
         };
         match (self, other) {
-            (Value::Unknown, Value::Unknown)
-            | (Value::Undefined, Value::Undefined)
-            | (Value::Mcp, Value::Mcp)
-            | (Value::Capabilities, Value::Capabilities) => true,
-            (Value::Literal(a), Value::Literal(b)) => Rc::ptr_eq(a, b) || (a.span == b.span && a == b),
-            (Value::Result(a, p), Value::Result(b, q)) | (Value::Phi(a, p), Value::Phi(b, q)) => {
-                a == b && p == q
+            (AbstractValue::Unknown, AbstractValue::Unknown)
+            | (AbstractValue::Undefined, AbstractValue::Undefined)
+            | (AbstractValue::Mcp, AbstractValue::Mcp)
+            | (AbstractValue::Capabilities, AbstractValue::Capabilities) => true,
+            (AbstractValue::Literal(a), AbstractValue::Literal(b)) => {
+                Rc::ptr_eq(a, b) || (a.span == b.span && a == b)
             }
-            (Value::Parameter(p), Value::Parameter(q)) => p == q,
-            (Value::Item(v, a, p), Value::Item(w, b, q)) => {
+            (AbstractValue::Result(a, p), AbstractValue::Result(b, q))
+            | (AbstractValue::Phi(a, p), AbstractValue::Phi(b, q)) => a == b && p == q,
+            (AbstractValue::Parameter(p), AbstractValue::Parameter(q)) => p == q,
+            (AbstractValue::Item(v, a, p), AbstractValue::Item(w, b, q)) => {
                 a == b && p == q && (Rc::ptr_eq(v, w) || v.same_within(w, fuel))
             }
-            (Value::Object(a), Value::Object(b)) => a == b,
-            (Value::Record(a), Value::Record(b)) => Rc::ptr_eq(a, b),
-            (Value::Template(a), Value::Template(b)) => Rc::ptr_eq(a, b),
-            (Value::Computed(s, a), Value::Computed(t, b)) => s == t && (Rc::ptr_eq(a, b) || all(a, b, fuel)),
-            (Value::Function(a), Value::Function(b)) => Rc::ptr_eq(a, b),
-            (Value::Class(a), Value::Class(b)) => Rc::ptr_eq(a, b),
-            (Value::Global(a), Value::Global(b))
-            | (Value::Server(a), Value::Server(b))
-            | (Value::Capability(a), Value::Capability(b)) => a == b,
-            (Value::Tool(s, t), Value::Tool(u, v)) => s == u && t == v,
-            (Value::Promise(a, p), Value::Promise(b, q)) => {
+            (AbstractValue::Object(a), AbstractValue::Object(b)) => a == b,
+            (AbstractValue::Record(a), AbstractValue::Record(b)) => Rc::ptr_eq(a, b),
+            (AbstractValue::Template(a), AbstractValue::Template(b)) => Rc::ptr_eq(a, b),
+            (AbstractValue::Computed(s, a), AbstractValue::Computed(t, b)) => {
+                s == t && (Rc::ptr_eq(a, b) || all(a, b, fuel))
+            }
+            (AbstractValue::Function(a), AbstractValue::Function(b)) => Rc::ptr_eq(a, b),
+            (AbstractValue::Class(a), AbstractValue::Class(b)) => Rc::ptr_eq(a, b),
+            (AbstractValue::Global(a), AbstractValue::Global(b))
+            | (AbstractValue::Server(a), AbstractValue::Server(b))
+            | (AbstractValue::Capability(a), AbstractValue::Capability(b)) => a == b,
+            (AbstractValue::Tool(s, t), AbstractValue::Tool(u, v)) => s == u && t == v,
+            (AbstractValue::Promise(a, p), AbstractValue::Promise(b, q)) => {
                 p == q && (Rc::ptr_eq(a, b) || a.same_within(b, fuel))
             }
-            (Value::OneOf(a), Value::OneOf(b)) => Rc::ptr_eq(a, b) || all(a, b, fuel),
+            (AbstractValue::OneOf(a), AbstractValue::OneOf(b)) => Rc::ptr_eq(a, b) || all(a, b, fuel),
             _ => false,
         }
     }
 
-    /// What it costs to put it together with another: many values are told apart less quickly than few.
+    /// Cost of merging it with another: many alternatives are compared more slowly than few.
     pub(crate) fn width(&self) -> usize {
         match self {
-            Value::Computed(_, values) | Value::OneOf(values) if values.len() > FEW => 4 * values.len(),
-            Value::Computed(_, values) | Value::OneOf(values) => values.len(),
-            Value::Template(parts) => parts.len(),
-            Value::Result(_, path)
-            | Value::Phi(_, path)
-            | Value::Item(_, _, path)
-            | Value::Parameter(path) => path.steps().len() / 2,
+            AbstractValue::Computed(_, values) | AbstractValue::OneOf(values) if values.len() > FEW => {
+                4 * values.len()
+            }
+            AbstractValue::Computed(_, values) | AbstractValue::OneOf(values) => values.len(),
+            AbstractValue::Template(parts) => parts.len(),
+            AbstractValue::Result(_, path)
+            | AbstractValue::Phi(_, path)
+            | AbstractValue::Item(_, _, path)
+            | AbstractValue::Parameter(path) => path.steps().len() / 2,
             _ => 0,
         }
     }
 
-    /// A cheap hash: equal for values that are the same.
+    /// A cheap hash: equal for equal values.
     fn fingerprint(&self) -> u64 {
         let mut hasher = FxHasher::default();
         std::mem::discriminant(self).hash(&mut hasher);
         match self {
-            Value::Literal(literal) => literal.span.hash(&mut hasher),
-            Value::Result(index, path) | Value::Phi(index, path) | Value::Item(_, index, path) => {
+            AbstractValue::Literal(literal) => literal.span.hash(&mut hasher),
+            AbstractValue::Result(index, path)
+            | AbstractValue::Phi(index, path)
+            | AbstractValue::Item(_, index, path) => {
                 (index, path).hash(&mut hasher);
             }
-            Value::Parameter(path) => path.hash(&mut hasher),
-            Value::Object(index) => index.hash(&mut hasher),
-            Value::Record(record) => Rc::as_ptr(record).hash(&mut hasher),
-            Value::Template(parts) => parts.as_ptr().hash(&mut hasher),
-            Value::Computed(span, values) => (span, values.len()).hash(&mut hasher),
-            Value::Function(closure) => Rc::as_ptr(closure).hash(&mut hasher),
-            Value::Class(class) => Rc::as_ptr(class).hash(&mut hasher),
-            Value::Global(name) | Value::Server(name) | Value::Capability(name) => name.hash(&mut hasher),
-            Value::Tool(server, name) => (server, name).hash(&mut hasher),
-            Value::Promise(_, pending) => pending.hash(&mut hasher),
-            Value::OneOf(values) => values.len().hash(&mut hasher),
-            Value::Unknown | Value::Undefined | Value::Mcp | Value::Capabilities => {}
+            AbstractValue::Parameter(path) => path.hash(&mut hasher),
+            AbstractValue::Object(index) => index.hash(&mut hasher),
+            AbstractValue::Record(record) => Rc::as_ptr(record).hash(&mut hasher),
+            AbstractValue::Template(parts) => parts.as_ptr().hash(&mut hasher),
+            AbstractValue::Computed(span, values) => (span, values.len()).hash(&mut hasher),
+            AbstractValue::Function(closure) => Rc::as_ptr(closure).hash(&mut hasher),
+            AbstractValue::Class(class) => Rc::as_ptr(class).hash(&mut hasher),
+            AbstractValue::Global(name) | AbstractValue::Server(name) | AbstractValue::Capability(name) => {
+                name.hash(&mut hasher);
+            }
+            AbstractValue::Tool(server, name) => (server, name).hash(&mut hasher),
+            AbstractValue::Promise(_, pending) => pending.hash(&mut hasher),
+            AbstractValue::OneOf(values) => values.len().hash(&mut hasher),
+            AbstractValue::Unknown
+            | AbstractValue::Undefined
+            | AbstractValue::Mcp
+            | AbstractValue::Capabilities => {}
         }
         hasher.finish()
     }
 }
 
-/// Some values; most of the time one or two, which need no memory of their own.
-pub(crate) type ValueList<'a> = SmallVec<[Value<'a>; 2]>;
+/// A list of values, inline for the usual one or two.
+pub(crate) type ValueList<'a> = SmallVec<[AbstractValue<'a>; 2]>;
 
-/// Values, each once, in the order they came.
+/// Distinct values, in the order of insertion.
 #[derive(Debug, Default)]
 pub(crate) struct DistinctValues<'a> {
     values: ValueList<'a>,
-    /// Where values with a fingerprint stand, once there are many.
+    /// Indices of values by fingerprint, once there are many.
     places: FxHashMap<u64, Vec<u32>>,
 }
 
-/// So many values are looked through one by one.
+/// Number of values up to which a linear search is used.
 const FEW: usize = 64;
 
 impl<'a> DistinctValues<'a> {
-    pub(crate) fn add(&mut self, value: &Value<'a>) {
+    pub(crate) fn add(&mut self, value: &AbstractValue<'a>) {
         if self.values.len() < FEW {
             if !self.values.iter().any(|other| other.same(value)) {
                 self.values.push(value.clone());
@@ -351,7 +363,7 @@ impl<'a> DistinctValues<'a> {
             }
         }
         let alike = self.places.entry(value.fingerprint()).or_default();
-        // Of many that differ deep inside, equal ones may stand twice.
+        // Among many values that differ only deep inside, duplicates may remain.
         if !alike.iter().take(FEW).any(|index| self.values[*index as usize].same(value)) {
             alike.push(self.values.len() as u32);
             self.values.push(value.clone());
@@ -362,8 +374,8 @@ impl<'a> DistinctValues<'a> {
         self.values
     }
 
-    /// The same to be held in several places.
-    pub(crate) fn shared(mut self) -> Rc<[Value<'a>]> {
+    /// The values as a shared slice.
+    pub(crate) fn shared(mut self) -> Rc<[AbstractValue<'a>]> {
         match (self.values.pop(), self.values.pop()) {
             (None, _) => Rc::new([]),
             (Some(only), None) => Rc::new([only]),
@@ -375,21 +387,21 @@ impl<'a> DistinctValues<'a> {
         }
     }
 
-    /// One of them, whichever way the program goes.
-    pub(crate) fn one_of(mut self) -> Value<'a> {
+    /// One of the values, depending on the path.
+    pub(crate) fn one_of(mut self) -> AbstractValue<'a> {
         match self.values.len() {
-            0 => Value::Unknown,
+            0 => AbstractValue::Unknown,
             1 => self.values.remove(0),
-            _ => Value::OneOf(self.shared()),
+            _ => AbstractValue::OneOf(self.shared()),
         }
     }
 }
 
-/// One of these values, whichever way the program goes.
-pub(crate) fn one_of<'a>(values: impl IntoIterator<Item = Value<'a>>) -> Value<'a> {
+/// One of these values, depending on the path.
+pub(crate) fn one_of<'a>(values: impl IntoIterator<Item = AbstractValue<'a>>) -> AbstractValue<'a> {
     let mut values = values.into_iter();
-    let Some(first) = values.next() else { return Value::Unknown };
-    // Most of the time all of them are the same.
+    let Some(first) = values.next() else { return AbstractValue::Unknown };
+    // Most of the time all of them are equal.
     let other = loop {
         match values.next() {
             None => return first,
@@ -400,19 +412,21 @@ pub(crate) fn one_of<'a>(values: impl IntoIterator<Item = Value<'a>>) -> Value<'
     let mut kept = DistinctValues::default();
     for value in [first, other].into_iter().chain(values) {
         match value {
-            Value::OneOf(inner) if kept.values.is_empty() => kept.values.extend(inner.iter().cloned()),
-            Value::OneOf(inner) => inner.iter().for_each(|value| kept.add(value)),
+            AbstractValue::OneOf(inner) if kept.values.is_empty() => {
+                kept.values.extend(inner.iter().cloned());
+            }
+            AbstractValue::OneOf(inner) => inner.iter().for_each(|value| kept.add(value)),
             value => kept.add(&value),
         }
     }
     kept.one_of()
 }
 
-/// The name of a member as it is written.
-pub(crate) fn key_name(key: &Step) -> Cow<'_, str> {
+/// Name of a member as written.
+pub(crate) fn key_name(key: &PathStep) -> Cow<'_, str> {
     match key {
-        Step::Key(name) => name.as_str().into(),
-        Step::Index(index) => index.to_string().into(),
-        Step::Any => "*".into(),
+        PathStep::Key(name) => name.as_str().into(),
+        PathStep::Index(index) => index.to_string().into(),
+        PathStep::Any => "*".into(),
     }
 }

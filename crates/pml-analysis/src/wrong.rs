@@ -1,34 +1,34 @@
-//! Syntax errors in words a writer can act on.
+//! Turns syntax errors into messages that an author can act on.
 //!
-//! The parser says what it expected; what was probably meant is told from the text around the place, and
-//! only where there is no doubt.
+//! The parser says what it expected. The likely intention is derived from the surrounding text, and only where there is
+//! no doubt.
 
 use std::borrow::Cow;
 
 use oxc_span::{LabeledSpan, Span};
 
 use crate::error::Error;
-use crate::lines::Lines;
+use crate::lines::SourceLines;
 use crate::nesting::{self, StrayBracket};
 use crate::refuse;
 
-/// A complaint of the parser.
+/// An error of the parser.
 pub(crate) struct ParserComplaint<'d> {
     message: &'d str,
     at: Span,
-    /// Where the bracket that is missing its partner, or the first declaration of a name, stands.
+    /// Span of the bracket without a partner, or of the first declaration of a name.
     related: Option<Span>,
     help: Option<&'d str>,
 }
 
-/// The complaint nearest the beginning: later ones tend to follow from it.
-pub(crate) fn first<'d>(
+/// The first error in the source: later ones tend to follow from it.
+pub(crate) fn first_complaint<'d>(
     complaints: impl Iterator<Item = (&'d str, &'d [LabeledSpan], Option<&'d str>)>,
 ) -> Option<ParserComplaint<'d>> {
     let mut all: Vec<ParserComplaint<'d>> =
         complaints.map(|(message, labels, help)| found(message, labels, help)).collect();
     all.sort_by_key(|found| found.at.start);
-    // A token that cannot be read is unexpected too; why it cannot be read says more.
+    // An invalid token is unexpected too; the reason why it is invalid says more.
     let why = all.first().filter(|first| first.message == "Unexpected token").and_then(|first| {
         all.iter().position(|other| other.message != "Unexpected token" && other.at.start <= first.at.end)
     });
@@ -46,33 +46,33 @@ fn found<'d>(message: &'d str, labels: &'d [LabeledSpan], help: Option<&'d str>)
     ParserComplaint { message, at: labels.get(main).map_or(Span::new(0, 0), span), related, help }
 }
 
-/// The complaint as an error.
-pub(crate) fn syntax(lines: &Lines<'_>, found: &ParserComplaint<'_>) -> Error {
+/// Converts the parser's error.
+pub(crate) fn syntax_error(lines: &SourceLines<'_>, found: &ParserComplaint<'_>) -> Error {
     let text = SourceAround { source: lines.source(), at: found.at };
     if let Some(at) = text.markup(found.message) {
         let hint = "build markup as text: a template in backticks with `${…}` for the values";
-        return refuse::unsupported(lines, at, "JSX is not supported", Some(hint));
+        return refuse::unsupported_error(lines, at, "JSX is not supported", Some(hint));
     }
     let hint = text.hint(lines, found);
     error(lines, text.place(found.message), text.message(found.message), hint)
 }
 
-/// `name = …` where `name` is a constant.
-pub(crate) fn reassigned(lines: &Lines<'_>, name: &str, at: Span) -> Error {
+/// Assignment to the constant `name`.
+pub(crate) fn reassignment_error(lines: &SourceLines<'_>, name: &str, at: Span) -> Error {
     let hint = format!("declare `{name}` with `let`");
     error(lines, at, format!("cannot assign to `{name}`: it is a constant"), Some(hint))
 }
 
-/// A second function of one name in a block.
-pub(crate) fn declared_twice(lines: &Lines<'_>, name: &str, first: Span, second: Span) -> Error {
+/// A second function with one name in a block.
+pub(crate) fn redeclaration_error(lines: &SourceLines<'_>, name: &str, first: Span, second: Span) -> Error {
     let first = lines.position(first);
     let hint =
         format!("it is first declared at line {}, column {}; use another name", first.line, first.column);
     error(lines, second, format!("identifier `{name}` has already been declared"), Some(hint))
 }
 
-/// A program inside a Markdown code fence. It would even parse: as calls of templates.
-pub(crate) fn fenced(lines: &Lines<'_>) -> Option<Error> {
+/// A program inside a Markdown code fence. It would even parse, as tagged templates.
+pub(crate) fn fenced_source_error(lines: &SourceLines<'_>) -> Option<Error> {
     let source = lines.source();
     let start = source.len() - source.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).len();
     source[start..].starts_with(FENCE).then(|| {
@@ -87,43 +87,43 @@ pub(crate) fn fenced(lines: &Lines<'_>) -> Option<Error> {
 }
 
 const NO_SEMICOLON: &str = "Expected a semicolon";
-/// How many `<` before an error are looked at.
+/// Number of `<` before an error that are examined.
 const MARKUP_NEAR: usize = 8;
 const BEFORE_VALUE: [char; 9] = ['=', '(', '>', '?', ':', '&', '|', ',', '['];
 const FENCE: &str = "```";
 const FENCE_HINT: &str = "send the code alone, without lines of backticks or text around it";
 
-fn error(lines: &Lines<'_>, at: Span, message: String, hint: Option<String>) -> Error {
+fn error(lines: &SourceLines<'_>, at: Span, message: String, hint: Option<String>) -> Error {
     let at = lines.position(at);
     Error::Syntax { message, at, excerpt: lines.excerpt(at), hint }
 }
 
-/// The source, seen from a place in it.
+/// The source around a position.
 struct SourceAround<'s> {
     source: &'s str,
     at: Span,
 }
 
 impl<'s> SourceAround<'s> {
-    /// What stands at the place, one character where the parser names none.
+    /// Token at the position; one character when the parser names none.
     fn token(&self) -> &'s str {
         let token = self.source.get(self.at.start as usize..self.at.end as usize).unwrap_or("");
         let first = token.lines().next().unwrap_or("");
         first.char_indices().nth(40).map_or(first, |(end, _)| &first[..end])
     }
 
-    /// The text of the line before the place.
+    /// Text of the line before the position.
     fn before(&self) -> &'s str {
         let before = self.source.get(..self.at.start as usize).unwrap_or("");
         &before[before.rfind(['\n', '\r']).map_or(0, |end| end + 1)..]
     }
 
-    /// The text of the line from the place on.
+    /// Text of the line from the position on.
     fn after(&self) -> &'s str {
         self.source.get(self.at.start as usize..).and_then(|rest| rest.lines().next()).unwrap_or("")
     }
 
-    /// The word that ends before the place, white space between.
+    /// The word before the position, ignoring white space.
     fn word_before(&self) -> &'s str {
         let before = self.before().trim_end();
         &before[before
@@ -165,7 +165,7 @@ impl<'s> SourceAround<'s> {
         }
     }
 
-    /// Where to point. A missing semicolon is reported where it is missing; what stands there instead is more to see.
+    /// Span to report. A missing semicolon is reported where it is missing; the token found instead is easier to see.
     fn place(&self, message: &str) -> Span {
         if !message.starts_with(NO_SEMICOLON) {
             return self.at;
@@ -175,7 +175,7 @@ impl<'s> SourceAround<'s> {
         Span::sized(start as u32, next.len() as u32)
     }
 
-    /// The word or character after the place.
+    /// The word or character after the position.
     fn next_token(&self) -> &'s str {
         let rest = self.source.get(self.at.start as usize..).unwrap_or("").trim_start();
         let word = rest.find(|c: char| !is_name(c)).unwrap_or(rest.len());
@@ -183,7 +183,7 @@ impl<'s> SourceAround<'s> {
         &rest[..length]
     }
 
-    /// The quote, when a string begins at the place.
+    /// The quote, when a string begins at the position.
     fn begins_string(&self) -> Option<u8> {
         self.source
             .as_bytes()
@@ -192,7 +192,7 @@ impl<'s> SourceAround<'s> {
             .filter(|byte| matches!(byte, b'"' | b'\''))
     }
 
-    /// `<div>` not far before the place, where a value is expected, with its end somewhere after it.
+    /// `<div>` shortly before the position, where a value is expected, with its closing tag after it.
     fn markup(&self, message: &str) -> Option<Span> {
         if message.contains("JSX") {
             return Some(self.at);
@@ -211,7 +211,7 @@ impl<'s> SourceAround<'s> {
         (value && (closed() || ends())).then(|| Span::sized(at as u32, 1 + name.len() as u32))
     }
 
-    fn hint(&self, lines: &Lines<'_>, found: &ParserComplaint<'_>) -> Option<String> {
+    fn hint(&self, lines: &SourceLines<'_>, found: &ParserComplaint<'_>) -> Option<String> {
         let own = self
             .fence()
             .or_else(|| self.character())
@@ -228,7 +228,7 @@ impl<'s> SourceAround<'s> {
         (prose_before || is_fence(&line)).then_some(FENCE_HINT)
     }
 
-    /// Characters that word processors put in place of others, and comments of other languages.
+    /// Typographic characters from word processors, and comments of other languages.
     fn character(&self) -> Option<&'static str> {
         Some(match self.source.get(self.at.start as usize..)?.chars().next()? {
             '“' | '”' | '„' | '«' | '»' | '＂' => "use straight quotes: `\"`",
@@ -246,7 +246,7 @@ impl<'s> SourceAround<'s> {
         })
     }
 
-    /// Words of other languages.
+    /// Keywords of other languages.
     fn words(&self, message: &str) -> Option<&'static str> {
         let (before, after, next) = (self.before(), self.after(), self.next_token());
         if before.trim_end().ends_with(':') && after.starts_with('=') {
@@ -286,15 +286,15 @@ impl<'s> SourceAround<'s> {
         })
     }
 
-    /// What the parser's own words allow to say.
-    fn known(&self, lines: &Lines<'_>, found: &ParserComplaint<'_>) -> Option<String> {
+    /// Hints that follow from the parser's message.
+    fn known(&self, lines: &SourceLines<'_>, found: &ParserComplaint<'_>) -> Option<String> {
         let message = found.message;
         let place = |span: Span| {
             let at = lines.position(span);
             format!("line {}, column {}", at.line, at.column)
         };
         if message.starts_with("`await`") || message.starts_with("`for await`") {
-            // Namespaces and enums are no place for it either, and cannot be made async.
+            // Namespaces and enums cannot contain it either, and cannot be made async.
             let mut words = self.source[..self.at.start as usize].split(|c| !is_name(c));
             let elsewhere = words.any(|word| matches!(word, "namespace" | "module" | "enum"));
             return (!elsewhere).then(|| "make the function around it `async`".to_owned());
@@ -329,14 +329,14 @@ impl<'s> SourceAround<'s> {
         Some(plain(help))
     }
 
-    /// Brackets that do not match.
-    fn brackets(&self, lines: &Lines<'_>, found: &ParserComplaint<'_>) -> Option<String> {
+    /// Unbalanced brackets.
+    fn brackets(&self, lines: &SourceLines<'_>, found: &ParserComplaint<'_>) -> Option<String> {
         let place = |at: usize| {
             let at = lines.position(Span::sized(at as u32, 1));
             format!("line {}, column {}", at.line, at.column)
         };
         let name = |at: usize| quoted(&self.source[at..=at]);
-        let brackets = nesting::brackets(self.source);
+        let brackets = nesting::find_unpaired_brackets(self.source);
         if self.at_end() {
             return brackets.open.map(|at| format!("the {} at {} is never closed", name(at), place(at)));
         }
@@ -356,13 +356,13 @@ fn is_called(after: &str, name: &str) -> bool {
     after.trim_start().strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('('))
 }
 
-/// In backticks, hidden characters shown.
+/// The token in backticks, with hidden characters escaped.
 fn quoted(token: &str) -> String {
     let shown = pml_model::name::printable(token);
     if shown.contains('`') { format!("'{shown}'") } else { format!("`{shown}`") }
 }
 
-/// A sentence of the parser in our style: lower case, no full stop, code in backticks.
+/// A message of the parser in our style: lower case, no full stop, code in backticks.
 fn plain(message: &str) -> String {
     let message = message.trim_end_matches('.').replace("`EOF`", "the end of the program");
     if let Some(reason) = message.strip_prefix("Invalid regular expression: ") {

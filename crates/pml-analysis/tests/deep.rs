@@ -1,7 +1,7 @@
 //! Sources of the greatest length allowed, nested as deeply as it allows in every way there is: each gets an
 //! answer, and the process that gives it lives on.
 
-use pml_analysis::{Catalogue, Error, analyse};
+use pml_analysis::{AnalysisCatalogue, Error, analyse};
 
 const MAX_SOURCE_BYTES: usize = 256 * 1024;
 
@@ -205,7 +205,7 @@ const AMBIGUOUS: &[&str] = &[
 ];
 
 fn answer(source: &str) -> Result<(), Error> {
-    analyse(source, &Catalogue::default()).map(drop)
+    analyse(source, &AnalysisCatalogue::default()).map(drop)
 }
 
 #[track_caller]

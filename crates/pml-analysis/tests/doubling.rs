@@ -1,7 +1,7 @@
 //! Programs of forty lines whose values or calls double with each of them: each gets an answer of bounded size, or is
 //! refused as too complex. Without bounds, none of them would end.
 
-use pml_analysis::{Analysis, Catalogue, Code, Error, analyse};
+use pml_analysis::{Analysis, AnalysisCatalogue, ComplaintCode, Error, analyse};
 
 const LINES: usize = 40;
 /// The largest answer to a program of forty lines, in JSON.
@@ -260,7 +260,7 @@ const CALLS: &[Kind] = &[
 ];
 
 fn understood(kind: &Kind, program: &str) -> Result<Analysis, Error> {
-    let answer = analyse(program, &Catalogue::default());
+    let answer = analyse(program, &AnalysisCatalogue::default());
     if let Ok(analysis) = &answer {
         let size = serde_json::to_string(analysis).expect("an analysis is JSON").len();
         assert!(size <= MAX_ANSWER_BYTES, "{}: {size} bytes", kind.name);
@@ -304,7 +304,7 @@ fn a_few_lines_of_every_kind_are_understood() {
 fn calls_that_are_not_followed_are_not_complained_about() {
     let kind = CALLS.iter().find(|kind| kind.name == "calls of tools").expect("it is in the list");
     let analysis = understood(kind, &kind.program(LINES)).expect("understood");
-    let wrong = |code: Code| matches!(code, Code::Unreachable | Code::NotAwaited);
+    let wrong = |code: ComplaintCode| matches!(code, ComplaintCode::Unreachable | ComplaintCode::NotAwaited);
     let said: Vec<_> = analysis.complaints.iter().filter(|complaint| wrong(complaint.code)).collect();
     assert!(said.is_empty(), "{said:?}");
     assert!(analysis.program.sites.iter().any(|site| site.tool.as_deref() == Some("s:r")));
@@ -316,7 +316,7 @@ fn a_long_chain_of_calls_reaches_its_tool() {
     let chain = kind("chain", ["const f0 = async x => mcp.s.r({x});", "const fI = async x => fJ(x);", CALL]);
     let analysis = understood(&chain, &chain.program(120)).expect("understood");
     assert!(analysis.program.sites.iter().any(|site| site.tool.as_deref() == Some("s:r")));
-    assert!(!analysis.complaints.iter().any(|complaint| complaint.code == Code::Unreachable));
+    assert!(!analysis.complaints.iter().any(|complaint| complaint.code == ComplaintCode::Unreachable));
 }
 
 /// What is too large to be written out keeps which calls it comes from.
@@ -354,7 +354,7 @@ fn the_longest_sources_are_understood_or_refused() {
     for (first, line, last) in lines {
         let longest = Kind { name: line, first, line, last };
         let count = (256 * 1024 - first.len() - last.len()) / (line.len() + 10);
-        match analyse(&longest.program(count), &Catalogue::default()) {
+        match analyse(&longest.program(count), &AnalysisCatalogue::default()) {
             Ok(_) | Err(Error::TooComplex { .. }) => {}
             Err(error) => panic!("{line}: {error}"),
         }

@@ -1,7 +1,7 @@
 //! How long texts of several lengths take, one at a time and many together, on one core.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pml_embed::Model;
+use pml_embed::TransformerModel;
 
 /// Words that are one token each, so that a text has as many tokens as it is asked to.
 const WORDS: [&str; 8] = ["send", "the", "report", "of", "last", "week", "to", "everybody"];
@@ -12,7 +12,7 @@ fn text(tokens: usize) -> String {
 }
 
 fn one_text(criterion: &mut Criterion) {
-    let model = Model::embedded();
+    let model = TransformerModel::embedded();
     let mut group = criterion.benchmark_group("one text");
     for tokens in [4, 16, 32, 128] {
         let text = text(tokens);
@@ -26,7 +26,7 @@ fn one_text(criterion: &mut Criterion) {
 
 /// Descriptions of tools, mostly of 20 to 60 tokens: multiply with 50 for a catalogue of 5,000.
 fn catalogue(criterion: &mut Criterion) {
-    let model = Model::embedded();
+    let model = TransformerModel::embedded();
     let texts: Vec<String> = (0..100).map(|index| text(20 + index * 7 % 41)).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut group = criterion.benchmark_group("catalogue");
@@ -37,7 +37,7 @@ fn catalogue(criterion: &mut Criterion) {
 
 /// Text of any length costs no more than the part of it that counts.
 fn long_text(criterion: &mut Criterion) {
-    let model = Model::embedded();
+    let model = TransformerModel::embedded();
     let text = text(100_000);
     criterion.bench_function("tokens of 600 KB", |bencher| bencher.iter(|| model.tokens(&text)));
 }

@@ -1,4 +1,4 @@
-//! What the files beside the weights of a model say: its shape, its pooling, its tokenizer.
+//! Reads the files beside the weights of a model: shape, pooling and tokenizer.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::Error;
 use crate::container::Pooling;
 use crate::kernel::UNIT;
-use crate::tokenizer::{self, Kind, Letters, Prepend, Rules, Step};
+use crate::tokenizer::{self, LetterRules, NormaliserStep, SpacePrepending, TokenizerKind, UnigramRules};
 
-/// Positions of models that do not say how many they use.
+/// Maximum number of tokens of a model that does not declare one.
 const MOST_TOKENS: usize = 512;
 
-/// `config.json`, as far as it matters.
+/// The part of `config.json` that is used.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Shape {
+pub(crate) struct EncoderShape {
     model_type: String,
     pub(crate) vocab_size: usize,
     pub(crate) hidden_size: usize,
@@ -45,29 +45,29 @@ fn tiny() -> f32 {
     1e-12
 }
 
-/// Everything the files beside the weights say.
-pub(crate) struct Settings {
-    pub(crate) shape: Shape,
-    /// The row of the first place in the table of positions.
+/// Settings from all files beside the weights.
+pub(crate) struct ModelSettings {
+    pub(crate) shape: EncoderShape,
+    /// Row of the first position in the position table.
     pub(crate) first_position: usize,
     pub(crate) max_tokens: usize,
     pub(crate) pooling: Pooling,
-    pub(crate) tokenizer: tokenizer::Config,
+    pub(crate) tokenizer: tokenizer::TokenizerConfig,
     pub(crate) pieces: Vec<String>,
-    /// Of Unigram models.
+    /// Log-probabilities of the pieces; empty except for Unigram models.
     pub(crate) scores: Vec<f64>,
     pub(crate) charsmap: Vec<u8>,
 }
 
-/// Reads them.
-pub(crate) fn read(directory: &Path) -> Result<Settings, Error> {
+/// Reads the settings of the model in `directory`.
+pub(crate) fn read_settings(directory: &Path) -> Result<ModelSettings, Error> {
     let path = directory.join("config.json");
-    let shape: Shape = json(&path)?;
+    let shape: EncoderShape = json(&path)?;
     let unsupported = |what: String| Error::Unsupported { path: path.clone(), what };
     let malformed = |reason: &str| Error::Malformed { path: path.clone(), reason: reason.to_owned() };
     let first_position = match shape.model_type.as_str() {
         "bert" => 0,
-        // Their places are counted from the one after that of padding.
+        // In these models positions are counted from the one after the padding token.
         "xlm-roberta" | "camembert" => shape.pad_token_id.unwrap_or(1) + 1,
         other => return Err(unsupported(format!("a model of type `{other}`"))),
     };
@@ -94,17 +94,17 @@ pub(crate) fn read(directory: &Path) -> Result<Settings, Error> {
         return Err(malformed("there is no room for a text"));
     }
     let pooling = pooling(directory)?;
-    let mut settings = Settings {
+    let mut settings = ModelSettings {
         shape,
         first_position,
         max_tokens,
         pooling,
-        tokenizer: tokenizer::Config {
+        tokenizer: tokenizer::TokenizerConfig {
             first: 0,
             last: 0,
             unknown: 0,
             specials: Vec::new(),
-            kind: Kind::WordPiece(LETTERS),
+            kind: TokenizerKind::WordPiece(LETTERS),
         },
         pieces: Vec::new(),
         scores: Vec::new(),
@@ -114,7 +114,7 @@ pub(crate) fn read(directory: &Path) -> Result<Settings, Error> {
     Ok(settings)
 }
 
-/// The least of what the files say.
+/// The smallest limit that the files declare.
 fn max_tokens(directory: &Path, tokenizer: Option<&TokenizerFile>) -> Result<usize, Error> {
     let sentences: Option<Value> = json_if_there(&directory.join("sentence_bert_config.json"))?;
     let sentences = sentences.and_then(|limits| limits["max_seq_length"].as_u64());
@@ -147,13 +147,13 @@ fn pooling(directory: &Path) -> Result<Pooling, Error> {
     }
 }
 
-/// What BERT does to letters unless its files say otherwise.
-const LETTERS: Letters = Letters { lowercase: true, strip_accents: true, split_chinese: true };
+/// BERT's defaults for normalising characters.
+const LETTERS: LetterRules = LetterRules { lowercase: true, strip_accents: true, split_chinese: true };
 
 fn read_tokenizer(
     directory: &Path,
     file: Option<TokenizerFile>,
-    settings: &mut Settings,
+    settings: &mut ModelSettings,
 ) -> Result<(), Error> {
     if let Some(file) = file {
         return from_json(file, settings, &directory.join("tokenizer.json"));
@@ -165,7 +165,7 @@ fn read_tokenizer(
     let options: Option<Value> = json_if_there(&directory.join("tokenizer_config.json"))?;
     let option = |name: &str| options.as_ref().and_then(|options| options[name].as_bool());
     let lowercase = option("do_lower_case").unwrap_or(LETTERS.lowercase);
-    settings.tokenizer.kind = Kind::WordPiece(Letters {
+    settings.tokenizer.kind = TokenizerKind::WordPiece(LetterRules {
         lowercase,
         strip_accents: option("strip_accents").unwrap_or(lowercase),
         split_chinese: option("tokenize_chinese_chars").unwrap_or(LETTERS.split_chinese),
@@ -173,8 +173,8 @@ fn read_tokenizer(
     name_specials(settings, &["[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"], &path)
 }
 
-/// Finds the pieces that mark the ends of a text, the unknown one, and others that texts may name.
-fn name_specials(settings: &mut Settings, names: &[&str], path: &Path) -> Result<(), Error> {
+/// Finds the first, the last and the unknown token, and the other special tokens.
+fn name_specials(settings: &mut ModelSettings, names: &[&str], path: &Path) -> Result<(), Error> {
     let find = |name: &str| {
         let found = settings.pieces.iter().position(|piece| piece == name);
         found.map(|id| id as u32).ok_or_else(|| Error::Malformed {
@@ -189,7 +189,7 @@ fn name_specials(settings: &mut Settings, names: &[&str], path: &Path) -> Result
     Ok(())
 }
 
-/// `tokenizer.json`, as far as it matters.
+/// The part of `tokenizer.json` that is used.
 #[derive(Deserialize)]
 struct TokenizerFile {
     #[serde(default)]
@@ -218,33 +218,34 @@ enum VocabFile {
     Numbered(std::collections::HashMap<String, usize>),
 }
 
-fn from_json(file: TokenizerFile, settings: &mut Settings, path: &Path) -> Result<(), Error> {
+fn from_json(file: TokenizerFile, settings: &mut ModelSettings, path: &Path) -> Result<(), Error> {
     let unsupported = |what: String| Error::Unsupported { path: path.to_owned(), what };
     match (file.model.kind.as_deref(), file.model.vocab) {
         (Some("WordPiece"), Some(VocabFile::Numbered(numbers))) => {
             settings.pieces = in_order(numbers);
-            settings.tokenizer.kind = Kind::WordPiece(letters(&file.normalizer));
+            settings.tokenizer.kind = TokenizerKind::WordPiece(letters(&file.normalizer));
             name_specials(settings, &["[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"], path)
         }
         (Some("Unigram"), Some(VocabFile::Scored(_))) if file.model.byte_fallback => {
             Err(unsupported("unknown letters as bytes".to_owned()))
         }
         (Some("Unigram"), Some(VocabFile::Scored(scored))) => {
-            // A line break is white space long before pieces are looked for: one with it never fits.
+            // A line break is white space and removed before pieces are matched, so a piece with one never matches.
             let plain = |piece: String| if piece.contains('\n') { String::new() } else { piece };
             (settings.pieces, settings.scores) =
                 scored.into_iter().map(|(piece, score)| (plain(piece), score)).unzip();
-            let mut rules = Rules { steps: Vec::new(), split_whitespace: false, prepend: Prepend::Never };
+            let mut rules =
+                UnigramRules { steps: Vec::new(), split_whitespace: false, prepend: SpacePrepending::Never };
             normaliser(&file.normalizer, &mut rules, &mut settings.charsmap).map_err(unsupported)?;
             splitter(&file.pre_tokenizer, &mut rules).map_err(unsupported)?;
-            settings.tokenizer.kind = Kind::Unigram(rules);
+            settings.tokenizer.kind = TokenizerKind::Unigram(rules);
             name_specials(settings, &["<s>", "</s>", "<unk>", "<pad>", "<mask>"], path)
         }
         (kind, _) => Err(unsupported(format!("a tokenizer of type `{}`", kind.unwrap_or("none")))),
     }
 }
 
-/// Pieces by their numbers; a number that no piece has gets an empty one, which never fits.
+/// Pieces in order of their ids; an unused id gets an empty piece, which never matches.
 fn in_order(numbers: std::collections::HashMap<String, usize>) -> Vec<String> {
     let mut pieces = vec![String::new(); numbers.len()];
     for (piece, id) in numbers {
@@ -255,17 +256,17 @@ fn in_order(numbers: std::collections::HashMap<String, usize>) -> Vec<String> {
     pieces
 }
 
-fn letters(normalizer: &Value) -> Letters {
+fn letters(normalizer: &Value) -> LetterRules {
     let lowercase = normalizer["lowercase"].as_bool().unwrap_or(LETTERS.lowercase);
-    Letters {
+    LetterRules {
         lowercase,
         strip_accents: normalizer["strip_accents"].as_bool().unwrap_or(lowercase),
         split_chinese: normalizer["handle_chinese_chars"].as_bool().unwrap_or(LETTERS.split_chinese),
     }
 }
 
-/// Adds the steps of a normaliser; an error is what it asks for.
-fn normaliser(value: &Value, rules: &mut Rules, charsmap: &mut Vec<u8>) -> Result<(), String> {
+/// Adds the steps of a normaliser. The error names the unsupported feature.
+fn normaliser(value: &Value, rules: &mut UnigramRules, charsmap: &mut Vec<u8>) -> Result<(), String> {
     let step = match value["type"].as_str() {
         None => return Ok(()),
         Some("Sequence") => {
@@ -276,28 +277,28 @@ fn normaliser(value: &Value, rules: &mut Rules, charsmap: &mut Vec<u8>) -> Resul
             let text = value["precompiled_charsmap"].as_str().unwrap_or_default();
             let decoded = base64::engine::general_purpose::STANDARD.decode(text);
             *charsmap = decoded.map_err(|error| format!("a character map that is not base64 ({error})"))?;
-            Step::Charsmap
+            NormaliserStep::Charsmap
         }
         Some("Replace") if value["pattern"]["Regex"] == " {2,}" => {
-            Step::Spaces(value["content"].as_str().unwrap_or(" ").to_owned())
+            NormaliserStep::Spaces(value["content"].as_str().unwrap_or(" ").to_owned())
         }
-        Some("Strip") => Step::Strip {
+        Some("Strip") => NormaliserStep::Strip {
             left: value["strip_left"].as_bool().unwrap_or(true),
             right: value["strip_right"].as_bool().unwrap_or(true),
         },
-        Some("NFC") => Step::Nfc,
-        Some("NFD") => Step::Nfd,
-        Some("NFKC") => Step::Nfkc,
-        Some("NFKD") => Step::Nfkd,
-        Some("Lowercase") => Step::Lowercase,
+        Some("NFC") => NormaliserStep::Nfc,
+        Some("NFD") => NormaliserStep::Nfd,
+        Some("NFKC") => NormaliserStep::Nfkc,
+        Some("NFKD") => NormaliserStep::Nfkd,
+        Some("Lowercase") => NormaliserStep::Lowercase,
         Some(other) => return Err(format!("the normaliser `{other}`")),
     };
     rules.steps.push(step);
     Ok(())
 }
 
-/// Notes how text is split; an error is what it asks for.
-fn splitter(value: &Value, rules: &mut Rules) -> Result<(), String> {
+/// Sets the splitting rules. The error names the unsupported feature.
+fn splitter(value: &Value, rules: &mut UnigramRules) -> Result<(), String> {
     match value["type"].as_str() {
         Some("Sequence") => {
             let parts = value["pretokenizers"].as_array().into_iter().flatten();
@@ -309,9 +310,9 @@ fn splitter(value: &Value, rules: &mut Rules) -> Result<(), String> {
         }
         Some("Metaspace") if value["replacement"] == "\u{2581}" && value["split"] != false => {
             rules.prepend = match (value["prepend_scheme"].as_str(), value["add_prefix_space"].as_bool()) {
-                (Some("always"), _) | (None, Some(true) | None) => Prepend::Always,
-                (Some("first"), _) => Prepend::First,
-                (Some("never"), _) | (None, Some(false)) => Prepend::Never,
+                (Some("always"), _) | (None, Some(true) | None) => SpacePrepending::Always,
+                (Some("first"), _) => SpacePrepending::First,
+                (Some("never"), _) | (None, Some(false)) => SpacePrepending::Never,
                 (Some(other), _) => return Err(format!("spaces put in front `{other}`")),
             };
             Ok(())

@@ -1,38 +1,38 @@
-//! Why a model could not be read from a directory.
+//! Errors of reading a model from a directory.
 
 use std::path::PathBuf;
 
-/// Why there is no model.
+/// Reason why a model could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file that a model has is not there, or cannot be read.
+    /// A required file is missing or cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A file does not hold what it should.
+    /// A file has invalid content.
     #[error("`{}` is damaged or not of a model: {reason}", path.display())]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// A sound model of a kind that cannot be run here.
+    /// A valid model of a kind that is not supported.
     #[error("`{}` asks for {what}, which is not supported", path.display())]
     Unsupported {
-        /// The file that says so.
+        /// Path of the file that requires it.
         path: PathBuf,
-        /// What it asks for.
+        /// The unsupported feature.
         what: String,
     },
 }
 
 impl Error {
-    /// What can be done about it.
+    /// Advice on how to fix it.
     pub fn hint(&self) -> &'static str {
         match self {
             Error::Unreadable { .. } => {

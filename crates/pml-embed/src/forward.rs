@@ -1,19 +1,19 @@
-//! The network: numbers of pieces in, one vector per text out.
+//! The transformer encoder: token ids in, one vector per text out.
 //!
-//! Texts that are run together lie one behind the other, without padding; only attention knows where one ends.
+//! The texts of a batch are concatenated without padding; only attention separates them.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::code;
-use crate::container::{Config, Pooling};
-use crate::kernel::{Level, UNIT, wide};
-use crate::linear::{Linear, Scratch, Then};
+use crate::container::{ModelConfig, Pooling};
+use crate::kernel::{SimdLevel, UNIT, with_wide_vectors};
+use crate::linear::{Linear, LinearActivation, LinearScratch};
 use crate::math;
-use crate::parts::Parts;
+use crate::parts::ModelTensors;
 
 #[derive(Debug)]
-pub(crate) struct Network {
+pub(crate) struct TransformerEncoder {
     bytes: Cow<'static, [u8]>,
     width: usize,
     heads: usize,
@@ -21,40 +21,40 @@ pub(crate) struct Network {
     words: Range<usize>,
     word_scales: Vec<f32>,
     positions: Vec<f32>,
-    norm: Norm,
-    layers: Vec<Layer>,
+    norm: LayerNorm,
+    layers: Vec<EncoderLayer>,
 }
 
 #[derive(Debug)]
-struct Layer {
+struct EncoderLayer {
     attention: Linear,
     merge: Linear,
-    norm1: Norm,
+    norm1: LayerNorm,
     widen: Linear,
     narrow: Linear,
-    norm2: Norm,
+    norm2: LayerNorm,
 }
 
 #[derive(Debug)]
-struct Norm {
+struct LayerNorm {
     weight: Vec<f32>,
     bias: Vec<f32>,
     epsilon: f32,
 }
 
-impl Network {
-    pub(crate) fn new(config: &Config, parts: Parts) -> Result<Network, String> {
+impl TransformerEncoder {
+    pub(crate) fn new(config: &ModelConfig, parts: ModelTensors) -> Result<TransformerEncoder, String> {
         let (width, inner) = (config.width, config.inner);
-        let norm = |name: &str| -> Result<Norm, String> {
-            Ok(Norm {
+        let norm = |name: &str| -> Result<LayerNorm, String> {
+            Ok(LayerNorm {
                 weight: parts.floats(&format!("{name}.weight"), &[width])?,
                 bias: parts.floats(&format!("{name}.bias"), &[width])?,
                 epsilon: config.norm_epsilon,
             })
         };
-        let layer = |index: usize| -> Result<Layer, String> {
+        let layer = |index: usize| -> Result<EncoderLayer, String> {
             let name = |part: &str| format!("layers.{index}.{part}");
-            Ok(Layer {
+            Ok(EncoderLayer {
                 attention: Linear::new(&parts, &name("attention"), 3 * width, width)?,
                 merge: Linear::new(&parts, &name("merge"), width, width)?,
                 norm1: norm(&name("norm1"))?,
@@ -64,11 +64,11 @@ impl Network {
             })
         };
         let pieces = parts.rows("words")?;
-        Ok(Network {
+        Ok(TransformerEncoder {
             width,
             heads: config.heads,
             pooling: config.pooling,
-            words: parts.place("words", "I8", &[pieces, width])?,
+            words: parts.tensor_range("words", "I8", &[pieces, width])?,
             word_scales: parts.floats("words.scales", &[pieces])?,
             positions: parts.floats("positions", &[config.max_tokens, width])?,
             norm: norm("norm")?,
@@ -81,16 +81,16 @@ impl Network {
         self.width
     }
 
-    /// How many pieces have a row.
-    pub(crate) fn words(&self) -> usize {
+    /// Number of rows of the embedding table.
+    pub(crate) fn vocabulary_size(&self) -> usize {
         self.word_scales.len()
     }
 
-    /// The vectors of texts.
-    pub(crate) fn run(&self, texts: &[Vec<u32>], level: Level) -> Vec<Vec<f32>> {
+    /// The vectors of texts given as token ids.
+    pub(crate) fn encode_batch(&self, texts: &[Vec<u32>], level: SimdLevel) -> Vec<Vec<f32>> {
         let mut state: Vec<f32> = texts.iter().flat_map(|text| self.look_up(text)).collect();
         self.norm.apply(level, &mut state);
-        let mut room = Room::default();
+        let mut room = LayerBuffers::default();
         for layer in &self.layers {
             self.layer(layer, texts, level, &mut state, &mut room);
         }
@@ -104,7 +104,7 @@ impl Network {
         vectors
     }
 
-    /// What the network starts from: a row for each piece and the place it has.
+    /// Input of the first layer: word embedding plus position embedding of each token.
     fn look_up<'a>(&'a self, text: &'a [u32]) -> impl Iterator<Item = f32> + 'a {
         let words = &self.bytes[self.words.clone()];
         text.iter().zip(self.positions.chunks_exact(self.width)).flat_map(|(id, position)| {
@@ -112,13 +112,20 @@ impl Network {
             let word = &words[*id as usize * self.width..][..self.width];
             word.iter()
                 .zip(position)
-                .map(move |(code, position)| f32::from(code::value(*code)) * scale + position)
+                .map(move |(code, position)| f32::from(code::decode(*code)) * scale + position)
         })
     }
 
-    fn layer(&self, layer: &Layer, texts: &[Vec<u32>], level: Level, state: &mut [f32], room: &mut Room) {
-        let Room { scratch, heads, projected, attended, inner, change } = room;
-        layer.attention.apply(&self.bytes, level, state, Then::Nothing, scratch, projected);
+    fn layer(
+        &self,
+        layer: &EncoderLayer,
+        texts: &[Vec<u32>],
+        level: SimdLevel,
+        state: &mut [f32],
+        room: &mut LayerBuffers,
+    ) {
+        let LayerBuffers { scratch, heads, projected, attended, inner, change } = room;
+        layer.attention.apply(&self.bytes, level, state, LinearActivation::Identity, scratch, projected);
         attended.resize(state.len(), 0.0);
         let mut start = 0;
         for text in texts {
@@ -126,22 +133,22 @@ impl Network {
             self.attend(tokens.clone(), level, projected, heads, attended);
             start = tokens.end;
         }
-        layer.merge.apply(&self.bytes, level, attended, Then::Nothing, scratch, change);
-        wide(level, || add(state, change));
+        layer.merge.apply(&self.bytes, level, attended, LinearActivation::Identity, scratch, change);
+        with_wide_vectors(level, || add(state, change));
         layer.norm1.apply(level, state);
-        layer.widen.apply(&self.bytes, level, state, Then::Gelu, scratch, inner);
-        layer.narrow.apply(&self.bytes, level, inner, Then::Nothing, scratch, change);
-        wide(level, || add(state, change));
+        layer.widen.apply(&self.bytes, level, state, LinearActivation::Gelu, scratch, inner);
+        layer.narrow.apply(&self.bytes, level, inner, LinearActivation::Identity, scratch, change);
+        with_wide_vectors(level, || add(state, change));
         layer.norm2.apply(level, state);
     }
 
-    /// Lets every token of one text take from all others what its heads look for.
+    /// Self-attention among the tokens of one text.
     fn attend(
         &self,
         tokens: Range<usize>,
-        level: Level,
+        level: SimdLevel,
         projected: &[f32],
-        heads: &mut Heads,
+        heads: &mut AttentionHead,
         attended: &mut [f32],
     ) {
         let (count, head_width, stride) = (tokens.len(), self.width / self.heads, 3 * self.width);
@@ -156,9 +163,9 @@ impl Network {
             for token in tokens.clone() {
                 let query = &projected[token * stride + column..][..head_width];
                 let out = &mut attended[token * self.width + column..][..head_width];
-                wide(level, || heads.score(query, scale));
-                wide(level, || math::softmax(&mut heads.scores, count));
-                wide(level, || heads.collect(count, out));
+                with_wide_vectors(level, || heads.score(query, scale));
+                with_wide_vectors(level, || math::softmax(&mut heads.scores, count));
+                with_wide_vectors(level, || heads.collect(count, out));
             }
         }
     }
@@ -166,20 +173,20 @@ impl Network {
     fn pool(&self, rows: &[f32]) -> Vec<f32> {
         let mut vector = rows[..self.width].to_vec();
         if self.pooling == Pooling::Mean {
-            // Length comes off below, so the sum does as well as the mean.
+            // The vector is normalised below, so the sum serves as well as the mean.
             for row in rows.chunks_exact(self.width).skip(1) {
                 add(&mut vector, row);
             }
         }
-        math::to_length_one(&mut vector);
+        math::scale_to_unit_length(&mut vector);
         vector
     }
 }
 
-impl Norm {
-    fn apply(&self, level: Level, rows: &mut [f32]) {
+impl LayerNorm {
+    fn apply(&self, level: SimdLevel, rows: &mut [f32]) {
         for row in rows.chunks_exact_mut(self.weight.len()) {
-            wide(level, || math::normalise(row, &self.weight, &self.bias, self.epsilon));
+            with_wide_vectors(level, || math::layer_norm(row, &self.weight, &self.bias, self.epsilon));
         }
     }
 }
@@ -191,20 +198,21 @@ fn add(to: &mut [f32], what: &[f32]) {
     }
 }
 
-/// Room for what lies between two layers.
+/// Reusable buffers of one layer.
 #[derive(Debug, Default)]
-struct Room {
-    scratch: Scratch,
-    heads: Heads,
+struct LayerBuffers {
+    scratch: LinearScratch,
+    heads: AttentionHead,
     projected: Vec<f32>,
     attended: Vec<f32>,
     inner: Vec<f32>,
     change: Vec<f32>,
 }
 
-/// What one head sees of one text, laid out so that both of its sums go along rows, padded to whole units.
+/// Keys and values of one attention head for one text, laid out so that both products run along rows, padded to whole
+/// units.
 #[derive(Debug, Default)]
-struct Heads {
+struct AttentionHead {
     /// A row for each dimension, a column for each token.
     keys: Vec<f32>,
     /// A row for each token, a column for each dimension.
@@ -212,7 +220,7 @@ struct Heads {
     scores: Vec<f32>,
 }
 
-impl Heads {
+impl AttentionHead {
     #[inline(always)]
     fn gather(&mut self, projected: &[f32], width: usize, column: usize, head_width: usize) {
         let count = projected.len() / (3 * width);
@@ -230,7 +238,7 @@ impl Heads {
         }
     }
 
-    /// How much a query has in common with each key.
+    /// Scaled dot product of a query with each key.
     #[inline(always)]
     fn score(&mut self, query: &[f32], scale: f32) {
         let blocks = self.scores.len() / UNIT;
@@ -244,7 +252,7 @@ impl Heads {
         }
     }
 
-    /// The values of all tokens, each by its score.
+    /// Sum of the values of all tokens, weighted by their scores.
     #[inline(always)]
     fn collect(&self, count: usize, out: &mut [f32]) {
         let blocks = out.len().div_ceil(UNIT);

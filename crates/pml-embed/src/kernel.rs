@@ -1,7 +1,7 @@
-//! The two things that depend on the processor: multiplying whole numbers, and how wide the rest is.
+//! Code that depends on the processor: integer matrix products, and the vector width of everything else.
 //!
-//! This is the only file with unsafe code. Every way gives the same numbers: the products are of whole numbers,
-//! which have no rounding, and `wide` changes which instructions are used and not what they compute.
+//! This is the only file of the crate with unsafe code. Every level gives the same numbers: integer products have no
+//! rounding, and `with_wide_vectors` changes which instructions are used, not what they compute.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -9,18 +9,18 @@ use std::arch::x86_64::*;
 
 use crate::code;
 
-/// Both sides of every matrix are a multiple of this.
+/// Both dimensions of every matrix are a multiple of this.
 pub(crate) const UNIT: usize = 32;
 
-/// Tokens whose sums are built together: each weight that was loaded is used for all of them.
+/// Tokens per block: each loaded weight is used for all of them.
 const TOKENS: usize = 4;
 
-/// Rows of weights that are decoded together. With the tokens of a block they fit into the nearest cache.
+/// Weight rows decoded per block. Together with the tokens of the block they fit into the L1 cache.
 const ROWS: usize = 8;
 
-/// What a processor can do.
+/// SIMD level of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum SimdLevel {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -28,33 +28,33 @@ pub(crate) enum Level {
     Avx512,
 }
 
-impl Level {
-    /// All that this processor can do, the fastest last.
-    pub(crate) fn all() -> Vec<Level> {
-        let mut all = vec![Level::Portable];
+impl SimdLevel {
+    /// All levels that this processor supports, the fastest last.
+    pub(crate) fn all() -> Vec<SimdLevel> {
+        let mut all = vec![SimdLevel::Portable];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
-            all.push(Level::Avx2);
+            all.push(SimdLevel::Avx2);
             if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vnni") {
-                all.push(Level::Avx512);
+                all.push(SimdLevel::Avx512);
             }
         }
         all
     }
 
-    pub(crate) fn best() -> Level {
-        Level::all().pop().unwrap_or(Level::Portable)
+    pub(crate) fn best() -> SimdLevel {
+        SimdLevel::all().pop().unwrap_or(SimdLevel::Portable)
     }
 }
 
-/// Runs `work` compiled for the widest vectors there are. Only what is inlined into it profits.
+/// Runs `work` compiled for the widest vectors available. Only code that is inlined into it profits.
 #[inline(always)]
-pub(crate) fn wide<R>(level: Level, work: impl FnOnce() -> R) -> R {
+pub(crate) fn with_wide_vectors<R>(level: SimdLevel, work: impl FnOnce() -> R) -> R {
     match level {
-        Level::Portable => work(),
-        // SAFETY: these levels are only made by `Level::all`, after the processor said that it has AVX2.
+        SimdLevel::Portable => work(),
+        // SAFETY: these levels are made only by `SimdLevel::all`, after it detected AVX2.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 | Level::Avx512 => unsafe { wide_avx2(work) },
+        SimdLevel::Avx2 | SimdLevel::Avx512 => unsafe { wide_avx2(work) },
     }
 }
 
@@ -64,9 +64,15 @@ fn wide_avx2<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// The products of all rows of `weights` (codes) with all rows of `input`, both of `columns` numbers: `sums`
-/// gets a row for each row of `input`. The caller sees to it that no sum exceeds 32 bits.
-pub(crate) fn multiply(level: Level, weights: &[u8], columns: usize, input: &[i16], sums: &mut [i32]) {
+/// Products of all rows of `weights` (codes) with all rows of `input`, both of `columns` numbers. `sums` gets one row
+/// for each row of `input`. The caller ensures that no sum exceeds 32 bits.
+pub(crate) fn multiply_quantised(
+    level: SimdLevel,
+    weights: &[u8],
+    columns: usize,
+    input: &[i16],
+    sums: &mut [i32],
+) {
     let rows = weights.len() / columns;
     assert!(
         columns.is_multiple_of(UNIT) && rows.is_multiple_of(ROWS) && weights.len() == rows * columns,
@@ -77,21 +83,21 @@ pub(crate) fn multiply(level: Level, weights: &[u8], columns: usize, input: &[i1
         "each input has its sums"
     );
     let block = match level {
-        Level::Portable => portable,
-        // SAFETY: as in `wide`, a level says what the processor has.
+        SimdLevel::Portable => portable,
+        // SAFETY: as in `with_wide_vectors`, a level exists only when the processor supports it.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => |weights: &[i16], columns, input: &[i16], found: &mut Sums| unsafe {
+        SimdLevel::Avx2 => |weights: &[i16], columns, input: &[i16], found: &mut BlockSums| unsafe {
             avx2(weights, columns, input, found);
         },
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => |weights: &[i16], columns, input: &[i16], found: &mut Sums| unsafe {
+        SimdLevel::Avx512 => |weights: &[i16], columns, input: &[i16], found: &mut BlockSums| unsafe {
             avx512(weights, columns, input, found);
         },
     };
     let mut decoded = vec![0; ROWS * columns];
     let mut found = [[0; TOKENS]; ROWS];
     for (index, weights) in weights.chunks_exact(ROWS * columns).enumerate() {
-        wide(level, || code::values(weights, &mut decoded));
+        with_wide_vectors(level, || code::decode_all(weights, &mut decoded));
         for (input, sums) in input.chunks(TOKENS * columns).zip(sums.chunks_mut(TOKENS * rows)) {
             block(&decoded, columns, input, &mut found);
             for (token, sums) in sums.chunks_exact_mut(rows).enumerate() {
@@ -103,10 +109,10 @@ pub(crate) fn multiply(level: Level, weights: &[u8], columns: usize, input: &[i1
     }
 }
 
-/// The sums of one block, by row of the weights and then by token.
-type Sums = [[i32; TOKENS]; ROWS];
+/// Sums of one block, by weight row and then by token.
+type BlockSums = [[i32; TOKENS]; ROWS];
 
-fn portable(weights: &[i16], columns: usize, input: &[i16], found: &mut Sums) {
+fn portable(weights: &[i16], columns: usize, input: &[i16], found: &mut BlockSums) {
     for (weights, found) in weights.chunks_exact(columns).zip(found) {
         for (input, found) in input.chunks_exact(columns).zip(found) {
             *found =
@@ -117,8 +123,8 @@ fn portable(weights: &[i16], columns: usize, input: &[i16], found: &mut Sums) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn avx2(weights: &[i16], columns: usize, input: &[i16], found: &mut Sums) {
-    // Sixteen registers hold the sums of two rows at a time, and what they are made from.
+fn avx2(weights: &[i16], columns: usize, input: &[i16], found: &mut BlockSums) {
+    // Sixteen registers hold the sums of two rows and their operands.
     for (weights, found) in weights.chunks_exact(2 * columns).zip(found.as_chunks_mut().0) {
         match input.len() / columns {
             1 => avx2_block::<1>(weights, columns, input, found),
@@ -165,7 +171,7 @@ fn avx2_block<const T: usize>(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512bw,avx512vnni")]
-fn avx512(weights: &[i16], columns: usize, input: &[i16], found: &mut Sums) {
+fn avx512(weights: &[i16], columns: usize, input: &[i16], found: &mut BlockSums) {
     for (weights, found) in weights.chunks_exact(4 * columns).zip(found.as_chunks_mut().0) {
         match input.len() / columns {
             1 => avx512_block::<1>(weights, columns, input, found),
@@ -209,10 +215,10 @@ fn avx512_block<const T: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Level, multiply};
+    use super::{SimdLevel, multiply_quantised};
     use crate::code;
 
-    /// Numbers that look random and are the same each time.
+    /// Deterministic pseudorandom numbers.
     fn noise(count: usize, seed: u32) -> impl Iterator<Item = u32> {
         let mut state = seed;
         std::iter::repeat_with(move || {
@@ -234,14 +240,14 @@ mod tests {
                 let (token, row) = (place / rows, place % rows);
                 *sum = (0..columns)
                     .map(|k| {
-                        i32::from(code::value(weights[row * columns + k]))
+                        i32::from(code::decode(weights[row * columns + k]))
                             * i32::from(input[token * columns + k])
                     })
                     .sum();
             }
-            for level in Level::all() {
+            for level in SimdLevel::all() {
                 let mut sums = vec![0; rows * tokens];
-                multiply(level, &weights, columns, &input, &mut sums);
+                multiply_quantised(level, &weights, columns, &input, &mut sums);
                 assert!(sums == expected, "{level:?} at {rows} x {columns}, {tokens} tokens");
             }
         }

@@ -1,15 +1,15 @@
-//! What is done to single numbers and rows of them between the multiplications.
+//! Elementwise and row functions between the matrix products.
 //!
-//! All of it is plain arithmetic in a fixed order, a few lanes side by side, so that compilers make vector
-//! instructions of it and every machine gets the same result. Nothing calls the mathematics of the system.
+//! They use plain arithmetic in a fixed order, a few lanes side by side, so that compilers vectorise them and every
+//! machine gets the same result. They call no mathematical functions of the system.
 
-/// Lanes that are summed side by side.
+/// Number of lanes that are summed side by side.
 const LANES: usize = 16;
 
-/// Adding and taking away this rounds a number below 2²² to a whole one, ties to even.
+/// Adding and subtracting this rounds a number below 2²² to an integer, ties to even.
 const ROUNDER: f32 = 12_582_912.0;
 
-/// The whole number nearest to `x`, for |x| < 2²².
+/// The integer nearest to `x`, for |x| < 2²².
 #[inline(always)]
 fn round(x: f32) -> i32 {
     (x + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()) as i32
@@ -23,19 +23,19 @@ fn larger(a: f32, b: f32) -> f32 {
 /// e to the power of `x`, which is at most 0, to about seven digits.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    // Below this the result is no normal number any more.
+    // Below this the result would be subnormal.
     let x = larger(x, -87.0);
     let power = round(x * std::f32::consts::LOG2_E);
     let whole = power as f32;
-    // ln 2 in two parts, the first with so few digits that the product is exact.
+    // ln 2 in two parts; the first has so few digits that the product is exact.
     let rest = x - whole * 0.693_359_4 + whole * 2.121_944_4e-4;
     let series = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
     let series = series.iter().fold(0.0, |sum, factor| sum * rest + factor);
     (series * rest * rest + rest + 1.0) * f32::from_bits((power.wrapping_add(127) << 23) as u32)
 }
 
-/// `x` times the chance that a normal variable is below it. The error function inside is that of
-/// Abramowitz and Stegun, 7.1.26, good to 1.5e-7.
+/// GELU: `x` times the probability that a normal variable is below it. The error function is that of Abramowitz and
+/// Stegun, 7.1.26, accurate to 1.5e-7.
 #[inline(always)]
 pub(crate) fn gelu(x: f32) -> f32 {
     let size = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
@@ -46,7 +46,7 @@ pub(crate) fn gelu(x: f32) -> f32 {
     x * if x > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The sum of all numbers, lane by lane; there are whole lanes of them.
+/// The sum of `of` over all numbers, lane by lane; their count is a multiple of [`LANES`].
 #[inline(always)]
 fn sum(numbers: &[f32], of: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0; LANES];
@@ -58,7 +58,8 @@ fn sum(numbers: &[f32], of: impl Fn(f32) -> f32) -> f32 {
     lanes.iter().sum()
 }
 
-/// Makes the chances of `scores` in place. Only the first `count` count; the others become zero. There are whole lanes of them.
+/// Softmax of `scores` in place. Only the first `count` entries take part; the others become zero. The length is a
+/// multiple of [`LANES`].
 #[inline(always)]
 pub(crate) fn softmax(scores: &mut [f32], count: usize) {
     scores[count..].fill(f32::MIN);
@@ -79,9 +80,9 @@ pub(crate) fn softmax(scores: &mut [f32], count: usize) {
     }
 }
 
-/// Moves and stretches a row to mean 0 and variance 1, then as learned.
+/// Normalises a row to mean 0 and variance 1, then applies the learned weight and bias.
 #[inline(always)]
-pub(crate) fn normalise(row: &mut [f32], weight: &[f32], bias: &[f32], epsilon: f32) {
+pub(crate) fn layer_norm(row: &mut [f32], weight: &[f32], bias: &[f32], epsilon: f32) {
     let count = row.len() as f32;
     let mean = sum(row, |x| x) / count;
     let variance = sum(row, |x| (x - mean) * (x - mean)) / count;
@@ -91,16 +92,16 @@ pub(crate) fn normalise(row: &mut [f32], weight: &[f32], bias: &[f32], epsilon: 
     }
 }
 
-/// Makes a row one long; one of zeros stays.
-pub(crate) fn to_length_one(row: &mut [f32]) {
+/// Scales a row to length 1; a zero row is unchanged.
+pub(crate) fn scale_to_unit_length(row: &mut [f32]) {
     let length = sum(row, |x| x * x).sqrt();
     if length > 0.0 {
         row.iter_mut().for_each(|x| *x /= length);
     }
 }
 
-/// Rounds `row`, each number times the factor of its column, to whole numbers of at most `limit`;
-/// returns what they have to be multiplied with.
+/// Multiplies each number of `row` with the factor of its column and rounds it to an integer of at most `limit`.
+/// Returns the scale that the integers must be multiplied with.
 #[inline(always)]
 pub(crate) fn quantise(row: &[f32], factors: &[f32], limit: f32, out: &mut [i16]) -> f32 {
     let mut lanes = [0.0_f32; LANES];
@@ -130,7 +131,7 @@ mod tests {
         }
     }
 
-    /// From a table of the normal distribution.
+    /// Reference values from a table of the normal distribution.
     #[test]
     fn gelu_is_right_to_six_digits() {
         for (x, expected) in [

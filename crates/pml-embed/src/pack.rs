@@ -1,28 +1,29 @@
-//! The directory of a model becomes one piece of memory in the form of `container`.
+//! Packs a model directory into one byte string in the format of `container`.
 
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::config::{self, Settings};
-use crate::container::{CONFIG, Config};
-use crate::safetensors::{Source, Writer};
+use crate::config::{self, ModelSettings};
+use crate::container::{CONFIG, ModelConfig};
+use crate::safetensors::{TensorWriter, WeightsFile};
 use crate::{Error, code, linear};
 
-/// Reads the model in `directory` and rounds its weights to eight bits.
+/// Reads the model in `directory` and quantises its weights to eight bits.
 ///
-/// The same files and the same name give the same bytes on every machine. The bytes are a safetensors file, with
-/// which tensors and settings `container.rs` says.
+/// The same files and the same name give the same bytes on every machine. The bytes are a safetensors file;
+/// `container.rs` lists its tensors and settings.
 pub fn pack(directory: &Path, name: &str) -> Result<Vec<u8>, Error> {
-    let settings = config::read(directory)?;
-    let mut source = Source::open(&directory.join("model.safetensors"))?;
+    let settings = config::read_settings(directory)?;
+    let mut source = WeightsFile::open(&directory.join("model.safetensors"))?;
     let prefix = ["", "bert.", "roberta.", "model."]
         .into_iter()
         .find(|prefix| source.has(&format!("{prefix}embeddings.word_embeddings.weight")))
         .ok_or_else(|| {
             source.malformed("there is no tensor `embeddings.word_embeddings.weight`".to_owned())
         })?;
-    let mut packing = Packing { settings: &settings, source: &mut source, prefix, writer: Writer::default() };
+    let mut packing =
+        ModelPacker { settings: &settings, source: &mut source, prefix, writer: TensorWriter::default() };
     packing.tokenizer();
     packing.embeddings()?;
     for index in 0..settings.shape.num_hidden_layers {
@@ -31,9 +32,9 @@ pub fn pack(directory: &Path, name: &str) -> Result<Vec<u8>, Error> {
     Ok(finish(&settings, name, packing.writer))
 }
 
-fn finish(settings: &Settings, name: &str, writer: Writer) -> Vec<u8> {
+fn finish(settings: &ModelSettings, name: &str, writer: TensorWriter) -> Vec<u8> {
     let shape = &settings.shape;
-    let mut config = Config {
+    let mut config = ModelConfig {
         id: String::new(),
         layers: shape.num_hidden_layers,
         heads: shape.num_attention_heads,
@@ -44,22 +45,22 @@ fn finish(settings: &Settings, name: &str, writer: Writer) -> Vec<u8> {
         pooling: settings.pooling,
         tokenizer: settings.tokenizer.clone(),
     };
-    let text = |config: &Config| serde_json::to_string(config).expect("settings are text and numbers");
+    let text = |config: &ModelConfig| serde_json::to_string(config).expect("settings are text and numbers");
     let digest = Sha256::new().chain_update(text(&config)).chain_update(writer.data()).finalize();
     let digest: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     config.id = format!("{name}/int8/{digest}");
     writer.finish(CONFIG, text(&config))
 }
 
-struct Packing<'a> {
-    settings: &'a Settings,
-    source: &'a mut Source,
-    /// What all names of tensors begin with.
+struct ModelPacker<'a> {
+    settings: &'a ModelSettings,
+    source: &'a mut WeightsFile,
+    /// Common prefix of all tensor names in the file.
     prefix: &'static str,
-    writer: Writer,
+    writer: TensorWriter,
 }
 
-impl Packing<'_> {
+impl ModelPacker<'_> {
     fn tokenizer(&mut self) {
         let vocabulary = self.settings.pieces.join("\n");
         self.writer.add("vocabulary", "U8", &[vocabulary.len()], vocabulary.as_bytes());
@@ -74,18 +75,18 @@ impl Packing<'_> {
     }
 
     fn embeddings(&mut self) -> Result<(), Error> {
-        let Settings { shape, first_position, max_tokens, .. } = self.settings;
+        let ModelSettings { shape, first_position, max_tokens, .. } = self.settings;
         let width = shape.hidden_size;
         let (mut codes, mut scales) = (Vec::with_capacity(shape.vocab_size * width), Vec::new());
         let name = format!("{}embeddings.word_embeddings.weight", self.prefix);
         self.source
-            .rows(&name, &[shape.vocab_size, width], |row| scales.push(code::encode(row, &mut codes)))?;
+            .rows(&name, &[shape.vocab_size, width], |row| scales.push(code::encode_row(row, &mut codes)))?;
         self.writer.add("words", "I8", &[shape.vocab_size, width], &codes);
         self.floats("words.scales", &[shape.vocab_size], &scales);
 
         let positions =
             self.read("embeddings.position_embeddings.weight", &[shape.max_position_embeddings, width])?;
-        // All text is of the first type, so its row belongs to every place.
+        // All text has token type 0, so that row is added to every position.
         let types = self.read("embeddings.token_type_embeddings.weight", &[shape.type_vocab_size, width])?;
         let used = positions.chunks_exact(width).skip(*first_position).take(*max_tokens);
         let used: Vec<f32> =
@@ -107,7 +108,7 @@ impl Packing<'_> {
         self.norm(&from("output.LayerNorm"), &to("norm2"))
     }
 
-    /// Puts matrices one below the other and rounds what comes of it.
+    /// Stacks matrices vertically and quantises the result.
     fn linear(&mut self, from: &[String], to: &str, rows: usize, columns: usize) -> Result<(), Error> {
         let (mut weights, mut biases) = (Vec::new(), Vec::new());
         for name in from {
@@ -115,7 +116,7 @@ impl Packing<'_> {
             biases.extend(self.read(&format!("{name}.bias"), &[rows])?);
         }
         let rows = rows * from.len();
-        let rounded = linear::round(&weights, columns);
+        let rounded = linear::quantise_matrix(&weights, columns);
         self.writer.add(to, "I8", &[rows, columns], &rounded.codes);
         self.floats(&format!("{to}.scales"), &[rows], &rounded.scales);
         self.floats(&format!("{to}.columns"), &[columns], &rounded.columns);

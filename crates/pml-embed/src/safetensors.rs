@@ -1,4 +1,4 @@
-//! The safetensors format: a length, a JSON header that says where which tensor is, and the tensors.
+//! The safetensors format: a length, a JSON header that locates the tensors, and the tensors.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,36 +10,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// A header that claims more is not read.
+/// Maximum size of a header, in bytes; a larger one is refused before it is read.
 const LONGEST_HEADER: u64 = 64 << 20;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Tensor {
+pub(crate) struct TensorInfo {
     pub(crate) dtype: String,
     pub(crate) shape: Vec<usize>,
     data_offsets: (usize, usize),
 }
 
-impl Tensor {
-    /// Where it is, counted from the end of the header.
+impl TensorInfo {
+    /// Byte range, counted from the end of the header.
     pub(crate) fn range(&self) -> Range<usize> {
         self.data_offsets.0..self.data_offsets.1
     }
 }
 
-/// What the header says.
+/// The parsed header of a file.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Header {
+pub(crate) struct SafetensorsHeader {
     #[serde(rename = "__metadata__", default)]
     pub(crate) metadata: BTreeMap<String, String>,
     #[serde(flatten)]
-    pub(crate) tensors: BTreeMap<String, Tensor>,
+    pub(crate) tensors: BTreeMap<String, TensorInfo>,
 }
 
-impl Header {
-    /// Reads a header, for `size` bytes of tensors.
-    fn parse(json: &[u8], size: usize) -> Result<Header, String> {
-        let header: Header = serde_json::from_slice(json).map_err(|error| format!("the header: {error}"))?;
+impl SafetensorsHeader {
+    /// Parses a header for `size` bytes of tensors.
+    fn parse(json: &[u8], size: usize) -> Result<SafetensorsHeader, String> {
+        let header: SafetensorsHeader =
+            serde_json::from_slice(json).map_err(|error| format!("the header: {error}"))?;
         for (name, tensor) in &header.tensors {
             let Range { start, end } = tensor.range();
             let wanted =
@@ -53,17 +54,17 @@ impl Header {
         Ok(header)
     }
 
-    /// The header of a whole file in memory, and where the tensors begin.
-    pub(crate) fn of(bytes: &[u8]) -> Result<(Header, usize), String> {
+    /// Parses the header of a file in memory. Also returns the offset of the tensors.
+    pub(crate) fn parse_file(bytes: &[u8]) -> Result<(SafetensorsHeader, usize), String> {
         let short = || "it is cut short".to_owned();
         let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(short)?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| short())?;
         let (json, data) = rest.split_at_checked(length).ok_or_else(short)?;
-        Ok((Header::parse(json, data.len())?, 8 + length))
+        Ok((SafetensorsHeader::parse(json, data.len())?, 8 + length))
     }
 }
 
-/// Bytes of one number.
+/// Bytes per number of a data type.
 fn width(dtype: &str) -> Result<usize, String> {
     match dtype {
         "I8" | "U8" | "BOOL" => Ok(1),
@@ -74,19 +75,19 @@ fn width(dtype: &str) -> Result<usize, String> {
     }
 }
 
-/// A file that is being written, in memory.
+/// A safetensors file under construction, in memory.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
-    header: Header,
+pub(crate) struct TensorWriter {
+    header: SafetensorsHeader,
     data: Vec<u8>,
 }
 
-impl Writer {
+impl TensorWriter {
     pub(crate) fn add(&mut self, name: &str, dtype: &str, shape: &[usize], bytes: &[u8]) {
         let start = self.data.len();
         self.data.extend_from_slice(bytes);
         let data_offsets = (start, self.data.len());
-        let tensor = Tensor { dtype: dtype.to_owned(), shape: shape.to_vec(), data_offsets };
+        let tensor = TensorInfo { dtype: dtype.to_owned(), shape: shape.to_vec(), data_offsets };
         self.header.tensors.insert(name.to_owned(), tensor);
     }
 
@@ -99,7 +100,7 @@ impl Writer {
         let mut json = serde_json::to_vec(&self.header).expect("a header is text and numbers");
         // The tensors begin at a multiple of eight, as the format recommends.
         json.resize(json.len().next_multiple_of(8), b' ');
-        // The tensors are large: they are moved behind the header in place, not copied to a new buffer.
+        // The tensors are large: they are moved behind the header in place instead of being copied to a new buffer.
         let front = (json.len() as u64).to_le_bytes().into_iter().chain(json);
         self.data.splice(0..0, front);
         self.data.shrink_to_fit();
@@ -107,16 +108,16 @@ impl Writer {
     }
 }
 
-/// A file of weights, of which one tensor at a time is read.
-pub(crate) struct Source {
+/// A file of weights, read one tensor at a time.
+pub(crate) struct WeightsFile {
     path: PathBuf,
     file: BufReader<File>,
-    header: Header,
+    header: SafetensorsHeader,
     start: u64,
 }
 
-impl Source {
-    pub(crate) fn open(path: &Path) -> Result<Source, Error> {
+impl WeightsFile {
+    pub(crate) fn open(path: &Path) -> Result<WeightsFile, Error> {
         let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
         let malformed = |reason: &str| Error::Malformed { path: path.to_owned(), reason: reason.to_owned() };
         let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
@@ -129,9 +130,9 @@ impl Source {
         }
         let mut json = vec![0; length as usize];
         file.read_exact(&mut json).map_err(unreadable)?;
-        let header =
-            Header::parse(&json, (size - 8 - length) as usize).map_err(|reason| malformed(&reason))?;
-        Ok(Source { path: path.to_owned(), file, header, start: 8 + length })
+        let header = SafetensorsHeader::parse(&json, (size - 8 - length) as usize)
+            .map_err(|reason| malformed(&reason))?;
+        Ok(WeightsFile { path: path.to_owned(), file, header, start: 8 + length })
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -142,14 +143,14 @@ impl Source {
         Error::Malformed { path: self.path.clone(), reason }
     }
 
-    /// All numbers of a tensor of this shape.
+    /// All numbers of a tensor that must have this shape.
     pub(crate) fn floats(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, Error> {
         let mut all = Vec::with_capacity(shape.iter().product());
         self.rows(name, shape, |row| all.extend_from_slice(row))?;
         Ok(all)
     }
 
-    /// Calls `each` with the rows of a tensor of this shape, in order.
+    /// Calls `each` with the rows of a tensor that must have this shape, in order.
     pub(crate) fn rows(
         &mut self,
         name: &str,
@@ -192,7 +193,7 @@ impl Source {
     }
 }
 
-/// A number of sixteen bits, as IEEE 754 has it.
+/// Converts an IEEE 754 half-precision number.
 fn half(bits: u16) -> f32 {
     let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
     let fraction = f32::from(bits & 0x3ff);

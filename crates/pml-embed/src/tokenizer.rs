@@ -1,4 +1,4 @@
-//! Text becomes the numbers of the pieces a model knows.
+//! Tokenizers: text to token ids.
 
 mod charsmap;
 mod unigram;
@@ -7,41 +7,41 @@ mod wordpiece;
 
 use serde::{Deserialize, Serialize};
 
-use crate::parts::Parts;
+use crate::parts::ModelTensors;
 use unigram::Unigram;
-pub(crate) use unigram::{Prepend, Rules, Step};
+pub(crate) use unigram::{NormaliserStep, SpacePrepending, UnigramRules};
 use vocabulary::Vocabulary;
-pub(crate) use wordpiece::Letters;
+pub(crate) use wordpiece::LetterRules;
 
-/// What a tokenizer is beside its list of pieces.
+/// Settings of a tokenizer, without its vocabulary.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Config {
-    /// The piece before every text, and the one after it.
+pub(crate) struct TokenizerConfig {
+    /// Ids of the tokens before and after every text.
     pub(crate) first: u32,
     pub(crate) last: u32,
     pub(crate) unknown: u32,
-    /// Pieces that are found in a text as they are written, before anything else is done to it.
+    /// Special tokens, matched literally before any normalisation.
     pub(crate) specials: Vec<(String, u32)>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenizerKind,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
-    WordPiece(Letters),
-    Unigram(Rules),
+pub(crate) enum TokenizerKind {
+    WordPiece(LetterRules),
+    Unigram(UnigramRules),
 }
 
 #[derive(Debug)]
 pub(crate) struct Tokenizer {
-    config: Config,
+    config: TokenizerConfig,
     vocabulary: Vocabulary,
-    /// What a Unigram model has beside its pieces.
+    /// Scores and normalisation table; only for Unigram models.
     unigram: Option<Unigram>,
 }
 
 impl Tokenizer {
-    pub(crate) fn new(config: &Config, parts: &Parts) -> Result<Tokenizer, String> {
+    pub(crate) fn new(config: &TokenizerConfig, parts: &ModelTensors) -> Result<Tokenizer, String> {
         let vocabulary = Vocabulary::new(parts.text("vocabulary")?)?;
         let specials = config.specials.iter().map(|(_, id)| *id);
         let mut named = specials.chain([config.first, config.last, config.unknown]);
@@ -49,18 +49,18 @@ impl Tokenizer {
             return Err(format!("piece {outside} of {} does not exist", vocabulary.len()));
         }
         let unigram = match &config.kind {
-            Kind::WordPiece(_) => None,
-            Kind::Unigram(rules) => Some(Unigram::new(rules, &vocabulary, parts)?),
+            TokenizerKind::WordPiece(_) => None,
+            TokenizerKind::Unigram(rules) => Some(Unigram::new(rules, &vocabulary, parts)?),
         };
         Ok(Tokenizer { config: config.clone(), vocabulary, unigram })
     }
 
-    /// How many pieces there are.
+    /// Size of the vocabulary.
     pub(crate) fn len(&self) -> usize {
         self.vocabulary.len()
     }
 
-    /// The pieces of a text between the two that mark its ends, at most `limit` with these.
+    /// The token ids of a text, including the first and last token, at most `limit` in all.
     pub(crate) fn encode(&self, text: &str, limit: usize) -> Vec<u32> {
         let mut out = vec![self.config.first];
         let room = limit - 1;
@@ -77,7 +77,7 @@ impl Tokenizer {
         out
     }
 
-    /// Where the next special piece is, its length and its number.
+    /// Offset, length and id of the next special token.
     fn next_special(&self, text: &str) -> Option<(usize, usize, u32)> {
         let found = self.config.specials.iter();
         let found = found.filter_map(|(special, id)| Some((text.find(special)?, special.len(), *id)));
@@ -86,14 +86,15 @@ impl Tokenizer {
 
     fn plain(&self, text: &str, is_first: bool, room: usize, out: &mut Vec<u32>) {
         match (&self.config.kind, &self.unigram) {
-            (Kind::Unigram(rules), Some(unigram)) => {
-                let place = if is_first { unigram::Place::First } else { unigram::Place::Later };
+            (TokenizerKind::Unigram(rules), Some(unigram)) => {
+                let place =
+                    if is_first { unigram::SpanPosition::First } else { unigram::SpanPosition::Later };
                 unigram.encode(text, place, rules, &self.vocabulary, self.config.unknown, room, out);
             }
-            (Kind::WordPiece(letters), _) => {
+            (TokenizerKind::WordPiece(letters), _) => {
                 wordpiece::encode(text, *letters, &self.vocabulary, self.config.unknown, room, out);
             }
-            (Kind::Unigram(_), None) => unreachable!("`new` makes the one with the other"),
+            (TokenizerKind::Unigram(_), None) => unreachable!("`new` makes the one with the other"),
         }
     }
 }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 
 use base64::Engine;
-use pml_embed::Model;
+use pml_embed::TransformerModel;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -38,7 +38,7 @@ fn texts_have_the_tokens_of_the_reference() {
     assert!(cases.len() > 130, "{} texts", cases.len());
     let wrong: Vec<String> = cases
         .iter()
-        .map(|case| (case, Model::embedded().tokens(&case.text)))
+        .map(|case| (case, TransformerModel::embedded().tokens(&case.text)))
         .filter(|(case, found)| case.tokens != *found)
         .map(|(case, found)| format!("{:?}\n  is    {:?}\n  found {found:?}", case.text, case.tokens))
         .collect();
@@ -51,7 +51,9 @@ fn vectors_are_those_of_the_reference_to_one_in_a_thousand() {
     assert!(cases.len() >= 60 && cases.iter().any(|case| case.tokens.len() == 128));
     let mut found: Vec<(f64, &str)> = cases
         .iter()
-        .map(|case| (cosine(&reference(case), &Model::embedded().embed(&case.text)), case.text.as_str()))
+        .map(|case| {
+            (cosine(&reference(case), &TransformerModel::embedded().embed(&case.text)), case.text.as_str())
+        })
         .collect();
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     println!("worst: {:?}", &found[..8]);
@@ -63,10 +65,10 @@ fn vectors_are_those_of_the_reference_to_one_in_a_thousand() {
 fn texts_together_get_what_they_get_alone() {
     let cases = vectors();
     let texts: Vec<&str> = cases.iter().map(|case| case.text.as_str()).collect();
-    let together = Model::embedded().embed_all(&texts);
+    let together = TransformerModel::embedded().embed_all(&texts);
     assert_eq!(together.len(), texts.len());
     for (text, vector) in texts.iter().zip(&together) {
-        assert!(*vector == Model::embedded().embed(text), "{text:?}");
+        assert!(*vector == TransformerModel::embedded().embed(text), "{text:?}");
     }
 }
 
@@ -75,7 +77,7 @@ fn every_text_has_a_vector_of_length_one() {
     let long = "word ".repeat(20_000);
     let wide = "x".repeat(100_000);
     for text in ["", " ", "\0\0\0", "🙂🙂🙂", "\u{fffd}", &long, &wide] {
-        let vector = Model::embedded().embed(text);
+        let vector = TransformerModel::embedded().embed(text);
         let length: f32 = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
         assert!(vector.len() == 384 && (length - 1.0).abs() < 1e-5, "{:?}…: {length}", text.get(..8));
     }
@@ -83,7 +85,7 @@ fn every_text_has_a_vector_of_length_one() {
 
 #[test]
 fn what_means_the_same_is_near() {
-    let model = Model::embedded();
+    let model = TransformerModel::embedded();
     let [question, near, far] =
         ["how far apart are two dates", "number of days between two dates", "send an email to a colleague"]
             .map(|text| model.embed(text));
@@ -92,9 +94,9 @@ fn what_means_the_same_is_near() {
 
 #[test]
 fn the_model_says_what_it_is() {
-    let model = Model::embedded();
+    let model = TransformerModel::embedded();
     let digest = model.id().strip_prefix("all-MiniLM-L6-v2/int8/").unwrap();
     assert!(digest.len() == 8 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()), "{digest}");
     assert_eq!((model.dimensions(), model.max_tokens()), (384, 128));
-    assert!(Model::embedded().embed_all(&[]).is_empty());
+    assert!(TransformerModel::embedded().embed_all(&[]).is_empty());
 }

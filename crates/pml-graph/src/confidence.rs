@@ -1,78 +1,81 @@
-//! How sure it is that the first result is right, as a probability.
+//! Confidence: the probability that the first result is right.
 //!
-//! A first result is right more often the further it is ahead of the second, the more of the request its
-//! words cover, most of all where both is so, the more it means the same, and when words alone would have
-//! put it first as well. How much each of these counts was fitted over several public collections of tools
-//! and requests; how well that holds on a collection it was not fitted to is measured with the constants that
-//! the others give. None of them depends on how many tools there are.
+//! The probability grows with the lead over the second result, with the share of the request that its words cover (most
+//! where both are large), with the cosine, and when words alone would have put it first as well. The weights were
+//! fitted over several public collections of tools and requests. How well they hold on an unseen collection is measured
+//! with the weights fitted on the others. No signal depends on the number of tools.
 
-/// What tells whether the best item is right.
+/// Signals that predict whether the best item is right.
 #[derive(Debug, Clone, Copy)]
-pub struct Signs {
-    /// One standard deviation of what the items of the catalogue are worth.
+pub struct ConfidenceSignals {
+    /// Standard deviation of the scores over the catalogue.
     pub deviation: f32,
-    /// How far the item is above the next, in standard deviations.
+    /// Lead of the item over the next, in standard deviations.
     pub lead: f32,
-    /// Which share of the request its words cover.
-    pub covered: f32,
-    /// The cosine of its vector and the request's or a part's; `None` where there are no vectors.
-    pub likeness: Option<f32>,
+    /// Share of the request that the item's words cover.
+    pub coverage: f32,
+    /// Cosine of its vector with that of the request or of a part; `None` without vectors.
+    pub cosine: Option<f32>,
     /// Whether it would be first by words alone.
     pub first_by_words: bool,
-    /// How many parts the request has.
+    /// Number of parts of the request.
     pub parts: usize,
 }
 
-/// How many numbers are made of the signs.
+/// Number of features made from the signals.
 pub const FEATURES: usize = 6;
 
-/// How much each of the [`features`](Signs::features) counts in log-odds.
-pub type Weights = [f64; FEATURES];
+/// Weight of each of the [`features`](ConfidenceSignals::features) in log-odds.
+pub type ConfidenceWeights = [f64; FEATURES];
 
-const WITH_MEANING: Weights = [-2.23, 1.18, 0.93, 1.38, 3.18, 0.28];
+/// Weights when there are vectors.
+const WITH_MEANING: ConfidenceWeights = [-2.23, 1.18, 0.93, 1.38, 3.18, 0.28];
 
-const WORDS_ALONE: Weights = [-2.3, 0.68, 3.63, 1.73, 0.0, 0.33];
+/// Weights without vectors; the cosine then has weight 0.
+const WORDS_ALONE: ConfidenceWeights = [-2.3, 0.68, 3.63, 1.73, 0.0, 0.33];
 
-/// An item that covers less of the request, and is less like it, has nothing to do with it, even where it
-/// is ahead of all others; the collections have no such requests.
+/// Coverage from which an item is related to the request. When coverage and cosine are both below their thresholds the
+/// confidence is scaled down, even for an item that leads: the collections contain no unrelated requests, so the
+/// weights cannot know.
 const RELATED_BY_WORDS: f32 = 0.2;
+/// Cosine from which an item is related to the request.
 const RELATED_BY_MEANING: f32 = 0.35;
 
-/// A request of this many parts is a task of several steps, ...
+/// A request of at least this many parts is a task of several steps.
 const MANY_PARTS: usize = 4;
 
-/// ... of which one item, however fit, can hardly be all that is to be done.
+/// Maximum confidence for such a request: one item can hardly do all of it.
 const MOST_FOR_MANY: f64 = 0.84;
 
-/// How many standard deviations behind the first an item has a third (1/e) of its score.
+/// Gap in standard deviations behind the first item at which the score has fallen to 1/e.
 const FALL: f32 = 2.0;
 
-impl Signs {
-    /// The probability that the item is right.
+impl ConfidenceSignals {
+    /// Probability that the item is right.
     pub(crate) fn probability(&self) -> f64 {
-        self.probability_by(if self.likeness.is_some() { &WITH_MEANING } else { &WORDS_ALONE })
+        self.probability_with_weights(if self.cosine.is_some() { &WITH_MEANING } else { &WORDS_ALONE })
     }
 
-    /// The same where the signs count as `weights` say.
-    pub fn probability_by(&self, weights: &Weights) -> f64 {
+    /// The same with other weights.
+    pub fn probability_with_weights(&self, weights: &ConfidenceWeights) -> f64 {
         let odds: f64 = self.features().iter().zip(weights).map(|(feature, weight)| feature * weight).sum();
-        let likeness = self.likeness.unwrap_or(0.0);
-        let related = (self.covered / RELATED_BY_WORDS).max(likeness / RELATED_BY_MEANING);
+        let likeness = self.cosine.unwrap_or(0.0);
+        let related = (self.coverage / RELATED_BY_WORDS).max(likeness / RELATED_BY_MEANING);
         let probability = bent(1.0 / (1.0 + (-odds).exp())) * f64::from(related.clamp(0.0, 1.0));
         if self.parts < MANY_PARTS { probability } else { probability.min(MOST_FOR_MANY) }
     }
 
-    /// What adds up to the odds: always 1, the lead, what is covered, both together, the likeness, and
-    /// whether it is first by words.
+    /// Features of the logistic regression: constant 1, lead, coverage, their product, cosine, and whether the item is
+    /// first by words.
     pub fn features(&self) -> [f64; FEATURES] {
-        let (lead, covered) = (f64::from(self.lead.max(0.0).ln_1p()), f64::from(self.covered));
-        let likeness = f64::from(self.likeness.unwrap_or(0.0));
+        let (lead, covered) = (f64::from(self.lead.max(0.0).ln_1p()), f64::from(self.coverage));
+        let likeness = f64::from(self.cosine.unwrap_or(0.0));
         [1.0, lead, covered, lead * covered, likeness, f64::from(u8::from(self.first_by_words))]
     }
 }
 
-/// Odds that add up promise too much just below certainty: what they put between 0.8 and 0.9 is right
-/// about as often as what they put at 0.8, and from 0.9 on it rises steeply.
+/// Calibration: additive log-odds overestimate just below certainty. Items between 0.8 and 0.9 are right about as often
+/// as those at 0.8, and from 0.9 on the rate rises steeply.
 fn bent(probability: f64) -> f64 {
     match probability {
         ..=0.8 => probability,
@@ -81,8 +84,8 @@ fn bent(probability: f64) -> f64 {
     }
 }
 
-/// What remains of the first item's score for one that is `gap` standard deviations behind it.
-pub(crate) fn behind(gap: f32) -> f64 {
+/// Share of the first item's score that an item keeps `gap` standard deviations behind it.
+pub(crate) fn score_after_gap(gap: f32) -> f64 {
     f64::from(-gap / FALL).exp()
 }
 
@@ -90,11 +93,11 @@ pub(crate) fn behind(gap: f32) -> f64 {
 mod tests {
     use super::*;
 
-    const SURE: Signs = Signs {
+    const SURE: ConfidenceSignals = ConfidenceSignals {
         deviation: 1.0,
         lead: 5.0,
-        covered: 0.8,
-        likeness: Some(0.7),
+        coverage: 0.8,
+        cosine: Some(0.7),
         first_by_words: true,
         parts: 1,
     };
@@ -104,22 +107,22 @@ mod tests {
         let sure = SURE.probability();
         assert!(sure > 0.9, "{sure}");
         for less in [
-            Signs { lead: 1.0, ..SURE },
-            Signs { covered: 0.3, ..SURE },
-            Signs { likeness: Some(0.3), ..SURE },
-            Signs { first_by_words: false, ..SURE },
-            Signs { parts: 5, ..SURE },
+            ConfidenceSignals { lead: 1.0, ..SURE },
+            ConfidenceSignals { coverage: 0.3, ..SURE },
+            ConfidenceSignals { cosine: Some(0.3), ..SURE },
+            ConfidenceSignals { first_by_words: false, ..SURE },
+            ConfidenceSignals { parts: 5, ..SURE },
         ] {
             assert!(less.probability() < sure, "{less:?}");
         }
-        let words = Signs { likeness: None, ..SURE };
-        assert!(words.probability() > Signs { covered: 0.3, ..words }.probability());
+        let words = ConfidenceSignals { cosine: None, ..SURE };
+        assert!(words.probability() > ConfidenceSignals { coverage: 0.3, ..words }.probability());
     }
 
     #[test]
     fn what_has_nothing_to_do_with_the_request_is_unlikely_however_far_ahead() {
-        assert_eq!(Signs { covered: 0.0, likeness: None, ..SURE }.probability(), 0.0);
-        assert!(Signs { covered: 0.02, likeness: Some(0.1), ..SURE }.probability() < 0.3);
+        assert_eq!(ConfidenceSignals { coverage: 0.0, cosine: None, ..SURE }.probability(), 0.0);
+        assert!(ConfidenceSignals { coverage: 0.02, cosine: Some(0.1), ..SURE }.probability() < 0.3);
     }
 
     #[test]

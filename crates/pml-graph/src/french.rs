@@ -1,9 +1,8 @@
-//! French requests in English words, so that they find tools that are described in English.
+//! Glosses French requests in English, so that they match tools described in English.
 //!
-//! `gloss` goes word by word and phrase by phrase, and puts adjectives before their nouns; it is no
-//! translation, but it is what ranking needs, which looks at words and at vectors of them. What it does
-//! not know it leaves as it is, for names and technical terms are the same in both languages. It uses
-//! nothing but the lists beside it, so it costs microseconds.
+//! `gloss` works word by word and phrase by phrase, and puts adjectives before their nouns. It is no translation, but
+//! it suffices for ranking, which compares words and vectors. Unknown words stay as they are, because names and
+//! technical terms are the same in both languages. It uses only the word lists beside it and takes microseconds.
 
 mod forms;
 mod language;
@@ -12,14 +11,14 @@ mod scan;
 
 use std::borrow::Cow;
 
-use lexicon::{ARTICLES, Entry, Kind, bare, lexicon};
-use scan::{Piece, Word};
+use lexicon::{ARTICLES, LexiconEntry, PartOfSpeech, expand_contraction, lexicon};
+use scan::{FrenchPiece, FrenchWord};
 
-/// The English gloss of `text`; `None` if it is not French, or says nothing but courtesies.
+/// The English gloss of `text`; `None` if it is not French, or contains only courtesies.
 ///
-/// Sentences stay sentences, so a gloss falls into the same parts as the request.
+/// Sentences stay sentences, so a gloss splits into the same parts as the request.
 pub fn gloss(text: &str) -> Option<String> {
-    let pieces = scan::pieces(text);
+    let pieces = scan::scan_pieces(text);
     if !language::is_french(&pieces) {
         return None;
     }
@@ -27,41 +26,44 @@ pub fn gloss(text: &str) -> Option<String> {
     gloss.contains(char::is_alphanumeric).then_some(gloss)
 }
 
-/// A piece of the gloss.
+/// A term of the gloss.
 #[derive(Debug)]
-struct Term<'a> {
+struct GlossTerm<'a> {
     english: Cow<'a, str>,
-    role: Role,
+    role: TermRole,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum TermRole {
     Noun,
-    /// Also past participles.
+    /// An adjective or past participle.
     Adjective,
-    /// A name or a word that is not listed, which after a noun says which one: "code Python".
+    /// A name or an unlisted word, which after a noun qualifies it: "code Python".
     Name,
-    /// "De" without an article, which makes one thing of two nouns: "bouton de connexion".
+    /// "De" without an article, which joins two nouns: "bouton de connexion".
     Of,
     Verb,
     Other,
     Mark,
 }
 
-fn terms<'a>(pieces: &[Piece<'a>]) -> Vec<Term<'a>> {
-    let shouted = scan::is_shouted(pieces);
+fn terms<'a>(pieces: &[FrenchPiece<'a>]) -> Vec<GlossTerm<'a>> {
+    let shouted = scan::is_all_capitals(pieces);
     let mut terms = Vec::with_capacity(pieces.len());
     let mut at = 0;
     while let Some(piece) = pieces.get(at) {
         let (term, next) = match piece {
-            Piece::Mark(mark) => (Term { english: Cow::Borrowed(*mark), role: Role::Mark }, at + 1),
-            Piece::Kept(kept) => {
-                let role = if kept.chars().all(char::is_alphabetic) { Role::Name } else { Role::Other };
-                (Term { english: Cow::Borrowed(*kept), role }, at + 1)
+            FrenchPiece::Mark(mark) => {
+                (GlossTerm { english: Cow::Borrowed(*mark), role: TermRole::Mark }, at + 1)
             }
-            Piece::Word(word) => match phrase(pieces, at) {
+            FrenchPiece::Kept(kept) => {
+                let role =
+                    if kept.chars().all(char::is_alphabetic) { TermRole::Name } else { TermRole::Other };
+                (GlossTerm { english: Cow::Borrowed(*kept), role }, at + 1)
+            }
+            FrenchPiece::Word(word) => match phrase(pieces, at) {
                 Some((entry, end)) => (term_of(entry, false), end),
-                None => (one_word(word, &Surroundings { pieces, at, terms: &terms, shouted }), at + 1),
+                None => (one_word(word, &WordContext { pieces, at, terms: &terms, shouted }), at + 1),
             },
         };
         if !term.english.is_empty() {
@@ -72,14 +74,14 @@ fn terms<'a>(pieces: &[Piece<'a>]) -> Vec<Term<'a>> {
     terms
 }
 
-/// The longest phrase that starts at `at`, and where it ends.
-fn phrase(pieces: &[Piece<'_>], at: usize) -> Option<(Entry, usize)> {
-    let Some(Piece::Word(first)) = pieces.get(at) else { return None };
+/// The longest phrase that starts at `at`, and its end.
+fn phrase(pieces: &[FrenchPiece<'_>], at: usize) -> Option<(LexiconEntry, usize)> {
+    let Some(FrenchPiece::Word(first)) = pieces.get(at) else { return None };
     let lemmas = lemmas(first);
-    lexicon().phrase(&lemmas, at, |from, wanted, loose| {
+    lexicon().longest_phrase(&lemmas, at, |from, wanted, loose| {
         let mut place = from;
         loop {
-            let Some(Piece::Word(word)) = pieces.get(place) else { return None };
+            let Some(FrenchPiece::Word(word)) = pieces.get(place) else { return None };
             if self::lemmas(word).contains(&wanted) {
                 return Some(place + 1);
             }
@@ -91,12 +93,12 @@ fn phrase(pieces: &[Piece<'_>], at: usize) -> Option<(Entry, usize)> {
     })
 }
 
-/// What a word of a phrase may be listed as.
-fn lemmas<'w>(word: &'w Word<'_>) -> [&'w str; 3] {
-    let folded = bare(&word.folded);
+/// Forms under which a word of a phrase may be listed.
+fn lemmas<'w>(word: &'w FrenchWord<'_>) -> [&'w str; 3] {
+    let folded = expand_contraction(&word.folded);
     let plain = word.senses.plain.map_or("", |entry| entry.french);
     let verb = word.senses.verb.map_or("", |entry| entry.french);
-    // Each once: phrases are looked for under all of them.
+    // Without duplicates: phrases are looked up under each of them.
     [
         folded,
         if plain == folded { "" } else { plain },
@@ -104,41 +106,41 @@ fn lemmas<'w>(word: &'w Word<'_>) -> [&'w str; 3] {
     ]
 }
 
-struct Surroundings<'s, 'a> {
-    pieces: &'s [Piece<'a>],
+struct WordContext<'s, 'a> {
+    pieces: &'s [FrenchPiece<'a>],
     at: usize,
-    terms: &'s [Term<'a>],
+    terms: &'s [GlossTerm<'a>],
     shouted: bool,
 }
 
-impl Surroundings<'_, '_> {
-    fn word(&self, at: usize) -> Option<&Word<'_>> {
+impl WordContext<'_, '_> {
+    fn word(&self, at: usize) -> Option<&FrenchWord<'_>> {
         match self.pieces.get(at)? {
-            Piece::Word(word) => Some(word),
-            Piece::Kept(_) | Piece::Mark(_) => None,
+            FrenchPiece::Word(word) => Some(word),
+            FrenchPiece::Kept(_) | FrenchPiece::Mark(_) => None,
         }
     }
 
-    fn before(&self) -> Option<&Word<'_>> {
+    fn before(&self) -> Option<&FrenchWord<'_>> {
         self.word(self.at.checked_sub(1)?)
     }
 
     fn follows_noun(&self) -> bool {
         let adjacent = self.before().is_some_and(|word| !ARTICLES.contains(&word.folded.as_str()));
         let role = self.terms.last().map(|term| term.role);
-        adjacent && matches!(role, Some(Role::Noun | Role::Adjective | Role::Name))
+        adjacent && matches!(role, Some(TermRole::Noun | TermRole::Adjective | TermRole::Name))
     }
 
-    /// Whether a request may begin here: with the text, after a mark, or after "and".
+    /// Whether a request may begin here: at the start of the text, after a punctuation mark, or after "and".
     fn begins(&self) -> bool {
         self.before().is_none_or(|word| {
             matches!(word.folded.as_str(), "et" | "puis" | "ensuite" | "ou" | "alors" | "mais" | "donc")
         })
     }
 
-    /// Whether only a verb can stand here: an imperative before its object, or a verb by its subject.
+    /// Whether only a verb fits here: an imperative before its object, or a verb beside its subject.
     fn needs_verb(&self) -> bool {
-        let near = |at: Option<&Word<'_>>, list: &[&str]| {
+        let near = |at: Option<&FrenchWord<'_>>, list: &[&str]| {
             at.is_some_and(|word| list.contains(&word.folded.as_str()))
         };
         let next = self.word(self.at + 1);
@@ -147,103 +149,104 @@ impl Surroundings<'_, '_> {
             || (self.begins() && near(next, &OBJECT_STARTS))
     }
 
-    /// Whether an hour stands there: "14h", "9 heures".
+    /// Whether a time of day stands at `at`: "14h", "9 heures".
     fn is_time(&self, at: usize) -> bool {
-        let Some(Piece::Kept(kept)) = self.pieces.get(at) else { return false };
+        let Some(FrenchPiece::Kept(kept)) = self.pieces.get(at) else { return false };
         let hours = || self.word(at + 1).is_some_and(|word| word.folded.starts_with("heure"));
         kept.starts_with(|c: char| c.is_ascii_digit()) && (kept.contains(['h', ':']) || hours())
     }
 
-    /// Whether the sentence so far makes one thing into another, so that "en" means "to".
+    /// Whether the sentence so far contains a verb of conversion, so that "en" means "to".
     fn converts(&self) -> bool {
-        let sentence = self.terms.iter().rev().take_while(|term| term.role != Role::Mark);
+        let sentence = self.terms.iter().rev().take_while(|term| term.role != TermRole::Mark);
         sentence.take(8).any(|term| ["convert", "translate", "change"].contains(&&*term.english))
     }
 
-    /// Whether what follows "de" can be where or when something starts: a place, a date after "du", an
-    /// hour; but "de 300 euros" is an amount.
-    fn is_departure(&self, of: &Word<'_>) -> bool {
+    /// Whether "de" introduces an origin in space or time: a place, a date after "du", an hour. "De 300 euros" is an
+    /// amount.
+    fn is_departure(&self, of: &FrenchWord<'_>) -> bool {
         let next = self.at + 1;
-        let amount = matches!(self.pieces.get(next), Some(Piece::Kept(_)));
+        let amount = matches!(self.pieces.get(next), Some(FrenchPiece::Kept(_)));
         self.is_name(next) && (!amount || of.folded == "du" || self.is_time(next))
     }
 
     fn is_name(&self, at: usize) -> bool {
         match self.pieces.get(at) {
-            Some(Piece::Word(word)) => is_place(word) || word.has_telling_capital(),
-            Some(Piece::Kept(_)) => true,
-            Some(Piece::Mark(_)) | None => false,
+            Some(FrenchPiece::Word(word)) => is_place(word) || word.is_capitalised_name(),
+            Some(FrenchPiece::Kept(_)) => true,
+            Some(FrenchPiece::Mark(_)) | None => false,
         }
     }
 }
 
-/// What follows an imperative, which often looks like a noun: "ferme les volets".
+/// Words that follow an imperative, which often looks like a noun: "ferme les volets".
 const OBJECT_STARTS: [&str; 28] = [
     "le", "la", "les", "l", "un", "une", "mon", "ma", "mes", "ce", "cet", "cette", "ces", "moi", "nous",
     "tous", "toutes", "tout", "combien", "chaque", "lui", "si", "son", "sa", "ses", "notre", "nos", "leur",
 ];
 
-/// Before these stands a verb: "compte-t-elle".
+/// Words that follow an inverted verb: "compte-t-elle".
 const INVERTED: [&str; 8] = ["tu", "t", "il", "elle", "on", "ils", "elles", "moi"];
 
-/// After these stands a verb: "il porte".
+/// Subjects, which precede a verb: "il porte".
 const SUBJECTS: [&str; 17] =
     ["je", "j", "tu", "il", "elle", "on", "ils", "elles", "qui", "me", "m", "te", "se", "s", "ne", "n", "y"];
 
-fn is_place(word: &Word<'_>) -> bool {
-    word.senses.plain.is_some_and(|entry| entry.kind == Kind::Name)
+fn is_place(word: &FrenchWord<'_>) -> bool {
+    word.senses.plain.is_some_and(|entry| entry.kind == PartOfSpeech::Name)
 }
 
-fn one_word<'a>(word: &Word<'a>, around: &Surroundings<'_, 'a>) -> Term<'a> {
+fn one_word<'a>(word: &FrenchWord<'a>, around: &WordContext<'_, 'a>) -> GlossTerm<'a> {
     let after_article =
         || around.before().is_some_and(|before| DETERMINERS.contains(&before.folded.as_str()));
-    let named = word.has_telling_capital() && !around.shouted;
+    let named = word.is_capitalised_name() && !around.shouted;
     if named
         && !is_place(word)
-        && !(word.senses.exact && after_article() && !is_capital(around.word(around.at + 1)))
+        && !(word.senses.is_exact && after_article() && !is_capital(around.word(around.at + 1)))
     {
-        return Term { english: Cow::Borrowed(word.written), role: Role::Name };
+        return GlossTerm { english: Cow::Borrowed(word.written), role: TermRole::Name };
     }
     if let Some(term) = small_word(word, around) {
         return term;
     }
     match sense(word, around) {
         Some((entry, true)) if around.word(around.at + 1).is_some_and(|next| next.folded == "par") => {
-            Term { role: Role::Verb, ..term_of(entry, true) }
+            GlossTerm { role: TermRole::Verb, ..term_of(entry, true) }
         }
-        Some((entry, _)) if entry.kind == Kind::Noun && word.senses.plural => {
-            Term { english: Cow::Owned(each_meaning(entry, forms::english_plural)), role: Role::Noun }
-        }
+        Some((entry, _)) if entry.kind == PartOfSpeech::Noun && word.senses.is_plural => GlossTerm {
+            english: Cow::Owned(each_meaning(entry, forms::english_plural)),
+            role: TermRole::Noun,
+        },
         Some((entry, participle)) => term_of(entry, participle),
-        None => Term { english: cognate(word), role: Role::Name },
+        None => GlossTerm { english: cognate(word), role: TermRole::Name },
     }
 }
 
-/// After these a capital does not make a person's name.
+/// After these words a capital letter does not mark a person's name.
 const DETERMINERS: [&str; 12] = ["le", "la", "les", "l", "un", "une", "du", "des", "au", "mon", "ma", "mes"];
 
-fn is_capital(word: Option<&Word<'_>>) -> bool {
-    word.is_some_and(Word::has_telling_capital)
+fn is_capital(word: Option<&FrenchWord<'_>>) -> bool {
+    word.is_some_and(FrenchWord::is_capitalised_name)
 }
 
-/// After these stands a noun, even if it looks like a small word: "le son", "l'est".
+/// Words after which a noun stands, even if it looks like a function word: "le son", "l'est".
 fn takes_noun(folded: &str) -> bool {
     matches!(folded, "le" | "l" | "du" | "au")
 }
 
-/// The meaning that fits the place of the word, and whether it is a participle.
-fn sense(word: &Word<'_>, around: &Surroundings<'_, '_>) -> Option<(Entry, bool)> {
+/// The sense that fits the position of the word, and whether it is a participle.
+fn sense(word: &FrenchWord<'_>, around: &WordContext<'_, '_>) -> Option<(LexiconEntry, bool)> {
     let senses = word.senses;
-    let verb = senses.verb.map(|entry| (entry, senses.participle));
+    let verb = senses.verb.map(|entry| (entry, senses.is_participle));
     if word.folded == "suis" && around.begins() {
-        // "Suis mon colis": nobody begins a request with "am".
+        // "Suis mon colis": no request begins with "am".
         return verb;
     }
-    if let Some(small) = senses.plain.filter(|entry| entry.kind == Kind::Small) {
+    if let Some(small) = senses.plain.filter(|entry| entry.kind == PartOfSpeech::Small) {
         let noun = senses.noun.filter(|_| around.before().is_some_and(|before| takes_noun(&before.folded)));
         return Some((noun.unwrap_or(small), false));
     }
-    if around.needs_verb() && !senses.participle && verb.is_some() {
+    if around.needs_verb() && !senses.is_participle && verb.is_some() {
         return verb;
     }
     if around.follows_noun() && senses.adjective.is_some() {
@@ -252,14 +255,14 @@ fn sense(word: &Word<'_>, around: &Surroundings<'_, '_>) -> Option<(Entry, bool)
     senses.plain.map(|entry| (entry, false)).or(verb)
 }
 
-/// Small words that mean what stands around them.
-fn small_word<'a>(word: &Word<'_>, around: &Surroundings<'_, '_>) -> Option<Term<'a>> {
+/// Function words whose meaning depends on their context.
+fn small_word<'a>(word: &FrenchWord<'_>, around: &WordContext<'_, '_>) -> Option<GlossTerm<'a>> {
     let next = around.word(around.at + 1);
     let verb_follows = next.is_some_and(|next| next.senses.plain.is_none() && next.senses.verb.is_some());
     let role_before = around.terms.last().map(|term| term.role);
-    let after_noun = matches!(role_before, Some(Role::Noun | Role::Adjective | Role::Name));
-    let other = |english| Some(Term { english: Cow::Borrowed(english), role: Role::Other });
-    match bare(&word.folded) {
+    let after_noun = matches!(role_before, Some(TermRole::Noun | TermRole::Adjective | TermRole::Name));
+    let other = |english| Some(GlossTerm { english: Cow::Borrowed(english), role: TermRole::Other });
+    match expand_contraction(&word.folded) {
         "a" if around.is_time(around.at + 1) => other("at"),
         "depuis" if around.is_name(around.at + 1) => other("from"),
         "en" if around.converts() => other("to"),
@@ -270,7 +273,7 @@ fn small_word<'a>(word: &Word<'_>, around: &Surroundings<'_, '_>) -> Option<Term
         "de" if around.is_departure(word) && leads_to(around, around.at + 2) => other("from"),
         "de" if !after_noun && !matches!(word.folded.as_str(), "de" | "d") => other(""),
         "de" if after_noun && is_noun(next) && matches!(word.folded.as_str(), "de" | "d") => {
-            Some(Term { english: Cow::Borrowed("of"), role: Role::Of })
+            Some(GlossTerm { english: Cow::Borrowed("of"), role: TermRole::Of })
         }
         "a" if next.is_some_and(is_place) && !comes_from(around) => other("in"),
         "a" if word.written == "a" => None,
@@ -279,7 +282,7 @@ fn small_word<'a>(word: &Word<'_>, around: &Surroundings<'_, '_>) -> Option<Term
     }
 }
 
-/// Whether "été" after this is no summer.
+/// Whether "été" after this word is "been" and not "summer".
 fn has_been(folded: &str) -> bool {
     matches!(
         folded,
@@ -287,28 +290,28 @@ fn has_been(folded: &str) -> bool {
     )
 }
 
-fn is_noun(word: Option<&Word<'_>>) -> bool {
-    word.and_then(|word| word.senses.plain).is_some_and(|entry| entry.kind == Kind::Noun)
+fn is_noun(word: Option<&FrenchWord<'_>>) -> bool {
+    word.and_then(|word| word.senses.plain).is_some_and(|entry| entry.kind == PartOfSpeech::Noun)
 }
 
 /// Whether "à" or "vers" stands at `at` or soon after.
-fn leads_to(around: &Surroundings<'_, '_>, at: usize) -> bool {
+fn leads_to(around: &WordContext<'_, '_>, at: usize) -> bool {
     (at..at + 3)
         .filter_map(|at| around.word(at))
-        .any(|word| matches!(bare(&word.folded), "a" | "vers" | "jusqu"))
+        .any(|word| matches!(expand_contraction(&word.folded), "a" | "vers" | "jusqu"))
 }
 
-fn comes_from(around: &Surroundings<'_, '_>) -> bool {
+fn comes_from(around: &WordContext<'_, '_>) -> bool {
     around.terms.iter().rev().take(4).any(|term| term.english == "from")
 }
 
-fn term_of<'a>(entry: Entry, participle: bool) -> Term<'a> {
+fn term_of<'a>(entry: LexiconEntry, participle: bool) -> GlossTerm<'a> {
     let role = match entry.kind {
-        Kind::Small => Role::Other,
-        Kind::Name | Kind::Noun => Role::Noun,
-        Kind::Adjective => Role::Adjective,
-        Kind::Verb if participle => Role::Adjective,
-        Kind::Verb => Role::Verb,
+        PartOfSpeech::Small => TermRole::Other,
+        PartOfSpeech::Name | PartOfSpeech::Noun => TermRole::Noun,
+        PartOfSpeech::Adjective => TermRole::Adjective,
+        PartOfSpeech::Verb if participle => TermRole::Adjective,
+        PartOfSpeech::Verb => TermRole::Verb,
     };
     let english = if participle {
         Cow::Owned(each_meaning(entry, forms::english_participle))
@@ -317,16 +320,16 @@ fn term_of<'a>(entry: Entry, participle: bool) -> Term<'a> {
     } else {
         Cow::Borrowed(entry.english)
     };
-    Term { english, role }
+    GlossTerm { english, role }
 }
 
-fn each_meaning(entry: Entry, bent: impl Fn(&str) -> String) -> String {
+fn each_meaning(entry: LexiconEntry, bent: impl Fn(&str) -> String) -> String {
     let meanings: Vec<String> = entry.english.split('/').map(bent).collect();
     meanings.join(" ")
 }
 
-/// An unknown word as English would most likely write it: `ergonomique` as `ergonomic`.
-fn cognate<'a>(word: &Word<'a>) -> Cow<'a, str> {
+/// An unknown word in its likely English spelling: `ergonomique` as `ergonomic`.
+fn cognate<'a>(word: &FrenchWord<'a>) -> Cow<'a, str> {
     if word.folded.len() < 6 {
         return if word.written.is_ascii() {
             Cow::Borrowed(word.written)
@@ -346,7 +349,7 @@ fn cognate<'a>(word: &Word<'a>) -> Cow<'a, str> {
     }
 }
 
-/// Endings that French and English share but write differently.
+/// Endings that correspond in French and English.
 #[rustfmt::skip]
 const COGNATES: &[(&str, &str)] = &[
     ("ologie", "ology"), ("ographie", "ography"), ("onomie", "onomy"), ("ometrie", "ometry"),
@@ -356,42 +359,43 @@ const COGNATES: &[(&str, &str)] = &[
     ("ifier", "ify"), ("atif", "ative"), ("itif", "itive"), ("ctif", "ctive"), ("oire", "ory"),
 ];
 
-/// More nouns than this are not put before one another: nobody could read them, and time would grow.
+/// Maximum number of nouns reordered in a chain: longer ones are unreadable, and the cost would grow.
 const LONGEST_CHAIN: usize = 4;
 
-/// Puts what follows a noun and tells more about it before it: adjectives, the last one first, then
-/// names, as in "dépôt GitHub privé"; and of two nouns that make one thing the second first.
-fn nouns_last(terms: Vec<Term<'_>>) -> Vec<Term<'_>> {
-    let mut out: Vec<Term<'_>> = Vec::with_capacity(terms.len());
+/// Moves modifiers before their noun: adjectives, the last one first, then names, as in "dépôt GitHub privé". Of two
+/// nouns joined by "de" the second comes first.
+fn nouns_last(terms: Vec<GlossTerm<'_>>) -> Vec<GlossTerm<'_>> {
+    let mut out: Vec<GlossTerm<'_>> = Vec::with_capacity(terms.len());
     let mut terms = terms.into_iter().peekable();
-    // Where the things joined by "de" start, and how many they are.
+    // Start and length of the current chain of nouns joined by "de".
     let mut start = None;
     let mut joined = 0;
     while let Some(term) = terms.next() {
-        if term.role != Role::Noun {
+        if term.role != TermRole::Noun {
             start = None;
             out.push(term);
             continue;
         }
         let (mut adjectives, mut names) = (Vec::new(), Vec::new());
-        while let Some(more) = terms.next_if(|next| matches!(next.role, Role::Adjective | Role::Name)) {
-            if more.role == Role::Name { names.push(more) } else { adjectives.push(more) }
+        while let Some(more) = terms.next_if(|next| matches!(next.role, TermRole::Adjective | TermRole::Name))
+        {
+            if more.role == TermRole::Name { names.push(more) } else { adjectives.push(more) }
         }
         let thing: Vec<_> = adjectives.into_iter().rev().chain(names).chain([term]).collect();
         let at = start.unwrap_or(out.len());
         out.splice(at..at, thing);
         joined = if start.is_some() { joined + 1 } else { 1 };
-        start = terms.next_if(|next| next.role == Role::Of && joined < LONGEST_CHAIN).map(|_| at);
+        start = terms.next_if(|next| next.role == TermRole::Of && joined < LONGEST_CHAIN).map(|_| at);
     }
     out
 }
 
-/// The terms as text, without the marks of a courtesy that is left out.
-fn joined(terms: &[Term<'_>]) -> String {
+/// The terms as text, without the punctuation of an omitted courtesy.
+fn joined(terms: &[GlossTerm<'_>]) -> String {
     let mut gloss = String::new();
     for term in terms {
         let opens_line = gloss.is_empty() || gloss.ends_with('\n');
-        let tight = term.role == Role::Mark && !term.english.starts_with(['-', '–', '—', '•', '*', '(']);
+        let tight = term.role == TermRole::Mark && !term.english.starts_with(['-', '–', '—', '•', '*', '(']);
         if opens_line && tight {
             continue;
         }

@@ -1,13 +1,14 @@
-//! Products of rows of whole numbers, by the widest vectors that the processor has.
+//! Integer dot products with the widest vector instructions of the processor.
 //!
-//! This is the only file with unsafe code. Sums of whole numbers are the same in any order, so every way gives the same.
+//! This is the only file of the crate with unsafe code. Integer sums do not depend on the order, so every code path
+//! gives the same result.
 #![allow(unsafe_code)]
 
-/// The scalar product of `wanted` and each row of as many numbers. The caller sees to it that no sum exceeds 32 bits.
-pub(crate) fn products(rows: &[i8], wanted: &[i16]) -> Vec<i32> {
+/// Dot product of `wanted` with each row of the same length. The caller ensures that no sum exceeds 32 bits.
+pub(crate) fn scalar_products(rows: &[i8], wanted: &[i16]) -> Vec<i32> {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has just said that it has AVX2.
+        // SAFETY: AVX2 was just detected.
         return unsafe { products_avx2(rows, wanted) };
     }
     each(rows, wanted)
@@ -16,7 +17,7 @@ pub(crate) fn products(rows: &[i8], wanted: &[i16]) -> Vec<i32> {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn products_avx2(rows: &[i8], wanted: &[i16]) -> Vec<i32> {
-    /// How many numbers are taken side by side.
+    /// Numbers per vector register.
     const LANES: usize = 16;
     use std::arch::x86_64::{
         __m256i, _mm_loadu_si128, _mm256_add_epi32, _mm256_cvtepi8_epi16, _mm256_loadu_si256,
@@ -26,7 +27,7 @@ fn products_avx2(rows: &[i8], wanted: &[i16]) -> Vec<i32> {
     let of_row = |row: &[i8]| {
         let mut sums: __m256i = _mm256_setzero_si256();
         for at in (0..whole).step_by(LANES) {
-            // SAFETY: there are `LANES` numbers from `at` on, in the row as in what is wanted.
+            // SAFETY: there are `LANES` numbers from `at` on, in the row and in `wanted`.
             let (small, number) = unsafe {
                 (
                     _mm_loadu_si128(row.as_ptr().add(at).cast()),
@@ -36,7 +37,7 @@ fn products_avx2(rows: &[i8], wanted: &[i16]) -> Vec<i32> {
             sums = _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_cvtepi8_epi16(small), number));
         }
         let mut lanes = [0_i32; 8];
-        // SAFETY: it takes eight numbers of 32 bits.
+        // SAFETY: the array has room for eight numbers of 32 bits.
         unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sums) };
         lanes.iter().sum::<i32>() + product(&row[whole..], &wanted[whole..])
     };
@@ -64,9 +65,9 @@ mod tests {
                 .chunks(columns)
                 .map(|row| row.iter().zip(&wanted).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum())
                 .collect();
-            assert_eq!(products(&rows, &wanted), plain, "{columns}");
+            assert_eq!(scalar_products(&rows, &wanted), plain, "{columns}");
             assert_eq!(each(&rows, &wanted), plain, "{columns}");
         }
-        assert_eq!(products(&[], &[]), [0; 0]);
+        assert_eq!(scalar_products(&[], &[]), [0; 0]);
     }
 }

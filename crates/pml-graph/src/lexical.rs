@@ -1,172 +1,171 @@
-//! An inverted index of tools: which terms stand where, and how much each is worth.
+//! Inverted index of tools: which terms occur where, and their scores.
 //!
-//! This is BM25F: a term counts by the field it stands in, less in long fields, with diminishing
-//! returns, and more the rarer it is. All of that is known when the index is built, so ranking only adds
-//! numbers up. The index never keeps the text it was built from. It never changes: a changed catalogue
-//! gets an index of its own, which takes over what is still the same and is the very one that building
-//! it anew would give.
+//! This is BM25F: a term counts by the field it occurs in, less in long fields, with diminishing returns, and more the
+//! rarer it is. All of this is computed when the index is built, so ranking only adds numbers. The index does not keep
+//! the text. It is immutable: a changed catalogue gets a new index, which reuses what is unchanged and equals the one
+//! that a full build would give.
 
 use std::collections::HashMap;
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::pairs::{Pair, Pairs};
+use crate::pairs::{PairPosting, TermPairs};
 use crate::tokens;
 
-/// What is indexed of one tool.
+/// Indexed texts of one tool.
 #[derive(Debug, Clone, Default)]
-pub struct Document<'a> {
-    /// The server it belongs to.
+pub struct ToolDocument<'a> {
+    /// Name of its server.
     pub server: &'a str,
-    /// Its name.
+    /// Name of the tool.
     pub name: &'a str,
-    /// What it does.
+    /// Description of the tool.
     pub description: &'a str,
     /// Names of its parameters.
     pub parameter_names: Vec<&'a str>,
-    /// What its parameters mean.
+    /// Descriptions of its parameters.
     pub parameter_descriptions: Vec<&'a str>,
-    /// What it gives back, in any form; only the beginning is read.
+    /// Description of its result, in any form; only the first `MAX_OUTPUT_BYTES` are read.
     pub outputs: &'a str,
 }
 
 /// An item of a changed catalogue.
 #[derive(Debug, Clone)]
-pub enum Entry<'a> {
-    /// Was this item before, and has the same words.
+pub enum IndexEntry<'a> {
+    /// The item had this number before, and its text is unchanged.
     Kept(usize),
-    /// Is new, or has other words.
-    New(Document<'a>),
+    /// The item is new, or its text has changed.
+    New(ToolDocument<'a>),
 }
 
-/// A part of a document.
+/// A field of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Field {
-    /// The server's name.
+pub enum DocumentField {
+    /// Name of the server.
     Server,
-    /// The tool's name.
+    /// Name of the tool.
     Name,
-    /// The description.
+    /// Description of the tool.
     Description,
-    /// A parameter's name.
+    /// Name of a parameter.
     ParameterName,
-    /// A parameter's description.
+    /// Description of a parameter.
     ParameterDescription,
-    /// The result.
+    /// Description of the result.
     Output,
 }
 
-impl Field {
-    /// Whether words side by side are looked for here. What is written about parameters and results is
-    /// long, and seldom said by a request.
+impl DocumentField {
+    /// Whether adjacent pairs are indexed. Texts about parameters and results are long and seldom quoted in a request.
     fn has_pairs(self) -> bool {
-        !matches!(self, Field::ParameterDescription | Field::Output)
+        !matches!(self, DocumentField::ParameterDescription | DocumentField::Output)
     }
 
     fn is_name(self) -> bool {
-        matches!(self, Field::Server | Field::Name)
+        matches!(self, DocumentField::Server | DocumentField::Name)
     }
 }
 
+/// Number of variants of [`DocumentField`].
 const FIELDS: usize = 6;
 
-/// How much a term counts in each field, in the order of [`Field`].
+/// Weight of a term in each field, in the order of [`DocumentField`].
 const WEIGHTS: [f32; FIELDS] = [2.0, 3.0, 1.0, 1.0, 1.0, 0.5];
 
-/// Where further occurrences stop adding.
+/// BM25 saturation: further occurrences add less and less.
 const SATURATION: f32 = 1.5;
 
-/// How strongly long fields are held against their terms.
+/// BM25 length normalisation: how strongly terms of long fields are penalised.
 const LENGTH_PENALTY: f32 = 0.75;
 
-/// Usual lengths are known in steps of a tenth: then a tool more or less seldom changes what the words of
-/// all the others are worth.
+/// Average lengths are rounded to steps of this relative size, so that adding or removing a tool seldom changes the
+/// scores of all others.
 const LENGTH_STEP: f32 = 0.1;
 
-/// Examples of results can be very long and repeat themselves.
+/// Maximum bytes read of a result description: examples of results can be very long and repetitive.
 const MAX_OUTPUT_BYTES: usize = 1500;
 
-/// What `idf` is multiplied by for a term in a name and once in a description, both of usual length.
+/// Factor of `idf` for a term in a name and once in a description, both of average length.
 pub(crate) const FULL_MATCH: f32 = saturate(4.0);
 
-/// The fields in which a term stands, one bit each.
+/// Set of fields in which a term occurs, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FieldSet(u8);
 
 impl FieldSet {
-    fn of(times: &Times) -> FieldSet {
+    fn of(times: &FieldCounts) -> FieldSet {
         FieldSet(times.iter().enumerate().map(|(field, times)| u8::from(*times > 0) << field).sum())
     }
 
-    pub(crate) fn contains(self, field: Field) -> bool {
+    pub(crate) fn contains(self, field: DocumentField) -> bool {
         self.0 & (1 << field as u8) != 0
     }
 }
 
-/// What one term is worth for one item.
+/// Score of one term for one item.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Posting {
+pub(crate) struct TermPosting {
     pub(crate) item: usize,
-    pub(crate) worth: f32,
+    pub(crate) score: f32,
     pub(crate) fields: FieldSet,
 }
 
-/// A catalogue of tools, ready to be ranked. Items are numbered in the order they were given.
+/// Index of a catalogue. Items are numbered in the order they were given.
 #[derive(Debug, Clone, Default)]
-pub struct Index {
-    terms: Terms,
-    /// The postings of term `t` are those from `starts[t]` to `starts[t + 1]`, by rising item.
+pub struct LexicalIndex {
+    terms: TermTable,
+    /// The postings of term `t` are `starts[t]..starts[t + 1]`, in order of item.
     starts: Vec<u32>,
-    postings: Postings,
-    pairs: Pairs,
-    /// Rarity per term.
+    postings: PostingTable,
+    pairs: TermPairs,
+    /// Rarity of each term.
     idf: Vec<f32>,
-    /// Per item, the number of words in each field.
-    lengths: Vec<Lengths>,
-    /// Usual lengths.
+    /// Number of words in each field, per item.
+    lengths: Vec<FieldLengths>,
+    /// Average length of each field.
     averages: [f32; FIELDS],
-    /// Per item, the summed rarity of the terms of its name and of its server's name.
+    /// Summed rarity of the terms of the name and of the server's name, per item.
     name_mass: Vec<f32>,
     server_mass: Vec<f32>,
 }
 
-type Lengths = [u32; FIELDS];
+type FieldLengths = [u32; FIELDS];
 
-/// How often a term stands in each field of an item. 255 stands for that often or more, which is
-/// far beyond where more occurrences matter.
-type Times = [u8; FIELDS];
+/// Occurrences of a term in each field of an item. 255 means that many or more, far beyond where more occurrences
+/// matter.
+type FieldCounts = [u8; FIELDS];
 
 #[derive(Debug, Clone, Default)]
-struct Postings {
+struct PostingTable {
     items: Vec<u32>,
-    times: Vec<Times>,
+    times: Vec<FieldCounts>,
     fields: Vec<FieldSet>,
-    /// What a term is worth, in units of its rarity.
+    /// Scores of terms, in units of their rarity.
     shares: Vec<f32>,
 }
 
-impl Index {
+impl LexicalIndex {
     /// Indexes `documents`.
-    pub fn build<'a>(documents: impl IntoIterator<Item = Document<'a>>) -> Index {
-        Index::default().updated(documents.into_iter().map(Entry::New))
+    pub fn build<'a>(documents: impl IntoIterator<Item = ToolDocument<'a>>) -> LexicalIndex {
+        LexicalIndex::default().with_entries(documents.into_iter().map(IndexEntry::New))
     }
 
-    /// The index of a changed catalogue, whose items are `entries` in that order. Costs much less than
-    /// building it, where most items are kept.
+    /// Index of a changed catalogue, whose items are `entries` in that order. Much cheaper than a full build when most
+    /// items are kept.
     ///
     /// # Panics
-    /// If an item is kept that is not there, or twice.
-    pub fn updated<'a>(&self, entries: impl IntoIterator<Item = Entry<'a>>) -> Index {
-        let mut builder = Builder::new(self);
+    /// If an unknown item is kept, or one twice.
+    pub fn with_entries<'a>(&self, entries: impl IntoIterator<Item = IndexEntry<'a>>) -> LexicalIndex {
+        let mut builder = IndexBuilder::new(self);
         for entry in entries {
             builder.add(entry);
         }
         builder.finish()
     }
 
-    /// How many items there are.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
@@ -176,70 +175,70 @@ impl Index {
         self.lengths.is_empty()
     }
 
-    /// The number of a term, where any item has it.
-    pub(crate) fn term(&self, term: &str) -> Option<u32> {
+    /// Number of a term; `None` when no item has it.
+    pub(crate) fn term_number(&self, term: &str) -> Option<u32> {
         self.terms.get(term).filter(|term| !self.range(*term).is_empty())
     }
 
-    /// How rare a term is; one that no item has is the rarest.
+    /// Rarity of a term; one that no item has is the rarest.
     pub(crate) fn idf(&self, term: Option<u32>) -> f32 {
         term.map_or_else(|| idf(self.len(), 0), |term| self.idf[term as usize])
     }
 
-    /// Where `term` stands, by rising item.
-    pub(crate) fn postings(&self, term: u32) -> impl Iterator<Item = Posting> {
+    /// Postings of `term`, in order of item.
+    pub(crate) fn postings(&self, term: u32) -> impl Iterator<Item = TermPosting> {
         self.range(term).map(move |at| self.posting(term, at))
     }
 
-    /// What `term` is worth for `item`, where it stands in it.
-    pub(crate) fn find(&self, term: u32, item: usize) -> Option<Posting> {
+    /// Posting of `term` for `item`; `None` when it does not occur there.
+    pub(crate) fn find_posting(&self, term: u32, item: usize) -> Option<TermPosting> {
         let range = self.range(term);
         let items = &self.postings.items[range.clone()];
         let offset = items.binary_search_by(|candidate| (*candidate as usize).cmp(&item)).ok()?;
         Some(self.posting(term, range.start + offset))
     }
 
-    /// Which items have `first` and `second` side by side in that order, and what that is worth for each.
-    pub(crate) fn side_by_side(&self, first: u32, second: u32) -> impl Iterator<Item = (usize, f32)> {
-        let pairs = self.pairs.of(first, second);
+    /// Items with `first` and `second` adjacent in that order, with the scores of the pair.
+    pub(crate) fn pair_scores(&self, first: u32, second: u32) -> impl Iterator<Item = (usize, f32)> {
+        let pairs = self.pairs.postings_of(first, second);
         let idf = idf(self.len(), pairs.len());
         pairs.iter().map(move |pair| (pair.item(), idf * pair.share()))
     }
 
-    /// The summed rarity of the terms of an item's name.
+    /// Summed rarity of the terms of an item's name.
     pub(crate) fn name_mass(&self, item: usize) -> f32 {
         self.name_mass[item]
     }
 
-    /// The summed rarity of the terms of the name of an item's server.
+    /// Summed rarity of the terms of the name of an item's server.
     pub(crate) fn server_mass(&self, item: usize) -> f32 {
         self.server_mass[item]
     }
 
     fn range(&self, term: u32) -> Range<usize> {
-        // A term may be younger than the postings while an index is being made.
+        // While an index is being built, a term may be newer than the postings.
         match self.starts.get(term as usize..term as usize + 2) {
             Some(bounds) => bounds[0] as usize..bounds[1] as usize,
             None => 0..0,
         }
     }
 
-    fn posting(&self, term: u32, at: usize) -> Posting {
+    fn posting(&self, term: u32, at: usize) -> TermPosting {
         let worth = self.idf[term as usize] * self.postings.shares[at];
-        Posting { item: self.postings.items[at] as usize, worth, fields: self.postings.fields[at] }
+        TermPosting { item: self.postings.items[at] as usize, score: worth, fields: self.postings.fields[at] }
     }
 }
 
-/// The numbers of terms.
+/// Numbers of terms.
 #[derive(Debug, Clone, Default)]
-struct Terms {
-    /// Most of them; shared by an index and those made from it.
+struct TermTable {
+    /// Most terms; shared by an index and those derived from it.
     most: Arc<HashMap<Box<str>, u32>>,
-    /// Those that came since.
+    /// Terms added since.
     recent: HashMap<Box<str>, u32>,
 }
 
-impl Terms {
+impl TermTable {
     fn len(&self) -> usize {
         self.most.len() + self.recent.len()
     }
@@ -256,7 +255,7 @@ impl Terms {
         })
     }
 
-    /// Puts recent terms to the others once they are many, so that copying them stays cheap.
+    /// Merges recent terms into the shared map once there are many, so that copying them stays cheap.
     fn settle(&mut self) {
         if self.recent.len() > self.most.len() / 8 {
             Arc::make_mut(&mut self.most).extend(self.recent.drain());
@@ -264,34 +263,34 @@ impl Terms {
     }
 }
 
-/// A term in an item of the new index.
+/// Occurrences of a term in an item of the new index.
 #[derive(Debug, Clone, Copy)]
-struct Count {
+struct TermCount {
     term: u32,
     item: u32,
-    times: Times,
+    times: FieldCounts,
 }
 
-struct Builder<'i> {
-    before: &'i Index,
-    terms: Terms,
-    /// The term of every folded word seen so far: stemming a word once makes building several times
-    /// as fast. `None` is a stop word.
+struct IndexBuilder<'i> {
+    before: &'i LexicalIndex,
+    terms: TermTable,
+    /// Term of every folded word seen so far; `None` is a stop word. Stemming each word once makes building several
+    /// times as fast.
     words: HashMap<Box<str>, Option<u32>>,
-    /// The terms of new items.
-    counts: Vec<Count>,
-    pairs: Vec<Pair>,
-    /// What has become of each item of the index before.
+    /// Terms of new items.
+    counts: Vec<TermCount>,
+    pairs: Vec<PairPosting>,
+    /// New number of each item of the previous index; `None` when it is gone.
     moved: Vec<Option<u32>>,
-    lengths: Vec<Lengths>,
-    /// Reused from document to document.
-    seen: Vec<(u32, Field)>,
+    lengths: Vec<FieldLengths>,
+    /// Buffer reused for each document.
+    seen: Vec<(u32, DocumentField)>,
     folded: String,
 }
 
-impl<'i> Builder<'i> {
-    fn new(before: &'i Index) -> Builder<'i> {
-        Builder {
+impl<'i> IndexBuilder<'i> {
+    fn new(before: &'i LexicalIndex) -> IndexBuilder<'i> {
+        IndexBuilder {
             before,
             terms: before.terms.clone(),
             words: HashMap::new(),
@@ -304,10 +303,10 @@ impl<'i> Builder<'i> {
         }
     }
 
-    fn add(&mut self, entry: Entry<'_>) {
+    fn add(&mut self, entry: IndexEntry<'_>) {
         match entry {
-            Entry::New(document) => self.read_all(&document),
-            Entry::Kept(item) => {
+            IndexEntry::New(document) => self.read_all(&document),
+            IndexEntry::Kept(item) => {
                 let item_now = self.next();
                 let earlier = self.moved[item].replace(item_now);
                 assert!(earlier.is_none(), "an item is kept once");
@@ -320,51 +319,55 @@ impl<'i> Builder<'i> {
         u32::try_from(self.lengths.len()).expect("fewer than four billion items")
     }
 
-    fn read_all(&mut self, document: &Document<'_>) {
+    fn read_all(&mut self, document: &ToolDocument<'_>) {
         let mut seen = mem::take(&mut self.seen);
         seen.clear();
-        self.read(document.server, Field::Server, &mut seen);
-        self.read(document.name, Field::Name, &mut seen);
-        self.read(document.description, Field::Description, &mut seen);
+        self.read(document.server, DocumentField::Server, &mut seen);
+        self.read(document.name, DocumentField::Name, &mut seen);
+        self.read(document.description, DocumentField::Description, &mut seen);
         for name in &document.parameter_names {
-            self.read(name, Field::ParameterName, &mut seen);
+            self.read(name, DocumentField::ParameterName, &mut seen);
         }
         for description in &document.parameter_descriptions {
-            self.read(description, Field::ParameterDescription, &mut seen);
+            self.read(description, DocumentField::ParameterDescription, &mut seen);
         }
-        self.read(tokens::beginning(document.outputs, MAX_OUTPUT_BYTES), Field::Output, &mut seen);
+        self.read(tokens::byte_prefix(document.outputs, MAX_OUTPUT_BYTES), DocumentField::Output, &mut seen);
         self.count(&mut seen);
         self.seen = seen;
     }
 
-    fn read(&mut self, text: &str, field: Field, seen: &mut Vec<(u32, Field)>) {
+    fn read(&mut self, text: &str, field: DocumentField, seen: &mut Vec<(u32, DocumentField)>) {
         let item = self.next();
         let mut before = None;
-        tokens::each_word(text, |word| {
-            // Put together the words of a name would count twice in what a request covers of it.
-            let counted = if word.compound && field == Field::Name { Field::Description } else { field };
+        tokens::for_each_word(text, |word| {
+            // As a compound, the words of a name would count twice in the coverage of the name.
+            let counted = if word.compound && field == DocumentField::Name {
+                DocumentField::Description
+            } else {
+                field
+            };
             let Some(term) = self.term(word.text) else { return };
             seen.push((term, counted));
             if word.compound || !field.has_pairs() {
                 return;
             }
             if let Some(first) = before.replace(term).filter(|first| *first != term) {
-                self.pairs.push(Pair::new(first, term, item, field.is_name()));
+                self.pairs.push(PairPosting::new(first, term, item, field.is_name()));
             }
         });
     }
 
     fn term(&mut self, word: &str) -> Option<u32> {
-        tokens::fold(word, &mut self.folded);
+        tokens::fold_word(word, &mut self.folded);
         if let Some(known) = self.words.get(self.folded.as_str()) {
             return *known;
         }
-        let term = tokens::term(&self.folded).map(|term| self.terms.number(&term));
+        let term = tokens::stem_word(&self.folded).map(|term| self.terms.number(&term));
         self.words.insert(self.folded.as_str().into(), term);
         term
     }
 
-    fn count(&mut self, seen: &mut [(u32, Field)]) {
+    fn count(&mut self, seen: &mut [(u32, DocumentField)]) {
         let item = self.next();
         let mut lengths = [0; FIELDS];
         seen.sort_unstable_by_key(|(term, _)| *term);
@@ -374,21 +377,21 @@ impl<'i> Builder<'i> {
                 times[*field as usize] = times[*field as usize].saturating_add(1);
                 lengths[*field as usize] += 1;
             }
-            self.counts.push(Count { term: same[0].0, item, times });
+            self.counts.push(TermCount { term: same[0].0, item, times });
         }
         self.lengths.push(lengths);
     }
 
-    fn finish(mut self) -> Index {
+    fn finish(mut self) -> LexicalIndex {
         let (items, averages) = (self.lengths.len(), averages(&self.lengths));
-        // The sort keeps the order of items.
+        // Stable: keeps the order of items.
         self.counts.sort_by_key(|count| count.term);
         self.terms.settle();
-        let mut index = Index {
+        let mut index = LexicalIndex {
             starts: Vec::with_capacity(self.terms.len() + 1),
             idf: Vec::with_capacity(self.terms.len()),
-            postings: Postings::default(),
-            pairs: self.before.pairs.updated(&self.moved, self.pairs),
+            postings: PostingTable::default(),
+            pairs: self.before.pairs.with_items(&self.moved, self.pairs),
             name_mass: vec![0.0; items],
             server_mass: vec![0.0; items],
             terms: self.terms,
@@ -407,9 +410,9 @@ impl<'i> Builder<'i> {
     }
 }
 
-impl Index {
-    /// Adds the postings of the next term: what is left of those before, and the new ones.
-    fn put(&mut self, term: u32, before: &Index, moved: &[Option<u32>], new: &[Count]) {
+impl LexicalIndex {
+    /// Appends the postings of the next term: those of kept items, and the new ones.
+    fn put(&mut self, term: u32, before: &LexicalIndex, moved: &[Option<u32>], new: &[TermCount]) {
         let start = self.postings.items.len();
         for at in before.range(term) {
             let Some(item) = moved[before.postings.items[at] as usize] else { continue };
@@ -428,16 +431,16 @@ impl Index {
         self.idf.push(idf);
         for at in start..end {
             let (item, fields) = (self.postings.items[at] as usize, self.postings.fields[at]);
-            if fields.contains(Field::Name) {
+            if fields.contains(DocumentField::Name) {
                 self.name_mass[item] += idf;
             }
-            if fields.contains(Field::Server) {
+            if fields.contains(DocumentField::Server) {
                 self.server_mass[item] += idf;
             }
         }
     }
 
-    fn share(&self, item: u32, times: &Times) -> f32 {
+    fn share(&self, item: u32, times: &FieldCounts) -> f32 {
         let lengths = &self.lengths[item as usize];
         let mut frequency = 0.0;
         for field in (0..FIELDS).filter(|field| times[*field] > 0) {
@@ -447,7 +450,7 @@ impl Index {
         saturate(frequency)
     }
 
-    /// Forgets the terms that no item has any more, once they are most of them.
+    /// Drops terms that no item has any more, once they are the majority.
     fn forget(&mut self) {
         let live = |term: &u32| !self.range(*term).is_empty();
         let terms = self.terms.len() as u32;
@@ -460,7 +463,7 @@ impl Index {
         let all = self.terms.most.iter().chain(&self.terms.recent);
         let named = all.filter_map(|(name, term)| Some((name.clone(), numbers[*term as usize]?)));
         self.pairs.renumber(|term| numbers[term as usize]);
-        self.terms = Terms { most: Arc::new(named.collect()), recent: HashMap::new() };
+        self.terms = TermTable { most: Arc::new(named.collect()), recent: HashMap::new() };
         self.idf = kept.iter().map(|term| self.idf[*term as usize]).collect();
         // A term without postings starts where the next one does.
         self.starts =
@@ -468,7 +471,7 @@ impl Index {
     }
 }
 
-impl Postings {
+impl PostingTable {
     fn reserve(&mut self, number: usize) {
         self.items.reserve(number);
         self.times.reserve(number);
@@ -476,21 +479,21 @@ impl Postings {
         self.shares.reserve(number);
     }
 
-    fn push(&mut self, item: u32, times: Times, share: f32) {
+    fn push(&mut self, item: u32, times: FieldCounts, share: f32) {
         self.items.push(item);
         self.times.push(times);
         self.fields.push(FieldSet::of(&times));
         self.shares.push(share);
     }
 
-    /// Puts those from `start` on in the order of their items.
+    /// Sorts the postings from `start` on by item.
     fn sort_from(&mut self, start: usize) {
         if self.items[start..].is_sorted() {
             return;
         }
         let mut order: Vec<usize> = (start..self.items.len()).collect();
         order.sort_unstable_by_key(|at| self.items[*at]);
-        let sorted: Vec<(u32, Times, f32)> =
+        let sorted: Vec<(u32, FieldCounts, f32)> =
             order.iter().map(|at| (self.items[*at], self.times[*at], self.shares[*at])).collect();
         self.items.truncate(start);
         self.times.truncate(start);
@@ -509,8 +512,8 @@ fn idf(items: usize, having: usize) -> f32 {
     (1.0 + (items - having + 0.5) / (having + 0.5)).ln()
 }
 
-/// The usual length of each field, over the items that have the field at all.
-fn averages(lengths: &[Lengths]) -> [f32; FIELDS] {
+/// Average length of each field, over the items that have it.
+fn averages(lengths: &[FieldLengths]) -> [f32; FIELDS] {
     std::array::from_fn(|field| {
         let filled = lengths.iter().map(|lengths| lengths[field]).filter(|length| *length > 0);
         let (sum, number) =

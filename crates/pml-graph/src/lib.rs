@@ -1,8 +1,8 @@
-//! The mathematics of memory: which tools answer a request, what served such requests before, what comes
-//! next, and how everything hangs together.
+//! Algorithms of memory: which tools answer a request, what served similar requests before, what comes next, and how
+//! tools and capabilities relate.
 //!
-//! Everything here is a pure function of its arguments: no files, no network, no clock, no threads
-//! and no unseeded randomness, so the same catalogue and the same request always rank the same way.
+//! Everything here is a pure function of its arguments: no files, network, clock, threads or unseeded randomness. The
+//! same catalogue and the same request always rank the same way.
 
 pub mod confidence;
 pub mod french;

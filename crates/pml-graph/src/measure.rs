@@ -1,103 +1,101 @@
-//! How well each item fits a request and its parts, by one kind of evidence.
+//! Scores of each item for a request and its parts, by one kind of evidence.
 //!
-//! Evidence of different kinds is measured in different units; here it is brought to one, so that it can be
-//! added up.
+//! Different kinds of evidence have different units; here they are standardised, so that they can be added.
 
-use crate::lexical::Index;
-use crate::request::Request;
-use crate::vectors::Vectors;
+use crate::lexical::LexicalIndex;
+use crate::request::RequestTerms;
+use crate::vectors::VectorTable;
 
-/// What the items and the request mean, as vectors of one model.
+/// Vectors of items and request, all of one model.
 #[derive(Debug, Clone, Copy)]
-pub struct Dense<'a> {
-    /// One per item, in catalogue order, each of the item's
-    /// [`document_text`](crate::vectors::document_text).
-    pub items: &'a Vectors,
-    /// Of the whole request.
+pub struct DenseEvidence<'a> {
+    /// One vector per item, in catalogue order, each of the item's [`document_text`](crate::vectors::document_text).
+    pub items: &'a VectorTable,
+    /// Vector of the whole request.
     pub whole: &'a [f32],
-    /// Of its [`parts`](crate::request::parts), in that order.
+    /// Vectors of its [`split_parts`](crate::request::split_parts), in that order.
     pub parts: &'a [Vec<f32>],
 }
 
-/// The best part of the request counts this many times the whole of a request of one part. The more
-/// parts there are, the less the whole says about any one of them: it counts by the root of their number.
+/// Weight of the best part, relative to the whole of a request of one part. The more parts there are, the less the
+/// whole says about each: its weight falls with the square root of their number.
 pub(crate) const PART_WEIGHT: f32 = 1.5;
 
-/// How many of the items that are most like a part show how clearly it is answered: one alone may be so by
-/// chance.
+/// Number of most similar items that show how clearly a part is answered: a single one may be similar by chance.
 const PEAK: usize = 3;
 
-/// What stands out less than this, as a cosine, does not stand out.
+/// Minimum peak, as a cosine; smaller ones are noise.
 const LEAST_PEAK: f32 = 0.05;
 
-/// How well each item fits a request and its parts.
-pub(crate) struct Measure {
+/// Scores of each item for a request and its parts.
+pub(crate) struct PartScores {
     pub(crate) whole: Vec<f32>,
-    /// Per part; none where the whole is the only part.
+    /// Scores per part; empty when the whole is the only part.
     parts: Vec<Vec<f32>>,
 }
 
-impl Measure {
-    pub(crate) fn of_words(request: &Request, index: &Index) -> Measure {
+impl PartScores {
+    pub(crate) fn score_by_words(request: &RequestTerms, index: &LexicalIndex) -> PartScores {
         let mut whole = vec![0.0; index.len()];
-        let only = request.parts == 1 && request.terms.iter().all(|term| term.stands_in(0));
+        let only = request.parts == 1 && request.terms.iter().all(|term| term.occurs_in(0));
         let mut parts = vec![vec![0.0; index.len()]; if only { 0 } else { request.parts }];
         for term in &request.terms {
             let Some(number) = term.number else { continue };
             add_postings(&mut whole, number, index);
             for (part, worth) in parts.iter_mut().enumerate() {
-                if term.stands_in(part) {
+                if term.occurs_in(part) {
                     add_postings(worth, number, index);
                 }
             }
         }
         for pair in &request.pairs {
-            for (item, gained) in index.side_by_side(pair.first, pair.second) {
+            for (item, gained) in index.pair_scores(pair.first, pair.second) {
                 whole[item] += gained;
-                let parts = parts.iter_mut().enumerate().filter(|(part, _)| pair.stands_in(*part));
+                let parts = parts.iter_mut().enumerate().filter(|(part, _)| pair.occurs_in(*part));
                 parts.for_each(|(_, worth)| worth[item] += gained);
             }
         }
-        Measure { whole, parts }
+        PartScores { whole, parts }
     }
 
-    /// `None` where the vectors of the request cannot be compared with those of the items.
-    pub(crate) fn of_meaning(dense: &Dense<'_>, parts: usize) -> Option<Measure> {
+    /// Scores by cosine; `None` when the vectors of the request cannot be compared with those of the items.
+    pub(crate) fn score_by_vectors(dense: &DenseEvidence<'_>, parts: usize) -> Option<PartScores> {
         let whole = dense.items.similarities(dense.whole)?;
-        // Parts of another number are those of another text.
+        // A different number of parts means that they belong to another text.
         let same = dense.parts.len() != parts || dense.parts.iter().all(|part| part == dense.whole);
         let parts = if same { &[] } else { dense.parts };
         let parts: Option<Vec<Vec<f32>>> = parts.iter().map(|part| dense.items.similarities(part)).collect();
-        Some(Measure { whole, parts: parts? })
+        Some(PartScores { whole, parts: parts? })
     }
 
-    /// How much the whole counts.
+    /// Weight of the whole request.
     pub(crate) fn whole_weight(&self) -> f32 {
         1.0 / (self.parts.len().max(1) as f32).sqrt()
     }
 
-    pub(crate) fn part(&self, part: usize) -> &[f32] {
+    pub(crate) fn part_scores(&self, part: usize) -> &[f32] {
         self.parts.get(part).unwrap_or(&self.whole)
     }
 
-    /// How well `item` fits the part that it fits best.
-    pub(crate) fn best(&self, item: usize) -> f32 {
+    /// Score of `item` for its best part.
+    pub(crate) fn best_part_score(&self, item: usize) -> f32 {
         let parts = self.parts.iter().map(|part| part[item]);
         parts.reduce(f32::max).unwrap_or(self.whole[item])
     }
 
-    /// What the whole and the best part come to for each item.
-    pub(crate) fn sums(&self) -> Vec<f32> {
+    /// Combined score of the whole and the best part, per item.
+    pub(crate) fn combined_scores(&self) -> Vec<f32> {
         let weight = self.whole_weight();
-        (0..self.whole.len()).map(|item| weight * self.whole[item] + PART_WEIGHT * self.best(item)).collect()
+        (0..self.whole.len())
+            .map(|item| weight * self.whole[item] + PART_WEIGHT * self.best_part_score(item))
+            .collect()
     }
 
-    /// Makes it comparable with evidence of another kind: 0 is the usual fit, 1 a standard deviation of
-    /// what the whole and the best part come to for the items that count, or `least` where they hardly differ. Gives that
-    /// back.
-    pub(crate) fn scale(&mut self, least: f32, counts: impl Fn(usize) -> bool) -> f32 {
-        let sums = self.sums().into_iter().enumerate().filter(|(item, _)| counts(*item));
-        let (mean, deviation) = spread_of(&sums.map(|(_, sum)| sum).collect::<Vec<_>>());
+    /// Standardises the scores: 0 is the usual fit, 1 a standard deviation of the combined scores of the items that
+    /// count, or `least` when they hardly differ. Returns that deviation.
+    pub(crate) fn standardise(&mut self, least: f32, counts: impl Fn(usize) -> bool) -> f32 {
+        let sums = self.combined_scores().into_iter().enumerate().filter(|(item, _)| counts(*item));
+        let (mean, deviation) = mean_and_deviation(&sums.map(|(_, sum)| sum).collect::<Vec<_>>());
         let deviation = deviation.max(least);
         let mean = mean / (self.whole_weight() + PART_WEIGHT);
         for numbers in self.parts.iter_mut().chain([&mut self.whole]) {
@@ -106,19 +104,18 @@ impl Measure {
         deviation
     }
 
-    /// Takes from each item what is said to be `usual` for it; less where there are many parts, each of which is less like
-    /// the usual request.
-    pub(crate) fn take_usual(&mut self, usual: &[f32]) {
+    /// Subtracts from each item its `usual` similarity; less for many parts, each of which is less like the usual
+    /// request.
+    pub(crate) fn subtract_usual(&mut self, usual: &[f32]) {
         let weight = -self.whole_weight();
         for numbers in self.parts.iter_mut().chain([&mut self.whole]) {
             add_weighted(numbers, usual, weight);
         }
     }
 
-    /// Brings the parts nearer to each other. A part that is put in other words than any item's is much like
-    /// none of them, and yet asks for something: what stands out for it counts for more, halfway (by the
-    /// root) to where it would stand out as far as what stands out for the clearest part.
-    pub(crate) fn level(&mut self) {
+    /// Levels the parts. A part worded differently from every item has low cosines with all of them, and yet asks for
+    /// something. So its peak is raised halfway (by the square root) to the peak of the clearest part.
+    pub(crate) fn level_parts(&mut self) {
         let peaks: Vec<(f32, f32)> = self.parts.iter().map(|part| peak(part)).collect();
         let Some(highest) = peaks.iter().map(|(_, height)| *height).reduce(f32::max) else { return };
         let ground = peaks.iter().map(|(mean, _)| mean).sum::<f32>() / peaks.len() as f32;
@@ -128,19 +125,19 @@ impl Measure {
         }
     }
 
-    pub(crate) fn add(&mut self, other: &Measure, weight: f32) {
+    pub(crate) fn add_scores(&mut self, other: &PartScores, weight: f32) {
         if self.parts.is_empty() && !other.parts.is_empty() {
             self.parts = vec![self.whole.clone(); other.parts.len()];
         }
         for (part, numbers) in self.parts.iter_mut().enumerate() {
-            add_weighted(numbers, other.part(part), weight);
+            add_weighted(numbers, other.part_scores(part), weight);
         }
         add_weighted(&mut self.whole, &other.whole, weight);
     }
 }
 
-fn add_postings(worth: &mut [f32], term: u32, index: &Index) {
-    index.postings(term).for_each(|posting| worth[posting.item] += posting.worth);
+fn add_postings(worth: &mut [f32], term: u32, index: &LexicalIndex) {
+    index.postings(term).for_each(|posting| worth[posting.item] += posting.score);
 }
 
 /// Adds `weight` times each of `others`.
@@ -148,7 +145,7 @@ pub(crate) fn add_weighted(numbers: &mut [f32], others: &[f32], weight: f32) {
     numbers.iter_mut().zip(others).for_each(|(number, other)| *number += weight * other);
 }
 
-/// The mean of `numbers`, and how far the best of them are above it, at least [`LEAST_PEAK`].
+/// Mean of `numbers`, and the height of the best of them above it, at least [`LEAST_PEAK`].
 fn peak(numbers: &[f32]) -> (f32, f32) {
     let mean = numbers.iter().sum::<f32>() / numbers.len().max(1) as f32;
     let mut best = [f32::NEG_INFINITY; PEAK];
@@ -164,8 +161,8 @@ fn peak(numbers: &[f32]) -> (f32, f32) {
     (mean, height.max(LEAST_PEAK))
 }
 
-/// The mean, and the standard deviation; 1 where all are equal, so that one can divide by it.
-pub(crate) fn spread_of(values: &[f32]) -> (f32, f32) {
+/// Mean and standard deviation; the deviation is 1 when all are equal, so that one can divide by it.
+pub(crate) fn mean_and_deviation(values: &[f32]) -> (f32, f32) {
     let number = values.len().max(1) as f64;
     let mean = values.iter().map(|value| f64::from(*value)).sum::<f64>() / number;
     let variance = values.iter().map(|value| (f64::from(*value) - mean).powi(2)).sum::<f64>() / number;
@@ -179,11 +176,12 @@ mod tests {
     #[test]
     fn a_part_that_nothing_is_much_like_still_asks_for_something() {
         let parts = vec![vec![0.9, 0.1, 0.1, 0.1], vec![0.1, 0.3, 0.1, 0.1]];
-        let mut measure = Measure { whole: vec![0.0; 4], parts };
-        let apart =
-            |measure: &Measure, part: usize, item: usize| measure.parts[part][item] - measure.parts[part][3];
+        let mut measure = PartScores { whole: vec![0.0; 4], parts };
+        let apart = |measure: &PartScores, part: usize, item: usize| {
+            measure.parts[part][item] - measure.parts[part][3]
+        };
         let (clear, faint) = (apart(&measure, 0, 0), apart(&measure, 1, 1));
-        measure.level();
+        measure.level_parts();
         assert!((apart(&measure, 0, 0) - clear).abs() < 1e-6);
         assert!(apart(&measure, 1, 1) > 1.1 * faint && apart(&measure, 1, 1) < clear);
     }

@@ -1,87 +1,96 @@
-//! Which tool comes next, given an intent and the tools that were used so far.
+//! Predicts the next tool, given an intent and the tools used so far.
 //!
-//! Two things speak for a tool: that it is part of what serves the intent at all, and that it came next
-//! when similar intents had got as far. Where no similar one had, what follows the last tool in general
-//! takes their place.
+//! Two things speak for a tool: that it is part of what serves the intent at all, and that it came next when similar
+//! intents had got as far. When no similar intent had, the general successors of the last tool are used instead.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::linear::sigmoid;
-use crate::procedure::{Memory, Recall, Request};
+use crate::procedure::{ProcedureBeliefs, ProcedureMemory, ProcedureRequest};
 
-/// What will come next.
+/// Prediction of the next step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prediction {
-    /// Likeliest first.
-    pub tools: Vec<Next>,
-    /// How likely it is that all is done.
-    pub nothing_more: f32,
+pub struct NextPrediction {
+    /// Candidates, likeliest first.
+    pub tools: Vec<NextToolCandidate>,
+    /// Probability that the procedure is complete.
+    pub done_probability: f32,
 }
 
 /// A tool that may come next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Next {
-    /// Its number.
+pub struct NextToolCandidate {
+    /// Index of the tool in the catalogue.
     pub tool: u32,
-    /// How likely it is the next one. With those of all others and `nothing_more` it sums up to 1.
+    /// Probability that it is the next one. All confidences and `done_probability` sum to 1.
     pub confidence: f32,
-    /// What speaks for it most.
-    pub reason: Reason,
+    /// The strongest reason for it.
+    pub reason: NextReason,
 }
 
-/// Why a tool may come next.
+/// Reason why a tool may come next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum NextReason {
     /// It came next when similar intents had got as far; `trace` is the nearest of them.
     SimilarRequests {
-        /// Its number.
+        /// Index of the trace.
         trace: usize,
     },
-    /// It came after the last tool so many times, whatever the intent.
+    /// It came after the last tool this often, whatever the intent.
     FollowsOften {
-        /// How often.
+        /// Number of occurrences.
         times: u32,
     },
     /// The request asks for it.
     MatchesRequest,
 }
 
-/// How much it counts that a tool serves the intent, that it came next before, and that it was used
-/// already. Fitted on three sets of requests together; each alone gives nearly the same.
+/// Weight of the log probability that a tool serves the intent. This and the next two weights were fitted on three sets
+/// of requests together; each alone gives nearly the same.
 const SERVES: f32 = 0.9;
+/// Weight of the share of traces in which the tool came next.
 const CONTINUES: f32 = 4.0;
+/// Added for a tool that was used already.
 const USED: f32 = -2.0;
 
-/// What follows in general counts as much as this much weight of similar intents; all of them have about 1.
+/// Vote weight of the general successors; the votes of all similar intents sum to about 1.
 const IN_GENERAL: f32 = 0.1;
 
-/// What speaks for the end: that similar intents ended here, and that few tools are left that serve the
-/// intent.
+/// Weight of the share of similar intents that ended here.
 const END: f32 = 3.6;
+/// Weight of the summed probability of the serving tools that are left.
 const LEFT: f32 = -2.0;
+/// Constant term of the log-odds of the end.
 const END_OFFSET: f32 = 0.5;
 
-/// Which share of what came next a tool has to have for that to be named as the reason.
+/// Minimum share of successors for it to be named as the reason.
 const REASON_ENOUGH: f32 = 0.25;
 
-/// How many tools that serve the intent are considered beside those that came next before.
+/// Number of tools that serve the intent which are considered in addition to earlier successors.
 const CONSIDERED: usize = 20;
 
-/// What comes after `used`, the tools used so far in that order, for `request`.
+/// Predicts what comes after `used`, the tools used so far in order, for `request`.
 ///
 /// # Panics
-/// If a match of the request is a tool that the memory was not made for.
-pub fn next(memory: &Memory, request: &Request<'_>, used: &[u32]) -> Prediction {
-    let recall = Recall::new(memory, request);
-    let continued = Continued::after(used, &recall);
+/// If a match of the request is a tool that the memory was not created with.
+pub fn predict_next_tools(
+    memory: &ProcedureMemory,
+    request: &ProcedureRequest<'_>,
+    used: &[u32],
+) -> NextPrediction {
+    let recall = ProcedureBeliefs::new(memory, request);
+    let continued = Continuations::after(used, &recall);
     let already: HashSet<u32> = used.iter().copied().collect();
     let mut candidates: Vec<u32> = recall.tools().iter().copied().take(CONSIDERED).collect();
     candidates.extend(continued.tools());
     candidates.sort_unstable();
     candidates.dedup();
-    let left: f32 =
-        candidates.iter().filter(|tool| !already.contains(tool)).map(|tool| recall.chance(*tool)).sum();
-    // Before the first step there is something to do wherever a tool is known.
+    let left: f32 = candidates
+        .iter()
+        .filter(|tool| !already.contains(tool))
+        .map(|tool| recall.tool_probability(*tool))
+        .sum();
+    // Before the first step the procedure is never complete if any tool is a candidate.
     let nothing_more = if candidates.is_empty() {
         1.0
     } else if used.is_empty() {
@@ -91,45 +100,46 @@ pub fn next(memory: &Memory, request: &Request<'_>, used: &[u32]) -> Prediction 
     };
     let value = |tool: u32| {
         let again = if already.contains(&tool) { USED } else { 0.0 };
-        SERVES * recall.chance(tool).ln() + CONTINUES * continued.share(Some(tool)) + again
+        SERVES * recall.tool_probability(tool).ln() + CONTINUES * continued.share(Some(tool)) + again
     };
     let valued: Vec<(u32, f32)> = candidates.into_iter().map(|tool| (tool, value(tool))).collect();
     let largest = valued.iter().map(|(_, value)| *value).fold(f32::NEG_INFINITY, f32::max);
     let sum: f32 = valued.iter().map(|(_, value)| (value - largest).exp()).sum();
-    let mut tools: Vec<Next> = (valued.into_iter())
-        .map(|(tool, value)| Next {
+    let mut tools: Vec<NextToolCandidate> = (valued.into_iter())
+        .map(|(tool, value)| NextToolCandidate {
             tool,
             confidence: (1.0 - nothing_more) * (value - largest).exp() / sum,
             reason: continued.reason(tool),
         })
         .collect();
     tools.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
-    Prediction { tools, nothing_more }
+    NextPrediction { tools, done_probability: nothing_more }
 }
 
 /// What came next when earlier intents had got as far; `None` is the end.
 #[derive(Default)]
-struct Continued {
-    similar: BTreeMap<Option<u32>, Votes>,
-    /// All votes together.
+struct Continuations {
+    similar: BTreeMap<Option<u32>, ContinuationVotes>,
+    /// Sum of all votes.
     votes: f32,
-    /// How often in general, and all of those together.
+    /// General successors with counts, and their sum.
     general: BTreeMap<Option<u32>, u32>,
     times: u32,
 }
 
 #[derive(Default)]
-struct Votes {
+struct ContinuationVotes {
     weight: f32,
     nearest: usize,
 }
 
-impl Continued {
-    fn after(used: &[u32], recall: &Recall<'_>) -> Continued {
-        let general = recall.memory.followers(used.last().copied()).cloned().unwrap_or_default();
-        let mut continued = Continued { times: general.values().sum(), general, ..Continued::default() };
-        for (trace, weight) in recall.voices() {
-            let calls = recall.memory.calls(trace);
+impl Continuations {
+    fn after(used: &[u32], recall: &ProcedureBeliefs<'_>) -> Continuations {
+        let general = recall.memory.successors(used.last().copied()).cloned().unwrap_or_default();
+        let mut continued =
+            Continuations { times: general.values().sum(), general, ..Continuations::default() };
+        for (trace, weight) in recall.voting_traces() {
+            let calls = recall.memory.calls_of(trace);
             match used.last() {
                 None => continued.vote(calls.first().copied(), trace, weight),
                 Some(last) => {
@@ -145,14 +155,15 @@ impl Continued {
 
     fn vote(&mut self, next: Option<u32>, trace: usize, weight: f32) {
         self.votes += weight;
-        self.similar.entry(next).or_insert(Votes { weight: 0.0, nearest: trace }).weight += weight;
+        self.similar.entry(next).or_insert(ContinuationVotes { weight: 0.0, nearest: trace }).weight +=
+            weight;
     }
 
     fn tools(&self) -> impl Iterator<Item = u32> {
         self.similar.keys().chain(self.general.keys()).filter_map(|tool| *tool)
     }
 
-    /// Which share of all that came next this is.
+    /// Share of `next` among all successors.
     fn share(&self, next: Option<u32>) -> f32 {
         let similar = self.similar.get(&next).map_or(0.0, |votes| votes.weight);
         (similar + self.general_weight(next)) / (self.votes + IN_GENERAL)
@@ -160,24 +171,26 @@ impl Continued {
 
     fn general_weight(&self, next: Option<u32>) -> f32 {
         let times = self.general.get(&next).copied().unwrap_or(0);
-        // One more, so that what was seen once is not taken for a rule.
+        // One is added, so that a single observation is not taken for a rule.
         IN_GENERAL * times as f32 / (self.times as f32 + 1.0)
     }
 
-    fn reason(&self, tool: u32) -> Reason {
+    fn reason(&self, tool: u32) -> NextReason {
         let similar = self.similar.get(&Some(tool)).filter(|votes| votes.weight > 0.0);
         let times = self.general.get(&Some(tool)).copied().unwrap_or(0);
         match similar {
             Some(votes) if votes.weight / (self.votes + IN_GENERAL) >= REASON_ENOUGH => {
-                Reason::SimilarRequests { trace: votes.nearest }
+                NextReason::SimilarRequests { trace: votes.nearest }
             }
-            _ if times as f32 / (self.times as f32 + 1.0) >= REASON_ENOUGH => Reason::FollowsOften { times },
-            _ => Reason::MatchesRequest,
+            _ if times as f32 / (self.times as f32 + 1.0) >= REASON_ENOUGH => {
+                NextReason::FollowsOften { times }
+            }
+            _ => NextReason::MatchesRequest,
         }
     }
 }
 
-/// Which share of the tools of both are in both.
+/// Jaccard similarity of two sets of tools.
 fn likeness(a: &[u32], b: &[u32]) -> f32 {
     let (a, b): (HashSet<u32>, HashSet<u32>) = (a.iter().copied().collect(), b.iter().copied().collect());
     a.intersection(&b).count() as f32 / a.union(&b).count() as f32

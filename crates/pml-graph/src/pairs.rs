@@ -1,65 +1,65 @@
-//! Words that stand side by side in an item's text.
+//! Index of adjacent word pairs in the text of items.
 //!
-//! `present value` is not `value … present`: an item that has two words of a request next to each other, as
-//! the request has them, is meant more often than one that has both somewhere. Words that say nothing do
-//! not come between two others. Only pairs are kept, never the text.
+//! `present value` is not `value … present`: an item that has two words of a request adjacent, in the same order, is
+//! the right one more often than an item that has both somewhere. Stop words do not separate two words. Only pairs are
+//! stored, never the text.
 
 use std::ops::Range;
 
-/// What a pair counts that stands in a name, in units of its rarity, ...
+/// Weight of a pair in a name, in units of its rarity.
 const IN_NAME: f32 = 0.5;
 
-/// ... and what it counts elsewhere.
+/// Weight of a pair elsewhere, in units of its rarity.
 const ELSEWHERE: f32 = 0.25;
 
-/// Where a pair of terms stands, by their numbers in the index.
+/// Posting of a pair of terms, by their numbers in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Pair {
+pub(crate) struct PairPosting {
     first: u32,
     second: u32,
-    /// Twice the item's number, and one more where the pair does not stand in a name. Kept small, because
-    /// there are more pairs than anything else.
+    /// Twice the item's number, plus one when the pair is not in a name. Packed, because there are more pairs than
+    /// anything else.
     place: u32,
 }
 
-impl Pair {
-    pub(crate) fn new(first: u32, second: u32, item: u32, in_name: bool) -> Pair {
-        Pair { first, second, place: 2 * item + u32::from(!in_name) }
+impl PairPosting {
+    pub(crate) fn new(first: u32, second: u32, item: u32, in_name: bool) -> PairPosting {
+        PairPosting { first, second, place: 2 * item + u32::from(!in_name) }
     }
 
     pub(crate) fn item(self) -> usize {
         (self.place / 2) as usize
     }
 
-    /// What the pair is worth for the item, in units of its rarity.
+    /// Weight of the pair for the item, in units of its rarity.
     pub(crate) fn share(self) -> f32 {
         if self.place.is_multiple_of(2) { IN_NAME } else { ELSEWHERE }
     }
 
-    fn moved(self, item: u32) -> Pair {
-        Pair { place: 2 * item + self.place % 2, ..self }
+    fn moved(self, item: u32) -> PairPosting {
+        PairPosting { place: 2 * item + self.place % 2, ..self }
     }
 }
 
-/// All pairs of a catalogue, in the order of their terms.
+/// All pairs of a catalogue, sorted by their terms.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pairs(Vec<Pair>);
+pub(crate) struct TermPairs(Vec<PairPosting>);
 
-impl Pairs {
-    /// The pairs of a changed catalogue: `moved` says which number each item has now, if it is still
-    /// there; `new` are those of new items.
-    pub(crate) fn updated(&self, moved: &[Option<u32>], mut new: Vec<Pair>) -> Pairs {
+impl TermPairs {
+    /// Pairs of a changed catalogue. `moved` maps each old item number to the new one, if the item still exists; `new`
+    /// are the pairs of new items.
+    pub(crate) fn with_items(&self, moved: &[Option<u32>], mut new: Vec<PairPosting>) -> TermPairs {
         new.sort_unstable();
-        // Of a pair that stands in the name and elsewhere the one in the name comes first, and is enough.
+        // A pair in the name sorts before the same pair elsewhere, and is the one to keep.
         new.dedup_by_key(|pair| (pair.first, pair.second, pair.item()));
         let kept = self.0.iter().filter_map(|pair| Some(pair.moved(moved[pair.item()]?)));
-        let mut all: Vec<Pair> = kept.chain(new).collect();
-        // Two runs that are in order already: this only merges them.
+        let mut all: Vec<PairPosting> = kept.chain(new).collect();
+        // Two sorted runs: the stable sort only merges them.
         all.sort_by_key(|pair| (pair.first, pair.second));
-        Pairs(all)
+        TermPairs(all)
     }
 
-    /// Gives terms other numbers, which have to be in the same order.
+    /// Renumbers terms; the mapping must keep their order.
     pub(crate) fn renumber(&mut self, number: impl Fn(u32) -> Option<u32>) {
         self.0.retain_mut(|pair| match (number(pair.first), number(pair.second)) {
             (Some(first), Some(second)) => {
@@ -71,8 +71,8 @@ impl Pairs {
         });
     }
 
-    /// Where `first` and `second` stand side by side, every item once.
-    pub(crate) fn of(&self, first: u32, second: u32) -> &[Pair] {
+    /// Postings of the adjacent terms `first` and `second`, one per item.
+    pub(crate) fn postings_of(&self, first: u32, second: u32) -> &[PairPosting] {
         &self.0[self.range(first, second)]
     }
 
@@ -87,20 +87,20 @@ impl Pairs {
 mod tests {
     use super::*;
 
-    fn items(pairs: &Pairs, first: u32, second: u32) -> Vec<(usize, bool)> {
-        let found = pairs.of(first, second).iter();
+    fn items(pairs: &TermPairs, first: u32, second: u32) -> Vec<(usize, bool)> {
+        let found = pairs.postings_of(first, second).iter();
         found.map(|pair| (pair.item(), pair.share() == IN_NAME)).collect()
     }
 
     #[test]
     fn a_pair_is_found_in_its_order_and_counts_once_per_item() {
         let new = vec![
-            Pair::new(1, 2, 0, false),
-            Pair::new(1, 2, 0, true),
-            Pair::new(1, 2, 4, false),
-            Pair::new(2, 1, 3, true),
+            PairPosting::new(1, 2, 0, false),
+            PairPosting::new(1, 2, 0, true),
+            PairPosting::new(1, 2, 4, false),
+            PairPosting::new(2, 1, 3, true),
         ];
-        let pairs = Pairs::default().updated(&[], new);
+        let pairs = TermPairs::default().with_items(&[], new);
         assert_eq!(items(&pairs, 1, 2), [(0, true), (4, false)]);
         assert_eq!(items(&pairs, 2, 1), [(3, true)]);
         assert_eq!(items(&pairs, 1, 1), []);
@@ -108,8 +108,9 @@ mod tests {
 
     #[test]
     fn pairs_go_with_their_items() {
-        let before = Pairs::default().updated(&[], vec![Pair::new(5, 6, 0, true), Pair::new(5, 6, 1, false)]);
-        let mut after = before.updated(&[None, Some(7)], vec![Pair::new(3, 9, 0, true)]);
+        let before = TermPairs::default()
+            .with_items(&[], vec![PairPosting::new(5, 6, 0, true), PairPosting::new(5, 6, 1, false)]);
+        let mut after = before.with_items(&[None, Some(7)], vec![PairPosting::new(3, 9, 0, true)]);
         assert_eq!(items(&after, 5, 6), [(7, false)]);
         after.renumber(|term| term.checked_sub(3));
         assert_eq!((items(&after, 2, 3), items(&after, 0, 6)), (vec![(7, false)], vec![(0, true)]));

@@ -1,14 +1,13 @@
-//! Which steps serve an intent, judged by what was done for earlier intents.
+//! Suggests the steps that serve an intent, from what served earlier intents.
 //!
-//! Every earlier intent says which tools served it and how they were linked. A new one is compared with
-//! all of them, by meaning and by which tools the catalogue alone would offer for both. The nearest ones
-//! vote, and what they say corrects what the catalogue says: a tool that it offered to them as well, and
-//! that was not used, is not believed this time either. That gives every tool and every link a
-//! probability, and the answer is the graph that will most likely share most with the right one: one of
-//! the earlier graphs, or one put together from the likeliest tools, in the order in which the request
-//! speaks of them and in which they were used before.
+//! Every trace says which tools served its intent and how they were linked. A new intent is compared with all traces,
+//! by meaning and by the tools that the catalogue alone offers for both. The nearest traces vote, and their votes
+//! correct the catalogue: a tool that it offered to them as well, and that was not used, is not believed this time
+//! either. This gives every tool and every link a probability. The answer is the graph with the largest expected
+//! overlap with the right one: an earlier graph, or one composed from the likeliest tools, in the order of mention in
+//! the request and of earlier use.
 //!
-//! Nothing here knows where vectors and ranking come from, and nothing is run.
+//! This module does not know where vectors and ranking come from, and runs nothing.
 
 mod compose;
 mod kernel;
@@ -17,17 +16,17 @@ mod order;
 mod recall;
 mod row;
 
-pub use compose::{Known, Neighbour, Suggestion, suggest};
-pub use memory::{Match, Memory, ToolText, Trace, matches};
-pub(crate) use recall::Recall;
+pub use compose::{EarlierProcedure, NeighbourTrace, ProcedureSuggestion, suggest_procedure};
+pub use memory::{ProcedureMemory, ProcedureTrace, ToolMatch, ToolText, catalogue_matches};
+pub(crate) use recall::ProcedureBeliefs;
 
-/// What is asked for.
+/// A request for a procedure.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
-    /// In words.
+pub struct ProcedureRequest<'a> {
+    /// The intent, as text.
     pub intent: &'a str,
-    /// Its vector, of the same model as those of the traces; `None` while no model is there.
+    /// Vector of the intent, of the same model as those of the traces; `None` without a model.
     pub vector: Option<&'a [f32]>,
-    /// What the catalogue alone offers for it, see [`matches`]; only tools that the memory was made for.
-    pub matches: &'a [Match],
+    /// Tools that the catalogue alone offers, see [`catalogue_matches`]; only tools that the memory was created with.
+    pub matches: &'a [ToolMatch],
 }

@@ -1,82 +1,82 @@
-//! A request as ranking sees it: its terms, and the parts in which each of them stands.
+//! A request as ranking sees it: its terms, and the parts that contain each of them.
 //!
-//! It is read against one index, which says how rare the terms are; it never sees an item's text.
+//! It is parsed against one index, which provides the rarity of terms; it never sees an item's text.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::mem;
 
-use crate::lexical::{FULL_MATCH, Field, Index};
+use crate::lexical::{DocumentField, FULL_MATCH, LexicalIndex};
 use crate::tokens::{self, Token};
 use crate::vectors;
 
-/// More parts than this are noise, and cost time.
+/// Maximum number of parts: more are noise, and cost time.
 const MAX_PARTS: usize = 24;
 
-/// Requests are read up to here: nobody describes one task in more, and time grows with length.
+/// Maximum bytes read of a request: no task needs a longer description, and time grows with length.
 pub(crate) const MAX_BYTES: usize = 16 * 1024;
 
-/// Doubt added to the words of a request when it is asked how much an item covers, in units of rarity:
-/// a match on few or common words is less certain than one on many rare ones.
+/// Smoothing of the coverage of a request by an item, in units of rarity: a match on few or common words is less
+/// certain than one on many rare ones.
 const DOUBT: f64 = 1.0;
 
-/// Doubt of the same kind about names: a short common one stands in many requests by chance.
+/// Smoothing of the same kind for names: a short common name occurs in many requests by chance.
 const NAME_DOUBT: f64 = 4.0;
 
-/// How much of what a request leaves open is answered by naming the item. Half, because the rest of the
-/// request may be arguments or may be another task.
+/// Share of the uncovered rest of a request that naming the item answers. Half, because the rest may be arguments or
+/// another task.
 const NAMED: f64 = 0.5;
 
-/// What is asked for.
+/// Parsed request.
 #[derive(Debug)]
-pub(crate) struct Request {
-    /// Every term once, in the order of the request.
-    pub(crate) terms: Vec<Term>,
-    /// Every pair of terms that stand side by side in a part, once.
-    pub(crate) pairs: Vec<Pair>,
-    /// How many parts there are, at least one.
+pub(crate) struct RequestTerms {
+    /// Distinct terms, in the order of the request.
+    pub(crate) terms: Vec<RequestTerm>,
+    /// Distinct pairs of terms that are adjacent within a part.
+    pub(crate) pairs: Vec<RequestPair>,
+    /// Number of parts, at least one.
     pub(crate) parts: usize,
 }
 
-/// Two terms of a request that stand side by side, both of which some item has.
+/// Two adjacent terms of a request, both of which some item has.
 #[derive(Debug)]
-pub(crate) struct Pair {
+pub(crate) struct RequestPair {
     pub(crate) first: u32,
     pub(crate) second: u32,
-    /// As in [`Term`].
+    /// As in [`RequestTerm`].
     parts: u32,
 }
 
-impl Pair {
-    pub(crate) fn stands_in(&self, part: usize) -> bool {
+impl RequestPair {
+    pub(crate) fn occurs_in(&self, part: usize) -> bool {
         self.parts & (1 << part) != 0
     }
 }
 
 /// A term of a request.
 #[derive(Debug)]
-pub(crate) struct Term {
-    /// Its number in the index, where any item has it.
+pub(crate) struct RequestTerm {
+    /// Number in the index; `None` when no item has the term.
     pub(crate) number: Option<u32>,
-    /// How rare it is.
+    /// Rarity of the term.
     pub(crate) idf: f32,
-    /// The parts it stands in, one bit each.
+    /// Parts that contain the term, one bit each.
     parts: u32,
 }
 
-impl Term {
-    pub(crate) fn stands_in(&self, part: usize) -> bool {
+impl RequestTerm {
+    pub(crate) fn occurs_in(&self, part: usize) -> bool {
         self.parts & (1 << part) != 0
     }
 }
 
-impl Request {
-    /// Reads a request written for the items of `index`.
-    pub(crate) fn read(text: &str, index: &Index) -> Request {
-        let mut request = Request { terms: Vec::new(), pairs: Vec::new(), parts: 0 };
+impl RequestTerms {
+    /// Parses a request for the items of `index`.
+    pub(crate) fn parse(text: &str, index: &LexicalIndex) -> RequestTerms {
+        let mut request = RequestTerms { terms: Vec::new(), pairs: Vec::new(), parts: 0 };
         let (mut known, mut known_pairs) = (HashMap::new(), HashMap::new());
-        for piece in pieces(tokens::beginning(text, MAX_BYTES)) {
-            let tokens = tokens::tokens(piece);
+        for piece in pieces(tokens::byte_prefix(text, MAX_BYTES)) {
+            let tokens = tokens::tokenize(piece);
             let is_part = is_part(&tokens) && request.parts < MAX_PARTS;
             let part = if is_part { 1 << request.parts } else { 0 };
             request.parts += usize::from(is_part);
@@ -96,13 +96,13 @@ impl Request {
         request
     }
 
-    /// Adds a term, and tells its number in the index.
+    /// Adds a term. Returns its number in the index.
     fn add(
         &mut self,
         token: Token<'_>,
         part: u32,
         known: &mut HashMap<String, usize>,
-        index: &Index,
+        index: &LexicalIndex,
     ) -> Option<u32> {
         match known.entry(token.term) {
             Entry::Occupied(at) => {
@@ -111,10 +111,10 @@ impl Request {
                 term.number
             }
             Entry::Vacant(free) => {
-                let number = index.term(free.key());
-                // Its two words are there already; put together they may be nobody's word.
+                let number = index.term_number(free.key());
+                // The two words of a compound are added already; the compound itself may be unknown.
                 if !token.compound || number.is_some() {
-                    self.terms.push(Term { number, idf: index.idf(number), parts: part });
+                    self.terms.push(RequestTerm { number, idf: index.idf(number), parts: part });
                     free.insert(self.terms.len() - 1);
                 }
                 number
@@ -122,7 +122,7 @@ impl Request {
         }
     }
 
-    /// Adds two terms that follow each other, where items have both.
+    /// Adds two adjacent terms when items have both.
     fn add_pair(
         &mut self,
         first: Option<u32>,
@@ -132,99 +132,100 @@ impl Request {
     ) {
         let Some((first, second)) = first.zip(second) else { return };
         let at = *known.entry((first, second)).or_insert_with(|| {
-            self.pairs.push(Pair { first, second, parts: 0 });
+            self.pairs.push(RequestPair { first, second, parts: 0 });
             self.pairs.len() - 1
         });
         self.pairs[at].parts |= part;
     }
 
-    /// How well `item` alone answers the request, from 0 to 1: which share of the request, or of the
-    /// part of it that it covers best, it covers; where words of its name make up that share, more.
-    pub(crate) fn answered_by(&self, item: usize, index: &Index) -> f64 {
-        let parts = (0..self.parts).map(|part| self.share(item, index, |term| term.stands_in(part)));
+    /// Share of the request, or of its best-covered part, that `item` covers, from 0 to 1; raised when words of its
+    /// name make up that share.
+    pub(crate) fn coverage_by(&self, item: usize, index: &LexicalIndex) -> f64 {
+        let parts = (0..self.parts).map(|part| self.share(item, index, |term| term.occurs_in(part)));
         let share = parts.fold(self.share(item, index, |_| true), f64::max);
         share + (1.0 - share) * NAMED * self.named(item, index)
     }
 
-    /// How surely the request names `item`: the share of the item's name that the request has, less
-    /// where the name is short and common.
-    fn named(&self, item: usize, index: &Index) -> f64 {
-        let found = self.terms.iter().filter_map(|term| Some((term, index.find(term.number?, item)?)));
-        let in_name = found.filter(|(_, posting)| posting.fields.contains(Field::Name));
+    /// How surely the request names `item`: the share of the item's name that the request contains, less when the name
+    /// is short and common.
+    fn named(&self, item: usize, index: &LexicalIndex) -> f64 {
+        let found =
+            self.terms.iter().filter_map(|term| Some((term, index.find_posting(term.number?, item)?)));
+        let in_name = found.filter(|(_, posting)| posting.fields.contains(DocumentField::Name));
         let mass: f64 = in_name.map(|(term, _)| f64::from(term.idf)).sum();
         if mass > 0.0 { mass / f64::from(index.name_mass(item)) * mass / (mass + NAME_DOUBT) } else { 0.0 }
     }
 
-    fn share(&self, item: usize, index: &Index, counts: impl Fn(&Term) -> bool) -> f64 {
+    fn share(&self, item: usize, index: &LexicalIndex, counts: impl Fn(&RequestTerm) -> bool) -> f64 {
         let (mut asked, mut covered) = (DOUBT, 0.0);
         for term in self.terms.iter().filter(|term| counts(term)) {
             asked += f64::from(term.idf);
-            if let Some(posting) = term.number.and_then(|number| index.find(number, item)) {
-                covered += f64::from((posting.worth / FULL_MATCH).min(term.idf));
+            if let Some(posting) = term.number.and_then(|number| index.find_posting(number, item)) {
+                covered += f64::from((posting.score / FULL_MATCH).min(term.idf));
             }
         }
         covered / asked
     }
 }
 
-/// The parts of `text`: its sentences, lines and list points that have at least two words which say
-/// something, without the marks around them; the whole text where there are none. These are the texts
-/// whose vectors [`Dense`](crate::rank::Dense) wants beside that of the whole.
-pub fn parts(text: &str) -> Vec<&str> {
-    let text = tokens::beginning(text, MAX_BYTES);
+/// The parts of `text`: its sentences, lines and list items with at least two meaningful words, without surrounding
+/// punctuation; the whole text when there are none. [`DenseEvidence`](crate::rank::DenseEvidence) needs their vectors
+/// beside that of the whole.
+pub fn split_parts(text: &str) -> Vec<&str> {
+    let text = tokens::byte_prefix(text, MAX_BYTES);
     let parts: Vec<&str> =
-        pieces(text).filter(|piece| is_part(&tokens::tokens(piece))).take(MAX_PARTS).map(bare).collect();
+        pieces(text).filter(|piece| is_part(&tokens::tokenize(piece))).take(MAX_PARTS).map(bare).collect();
     if parts.is_empty() { vec![bare(text)] } else { parts }
 }
 
-/// From so many parts on they tell what the whole means: to read all of it once more costs as much as the parts together,
-/// and finds nothing else.
+/// From this number of parts on, the vector of the whole is computed from those of the parts: embedding the whole text
+/// costs as much as all parts together and finds nothing else.
 const MANY_PARTS: usize = 4;
 
-/// The texts of a request whose vectors are wanted.
+/// Texts of a request that have to be embedded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Texts<'t> {
+pub struct RequestTexts<'t> {
     whole: Option<&'t str>,
     parts: Vec<&'t str>,
 }
 
-impl<'t> Texts<'t> {
-    /// Those of `request`.
-    pub fn of(request: &'t str) -> Texts<'t> {
-        let parts = parts(request);
-        Texts { whole: (parts.len() < MANY_PARTS).then_some(request), parts }
+impl<'t> RequestTexts<'t> {
+    /// The texts of `request`.
+    pub fn of(request: &'t str) -> RequestTexts<'t> {
+        let parts = split_parts(request);
+        RequestTexts { whole: (parts.len() < MANY_PARTS).then_some(request), parts }
     }
 
-    /// All of them, in the order in which [`meant`](Texts::meant) takes their vectors.
-    pub fn all(&self) -> impl Iterator<Item = &'t str> {
+    /// All texts, in the order in which [`assemble_vectors`](RequestTexts::assemble_vectors) takes their vectors.
+    pub fn iter(&self) -> impl Iterator<Item = &'t str> {
         self.whole.into_iter().chain(self.parts.iter().copied())
     }
 
-    /// What the whole and each of the parts mean, by the vectors of the texts; `None` where they are of other texts.
-    pub fn meant<V: AsRef<[f32]>>(&self, vectors: &[V]) -> Option<(Vec<f32>, Vec<Vec<f32>>)> {
-        if vectors.len() != self.all().count() {
+    /// Vectors of the whole and of each part, from the vectors of the texts; `None` when their number differs.
+    pub fn assemble_vectors<V: AsRef<[f32]>>(&self, vectors: &[V]) -> Option<(Vec<f32>, Vec<Vec<f32>>)> {
+        if vectors.len() != self.iter().count() {
             return None;
         }
         let mut vectors: Vec<Vec<f32>> = vectors.iter().map(|vector| vector.as_ref().to_vec()).collect();
         if self.whole.is_none() {
-            return Some((vectors::mean(&vectors), vectors));
+            return Some((vectors::mean_direction(&vectors), vectors));
         }
         let parts = vectors.split_off(1);
         Some((vectors.pop()?, parts))
     }
 }
 
-/// Whether there is more than one word, so that a part can be told from a greeting.
+/// Whether there is more than one word, which distinguishes a part from a greeting.
 fn is_part(tokens: &[Token<'_>]) -> bool {
     tokens.iter().filter(|token| !token.compound).nth(1).is_some()
 }
 
-/// `piece` without spaces and the marks that set it apart.
+/// `piece` without surrounding spaces and punctuation.
 fn bare(piece: &str) -> &str {
     piece.trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '*' | '—' | '–' | '•'))
 }
 
-/// The sentences, lines and list points of `text`.
+/// Sentences, lines and list items of `text`.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -240,8 +241,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a piece ends with `c`. A full stop, colon or hyphen inside a word (`v1.2`, `12:30`, `e-mail`)
-/// ends nothing.
+/// Whether `c` ends a piece. A full stop, colon or hyphen inside a word (`v1.2`, `12:30`, `e-mail`) does not.
 fn ends_piece(before: &str, c: char, after: &str) -> bool {
     let space_follows = after.chars().next().is_none_or(char::is_whitespace);
     match c {
@@ -252,7 +252,7 @@ fn ends_piece(before: &str, c: char, after: &str) -> bool {
     }
 }
 
-/// Whether `text` begins like a point of a list: `2) …` or `(2) …`.
+/// Whether `text` begins like a list item: `2) …` or `(2) …`.
 fn is_numbered(text: &str) -> bool {
     let text = text.strip_prefix('(').unwrap_or(text);
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -265,17 +265,22 @@ mod tests {
 
     #[test]
     fn a_request_of_many_parts_is_not_read_once_more_as_a_whole() {
-        let few = Texts::of("Buy some milk. Then send mail.");
+        let few = RequestTexts::of("Buy some milk. Then send mail.");
         assert_eq!(
-            few.all().collect::<Vec<_>>(),
+            few.iter().collect::<Vec<_>>(),
             ["Buy some milk. Then send mail.", "Buy some milk.", "Then send mail."]
         );
         let vectors = [[0.6_f32, 0.8], [1.0, 0.0], [0.0, 1.0]];
-        assert_eq!(few.meant(&vectors), Some((vec![0.6, 0.8], vec![vec![1.0, 0.0], vec![0.0, 1.0]])));
-        assert_eq!(few.meant(&vectors[1..]), None);
-        let many = Texts::of("Buy some milk. Send the mail. Book the flight home. Find a quiet hotel.");
-        assert_eq!(many.all().next(), Some("Buy some milk."));
-        let (whole, parts) = many.meant(&[[1.0_f32, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]).unwrap();
+        assert_eq!(
+            few.assemble_vectors(&vectors),
+            Some((vec![0.6, 0.8], vec![vec![1.0, 0.0], vec![0.0, 1.0]]))
+        );
+        assert_eq!(few.assemble_vectors(&vectors[1..]), None);
+        let many =
+            RequestTexts::of("Buy some milk. Send the mail. Book the flight home. Find a quiet hotel.");
+        assert_eq!(many.iter().next(), Some("Buy some milk."));
+        let (whole, parts) =
+            many.assemble_vectors(&[[1.0_f32, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]).unwrap();
         assert_eq!(parts.len(), 4);
         assert!(whole.iter().all(|number| (number - 0.5_f32.sqrt()).abs() < 1e-6), "{whole:?}");
     }
@@ -307,25 +312,29 @@ mod tests {
             ("🙂", "🙂"),
             ("", ""),
         ] {
-            assert_eq!(parts(text).join(" | "), expected);
+            assert_eq!(split_parts(text).join(" | "), expected);
         }
-        assert_eq!(parts(&"read file. ".repeat(100)).len(), MAX_PARTS);
+        assert_eq!(split_parts(&"read file. ".repeat(100)).len(), MAX_PARTS);
     }
 
     #[test]
     fn there_is_a_part_for_every_text_that_is_embedded() {
         for text in ["", "a", "Read file. Thanks.", "x: 1) read file 2) write file", "Hello", "read. - a b c"]
         {
-            assert_eq!(parts(text).len(), Request::read(text, &Index::default()).parts, "{text}");
+            assert_eq!(
+                split_parts(text).len(),
+                RequestTerms::parse(text, &LexicalIndex::default()).parts,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn pieces_of_one_word_are_no_parts_and_there_is_always_one_part() {
-        let index = Index::default();
-        assert_eq!(Request::read("Hello. Translate text. Thanks!", &index).parts, 1);
-        assert_eq!(Request::read("Translate. Summarise.", &index).parts, 1);
-        assert_eq!(Request::read("", &index).parts, 1);
-        assert_eq!(Request::read(&"read file. ".repeat(100), &index).parts, MAX_PARTS);
+        let index = LexicalIndex::default();
+        assert_eq!(RequestTerms::parse("Hello. Translate text. Thanks!", &index).parts, 1);
+        assert_eq!(RequestTerms::parse("Translate. Summarise.", &index).parts, 1);
+        assert_eq!(RequestTerms::parse("", &index).parts, 1);
+        assert_eq!(RequestTerms::parse(&"read file. ".repeat(100), &index).parts, MAX_PARTS);
     }
 }

@@ -1,69 +1,68 @@
-//! Text into the terms that ranking compares.
+//! Tokenises text into the terms that ranking compares.
 //!
-//! Names of tools are written in many ways (`readFile`, `read_file`, `Read files`), so words are split
-//! where a reader would split them, folded to lower case without accents, and reduced to an English
-//! stem. Scripts that are written without spaces become pairs of characters. Words that every request
-//! contains are left out. Nothing here knows about documents or scores.
+//! Names of tools are written in many ways (`readFile`, `read_file`, `Read files`), so words are split where a reader
+//! would split them, folded to lower case without accents, and reduced to an English stem. Scripts without spaces
+//! become pairs of characters. Stop words are left out. This module does not know documents or scores.
 
 use std::borrow::Cow;
 
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::char::decompose_compatible;
 
-/// A word of a text and the term it stands for.
+/// A word of a text with its term.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What was written: for `File` in `readFile`, all of it.
+    /// The whole run as written: `readFile` for the word `File`.
     pub written: &'a str,
-    /// The term under which it is compared.
+    /// Term for comparison.
     pub term: String,
-    /// Whether it is two words put together, which also stand for themselves just before it.
+    /// Whether it joins two words, which are also given separately just before it.
     pub compound: bool,
 }
 
 /// A word found in a text.
-pub(crate) struct Word<'a> {
-    /// The run of letters it is cut from.
+pub(crate) struct SplitWord<'a> {
+    /// The run of letters it is part of.
     pub(crate) written: &'a str,
-    /// The word.
+    /// The word itself.
     pub(crate) text: &'a str,
     /// As in [`Token`].
     pub(crate) compound: bool,
 }
 
 /// The tokens of `text` in order, without stop words.
-pub fn tokens(text: &str) -> Vec<Token<'_>> {
+pub fn tokenize(text: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     let mut folded = String::new();
-    each_word(text, |word| {
-        fold(word.text, &mut folded);
-        if let Some(term) = term(&folded) {
+    for_each_word(text, |word| {
+        fold_word(word.text, &mut folded);
+        if let Some(term) = stem_word(&folded) {
             found.push(Token { written: word.written, term: term.into_owned(), compound: word.compound });
         }
     });
     found
 }
 
-/// The term of a folded word; `None` for a stop word.
-pub(crate) fn term(folded: &str) -> Option<Cow<'_, str>> {
+/// Term of a folded word; `None` for a stop word.
+pub(crate) fn stem_word(folded: &str) -> Option<Cow<'_, str>> {
     if folded.is_empty() || STOP_WORDS.binary_search(&folded).is_ok() {
         return None;
     }
-    // The stemmer knows English, and cuts nothing sensible off words of other alphabets.
+    // The stemmer is for English and must not be applied to words of other alphabets.
     if folded.len() < 3 || !folded.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Some(Cow::Borrowed(folded));
     }
     Some(Stemmer::create(Algorithm::English).stem(folded))
 }
 
-/// Puts `word` into `out` in lower case and without accents.
-pub(crate) fn fold(word: &str, out: &mut String) {
+/// Appends `word` to `out` in lower case and without accents.
+pub(crate) fn fold_word(word: &str, out: &mut String) {
     out.clear();
     for c in word.chars() {
         if c.is_ascii() {
             out.push(c.to_ascii_lowercase());
         } else if unspaced(c) {
-            // Decomposing would take syllables of these scripts apart.
+            // Decomposition would split the syllables of these scripts.
             out.push(c);
         } else {
             decompose_compatible(c, |part| {
@@ -79,9 +78,9 @@ fn is_accent(c: char) -> bool {
     matches!(c, '\u{0300}'..='\u{036F}')
 }
 
-/// Calls `each` with every word of `text` in order: runs of letters and digits, cut where case shows a
-/// new word, and overlapping pairs in scripts without spaces.
-pub(crate) fn each_word<'a>(text: &'a str, mut each: impl FnMut(Word<'a>)) {
+/// Calls `each` with every word of `text` in order: runs of letters and digits, split where case shows a new word, and
+/// overlapping pairs in scripts without spaces.
+pub(crate) fn for_each_word<'a>(text: &'a str, mut each: impl FnMut(SplitWord<'a>)) {
     let mut rest = text;
     while let Some(start) = rest.find(is_word_character) {
         rest = &rest[start..];
@@ -97,12 +96,12 @@ pub(crate) fn each_word<'a>(text: &'a str, mut each: impl FnMut(Word<'a>)) {
     }
 }
 
-/// Letters, digits, and the marks that belong to the letter before them.
+/// Letters, digits, and combining marks.
 fn is_word_character(c: char) -> bool {
     if c.is_ascii() { c.is_ascii_alphanumeric() } else { c.is_alphanumeric() || is_accent(c) }
 }
 
-/// Scripts whose words are not set apart by spaces, or (Hangul) carry their grammar at the end.
+/// Scripts without spaces between words, or (Hangul) with grammar at the end of words.
 fn unspaced(c: char) -> bool {
     matches!(c,
         '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
@@ -111,8 +110,8 @@ fn unspaced(c: char) -> bool {
         | '\u{20000}'..='\u{3FFFF}')
 }
 
-fn each_pair<'a>(run: &'a str, each: &mut impl FnMut(Word<'a>)) {
-    let mut pair = |text| each(Word { written: text, text, compound: false });
+fn each_pair<'a>(run: &'a str, each: &mut impl FnMut(SplitWord<'a>)) {
+    let mut pair = |text| each(SplitWord { written: text, text, compound: false });
     let starts: Vec<usize> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
     if starts.len() == 2 {
         pair(run);
@@ -122,25 +121,25 @@ fn each_pair<'a>(run: &'a str, each: &mut impl FnMut(Word<'a>)) {
     }
 }
 
-/// Cuts `readFile` and `HTTPServer` into their words, and leaves `URLs`, `utf8` and `3D` whole. Two
-/// words are also given put together, because names such as `GitHub` are written in one case as well.
-fn each_cased<'a>(run: &'a str, each: &mut impl FnMut(Word<'a>)) {
+/// Splits `readFile` and `HTTPServer` into words, and keeps `URLs`, `utf8` and `3D` whole. Two words are also given
+/// joined, because names such as `GitHub` are written in one case as well.
+fn each_cased<'a>(run: &'a str, each: &mut impl FnMut(SplitWord<'a>)) {
     let (mut from, mut cuts) = (0, 0);
     let mut before = None;
     for (at, c) in run.char_indices() {
         if before.is_some_and(|before| starts_word(before, c, &run[at + c.len_utf8()..])) {
-            each(Word { written: run, text: &run[from..at], compound: false });
+            each(SplitWord { written: run, text: &run[from..at], compound: false });
             (from, cuts) = (at, cuts + 1);
         }
         before = Some(c);
     }
-    each(Word { written: run, text: &run[from..], compound: false });
+    each(SplitWord { written: run, text: &run[from..], compound: false });
     if cuts == 1 {
-        each(Word { written: run, text: run, compound: true });
+        each(SplitWord { written: run, text: run, compound: true });
     }
 }
 
-/// Adds the words of a name such as `readFile` or `read_file` to `out`, with spaces between them.
+/// Appends the words of a name such as `readFile` or `read_file` to `out`, separated by spaces.
 pub(crate) fn spell_out(name: &str, out: &mut String) {
     let mut before = None;
     for (at, c) in name.char_indices() {
@@ -160,21 +159,20 @@ fn starts_word(before: char, c: char, after: &str) -> bool {
     c.is_uppercase() && (before.is_lowercase() || (lower_follows && !is_plural(after)))
 }
 
-/// Whether what follows a capital is only the `s` of several acronyms, as in `URLs` or `IDsOnly`.
+/// Whether only the plural `s` of an acronym follows a capital, as in `URLs` or `IDsOnly`.
 fn is_plural(after: &str) -> bool {
     let mut characters = after.chars();
     characters.next() == Some('s') && !characters.next().is_some_and(char::is_lowercase)
 }
 
-/// At most the first `size_bytes` of `text`, whole characters only.
-pub fn beginning(text: &str, size_bytes: usize) -> &str {
+/// At most the first `size_bytes` bytes of `text`, cut at a character boundary.
+pub fn byte_prefix(text: &str, size_bytes: usize) -> &str {
     let end = (0..=size_bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
 }
 
-/// Words that say nothing about which tool is meant: function words of English and French, and the
-/// words every request is made of. French words that mean something in English (`car`, `note`, `date`)
-/// are not among them. Sorted, in folded form.
+/// Stop words: function words of English and French, and the words that every request contains. French words that mean
+/// something in English (`car`, `note`, `date`) are not among them. Sorted, in folded form.
 #[rustfmt::skip]
 const STOP_WORDS: &[&str] = &[
     "a", "able", "about", "above", "after", "again", "ai", "aimerais", "ain", "all", "allow", "allows",
@@ -213,7 +211,7 @@ mod tests {
     use super::*;
 
     fn terms(text: &str) -> String {
-        tokens(text).into_iter().map(|token| token.term).collect::<Vec<_>>().join(" ")
+        tokenize(text).into_iter().map(|token| token.term).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -242,7 +240,7 @@ mod tests {
     #[test]
     fn tokens_know_what_was_written() {
         let written: Vec<&str> =
-            tokens("open GitHub Issues").into_iter().map(|token| token.written).collect();
+            tokenize("open GitHub Issues").into_iter().map(|token| token.written).collect();
         assert_eq!(written, ["open", "GitHub", "GitHub", "GitHub", "Issues"]);
     }
 

@@ -1,7 +1,7 @@
 //! What an index of a changed catalogue promises: to be the one that building it anew would give.
 
-use pml_graph::lexical::{Document, Entry, Index};
-use pml_graph::rank::{Evidence, Ranked, rank};
+use pml_graph::lexical::{IndexEntry, LexicalIndex, ToolDocument};
+use pml_graph::rank::{RankingEvidence, ScoredItem, rank};
 
 /// A tool of which every word is made from its number, with a text that grows with it.
 struct Tool {
@@ -17,28 +17,28 @@ fn tools(numbers: impl IntoIterator<Item = usize>) -> Vec<Tool> {
     numbers.into_iter().map(tool).collect()
 }
 
-fn document(tool: &Tool) -> Document<'_> {
-    Document { server: "fs", name: &tool.name, description: &tool.description, ..Document::default() }
+fn document(tool: &Tool) -> ToolDocument<'_> {
+    ToolDocument { server: "fs", name: &tool.name, description: &tool.description, ..ToolDocument::default() }
 }
 
-fn build(tools: &[Tool]) -> Index {
-    Index::build(tools.iter().map(document))
+fn build(tools: &[Tool]) -> LexicalIndex {
+    LexicalIndex::build(tools.iter().map(document))
 }
 
-fn ranked(index: &Index) -> Vec<Vec<Ranked>> {
-    let evidence = Evidence { lexical: index, dense: None, past: None };
+fn ranked(index: &LexicalIndex) -> Vec<Vec<ScoredItem>> {
+    let evidence = RankingEvidence { lexical: index, dense: None, advice: None };
     let requests = ["read file3", "file number 5. many file11", "fs", "file40 of many", "write a pixel"];
     requests.iter().map(|request| rank(request, &evidence)).collect()
 }
 
 /// Takes over what `kept` gives a number for, and reads the other tools anew.
 #[track_caller]
-fn check(before: &Index, now: &[Tool], kept: impl Fn(usize) -> Option<usize>) -> Index {
+fn check(before: &LexicalIndex, now: &[Tool], kept: impl Fn(usize) -> Option<usize>) -> LexicalIndex {
     let entries = now.iter().enumerate().map(|(item, tool)| match kept(item) {
-        Some(before) => Entry::Kept(before),
-        None => Entry::New(document(tool)),
+        Some(before) => IndexEntry::Kept(before),
+        None => IndexEntry::New(document(tool)),
     });
-    let updated = before.updated(entries);
+    let updated = before.with_entries(entries);
     assert_eq!(updated.len(), now.len());
     assert_eq!(ranked(&updated), ranked(&build(now)));
     updated
@@ -79,5 +79,5 @@ fn everything_may_go_and_come_back() {
 #[test]
 #[should_panic(expected = "an item is kept once")]
 fn an_item_cannot_be_kept_twice() {
-    build(&tools(0..2)).updated([Entry::Kept(0), Entry::Kept(0)]);
+    build(&tools(0..2)).with_entries([IndexEntry::Kept(0), IndexEntry::Kept(0)]);
 }

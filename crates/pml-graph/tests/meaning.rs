@@ -3,10 +3,10 @@
 use std::slice::from_ref;
 
 use expect_test::{Expect, expect};
-use pml_graph::lexical::{Document, Index};
-use pml_graph::rank::{Dense, Evidence, Ranked, rank, reasons};
-use pml_graph::request::parts;
-use pml_graph::vectors::{Vectors, document_text};
+use pml_graph::lexical::{LexicalIndex, ToolDocument};
+use pml_graph::rank::{DenseEvidence, RankingEvidence, ScoredItem, explain_rank, rank};
+use pml_graph::request::split_parts;
+use pml_graph::vectors::{VectorTable, document_text};
 
 const TOOLS: &[(&str, &str, &str)] = &[
     ("fs", "read_file", "Read the contents of a file"),
@@ -30,17 +30,17 @@ fn vector(text: &str) -> Vec<f32> {
     meanings.iter().map(|words| count(words) + 0.1).collect()
 }
 
-fn index() -> Index {
-    Index::build(TOOLS.iter().map(|(server, name, description)| Document {
+fn index() -> LexicalIndex {
+    LexicalIndex::build(TOOLS.iter().map(|(server, name, description)| ToolDocument {
         server,
         name,
         description,
-        ..Document::default()
+        ..ToolDocument::default()
     }))
 }
 
-fn vectors() -> Vectors {
-    let mut vectors = Vectors::default();
+fn vectors() -> VectorTable {
+    let mut vectors = VectorTable::default();
     for (server, name, description) in TOOLS {
         vectors.push(Some(&vector(&document_text(server, name, description))));
     }
@@ -48,22 +48,22 @@ fn vectors() -> Vectors {
 }
 
 /// Ranks with the vectors of `request` itself.
-fn found(request: &str, vectors: &Vectors) -> Vec<Ranked> {
+fn found(request: &str, vectors: &VectorTable) -> Vec<ScoredItem> {
     with(request, vectors, |evidence| rank(request, evidence))
 }
 
-fn with<T>(request: &str, vectors: &Vectors, use_it: impl Fn(&Evidence<'_>) -> T) -> T {
-    let parts: Vec<Vec<f32>> = parts(request).into_iter().map(vector).collect();
-    let dense = Dense { items: vectors, whole: &vector(request), parts: &parts };
-    use_it(&Evidence { lexical: &index(), dense: Some(dense), past: None })
+fn with<T>(request: &str, vectors: &VectorTable, use_it: impl Fn(&RankingEvidence<'_>) -> T) -> T {
+    let parts: Vec<Vec<f32>> = split_parts(request).into_iter().map(vector).collect();
+    let dense = DenseEvidence { items: vectors, whole: &vector(request), parts: &parts };
+    use_it(&RankingEvidence { lexical: &index(), dense: Some(dense), advice: None })
 }
 
 #[track_caller]
 fn check(request: &str, expected: &Expect) {
     let vectors = vectors();
     let mut text = String::new();
-    for Ranked { item, score } in found(request, &vectors).into_iter().take(4) {
-        let why = with(request, &vectors, |evidence| reasons(request, evidence, item));
+    for ScoredItem { item, score } in found(request, &vectors).into_iter().take(4) {
+        let why = with(request, &vectors, |evidence| explain_rank(request, evidence, item));
         let why: Vec<String> = why.iter().map(ToString::to_string).collect();
         text.push_str(&format!("{score:.2} {}: {}\n", TOOLS[item].1, why.join("; ")));
     }
@@ -73,7 +73,8 @@ fn check(request: &str, expected: &Expect) {
 #[test]
 fn what_is_said_in_other_words_is_found() {
     assert!(
-        rank("shall I take an umbrella", &Evidence { lexical: &index(), dense: None, past: None }).is_empty()
+        rank("shall I take an umbrella", &RankingEvidence { lexical: &index(), dense: None, advice: None })
+            .is_empty()
     );
     check(
         "shall I take an umbrella",
@@ -114,20 +115,24 @@ fn items_without_a_vector_are_ranked_by_their_words() {
     let mut vectors = vectors();
     vectors.replace(3, None);
     assert_eq!(found("weather forecast", &vectors)[0].item, 3);
-    let mut none = Vectors::default();
+    let mut none = VectorTable::default();
     TOOLS.iter().for_each(|_| none.push(None));
-    let words = rank("read a file", &Evidence { lexical: &index(), dense: None, past: None });
+    let words = rank("read a file", &RankingEvidence { lexical: &index(), dense: None, advice: None });
     assert_eq!(found("read a file", &none), words);
 }
 
 #[test]
 fn vectors_that_do_not_fit_are_ignored() {
     let (index, vectors) = (index(), vectors());
-    let words = rank("read a file", &Evidence { lexical: &index, dense: None, past: None });
-    let with = |items: &Vectors, whole: &[f32], parts: &[Vec<f32>]| {
+    let words = rank("read a file", &RankingEvidence { lexical: &index, dense: None, advice: None });
+    let with = |items: &VectorTable, whole: &[f32], parts: &[Vec<f32>]| {
         rank(
             "read a file",
-            &Evidence { lexical: &index, dense: Some(Dense { items, whole, parts }), past: None },
+            &RankingEvidence {
+                lexical: &index,
+                dense: Some(DenseEvidence { items, whole, parts }),
+                advice: None,
+            },
         )
     };
     let good = vector("read a file");
@@ -135,7 +140,7 @@ fn vectors_that_do_not_fit_are_ignored() {
     for bad in [vec![], vec![1.0; 7], vec![0.0; 4], vec![f32::NAN; 4], vec![f32::INFINITY; 4]] {
         assert_eq!(with(&vectors, &bad, from_ref(&bad)), words, "{bad:?}");
     }
-    assert_eq!(with(&Vectors::default(), &good, from_ref(&good)), words);
+    assert_eq!(with(&VectorTable::default(), &good, from_ref(&good)), words);
     let parts = vec![vector("weather"), vector("money")];
     assert_eq!(with(&vectors, &good, &parts), with(&vectors, &good, from_ref(&good)));
 }
@@ -162,13 +167,14 @@ fn scores_fall_and_what_is_far_off_scores_low() {
 
 #[test]
 fn thousands_of_tools_that_are_alike_keep_their_order() {
-    let index = Index::build((0..2000).map(|_| Document { name: "read_file", ..Document::default() }));
-    let mut vectors = Vectors::default();
+    let index =
+        LexicalIndex::build((0..2000).map(|_| ToolDocument { name: "read_file", ..ToolDocument::default() }));
+    let mut vectors = VectorTable::default();
     (0..2000).for_each(|_| vectors.push(Some(&vector("read file"))));
     let request = "Read the file. Send the message. Read the disk.";
-    let parts: Vec<Vec<f32>> = parts(request).into_iter().map(vector).collect();
-    let dense = Dense { items: &vectors, whole: &vector(request), parts: &parts };
-    let found = rank(request, &Evidence { lexical: &index, dense: Some(dense), past: None });
+    let parts: Vec<Vec<f32>> = split_parts(request).into_iter().map(vector).collect();
+    let dense = DenseEvidence { items: &vectors, whole: &vector(request), parts: &parts };
+    let found = rank(request, &RankingEvidence { lexical: &index, dense: Some(dense), advice: None });
     assert!(found.iter().map(|ranked| ranked.item).eq(0..2000));
     assert!(found.iter().all(|ranked| ranked.score.is_finite()));
 }
@@ -176,24 +182,24 @@ fn thousands_of_tools_that_are_alike_keep_their_order() {
 #[test]
 fn the_one_that_is_named_is_found_among_very_many_that_mean_the_same() {
     let names: Vec<String> = (0..2_000).map(|number| format!("tool_{number:04}")).collect();
-    let index = Index::build(names.iter().map(|name| Document {
+    let index = LexicalIndex::build(names.iter().map(|name| ToolDocument {
         server: "many",
         name,
         description: "Does one of very many things",
-        ..Document::default()
+        ..ToolDocument::default()
     }));
     let whole = [0.3, 0.9, 0.2];
     let parts = [whole.to_vec()];
     for read in [2_000, 20, 1] {
         // They differ by no more than chance, and only some were read.
-        let mut vectors = Vectors::default();
+        let mut vectors = VectorTable::default();
         for number in 0..2_000_u32 {
             let noise = f32::from(u8::try_from(number * 7_919 % 251).unwrap()) / 20_000.0;
             let vector = [0.8 + noise, 0.6 - noise, 0.01];
             vectors.push((number < read).then_some(&vector[..]));
         }
-        let dense = Dense { items: &vectors, whole: &whole, parts: &parts };
-        let evidence = Evidence { lexical: &index, dense: Some(dense), past: None };
+        let dense = DenseEvidence { items: &vectors, whole: &whole, parts: &parts };
+        let evidence = RankingEvidence { lexical: &index, dense: Some(dense), advice: None };
         assert_eq!(rank("run the 1234 tool", &evidence)[0].item, 1_234, "{read} were read");
     }
 }

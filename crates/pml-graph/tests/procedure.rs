@@ -1,7 +1,10 @@
 //! What memory promises to those who ask for steps, and for the next one.
 
-use pml_graph::next::{Prediction, Reason, next};
-use pml_graph::procedure::{Match, Memory, Request, Suggestion, ToolText, Trace, matches, suggest};
+use pml_graph::next::{NextPrediction, NextReason, predict_next_tools};
+use pml_graph::procedure::{
+    ProcedureMemory, ProcedureRequest, ProcedureSuggestion, ProcedureTrace, ToolMatch, ToolText,
+    catalogue_matches, suggest_procedure,
+};
 
 const TOOLS: [(&str, &str); 10] = [
     ("search_flights", "Find flights between two cities"),
@@ -41,16 +44,16 @@ fn vector(text: &str) -> Vec<f32> {
 }
 
 /// What a catalogue search would say: the share of a tool's name that the request has.
-fn offered(text: &str) -> Vec<Match> {
+fn offered(text: &str) -> Vec<ToolMatch> {
     let asked = words(text);
     let share = |name: &str| {
         let name = words(&name.replace('_', " "));
         name.iter().filter(|word| asked.contains(word)).count() as f32 / name.len() as f32
     };
-    matches(&TOOLS.iter().map(|(name, _)| share(name)).collect::<Vec<_>>())
+    catalogue_matches(&TOOLS.iter().map(|(name, _)| share(name)).collect::<Vec<_>>())
 }
 
-fn memory(traces: &[(&str, &str)]) -> Memory {
+fn memory(traces: &[(&str, &str)]) -> ProcedureMemory {
     let mut memory = empty();
     for (intent, steps) in traces {
         let tools: Vec<u32> = steps.split(" > ").map(tool).collect();
@@ -60,25 +63,25 @@ fn memory(traces: &[(&str, &str)]) -> Memory {
     memory
 }
 
-fn empty() -> Memory {
-    Memory::new(TOOLS.iter().map(|(name, description)| ToolText { name, description }))
+fn empty() -> ProcedureMemory {
+    ProcedureMemory::new(TOOLS.iter().map(|(name, description)| ToolText { name, description }))
 }
 
-fn learn(memory: &mut Memory, intent: &str, tools: &[u32], links: &[(usize, usize)]) -> usize {
+fn learn(memory: &mut ProcedureMemory, intent: &str, tools: &[u32], links: &[(usize, usize)]) -> usize {
     let (vector, matches) = (vector(intent), offered(intent));
-    memory.learn(&Trace { intent, vector: Some(&vector), matches: &matches, tools, links })
+    memory.learn_trace(&ProcedureTrace { intent, vector: Some(&vector), matches: &matches, tools, links })
 }
 
-fn ask(memory: &Memory, intent: &str) -> Suggestion {
+fn ask(memory: &ProcedureMemory, intent: &str) -> ProcedureSuggestion {
     let (vector, matches) = (vector(intent), offered(intent));
-    let request = Request { intent, vector: Some(&vector), matches: &matches };
-    suggest(memory, &request).expect("something speaks for a tool")
+    let request = ProcedureRequest { intent, vector: Some(&vector), matches: &matches };
+    suggest_procedure(memory, &request).expect("something speaks for a tool")
 }
 
-fn after(memory: &Memory, intent: &str, used: &[&str]) -> Prediction {
+fn after(memory: &ProcedureMemory, intent: &str, used: &[&str]) -> NextPrediction {
     let (vector, matches) = (vector(intent), offered(intent));
     let used: Vec<u32> = used.iter().map(|name| tool(name)).collect();
-    next(memory, &Request { intent, vector: Some(&vector), matches: &matches }, &used)
+    predict_next_tools(memory, &ProcedureRequest { intent, vector: Some(&vector), matches: &matches }, &used)
 }
 
 const TRAVEL: &[(&str, &str)] = &[
@@ -98,9 +101,9 @@ fn what_served_before_serves_again() {
     let again = ask(&memory, "read the report and summarize it");
     assert_eq!(names(&again.tools), "read_file > summarize_text");
     assert_eq!(again.links, [(0, 1)]);
-    assert_eq!(again.copied, Some(5));
+    assert_eq!(again.repeated_trace, Some(5));
     assert_eq!(again.neighbours[0].trace, 5);
-    assert_eq!(again.known[0].trace, 5);
+    assert_eq!(again.earlier_procedures[0].trace, 5);
 }
 
 #[test]
@@ -136,12 +139,13 @@ fn steps_that_never_came_together_are_put_together() {
     ]);
     let new = ask(&memory, "read the file, then translate the text");
     assert_eq!(names(&new.tools), "read_file > translate_text");
-    assert_eq!((new.links.as_slice(), new.copied), ([(0, 1)].as_slice(), None));
+    assert_eq!((new.links.as_slice(), new.repeated_trace), ([(0, 1)].as_slice(), None));
 }
 
 #[test]
 fn a_tool_that_was_offered_and_not_used_is_not_offered_again() {
-    let flights = |memory: &Memory| names(&ask(memory, "book flight cancel protection to Oslo").tools);
+    let flights =
+        |memory: &ProcedureMemory| names(&ask(memory, "book flight cancel protection to Oslo").tools);
     assert!(flights(&empty()).contains("cancel_flight"));
     let memory = memory(&[
         ("book flight cancel protection to Rome", "book_flight"),
@@ -184,7 +188,7 @@ fn where_nothing_is_linked_nothing_gets_linked() {
         learn(&mut memory, intent, &tools.map(tool), &[]);
     }
     let new = ask(&memory, "send an email and read the file");
-    assert_eq!(new.copied, None);
+    assert_eq!(new.repeated_trace, None);
     assert!(new.tools.contains(&tool("send_email")) && new.tools.contains(&tool("read_file")), "{new:?}");
     assert!(new.links.is_empty());
 }
@@ -203,36 +207,42 @@ fn without_a_model_what_the_catalogue_offers_is_enough() {
     let mut memory = empty();
     for (intent, steps) in TRAVEL {
         let tools: Vec<u32> = steps.split(" > ").map(tool).collect();
-        memory.learn(&Trace { intent, vector: None, matches: &offered(intent), tools: &tools, links: &[] });
+        memory.learn_trace(&ProcedureTrace {
+            intent,
+            vector: None,
+            matches: &offered(intent),
+            tools: &tools,
+            links: &[],
+        });
     }
     let intent = "please book a flight to Madrid";
-    let request = Request { intent, vector: None, matches: &offered(intent) };
-    let steps = suggest(&memory, &request).expect("flights were booked before");
+    let request = ProcedureRequest { intent, vector: None, matches: &offered(intent) };
+    let steps = suggest_procedure(&memory, &request).expect("flights were booked before");
     assert_eq!(names(&steps.tools), "search_flights > book_flight");
 }
 
 #[test]
 fn nothing_is_suggested_where_nothing_is_known() {
-    let nothing = Request { intent: "", vector: None, matches: &[] };
-    assert_eq!(suggest(&empty(), &nothing), None);
-    assert_eq!(suggest(&Memory::default(), &nothing), None);
-    let none = next(&empty(), &nothing, &[]);
-    assert_eq!(none, Prediction { tools: Vec::new(), nothing_more: 1.0 });
+    let nothing = ProcedureRequest { intent: "", vector: None, matches: &[] };
+    assert_eq!(suggest_procedure(&empty(), &nothing), None);
+    assert_eq!(suggest_procedure(&ProcedureMemory::default(), &nothing), None);
+    let none = predict_next_tools(&empty(), &nothing, &[]);
+    assert_eq!(none, NextPrediction { tools: Vec::new(), done_probability: 1.0 });
 }
 
 #[test]
 fn odd_input_is_survived() {
     let memory = memory(TRAVEL);
     for vector in [vec![], vec![f32::NAN; 64], vec![0.0; 64], vec![1.0; 3]] {
-        let request = Request { intent: "🙂 \u{0} flight", vector: Some(&vector), matches: &[] };
-        let confidence = suggest(&memory, &request).map_or(0.0, |steps| steps.confidence);
+        let request = ProcedureRequest { intent: "🙂 \u{0} flight", vector: Some(&vector), matches: &[] };
+        let confidence = suggest_procedure(&memory, &request).map_or(0.0, |steps| steps.confidence);
         assert!((0.0..=1.0).contains(&confidence));
-        assert!(next(&memory, &request, &[9, 9, 9]).nothing_more.is_finite());
+        assert!(predict_next_tools(&memory, &request, &[9, 9, 9]).done_probability.is_finite());
     }
-    assert_eq!(matches(&[]), []);
-    assert_eq!(matches(&[f32::NAN, -1.0, 0.0]), []);
-    assert_eq!(matches(&[0.1, f32::NAN, 3.0])[0].tool, 2);
-    assert_eq!(matches(&vec![1.0; 2000]).len(), 16);
+    assert_eq!(catalogue_matches(&[]), []);
+    assert_eq!(catalogue_matches(&[f32::NAN, -1.0, 0.0]), []);
+    assert_eq!(catalogue_matches(&[0.1, f32::NAN, 3.0])[0].tool, 2);
+    assert_eq!(catalogue_matches(&vec![1.0; 2000]).len(), 16);
 }
 
 #[test]
@@ -240,9 +250,9 @@ fn what_followed_for_similar_intents_comes_next() {
     let memory = memory(TRAVEL);
     let found = after(&memory, "read the minutes and summarize them", &["read_file"]);
     assert_eq!(found.tools[0].tool, tool("summarize_text"));
-    assert!(matches!(found.tools[0].reason, Reason::SimilarRequests { trace: 5 | 6 }), "{found:?}");
+    assert!(matches!(found.tools[0].reason, NextReason::SimilarRequests { trace: 5 | 6 }), "{found:?}");
     let first = after(&memory, "book a flight to Bonn", &[]);
-    assert_eq!((first.tools[0].tool, first.nothing_more), (tool("search_flights"), 0.0));
+    assert_eq!((first.tools[0].tool, first.done_probability), (tool("search_flights"), 0.0));
 }
 
 #[test]
@@ -252,7 +262,7 @@ fn what_follows_in_general_takes_over_where_nothing_is_similar() {
     let memory = memory(&traces);
     let found = after(&memory, "set an alarm", &["set_alarm", "translate_text"]);
     let email = found.tools.iter().find(|next| next.tool == tool("send_email")).expect("it followed before");
-    assert_eq!(email.reason, Reason::FollowsOften { times: 3 });
+    assert_eq!(email.reason, NextReason::FollowsOften { times: 3 });
 }
 
 #[test]
@@ -260,7 +270,7 @@ fn what_the_request_asks_for_comes_next_where_nothing_was_learned() {
     let found = after(&empty(), "read the file and translate the text", &["read_file"]);
     assert_eq!(
         (found.tools[0].tool, found.tools[0].reason),
-        (tool("translate_text"), Reason::MatchesRequest)
+        (tool("translate_text"), NextReason::MatchesRequest)
     );
 }
 
@@ -268,11 +278,11 @@ fn what_the_request_asks_for_comes_next_where_nothing_was_learned() {
 fn the_end_is_seen() {
     let memory = memory(TRAVEL);
     let intent = "look for flights to Bern and book one";
-    let going = after(&memory, intent, &["search_flights"]).nothing_more;
-    let done = after(&memory, intent, &["search_flights", "book_flight"]).nothing_more;
+    let going = after(&memory, intent, &["search_flights"]).done_probability;
+    let done = after(&memory, intent, &["search_flights", "book_flight"]).done_probability;
     assert!(going < 0.4 && done > 0.6, "{going} {done}");
     let all = after(&memory, intent, &["search_flights"]);
-    let sum: f32 = all.nothing_more + all.tools.iter().map(|next| next.confidence).sum::<f32>();
+    let sum: f32 = all.done_probability + all.tools.iter().map(|next| next.confidence).sum::<f32>();
     assert!((sum - 1.0).abs() < 1e-4, "{sum}");
 }
 

@@ -1,23 +1,23 @@
 //! What ranking promises to those who search.
 
 use expect_test::{Expect, expect};
-use pml_graph::lexical::{Document, Index};
-use pml_graph::rank::{Evidence, Ranked, rank, reasons};
+use pml_graph::lexical::{LexicalIndex, ToolDocument};
+use pml_graph::rank::{RankingEvidence, ScoredItem, explain_rank, rank};
 
 /// `server:name description`.
-fn index(tools: &[&'static str]) -> Index {
-    Index::build(tools.iter().map(|tool| {
+fn index(tools: &[&'static str]) -> LexicalIndex {
+    LexicalIndex::build(tools.iter().map(|tool| {
         let (id, description) = tool.split_once(' ').unwrap_or((tool, ""));
         let (server, name) = id.split_once(':').expect("a tool is written `server:name`");
-        Document { server, name, description, ..Document::default() }
+        ToolDocument { server, name, description, ..ToolDocument::default() }
     }))
 }
 
-fn found(request: &str, index: &Index) -> Vec<Ranked> {
-    rank(request, &Evidence { lexical: index, dense: None, past: None })
+fn found(request: &str, index: &LexicalIndex) -> Vec<ScoredItem> {
+    rank(request, &RankingEvidence { lexical: index, dense: None, advice: None })
 }
 
-fn items(request: &str, index: &Index) -> Vec<usize> {
+fn items(request: &str, index: &LexicalIndex) -> Vec<usize> {
     found(request, index).into_iter().map(|ranked| ranked.item).collect()
 }
 
@@ -37,11 +37,12 @@ const OFFICE: &[&str] = &[
 #[track_caller]
 fn check(request: &str, expected: &Expect) {
     let index = index(OFFICE);
-    let evidence = Evidence { lexical: &index, dense: None, past: None };
+    let evidence = RankingEvidence { lexical: &index, dense: None, advice: None };
     let mut text = String::new();
-    for Ranked { item, score } in rank(request, &evidence).into_iter().take(4) {
+    for ScoredItem { item, score } in rank(request, &evidence).into_iter().take(4) {
         let id = OFFICE[item].split(' ').next().unwrap_or_default();
-        let why: Vec<String> = reasons(request, &evidence, item).iter().map(ToString::to_string).collect();
+        let why: Vec<String> =
+            explain_rank(request, &evidence, item).iter().map(ToString::to_string).collect();
         text.push_str(&format!("{score:.2} {id}: {}\n", why.join("; ")));
     }
     expected.assert_eq(&text);
@@ -179,15 +180,19 @@ fn a_huge_request_is_ranked_by_its_beginning() {
 
 #[test]
 fn parameters_and_results_are_searched_too() {
-    let index = Index::build([
-        Document { name: "one", parameter_names: vec!["latitude"], ..Document::default() },
-        Document { name: "two", parameter_descriptions: vec!["IANA timezone"], ..Document::default() },
-        Document { name: "three", outputs: r#"{"humidity": "int"}"#, ..Document::default() },
+    let index = LexicalIndex::build([
+        ToolDocument { name: "one", parameter_names: vec!["latitude"], ..ToolDocument::default() },
+        ToolDocument {
+            name: "two",
+            parameter_descriptions: vec!["IANA timezone"],
+            ..ToolDocument::default()
+        },
+        ToolDocument { name: "three", outputs: r#"{"humidity": "int"}"#, ..ToolDocument::default() },
     ]);
-    let evidence = Evidence { lexical: &index, dense: None, past: None };
+    let evidence = RankingEvidence { lexical: &index, dense: None, advice: None };
     let why = |request: &str| {
         let first = rank(request, &evidence)[0];
-        reasons(request, &evidence, first.item)[0].to_string()
+        explain_rank(request, &evidence, first.item)[0].to_string()
     };
     assert_eq!(why("latitude"), "parameters mention `latitude`");
     assert_eq!(why("timezones"), "parameters mention `timezones`");

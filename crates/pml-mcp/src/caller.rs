@@ -1,7 +1,7 @@
-//! The one whose request is being served, as far as it can still be told or asked something.
+//! The caller: the client whose request is served, as far as it can still be reached.
 //!
-//! A downstream server may report progress, log, or ask (for input, a completion, the roots) while
-//! it works. All of that is about one request of one client, so it travels with that request.
+//! A downstream server may report progress, log, or ask (for input, a completion, the roots) while it works. All of
+//! that concerns one request of one client, so the caller travels with that request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,61 +15,61 @@ use crate::message::{RpcError, code};
 use crate::protocol::Era;
 use crate::question::{self, ELICITATION};
 
-/// Something for the caller.
+/// A message to the caller.
 #[derive(Debug)]
-pub enum ToCaller {
-    /// An event that concerns its request.
+pub enum CallerMessage {
+    /// A notification about its request.
     Notify {
-        /// Which.
+        /// The JSON-RPC method.
         method: String,
-        /// A JSON object, or nothing.
+        /// The parameters: a JSON object, if there are any.
         params: Option<Box<RawValue>>,
     },
     /// A question that its request waits for.
     Ask {
         /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
         method: String,
-        /// A JSON object, or nothing.
+        /// The parameters: a JSON object, if there are any.
         params: Option<Box<RawValue>>,
-        /// Where the answer goes.
+        /// Channel for the answer.
         answer: oneshot::Sender<Result<Box<RawValue>, RpcError>>,
     },
 }
 
-/// A handle on the caller of one request. Clones are the same caller.
+/// Handle of the caller of one request. Clones reach the same caller.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    inner: Arc<Inner>,
-    /// The downstream server that asks and tells through this handle, if it is not PML itself.
+    inner: Arc<CallerInner>,
+    /// The downstream server that uses this handle; `None` for PML itself.
     server: Option<Arc<str>>,
     era: Era,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct CallerInner {
     session: u64,
     capabilities: Box<RawValue>,
     progress_token: Option<Box<RawValue>>,
     wants_logs_from: Option<usize>,
-    outgoing: Option<mpsc::Sender<ToCaller>>,
-    asked: Mutex<Asked>,
-    progress: Mutex<Rising>,
+    outgoing: Option<mpsc::Sender<CallerMessage>>,
+    asked: Mutex<ThinkingClock>,
+    progress: Mutex<MonotonicProgress>,
 }
 
-/// Keeps the progress of one request growing, as the protocol demands of every notification. Whoever counts from the
-/// beginning again (another phase, layer or try, another task) counts on from what the client has heard.
+/// Makes the progress of one request monotonic, as the protocol requires. When a source starts again from the
+/// beginning (another phase, layer, attempt or task), its values are added to the last one sent.
 #[derive(Debug, Default)]
-struct Rising {
-    /// What was last reported to us.
+struct MonotonicProgress {
+    /// Last value that was reported.
     reported: Option<f64>,
-    /// What was last sent.
+    /// Last value that was sent.
     sent: Option<f64>,
-    /// What is added to both progress and total.
+    /// Offset added to both progress and total.
     base: f64,
 }
 
-impl Rising {
-    /// The progress to send for one that was reported; nothing where it would not grow.
+impl MonotonicProgress {
+    /// The value to send for a reported one; `None` if it would not grow.
     fn next(&mut self, reported: f64) -> Option<f64> {
         if !reported.is_finite() {
             return None;
@@ -84,15 +84,15 @@ impl Rising {
     }
 }
 
-/// How long the caller has been thinking about questions.
+/// Total time for which questions to the caller have been open.
 #[derive(Debug, Default)]
-struct Asked {
+struct ThinkingClock {
     open: u32,
     since: Option<Instant>,
     before: Duration,
 }
 
-impl Asked {
+impl ThinkingClock {
     fn total(&self) -> Duration {
         self.before + self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -100,55 +100,56 @@ impl Asked {
 
 /// What is known of a caller when its request arrives.
 #[derive(Debug)]
-pub struct Standing {
-    /// Calls of one session may be taken for one another when a question must be placed.
+pub struct CallerInfo {
+    /// Number of the session. A message without a request id may go to any request of the same session.
     pub session: u64,
-    /// How it speaks.
+    /// The era of the client.
     pub era: Era,
-    /// Its declared capabilities, a JSON object.
+    /// Its declared MCP capabilities, a JSON object.
     pub capabilities: Box<RawValue>,
-    /// The token it wants progress under.
+    /// Its progress token; `None` if it wants no progress.
     pub progress_token: Option<Box<RawValue>>,
-    /// The rank of the level from which it wants log messages.
-    pub wants_logs_from: Option<usize>,
+    /// Rank of the lowest level of log messages it wants; `None` for no log messages.
+    pub min_log_rank: Option<usize>,
 }
 
-/// How long a client may think about a question.
+/// How long a client may take to answer a question.
 pub(crate) const THINKING_TIME: Duration = Duration::from_secs(600);
 
-/// Notifications that may wait for a slow caller before further ones are dropped.
+/// Maximum number of notifications that wait for a slow caller; further ones are dropped.
 const BACKLOG: usize = 256;
 
-/// A number no other session of this process has.
-pub fn new_session() -> u64 {
+/// A session number that is unique in this process.
+pub fn new_session_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Caller {
-    /// A caller and the end at which its messages come out.
-    pub fn new(standing: Standing) -> (Caller, mpsc::Receiver<ToCaller>) {
+    /// A caller, and the receiver of its messages.
+    pub fn new(standing: CallerInfo) -> (Caller, mpsc::Receiver<CallerMessage>) {
         let (outgoing, incoming) = mpsc::channel(BACKLOG);
         (Caller::with(standing, Some(outgoing)), incoming)
     }
 
-    /// A caller that cannot be reached, such as a background refresh.
+    /// A caller that cannot be reached, for example for a background refresh.
     pub fn silent() -> Caller {
-        let standing = Standing {
-            session: new_session(),
+        let standing = CallerInfo {
+            session: new_session_number(),
             era: Era::Modern,
             capabilities: empty_object(),
             progress_token: None,
-            wants_logs_from: None,
+            min_log_rank: None,
         };
         Caller::with(standing, None)
     }
 
-    fn with(standing: Standing, outgoing: Option<mpsc::Sender<ToCaller>>) -> Caller {
-        let Standing { session, era, capabilities, progress_token, wants_logs_from } = standing;
+    fn with(standing: CallerInfo, outgoing: Option<mpsc::Sender<CallerMessage>>) -> Caller {
+        let CallerInfo { session, era, capabilities, progress_token, min_log_rank: wants_logs_from } =
+            standing;
         Caller {
             era,
-            inner: Arc::new(Inner {
+            inner: Arc::new(CallerInner {
                 session,
                 capabilities,
                 progress_token,
@@ -161,62 +162,62 @@ impl Caller {
         }
     }
 
-    /// The same caller as `server` may reach it: what that server asks is screened first, and named as its question.
+    /// This caller as `server` may reach it: questions of that server are screened first and name it.
     #[must_use]
     pub(crate) fn for_server(&self, server: &Arc<str>) -> Caller {
         Caller { server: Some(Arc::clone(server)), ..self.clone() }
     }
 
-    /// Which session it belongs to.
+    /// Number of its session.
     pub fn session(&self) -> u64 {
         self.inner.session
     }
 
-    /// Whether there is anybody to tell or ask.
+    /// Whether the caller can receive messages.
     pub fn is_reachable(&self) -> bool {
         self.inner.outgoing.is_some()
     }
 
-    /// How it speaks.
+    /// The era of the client.
     pub fn era(&self) -> Era {
         self.era
     }
 
-    /// The same caller, who is asked a server's questions while the call goes on, also where its era would
-    /// give it the question for a result: for calls whose result goes to somebody else first.
+    /// This caller, but asked a server's questions while the call goes on, even if its era would get the question as
+    /// the result: for calls whose result does not go to the client directly.
     #[must_use]
-    pub fn asked_meanwhile(&self) -> Caller {
+    pub fn with_inline_questions(&self) -> Caller {
         Caller { era: Era::Legacy, ..self.clone() }
     }
 
-    /// Its declared capabilities.
+    /// Its declared MCP capabilities.
     pub fn capabilities(&self) -> &RawValue {
         &self.inner.capabilities
     }
 
-    /// Whether it asked to hear of progress.
+    /// Whether it wants progress notifications.
     pub fn wants_progress(&self) -> bool {
         self.inner.progress_token.is_some() && self.inner.outgoing.is_some()
     }
 
-    /// The rank of that level.
+    /// Rank of the lowest level of log messages it wants.
     pub fn log_rank(&self) -> Option<usize> {
         self.inner.wants_logs_from
     }
 
-    /// The level from which it wants log messages.
+    /// Lowest level of log messages it wants.
     pub fn log_level(&self) -> Option<&'static str> {
         self.inner.wants_logs_from.and_then(crate::protocol::log_level)
     }
 
-    /// Passes a progress notification on under the caller's own token. Each has a larger value than the one before; what
-    /// would have none is left out.
-    pub fn progress(&self, params: &RawValue) {
+    /// Forwards a progress notification under the caller's own token. Values grow strictly; a notification that would
+    /// not is dropped.
+    pub fn forward_progress(&self, params: &RawValue) {
         let (Some(token), Ok(mut fields)) = (&self.inner.progress_token, Fields::parse(params.get())) else {
             return;
         };
         let Some(reported) = fields.read::<f64>("progress") else { return };
-        // Held until it is sent: two reports at once must not overtake each other.
+        // Held until it is sent: concurrent reports must not overtake each other.
         let mut rising = self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(value) = rising.next(reported) else { return };
         if rising.base != 0.0 {
@@ -229,8 +230,8 @@ impl Caller {
         self.notify("notifications/progress", Some(fields.to_raw()));
     }
 
-    /// Passes a log message on, if the caller wants ones of that level.
-    pub fn log(&self, params: &RawValue) {
+    /// Forwards a log message, if the caller wants messages of its level.
+    pub fn forward_log(&self, params: &RawValue) {
         let level =
             Fields::parse(params.get()).ok().and_then(|f| f.read::<String>("level")).unwrap_or_default();
         let rank = crate::protocol::log_rank(&level);
@@ -239,19 +240,19 @@ impl Caller {
         }
     }
 
-    /// Tells the caller something. A caller too slow to take it misses it: one slow reader must not
-    /// stall the connection that other callers share.
+    /// Sends a notification to the caller. If the caller is too slow it is dropped: one slow reader must not stall the
+    /// connection that other callers share.
     pub fn notify(&self, method: &str, params: Option<Box<RawValue>>) {
         if let Some(outgoing) = &self.inner.outgoing
-            && outgoing.try_send(ToCaller::Notify { method: method.to_owned(), params }).is_err()
+            && outgoing.try_send(CallerMessage::Notify { method: method.to_owned(), params }).is_err()
         {
             tracing::debug!(method, "a notification was dropped: its caller is gone or slow");
         }
     }
 
-    /// Returns at `deadline`, put off by the time the caller spends on answering questions: a person
-    /// may think longer than a server may work.
-    pub async fn patience(&self, deadline: Instant) {
+    /// Returns at `deadline`, extended by the time for which questions to the caller are open: a person may take
+    /// longer than a server may.
+    pub async fn wait_until_deadline(&self, deadline: Instant) {
         loop {
             let thought = self.inner.lock().total();
             let wait = (deadline + thought).saturating_duration_since(Instant::now());
@@ -262,21 +263,21 @@ impl Caller {
         }
     }
 
-    /// Asks the caller something and waits for the answer.
+    /// Asks the caller a question and waits for the answer.
     ///
     /// # Errors
-    /// It cannot or may not be asked that, it is gone, or it answered with an error.
+    /// The caller cannot be asked this, is gone, or replied with an error.
     pub async fn ask(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Box<RawValue>, RpcError> {
         match &self.server {
             Some(server) if method == ELICITATION => {
-                let (params, originals) = question::screened(server, params.as_deref())?;
+                let (params, originals) = question::screen_question(server, params.as_deref())?;
                 Ok(originals.restore(self.put(method, Some(params)).await?))
             }
             Some(_) | None => self.put(method, params).await,
         }
     }
 
-    /// Puts a question to the caller as it is.
+    /// Sends a question to the caller without screening it.
     async fn put(&self, method: &str, params: Option<Box<RawValue>>) -> Result<Box<RawValue>, RpcError> {
         let capability = match method {
             ELICITATION => "elicitation",
@@ -294,9 +295,9 @@ impl Caller {
             let message = format!("the client behind this gateway does not support `{capability}`");
             return Err(RpcError::new(code::METHOD_NOT_FOUND, message));
         };
-        let _thinking = Thinking::begin(&self.inner);
+        let _thinking = ThinkingGuard::begin(&self.inner);
         let (answer, answered) = oneshot::channel();
-        let question = ToCaller::Ask { method: method.to_owned(), params, answer };
+        let question = CallerMessage::Ask { method: method.to_owned(), params, answer };
         let gone = || RpcError::new(code::INTERNAL_ERROR, "the client behind this gateway is gone");
         outgoing.send(question).await.map_err(|_| gone())?;
         match tokio::time::timeout(THINKING_TIME, answered).await {
@@ -308,25 +309,25 @@ impl Caller {
     }
 }
 
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, Asked> {
+impl CallerInner {
+    fn lock(&self) -> MutexGuard<'_, ThinkingClock> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A question that is open.
-struct Thinking<'a>(&'a Inner);
+/// Counts a question as open until it is dropped.
+struct ThinkingGuard<'a>(&'a CallerInner);
 
-impl Thinking<'_> {
-    fn begin(inner: &Inner) -> Thinking<'_> {
+impl ThinkingGuard<'_> {
+    fn begin(inner: &CallerInner) -> ThinkingGuard<'_> {
         let mut asked = inner.lock();
         asked.open += 1;
         asked.since.get_or_insert_with(Instant::now);
-        Thinking(inner)
+        ThinkingGuard(inner)
     }
 }
 
-impl Drop for Thinking<'_> {
+impl Drop for ThinkingGuard<'_> {
     fn drop(&mut self) {
         let mut asked = self.0.lock();
         asked.open -= 1;
@@ -342,21 +343,25 @@ impl Drop for Thinking<'_> {
 mod tests {
     use super::*;
 
-    fn caller(capabilities: &str) -> (Caller, mpsc::Receiver<ToCaller>) {
-        Caller::new(Standing {
-            session: new_session(),
+    fn caller(capabilities: &str) -> (Caller, mpsc::Receiver<CallerMessage>) {
+        Caller::new(CallerInfo {
+            session: new_session_number(),
             era: Era::Legacy,
             capabilities: RawValue::from_string(capabilities.into()).unwrap(),
             progress_token: Some(raw(&"mine")),
-            wants_logs_from: crate::protocol::log_rank("warning"),
+            min_log_rank: crate::protocol::log_rank("warning"),
         })
     }
 
     #[tokio::test]
     async fn progress_comes_back_under_the_callers_token() {
         let (caller, mut incoming) = caller("{}");
-        caller.progress(&RawValue::from_string(r#"{"progressToken":77,"progress":0.5}"#.into()).unwrap());
-        let Some(ToCaller::Notify { params: Some(params), .. }) = incoming.recv().await else { panic!() };
+        caller.forward_progress(
+            &RawValue::from_string(r#"{"progressToken":77,"progress":0.5}"#.into()).unwrap(),
+        );
+        let Some(CallerMessage::Notify { params: Some(params), .. }) = incoming.recv().await else {
+            panic!()
+        };
         assert_eq!(params.get(), r#"{"progress":0.5,"progressToken":"mine"}"#);
     }
 
@@ -375,11 +380,11 @@ mod tests {
             (Some(0.5), Some(1.0)),
         ];
         for (progress, total) in reports {
-            caller.progress(&raw(&serde_json::json!({ "progress": progress, "total": total })));
+            caller.forward_progress(&raw(&serde_json::json!({ "progress": progress, "total": total })));
         }
         drop(caller);
         let mut sent = Vec::new();
-        while let Some(ToCaller::Notify { params: Some(params), .. }) = incoming.recv().await {
+        while let Some(CallerMessage::Notify { params: Some(params), .. }) = incoming.recv().await {
             let params: serde_json::Value = serde_json::from_str(params.get()).unwrap();
             sent.push((params["progress"].as_f64().unwrap(), params["total"].as_f64()));
         }
@@ -391,7 +396,7 @@ mod tests {
     async fn logs_below_the_wanted_level_stay_away() {
         let (caller, mut incoming) = caller("{}");
         for level in ["debug", "warning", "nonsense", "error"] {
-            caller.log(&raw(&serde_json::json!({"level": level, "data": level})));
+            caller.forward_log(&raw(&serde_json::json!({"level": level, "data": level})));
         }
         drop(caller);
         let mut seen = 0;
@@ -413,7 +418,7 @@ mod tests {
                 .contains("does not support `sampling`")
         );
         let answering = tokio::spawn(async move {
-            let Some(ToCaller::Ask { answer, .. }) = incoming.recv().await else { panic!() };
+            let Some(CallerMessage::Ask { answer, .. }) = incoming.recv().await else { panic!() };
             answer.send(Ok(empty_object())).unwrap();
         });
         assert_eq!(caller.ask("elicitation/create", None).await.unwrap().get(), "{}");

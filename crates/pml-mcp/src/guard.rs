@@ -1,8 +1,8 @@
-//! The small process between PML and each server it starts.
+//! The guard: the small process between PML and each server it starts.
 //!
-//! A server is often a tree (`npx` → `sh` → `node`). The guard is the root of that tree and adopts
-//! every orphan in it, so that when the server ends, PML asks for it, or PML dies in whatever way,
-//! the whole tree is gone. It passes standard streams through untouched and knows no MCP.
+//! A server is often a tree of processes (`npx` → `sh` → `node`). The guard is the root of that tree and adopts every
+//! orphan in it. When the server ends, PML asks for it, or PML dies in whatever way, the guard kills the whole tree.
+//! It does not touch the standard streams and does not speak MCP.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
@@ -12,19 +12,19 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid};
 
-/// The hidden subcommand under which the program runs as a guard.
+/// The hidden subcommand that runs the program as a guard.
 pub const COMMAND: &str = "__guard";
 
-/// How long a server gets between being asked to end and being made to.
+/// How long a server gets between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long killed processes may take to be gone.
+/// How long killed processes may take to disappear.
 const LAST_RESORT: Duration = Duration::from_secs(10);
 
-/// Exit code where the server could not be started, as shells have it.
+/// Exit code if the server could not be started, as in shells.
 const NOT_STARTED: u8 = 127;
 
-/// Runs `arguments` = parent pid, command, its arguments; ends when the server has.
+/// Runs the server. `arguments` are the parent pid, the command and its arguments. Returns when the server has ended.
 pub fn main(arguments: &[std::ffi::OsString]) -> ExitCode {
     let [parent, command, rest @ ..] = arguments else {
         return ExitCode::from(NOT_STARTED);
@@ -49,8 +49,8 @@ fn report(text: &str) {
     eprint!("{text}");
 }
 
-/// Keeps from the server every descriptor but the standard streams: whoever started PML may have left
-/// some open that are not a server's business.
+/// Closes every descriptor but the standard streams on exec: the process that started PML may have left some open that
+/// the server must not see.
 #[expect(unsafe_code, reason = "a descriptor known by its number only has no safe owner")]
 fn close_on_exec() {
     let Ok(open) = std::fs::read_dir("/dev/fd").or_else(|_| std::fs::read_dir("/proc/self/fd")) else {
@@ -66,12 +66,12 @@ fn close_on_exec() {
     }
 }
 
-/// Asks the kernel to say when the parent dies, and to hand us orphans of the tree.
+/// Asks the kernel to signal the death of the parent, and to reparent orphans of the tree to the guard.
 #[cfg(target_os = "linux")]
 fn tie_to_parent(parent: Option<Pid>) -> bool {
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).is_ok()
         && nix::sys::prctl::set_child_subreaper(true).is_ok()
-        // The parent may have died before the line above.
+        // The parent may have died before the calls above.
         && parent == Some(getppid())
 }
 
@@ -90,18 +90,18 @@ fn start(command: &std::ffi::OsStr, arguments: &[std::ffi::OsString]) -> std::io
     // SAFETY: the closure makes two system calls and allocates nothing.
     unsafe {
         server.pre_exec(|| {
-            // The signals that the guard waits for must reach the server.
+            // The guard blocks these signals; the server must receive them.
             SigSet::empty().thread_set_mask()?;
             #[cfg(target_os = "linux")]
             nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
             Ok(())
         });
     }
-    // Waiting is done for every child alike, below, so the handle is not needed.
+    // `reap` waits for every child alike, so the handle is not needed.
     server.spawn().map(|child| child.id().cast_signed())
 }
 
-/// Waits until the server has ended or must, then leaves nothing behind.
+/// Waits until the server has ended or must end, then kills what is left of the tree.
 fn watch(server: Pid, watched: &SigSet) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     loop {
@@ -123,7 +123,7 @@ fn watch(server: Pid, watched: &SigSet) -> ExitCode {
     code
 }
 
-/// Collects ended children; the server's exit code if it is among them.
+/// Collects ended children. Returns the exit code of the server if it is among them.
 fn reap(server: Pid) -> Option<ExitCode> {
     let mut code = None;
     loop {
@@ -146,7 +146,7 @@ fn end_politely(server: Pid) {
     }
 }
 
-/// Signals a process or, by a negative number, a group. One that is gone already is as it should be.
+/// Signals a process or, with a negative number, a group. A process that is gone already is no error.
 fn signal(pid: i32, signal: Signal) {
     if let Err(error) = kill(Pid::from_raw(pid), signal)
         && error != nix::errno::Errno::ESRCH
@@ -155,8 +155,7 @@ fn signal(pid: i32, signal: Signal) {
     }
 }
 
-/// Kills the server's group and every descendant, however far it moved away, until none is left or
-/// the kernel takes longer over it than anybody should wait.
+/// Kills the server's group and every descendant, in whatever group, until none is left or [`LAST_RESORT`] has passed.
 fn kill_tree(server: Pid) {
     let until = Instant::now() + LAST_RESORT;
     while Instant::now() < until {
@@ -173,7 +172,7 @@ fn kill_tree(server: Pid) {
     }
 }
 
-/// Every process below `root`, found in `/proc`; none where there is no such thing.
+/// Every process below `root`, from `/proc`; empty if there is no `/proc`.
 fn descendants(root: u32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut open = vec![root];

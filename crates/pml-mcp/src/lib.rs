@@ -1,11 +1,11 @@
-//! Speaks MCP in both directions and both protocol eras.
+//! MCP in both directions and both protocol eras.
 //!
-//! As a server (stdio, streamable HTTP) it hands every request to one [`server::Handler`]; as a
-//! client (child process, streamable HTTP) it opens [`client::Connection`]s. Payloads pass through
-//! as the bytes they came in. It knows nothing of plans, catalogues or policy.
+//! As a server (stdio, streamable HTTP) this crate passes every request to one [`server::Handler`]. As a client (child
+//! process, streamable HTTP) it opens [`client::Connection`]s. Payloads are forwarded as the bytes they arrived in.
+//! The crate knows nothing of plans, catalogues or policy.
 //!
-//! The protocol is spoken from the specification rather than through an SDK: an SDK parses every
-//! argument into its own value type, which changes numbers and drops members it does not know.
+//! The protocol is implemented from the specification rather than through an SDK. An SDK parses every argument into
+//! its own value type, which changes numbers and drops members it does not know.
 
 pub mod caller;
 pub mod client;
@@ -21,5 +21,5 @@ pub mod server;
 mod sse;
 
 pub use caller::Caller;
-pub use message::{Id, MAX_MESSAGE_BYTES, RpcError, code};
-pub use protocol::{Era, Implementation};
+pub use message::{MAX_MESSAGE_BYTES, RequestId, RpcError, code};
+pub use protocol::{Era, McpImplementation};

@@ -2,24 +2,24 @@
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// What a read gave.
+/// Result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// A whole line is in the buffer, without its end.
+pub(crate) enum LineRead {
+    /// A complete line is in the buffer, without its line break.
     Whole,
     /// The stream has ended.
     End,
-    /// The line is longer than the limit; the rest of it is still unread.
+    /// The line exceeds the limit; the rest of it is unread.
     TooLong,
 }
 
-/// Reads one line into `buffer`, taking at most `limit` bytes. What follows the last line break
-/// counts as a line only if something ended it: half a message is none.
-pub(crate) async fn read(
+/// Reads one line into `buffer`, at most `limit` bytes. Bytes after the last line break are not a line: half a message
+/// is no message.
+pub(crate) async fn read_line(
     stream: &mut (impl AsyncBufRead + Unpin),
     buffer: &mut Vec<u8>,
     limit: usize,
-) -> std::io::Result<Line> {
+) -> std::io::Result<LineRead> {
     buffer.clear();
     if buffer.capacity() > 1024 * 1024 {
         buffer.shrink_to(64 * 1024);
@@ -27,12 +27,12 @@ pub(crate) async fn read(
     loop {
         let available = stream.fill_buf().await?;
         if available.is_empty() {
-            return Ok(Line::End);
+            return Ok(LineRead::End);
         }
         let end = available.iter().position(|byte| *byte == b'\n');
         let taken = end.unwrap_or(available.len());
         if buffer.len() + taken > limit {
-            return Ok(Line::TooLong);
+            return Ok(LineRead::TooLong);
         }
         buffer.extend_from_slice(&available[..taken]);
         stream.consume(taken + usize::from(end.is_some()));
@@ -40,7 +40,7 @@ pub(crate) async fn read(
             if buffer.last() == Some(&b'\r') {
                 buffer.pop();
             }
-            return Ok(Line::Whole);
+            return Ok(LineRead::Whole);
         }
     }
 }
@@ -60,9 +60,9 @@ mod tests {
         let mut buffer = Vec::new();
         let mut seen = Vec::new();
         loop {
-            match read(&mut stream, &mut buffer, 6).await.unwrap() {
-                Line::Whole => seen.push(String::from_utf8(buffer.clone()).unwrap()),
-                other => break assert_eq!(other, Line::TooLong),
+            match read_line(&mut stream, &mut buffer, 6).await.unwrap() {
+                LineRead::Whole => seen.push(String::from_utf8(buffer.clone()).unwrap()),
+                other => break assert_eq!(other, LineRead::TooLong),
             }
         }
         assert_eq!(seen, ["one", "", "two"]);
@@ -71,6 +71,6 @@ mod tests {
     #[tokio::test]
     async fn half_a_line_at_the_end_is_none() {
         let mut stream = &b"{\"a\":"[..];
-        assert_eq!(read(&mut stream, &mut Vec::new(), 100).await.unwrap(), Line::End);
+        assert_eq!(read_line(&mut stream, &mut Vec::new(), 100).await.unwrap(), LineRead::End);
     }
 }

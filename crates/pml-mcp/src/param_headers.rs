@@ -1,5 +1,4 @@
-//! Tool arguments that are mirrored into HTTP headers (`x-mcp-header`), and how values are written
-//! in headers at all.
+//! Tool arguments that are mirrored into HTTP headers (`x-mcp-header`), and the encoding of header values.
 
 use std::collections::HashSet;
 
@@ -7,25 +6,25 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-/// A parameter that its tool's schema wants in a header.
+/// A parameter that the schema of its tool wants in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrored {
-    /// `Mcp-Param-<name>`.
+pub struct MirroredParameter {
+    /// Name of the header, `Mcp-Param-<name>`.
     pub header: String,
     path: Vec<String>,
 }
 
-/// Which parameters a tool's input schema wants in headers.
+/// The parameters that the input schema of a tool wants in headers.
 ///
 /// # Errors
-/// An annotation is malformed or stands where it may not; the tool is then not to be used over HTTP.
-pub fn mirrored(schema: &str) -> Result<Vec<Mirrored>, String> {
+/// An annotation is malformed or misplaced. The tool must not be used over HTTP then.
+pub fn mirrored_parameters(schema: &str) -> Result<Vec<MirroredParameter>, String> {
     if !schema.contains("x-mcp-header") {
         return Ok(Vec::new());
     }
     let schema: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
-    walk(&schema, &mut Vec::new(), Reach::Static, &mut found)?;
+    walk(&schema, &mut Vec::new(), SchemaReach::Static, &mut found)?;
     let mut seen = HashSet::new();
     if let Some(twice) = found.iter().find(|m| !seen.insert(m.header.to_ascii_lowercase())) {
         return Err(format!("two parameters want the header `{}`", twice.header));
@@ -34,7 +33,7 @@ pub fn mirrored(schema: &str) -> Result<Vec<Mirrored>, String> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Reach {
+enum SchemaReach {
     Static,
     Dynamic,
 }
@@ -42,13 +41,13 @@ enum Reach {
 fn walk(
     schema: &Value,
     path: &mut Vec<String>,
-    reach: Reach,
-    found: &mut Vec<Mirrored>,
+    reach: SchemaReach,
+    found: &mut Vec<MirroredParameter>,
 ) -> Result<(), String> {
     let members = match schema {
         Value::Object(members) => members,
         Value::Array(items) => {
-            return items.iter().try_for_each(|item| walk(item, path, Reach::Dynamic, found));
+            return items.iter().try_for_each(|item| walk(item, path, SchemaReach::Dynamic, found));
         }
         _ => return Ok(()),
     };
@@ -64,9 +63,9 @@ fn walk(
                     path.pop();
                 }
             }
-            // Values, not schemas: an annotation in them is just data.
+            // These members hold values, not schemas: an annotation in them is just data.
             ("default" | "const" | "enum" | "examples" | "x-mcp-header", _) => {}
-            (_, below) => walk(below, path, Reach::Dynamic, found)?,
+            (_, below) => walk(below, path, SchemaReach::Dynamic, found)?,
         }
     }
     Ok(())
@@ -76,14 +75,14 @@ fn annotation(
     name: &Value,
     schema: &Map<String, Value>,
     path: &[String],
-    reach: Reach,
-) -> Result<Mirrored, String> {
+    reach: SchemaReach,
+) -> Result<MirroredParameter, String> {
     let at = path.join(".");
     let name = name.as_str().filter(|name| !name.is_empty() && name.bytes().all(is_token));
     let Some(name) = name else {
         return Err(format!("`x-mcp-header` of `{at}` is not a header name"));
     };
-    if reach == Reach::Dynamic || path.is_empty() {
+    if reach == SchemaReach::Dynamic || path.is_empty() {
         return Err(format!("`x-mcp-header: {name}` stands where it cannot be read from the arguments"));
     }
     if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
@@ -91,15 +90,15 @@ fn annotation(
             "`x-mcp-header: {name}` is on `{at}`, which is not a string, an integer or a boolean"
         ));
     }
-    Ok(Mirrored { header: format!("Mcp-Param-{name}"), path: path.to_vec() })
+    Ok(MirroredParameter { header: format!("Mcp-Param-{name}"), path: path.to_vec() })
 }
 
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-impl Mirrored {
-    /// The value the header must carry for these arguments; `None` where there is none to carry.
+impl MirroredParameter {
+    /// The header value for these arguments; `None` if the parameter is absent.
     pub fn value(&self, arguments: &Value) -> Option<String> {
         let value = self.path.iter().try_fold(arguments, |value, key| value.get(key))?;
         match value {
@@ -114,7 +113,7 @@ impl Mirrored {
 const PREFIX: &str = "=?base64?";
 const SUFFIX: &str = "?=";
 
-/// A value as a header carries it: itself where that is safe, else in base64.
+/// Encodes a header value: as it is if that is safe, else in base64.
 pub fn encode(value: &str) -> String {
     let plain = value.bytes().all(|byte| (0x20..=0x7e).contains(&byte) || byte == b'\t')
         && value.trim() == value
@@ -123,7 +122,7 @@ pub fn encode(value: &str) -> String {
     if plain { value.to_owned() } else { format!("{PREFIX}{}{SUFFIX}", STANDARD.encode(value)) }
 }
 
-/// What a header's value says; `None` where it is malformed.
+/// Decodes a header value; `None` if it is malformed.
 pub fn decode(value: &str) -> Option<String> {
     let value = value.trim_matches([' ', '\t']);
     match value.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) {
@@ -134,8 +133,8 @@ pub fn decode(value: &str) -> Option<String> {
     }
 }
 
-/// Whether a header and an argument say the same; numbers are compared as numbers.
-pub fn same(header: &str, argument: &str) -> bool {
+/// Whether a header and an argument have the same value; numbers are compared as numbers.
+pub fn is_same_value(header: &str, argument: &str) -> bool {
     header == argument || matches!((header.parse::<f64>(), argument.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }
 
@@ -149,7 +148,7 @@ mod tests {
         let schema = json!({"type":"object","properties":{
             "region":{"type":"string","x-mcp-header":"Region"},
             "page":{"type":"object","properties":{"size":{"type":"integer","x-mcp-header":"Page-Size"}}}}});
-        let found = mirrored(&schema.to_string()).unwrap();
+        let found = mirrored_parameters(&schema.to_string()).unwrap();
         let arguments = json!({"region":"eu","page":{"size":42}});
         let values: Vec<_> = found.iter().map(|m| (m.header.as_str(), m.value(&arguments))).collect();
         assert_eq!(
@@ -169,7 +168,7 @@ mod tests {
             json!({"anyOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}),
             json!({"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}),
         ] {
-            assert!(mirrored(&schema.to_string()).is_err(), "{schema}");
+            assert!(mirrored_parameters(&schema.to_string()).is_err(), "{schema}");
         }
     }
 
@@ -180,6 +179,6 @@ mod tests {
         }
         assert_eq!(decode("=?base64?SGVsbG8?="), None);
         assert_eq!(decode("=?base64?SGVsbG8=").as_deref(), Some("=?base64?SGVsbG8="));
-        assert!(same("42.0", "42") && !same("a", "b"));
+        assert!(is_same_value("42.0", "42") && !is_same_value("a", "b"));
     }
 }

@@ -1,8 +1,8 @@
-//! What a downstream server asks a person, made fit to be shown.
+//! Screens the questions of downstream servers before a person sees them.
 //!
-//! The person sits in front of a client and has never heard of the server, so the text says who asks and who gets the
-//! answer. Characters that hide or move others are written out, in the message and in every text of the form. A question
-//! for PML's own passphrase is refused: that is typed at PML's own terminal or dashboard and nowhere else.
+//! The person uses a client and does not know the server, so the text names the server that asks and gets the answer.
+//! Characters that hide or move others are escaped, in the message and in every text of the form. A question for PML's
+//! own passphrase is refused: that is typed only at PML's own terminal or dashboard.
 
 mod words;
 
@@ -15,17 +15,17 @@ use serde_json::value::RawValue;
 
 use crate::message::{RpcError, code};
 
-/// The one kind of question that is put to a person.
+/// The method of the only kind of question that is shown to a person.
 pub(crate) const ELICITATION: &str = "elicitation/create";
 
-/// The largest question. A form has a few fields; more than this hides what matters.
+/// Maximum size of a question in bytes. A form has a few fields; more than this hides what matters.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The texts of a form that were changed, by what they are shown as.
+/// The texts of a form that were escaped: shown text to original.
 #[derive(Debug, Default)]
-pub(crate) struct Originals(HashMap<String, String>);
+pub(crate) struct OriginalTexts(HashMap<String, String>);
 
-impl Originals {
+impl OriginalTexts {
     /// The answer with names and choices as the server wrote them.
     pub(crate) fn restore(&self, answer: Box<RawValue>) -> Box<RawValue> {
         if self.0.is_empty() {
@@ -50,15 +50,15 @@ impl Originals {
     }
 }
 
-/// The parameters of an elicitation by `server` as its person may see them.
+/// Screens the parameters of an elicitation by `server`.
 ///
 /// # Errors
-/// The question is not to be put: it is malformed, too large, opens something other than a web page, or asks for PML's
-/// passphrase.
-pub(crate) fn screened(
+/// The question must not be shown: it is malformed, too large, opens something other than a web page, or asks for
+/// PML's passphrase.
+pub(crate) fn screen_question(
     server: &str,
     params: Option<&RawValue>,
-) -> Result<(Box<RawValue>, Originals), RpcError> {
+) -> Result<(Box<RawValue>, OriginalTexts), RpcError> {
     let refused =
         |why: &str| RpcError::new(code::INVALID_PARAMS, format!("the question of `{server}` {why}"));
     let text = params.map_or("{}", RawValue::get);
@@ -72,7 +72,7 @@ pub(crate) fn screened(
 
     let mut texts = vec![message.as_str()];
     form.iter().for_each(|form| collect(form, &mut texts));
-    let about = words::About::of(&texts);
+    let about = words::QuestionTopic::of(&texts);
     if about.our_passphrase {
         tracing::warn!(server, "a server asked for PML's passphrase and was refused; do not trust it");
         return Err(refused("asks for PML's passphrase, which no server may have"));
@@ -85,10 +85,10 @@ pub(crate) fn screened(
     if let Some(url) = url {
         fields.set("url", raw(&percent_encoded(&url)));
     }
-    let mut originals = Originals::default();
+    let mut originals = OriginalTexts::default();
     if let Some(form) = form {
-        let shown = shown(&form, Line::One, &mut originals);
-        // Left as it came where nothing had to change, so that numbers keep their spelling.
+        let shown = shown(&form, LineLimit::One, &mut originals);
+        // A form that needs no change keeps its bytes, so that numbers keep their spelling.
         if shown != form {
             fields.set("requestedSchema", raw(&shown));
         }
@@ -96,12 +96,12 @@ pub(crate) fn screened(
     Ok((fields.to_raw(), originals))
 }
 
-/// A result that asks for input, with its questions as their person may see them.
+/// Screens the questions in a result that asks for input.
 ///
 /// # Errors
-/// As [`screened`]; and a name or a choice in a form does not show as it is. It could not be put back into the answer,
-/// which comes with another request.
-pub(crate) fn screened_result(server: &str, result: &RawValue) -> Result<Box<RawValue>, RpcError> {
+/// As [`screen_question`]. Also if a name or choice in a form would have to be escaped: it could not be restored in
+/// the answer, which comes with another request.
+pub(crate) fn screen_result(server: &str, result: &RawValue) -> Result<Box<RawValue>, RpcError> {
     let malformed =
         |_| RpcError::new(code::INTERNAL_ERROR, format!("the question of `{server}` is malformed"));
     let mut fields = Fields::parse(result.get()).map_err(malformed)?;
@@ -113,7 +113,7 @@ pub(crate) fn screened_result(server: &str, result: &RawValue) -> Result<Box<Raw
         if request.read::<String>("method").as_deref() != Some(ELICITATION) {
             continue;
         }
-        let (params, originals) = screened(server, request.get("params"))?;
+        let (params, originals) = screen_question(server, request.get("params"))?;
         if originals.0.values().any(|text| !text.chars().all(is_plain)) {
             let text =
                 format!("the question of `{server}` has names or choices with characters that do not show");
@@ -127,7 +127,7 @@ pub(crate) fn screened_result(server: &str, result: &RawValue) -> Result<Box<Raw
     Ok(fields.to_raw())
 }
 
-/// The message, behind who asks and who gets the answer. What the server wrote cannot be taken for ours.
+/// The message after a prefix that names the server. The server's own text cannot be mistaken for PML's.
 fn told(server: &str, message: &str, host: Option<&str>, secret: bool) -> String {
     let server = printable(server);
     let message = printable(message);
@@ -152,18 +152,18 @@ fn told(server: &str, message: &str, host: Option<&str>, secret: bool) -> String
     text
 }
 
-/// Whether a text of a form may go over several lines.
+/// Whether a text of a form may have several lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum LineLimit {
     One,
     Many,
 }
 
-/// A form with what does not show written out.
-fn shown(value: &Value, line: Line, originals: &mut Originals) -> Value {
-    let mut clean = |text: &str, line: Line| {
+/// A form with hidden characters escaped.
+fn shown(value: &Value, line: LineLimit, originals: &mut OriginalTexts) -> Value {
+    let mut clean = |text: &str, line: LineLimit| {
         let mut clean = printable(text);
-        if line == Line::One {
+        if line == LineLimit::One {
             clean = clean.replace('\n', "\\n").replace('\t', "\\t");
         }
         if clean != text {
@@ -173,11 +173,11 @@ fn shown(value: &Value, line: Line, originals: &mut Originals) -> Value {
     };
     match value {
         Value::String(text) => Value::String(clean(text, line)),
-        Value::Array(items) => items.iter().map(|item| shown(item, Line::One, originals)).collect(),
+        Value::Array(items) => items.iter().map(|item| shown(item, LineLimit::One, originals)).collect(),
         Value::Object(members) => {
-            let names: Vec<String> = members.keys().map(|name| clean(name, Line::One)).collect();
+            let names: Vec<String> = members.keys().map(|name| clean(name, LineLimit::One)).collect();
             let values = members.iter().map(|(name, value)| {
-                shown(value, if name == "description" { Line::Many } else { Line::One }, originals)
+                shown(value, if name == "description" { LineLimit::Many } else { LineLimit::One }, originals)
             });
             names.into_iter().zip(values).collect()
         }
@@ -185,7 +185,7 @@ fn shown(value: &Value, line: Line, originals: &mut Originals) -> Value {
     }
 }
 
-/// Every text in `value`, names included.
+/// Collects every text in `value`, member names included.
 fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     match value {
         Value::String(text) => texts.push(text),
@@ -198,13 +198,13 @@ fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     }
 }
 
-/// The host of a web address, as a browser would go to it.
+/// The host of a web address, as a browser would resolve it.
 fn host(url: &str) -> Option<String> {
     let url = reqwest::Url::parse(url).ok()?;
     matches!(url.scheme(), "http" | "https").then(|| url.host_str().map(str::to_owned)).flatten()
 }
 
-/// An address in which everything that does not show is written out.
+/// A URL with hidden characters percent-encoded.
 fn percent_encoded(url: &str) -> String {
     let mut encoded = String::with_capacity(url.len());
     for c in url.chars() {
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     fn screen(params: &Value) -> Result<Value, String> {
-        let (shown, _) = screened("notes", Some(&raw(params))).map_err(|error| error.message)?;
+        let (shown, _) = screen_question("notes", Some(&raw(params))).map_err(|error| error.message)?;
         Ok(serde_json::from_str(shown.get()).unwrap())
     }
 
@@ -275,7 +275,7 @@ mod tests {
                 "pick": {"type": "string", "enum": ["yes\u{202e}", "no"], "enumNames": ["Y\u{0}es", "No"], "maximum": 1e2},
             }},
         });
-        let (shown, originals) = screened("notes", Some(&raw(&form))).unwrap();
+        let (shown, originals) = screen_question("notes", Some(&raw(&form))).unwrap();
         assert!(!shown.get().contains("\\u00") && shown.get().chars().all(is_plain), "{}", shown.get());
         expect![[r#"{"message":"Server `notes` asks (the answer goes to server `notes`): a\\u{202e}b\\u{1b}[2J\\u{200b}c\\u{7}","requestedSchema":{"type":"object","required":["na\\u{200d}me"],"properties":{"na\\u{200d}me":{"type":"string","title":"T\\u{2066}x\\ny","description":"two\nlines\\u{feff}"},"pick":{"type":"string","enum":["yes\\u{202e}","no"],"enumNames":["Y\\u{0}es","No"],"maximum":100.0}}}}"#]].assert_eq(shown.get());
         let answer = json!({"action": "accept", "content": {"na\\u{200d}me": "ada", "pick": "yes\\u{202e}"}});
@@ -289,7 +289,8 @@ mod tests {
     #[test]
     fn a_form_that_needs_no_change_is_passed_as_it_is() {
         let form = r#"{"message":"?","requestedSchema":{"type":"object","properties":{"n":{"type":"number","maximum":10e2}}}}"#;
-        let (shown, _) = screened("notes", Some(&RawValue::from_string(form.into()).unwrap())).unwrap();
+        let (shown, _) =
+            screen_question("notes", Some(&RawValue::from_string(form.into()).unwrap())).unwrap();
         assert!(shown.get().contains(r#"{"type":"number","maximum":10e2}"#), "{}", shown.get());
     }
 
@@ -300,7 +301,7 @@ mod tests {
             "b": {"method": "roots/list"},
         }});
         let shown: Value =
-            serde_json::from_str(screened_result("notes", &raw(&result)).unwrap().get()).unwrap();
+            serde_json::from_str(screen_result("notes", &raw(&result)).unwrap().get()).unwrap();
         assert_eq!(shown["inputRequests"]["b"], result["inputRequests"]["b"]);
         assert_eq!(shown["requestState"], result["requestState"]);
         let message = shown["inputRequests"]["a"]["params"]["message"].as_str().unwrap();
@@ -310,7 +311,7 @@ mod tests {
             json!({"message": "Pick", "requestedSchema": {"properties": {"x": {"enum": ["a\u{202e}"]}}}}),
         ] {
             let result = json!({"resultType": "input_required", "inputRequests": {"a": {"method": ELICITATION, "params": bad}}});
-            screened_result("notes", &raw(&result)).unwrap_err();
+            screen_result("notes", &raw(&result)).unwrap_err();
         }
     }
 

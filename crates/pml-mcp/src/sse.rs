@@ -1,38 +1,38 @@
-//! Server-sent events, read from a stream of chunks and written as text.
+//! Server-sent events: decoding from a stream of chunks, and encoding.
 
-use crate::pieces::Pieces;
+use crate::pieces::ChunkedText;
 
 /// One event.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     pub(crate) id: Option<String>,
     pub(crate) data: String,
     pub(crate) retry_ms: Option<u64>,
 }
 
-/// Collects bytes and gives out the events they complete.
+/// Collects chunks and emits the events they complete.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub(crate) struct SseDecoder {
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     after_cr: bool,
     last_id: Option<String>,
     retry_ms: Option<u64>,
 }
 
-/// An event grew past the limit.
+/// The error for an event that exceeds the size limit.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(crate) struct EventTooLong;
 
-impl Decoder {
-    /// Takes a chunk; `each` gets every event that has data, or that only carries an id or a delay.
+impl SseDecoder {
+    /// Feeds a chunk. `each` gets every event that has data, or that only carries an id or a retry delay.
     pub(crate) fn push(
         &mut self,
         chunk: &[u8],
         limit: usize,
-        mut each: impl FnMut(Event),
-    ) -> Result<(), TooLong> {
+        mut each: impl FnMut(SseEvent),
+    ) -> Result<(), EventTooLong> {
         let mut rest = chunk;
         while let Some(first) = rest.first() {
             if *first == b'\n' && std::mem::take(&mut self.after_cr) {
@@ -43,7 +43,7 @@ impl Decoder {
             let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
             let (part, more) = rest.split_at(end.unwrap_or(rest.len()));
             if self.line.len() + part.len() + self.event.data.len() > limit {
-                return Err(TooLong);
+                return Err(EventTooLong);
             }
             self.line.extend_from_slice(part);
             rest = more;
@@ -63,12 +63,12 @@ impl Decoder {
         self.last_id.as_deref()
     }
 
-    /// How long the other side wants us to wait before we come back.
+    /// The reconnection delay that the server asks for, in milliseconds.
     pub(crate) fn retry_ms(&self) -> Option<u64> {
         self.retry_ms
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
@@ -87,7 +87,7 @@ impl Decoder {
                 self.event.data.push_str(value);
             }
             "data" => {
-                // Mostly all the data there is, and it may be large: it keeps the memory of its line.
+                // The line is mostly all the data of the event and may be large, so its memory is reused.
                 line.drain(..line.len() - value.len());
                 self.event.data = line;
             }
@@ -105,25 +105,25 @@ impl Decoder {
     }
 }
 
-/// A message as an event. Messages hold no line breaks.
-pub(crate) fn encode(message: impl Into<Pieces>) -> Pieces {
-    let mut event = Pieces::from("event: message\ndata: ".to_owned());
+/// Encodes a message as an event. Messages contain no line breaks.
+pub(crate) fn encode_event(message: impl Into<ChunkedText>) -> ChunkedText {
+    let mut event = ChunkedText::from("event: message\ndata: ".to_owned());
     event.append(message.into());
     event.push("\n\n");
     event
 }
 
-/// What keeps an idle stream from being cut by what lies between.
-pub(crate) fn keep_alive() -> Pieces {
-    Pieces::from(": keep-alive\n\n".to_owned())
+/// A comment that keeps proxies from cutting an idle stream.
+pub(crate) fn keep_alive() -> ChunkedText {
+    ChunkedText::from(": keep-alive\n\n".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn decode(chunks: &[&str]) -> Vec<Event> {
-        let mut decoder = Decoder::default();
+    fn decode(chunks: &[&str]) -> Vec<SseEvent> {
+        let mut decoder = SseDecoder::default();
         let mut events = Vec::new();
         for chunk in chunks {
             decoder.push(chunk.as_bytes(), 1000, |event| events.push(event)).unwrap();
@@ -145,6 +145,6 @@ mod tests {
 
     #[test]
     fn an_endless_event_is_refused() {
-        assert_eq!(Decoder::default().push(&[b'x'; 2000], 1000, |_| {}), Err(TooLong));
+        assert_eq!(SseDecoder::default().push(&[b'x'; 2000], 1000, |_| {}), Err(EventTooLong));
     }
 }

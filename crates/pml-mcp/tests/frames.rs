@@ -1,6 +1,6 @@
 //! No bytes a peer can send make the reader fail in any way but with an error.
 
-use pml_mcp::message::Message;
+use pml_mcp::message::RpcMessage;
 use pml_model::json::Fields;
 
 /// A small generator, so that a failure can be repeated from its seed.
@@ -40,11 +40,11 @@ fn a_hundred_thousand_broken_frames_are_read_without_a_panic() {
                 _ => bytes.truncate(at.max(1)),
             }
         }
-        match Message::parse(&bytes) {
+        match RpcMessage::parse(&bytes) {
             Ok(_) => read += 1,
             Err(_) => refused += 1,
         }
-        Message::salvage_id(&bytes);
+        RpcMessage::salvage_id(&bytes);
         if let Ok(text) = std::str::from_utf8(&bytes)
             && let Ok(mut fields) = Fields::parse(text)
         {

@@ -1,110 +1,110 @@
-//! Capabilities: procedures that worked, kept to be found and used again.
+//! Capabilities: procedures that succeeded and are kept to be found and used again.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub use crate::id::{CapabilityId, NoCapabilityId};
+pub use crate::id::{BadCapabilityId, CapabilityId};
 pub use crate::keeping::{CacheChange, CacheConfig, Invalidation, KeyStrategy};
-use crate::paths::Learning;
+use crate::paths::LearnedPaths;
 use crate::structure::Structure;
 use crate::{Digest, Principal};
 
-/// A procedure, what is known of it and how it does.
+/// A procedure with its name, its state and what was learned of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Capability {
-    /// What it is.
+    /// The procedure.
     #[serde(flatten)]
     pub procedure: Procedure,
-    /// How people and programs call it; unique among those of its owner.
+    /// Name for people and programs; unique among those of its owner.
     pub name: String,
-    /// How it stands.
-    pub state: State,
-    /// Why it is degraded.
+    /// Current state.
+    pub state: CapabilityState,
+    /// Why it is degraded; `None` in any other state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded_because: Option<String>,
-    /// What it was run for, most recent first.
-    pub intents: Vec<Intent>,
-    /// How it does.
+    /// The intents of its runs, most recent first.
+    pub intents: Vec<CapabilityIntent>,
+    /// Usage and success counts.
     #[serde(flatten)]
-    pub statistics: Statistics,
-    /// What is known of its ways.
-    pub learning: Learning,
-    /// When it first worked, in milliseconds since 1970.
+    pub statistics: CapabilityStatistics,
+    /// Learned paths and decisions.
+    pub learning: LearnedPaths,
+    /// When it first succeeded, in milliseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted_at: Option<i64>,
-    /// When it was first run or made.
+    /// When it was first run or created.
     pub created_at: i64,
-    /// A run of it that a person allowed has worked.
+    /// Whether a run of it that a person approved has succeeded.
     pub approved: bool,
 }
 
-/// What a capability is.
+/// The immutable part of a capability: code, parameters, tools.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Procedure {
-    /// Its name for good.
+    /// Stable id of the capability.
     pub id: CapabilityId,
-    /// Whose it is.
+    /// The principal that it belongs to.
     pub owner: Principal,
-    /// How it is called where nobody says otherwise. Taken, so that names stay unique, with a number behind it.
+    /// Name to be used unless one is given. If it is taken, a number is appended.
     pub suggested_name: String,
-    /// What it is for, in a sentence.
+    /// Purpose, in one sentence.
     pub description: String,
-    /// What is run.
-    pub source: Source,
+    /// The code, document or call.
+    pub source: CapabilitySource,
     /// Hash of the exact source.
     pub code_hash: String,
-    /// Hash of what the source means.
+    /// Hash of the meaning of the source.
     pub identity: String,
-    /// Which rules made `identity`.
+    /// Version of the rules that computed `identity`.
     pub analysis_version: u32,
-    /// The tools it calls.
+    /// The tools it calls, with their definitions.
     pub tools_used: Vec<ToolUse>,
     /// The capabilities it calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<CapabilityId>,
-    /// What it takes, JSON Schema; what the first run was given stands as defaults.
+    /// JSON Schema of the parameters; the arguments of the first run are the defaults.
     pub parameters_schema: Value,
-    /// What it can do.
+    /// Structure found by analysis.
     pub static_structure: Structure,
-    /// Who made it.
-    pub origin: Origin,
-    /// Whether its results may be kept, and for how long.
+    /// How it came about.
+    pub origin: CapabilityOrigin,
+    /// Whether its results may be cached, and for how long.
     pub cache_config: CacheConfig,
 }
 
-/// What is run.
+/// The source of a capability.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase", try_from = "WrittenSource")]
-pub enum Source {
-    /// A program.
+pub enum CapabilitySource {
+    /// A JavaScript program.
     Code {
-        /// As it was written, without secrets.
+        /// The program as written, without secrets.
         code: String,
-        /// The same program with its literals taken from `args`, where that is possible.
+        /// The program with its literals taken from `args`, if that is possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         template: Option<String>,
     },
     /// A DAG document.
     Dag {
-        /// As it was written, without secrets.
+        /// The document as written, without secrets.
         dag_structure: Box<RawValue>,
-        /// The same document with its literals taken from `args`, where that is possible.
+        /// The document with its literals taken from `args`, if that is possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         template: Option<Box<RawValue>>,
     },
-    /// One call of a tool.
+    /// One tool call.
     Tool {
         /// `server:tool`.
         tool_id: String,
-        /// What it is given where the caller does not say otherwise.
+        /// Arguments for what the caller leaves out.
         default_args: Box<RawValue>,
     },
 }
 
-/// What is run, as it is written. Raw values cannot be read from an enum that carries its tag inside.
+/// Wire form of [`CapabilitySource`]. Serde cannot read raw values from an internally tagged enum.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WrittenSource {
@@ -116,18 +116,20 @@ struct WrittenSource {
     template: Option<Box<RawValue>>,
 }
 
-impl TryFrom<WrittenSource> for Source {
+impl TryFrom<WrittenSource> for CapabilitySource {
     type Error = String;
 
-    fn try_from(written: WrittenSource) -> Result<Source, String> {
+    fn try_from(written: WrittenSource) -> Result<CapabilitySource, String> {
         let WrittenSource { r#type, code, dag_structure, tool_id, default_args, template } = written;
         match (r#type.as_str(), code, dag_structure, tool_id, default_args) {
             ("code", Some(code), ..) => {
                 let text = template.map(|template| serde_json::from_str(template.get())).transpose();
-                Ok(Source::Code { code, template: text.map_err(|error| error.to_string())? })
+                Ok(CapabilitySource::Code { code, template: text.map_err(|error| error.to_string())? })
             }
-            ("dag", _, Some(dag_structure), ..) => Ok(Source::Dag { dag_structure, template }),
-            ("tool", _, _, Some(tool_id), Some(default_args)) => Ok(Source::Tool { tool_id, default_args }),
+            ("dag", _, Some(dag_structure), ..) => Ok(CapabilitySource::Dag { dag_structure, template }),
+            ("tool", _, _, Some(tool_id), Some(default_args)) => {
+                Ok(CapabilitySource::Tool { tool_id, default_args })
+            }
             _ => Err(format!(
                 "`{}` is not what a capability runs: `code`, `dag` or `tool` with what belongs to it",
                 crate::name::printable(&r#type)
@@ -141,122 +143,123 @@ impl TryFrom<WrittenSource> for Source {
 pub struct ToolUse {
     /// `server:tool`.
     pub id: String,
-    /// Its definition when the capability last worked.
+    /// Digest of its definition when the capability last succeeded.
     pub digest: Digest,
 }
 
-/// How a capability stands.
+/// State of a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
-    /// It has been run and has not worked yet: a plan.
+pub enum CapabilityState {
+    /// It was run and has not succeeded yet: a plan.
     Planned,
-    /// It is found and used.
+    /// It is offered and used.
     Active,
-    /// It used to work.
+    /// It used to succeed and is taken for broken.
     Degraded,
 }
 
-impl State {
+impl CapabilityState {
     /// Every state.
-    pub const ALL: [State; 3] = [State::Planned, State::Active, State::Degraded];
+    pub const ALL: [CapabilityState; 3] =
+        [CapabilityState::Planned, CapabilityState::Active, CapabilityState::Degraded];
 
-    /// The word for it.
+    /// The name of the state, as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
-            State::Planned => "planned",
-            State::Active => "active",
-            State::Degraded => "degraded",
+            CapabilityState::Planned => "planned",
+            CapabilityState::Active => "active",
+            CapabilityState::Degraded => "degraded",
         }
     }
 
-    /// The state a word stands for.
-    pub fn parse(word: &str) -> Option<State> {
-        State::ALL.into_iter().find(|state| state.as_str() == word)
+    /// The state with this name.
+    pub fn parse(word: &str) -> Option<CapabilityState> {
+        CapabilityState::ALL.into_iter().find(|state| state.as_str() == word)
     }
 }
 
-/// Who made a capability.
+/// How a capability came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
-    /// It came of being run.
+pub enum CapabilityOrigin {
+    /// From a run.
     Emergent,
-    /// A person wrote it down.
+    /// A person wrote it.
     Manual,
 }
 
-/// Something a capability was run for.
+/// An intent that a capability was run for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Intent {
-    /// In the words of whoever asked.
+pub struct CapabilityIntent {
+    /// The intent, in the words of the client.
     pub text: String,
-    /// How often it worked for that.
+    /// Number of successful runs for it.
     pub count: u64,
-    /// When it first did.
+    /// When the first of them ended.
     pub first_at: i64,
-    /// When it last did.
+    /// When the last of them ended.
     pub last_at: i64,
 }
 
-/// How a capability does.
+/// Usage and success counts of a capability.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Statistics {
-    /// How often it was used, answers from caches included.
+pub struct CapabilityStatistics {
+    /// Number of uses, cached results included.
     pub usage_count: u64,
-    /// How often it worked.
+    /// Number of successful runs.
     pub success_count: u64,
-    /// How often it failed.
+    /// Number of failed runs.
     pub failure_count: u64,
-    /// How often it has failed since it last worked.
+    /// Number of failures since the last success.
     pub failures_in_a_row: u64,
-    /// How long it takes.
+    /// Exponential mean of the duration in milliseconds.
     pub avg_duration_ms: f64,
     /// When it was last used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used: Option<i64>,
 }
 
-/// How likely something is to work that worked so often of the times it was tried.
+/// Posterior probability of success after `worked` of `tried` attempts, with a prior of 0.8 that weighs two attempts.
 pub fn expected_success(worked: u64, tried: u64) -> f64 {
     (worked as f64 + 1.6) / (tried as f64 + 2.0)
 }
 
-/// What is expected to be good enough to count fully.
+/// Probability of success from which on [`reliability`] is 1.
 const GOOD: f64 = 0.8;
 
-/// How much of what it seems to promise something keeps, from 0 to 1, that worked so often of the times it was tried.
+/// Factor from 0 to 1 for the rank of something that succeeded in `worked` of `tried` attempts.
 pub fn reliability(worked: u64, tried: u64) -> f64 {
     (expected_success(worked, tried) / GOOD).min(1.0)
 }
 
-impl Statistics {
-    /// How likely it works, with what is expected of one nobody has tried: one success is enough to be believed.
-    pub fn success(&self) -> f64 {
+impl CapabilityStatistics {
+    /// Posterior probability of success. The prior is high, so that one success is enough to be suggested.
+    pub fn success_estimate(&self) -> f64 {
         expected_success(self.success_count, self.success_count + self.failure_count)
     }
 
-    /// How often it worked of the times it was tried.
+    /// Share of successful attempts; `None` if there was no attempt.
     pub fn success_rate(&self) -> Option<f64> {
         let tried = self.success_count + self.failure_count;
         (tried > 0).then(|| self.success_count as f64 / tried as f64)
     }
 
-    /// How much use there was of it, from 0 to 1.
-    pub fn usage(&self) -> f64 {
+    /// Weight of its usage, from 0 to 1.
+    pub fn usage_weight(&self) -> f64 {
         let used = self.usage_count as f64;
         used / (used + 3.0)
     }
 
-    /// How good a suggestion it is, from 0 to 1.
+    /// Quality as a suggestion, from 0 to 1.
     pub fn quality(&self) -> f64 {
-        0.6 * self.success() + 0.4 * self.usage()
+        0.6 * self.success_estimate() + 0.4 * self.usage_weight()
     }
 }
 
-/// How many failures in a row make a capability degraded.
+/// Number of failures in a row after which a capability is degraded.
 pub const DEGRADING_FAILURES: u64 = 3;
 
 #[cfg(test)]
@@ -272,20 +275,24 @@ mod tests {
             r#"{"type":"dag","dagStructure":{},"template":{"tasks": []}}"#,
             r#"{"type":"tool","toolId":"fs:read","defaultArgs":{"path": "a"}}"#,
         ] {
-            let source: Source = serde_json::from_str(text).unwrap();
+            let source: CapabilitySource = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&source).unwrap(), text);
         }
         for text in [r#"{"type":"tool","code":"return 1"}"#, r#"{"type":"other"}"#] {
-            assert!(serde_json::from_str::<Source>(text).is_err(), "{text}");
+            assert!(serde_json::from_str::<CapabilitySource>(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn one_success_is_enough_to_be_suggested() {
-        let none = Statistics::default();
-        let once = Statistics { usage_count: 1, success_count: 1, ..Statistics::default() };
-        let failing = Statistics { usage_count: 3, failure_count: 3, ..Statistics::default() };
-        assert!((once.success() - 2.6 / 3.0).abs() < 1e-12 && (once.usage() - 0.25).abs() < 1e-12);
+        let none = CapabilityStatistics::default();
+        let once =
+            CapabilityStatistics { usage_count: 1, success_count: 1, ..CapabilityStatistics::default() };
+        let failing =
+            CapabilityStatistics { usage_count: 3, failure_count: 3, ..CapabilityStatistics::default() };
+        assert!(
+            (once.success_estimate() - 2.6 / 3.0).abs() < 1e-12 && (once.usage_weight() - 0.25).abs() < 1e-12
+        );
         assert!((once.quality() - 0.62).abs() < 1e-12);
         assert!(once.quality() > none.quality() && none.quality() > failing.quality() - 0.2);
         assert_eq!((none.success_rate(), failing.success_rate()), (None, Some(0.0)));

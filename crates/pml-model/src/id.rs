@@ -1,42 +1,42 @@
-//! The ids of capabilities, which traces and capabilities both refer to.
+//! Ids of capabilities, shared by traces and capabilities.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Digest, Principal};
 
-/// The name of a capability that never changes: a hash of whose it is and what it is, so that it is known before there
-/// is one.
+/// Stable id of a capability: a hash of its owner and its identity. It is therefore known before the capability
+/// exists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CapabilityId(String);
 
-/// Not the id of a capability.
+/// The error for a text that is not a capability id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the id of a capability: it looks like `cap_` and 32 hexadecimal digits")]
-pub struct NoCapabilityId(String);
+pub struct BadCapabilityId(String);
 
 impl CapabilityId {
-    /// The id of what `principal` has under this identity.
+    /// Id of the capability with this `identity` that belongs to `principal`.
     pub fn of(principal: &Principal, identity: &str) -> CapabilityId {
         let digest = Digest::of(format!("{principal}\n{identity}").as_bytes());
         CapabilityId(format!("cap_{}", &digest.as_str()[..32]))
     }
 
-    /// Reads an id as it is written.
+    /// Parses the text form.
     ///
     /// # Errors
-    /// It is not written like one.
-    pub fn parse(text: &str) -> Result<CapabilityId, NoCapabilityId> {
+    /// The text does not have the form of an id.
+    pub fn parse(text: &str) -> Result<CapabilityId, BadCapabilityId> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         match text.strip_prefix("cap_") {
             Some(digits) if digits.len() == 32 && digits.bytes().all(is_digit) => {
                 Ok(CapabilityId(text.to_owned()))
             }
-            _ => Err(NoCapabilityId(crate::name::printable(text))),
+            _ => Err(BadCapabilityId(crate::name::printable(text))),
         }
     }
 
-    /// As it is written.
+    /// The text form.
     pub fn as_str(&self) -> &str {
         &self.0
     }

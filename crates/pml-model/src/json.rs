@@ -1,8 +1,8 @@
-//! JSON that stays as it was written.
+//! JSON that keeps its original bytes.
 //!
-//! A gateway that parses a value and prints it again changes numbers (`10e110`, forty digits) and
-//! drops what it does not know. So objects are opened one level at a time and every member keeps
-//! its bytes: [`Fields`] is the only way the program edits a message that it passes on.
+//! A gateway that parses a value and prints it again changes numbers (`10e110`, forty digits) and drops members it
+//! does not know. So objects are parsed one level at a time and every member keeps its bytes. [`Fields`] is the only
+//! way in which PML edits a message that it forwards.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,17 +15,17 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::name::is_plain;
 
-/// How deep values may nest where they enter the program.
+/// Maximum nesting depth of values that enter the program.
 pub const MAX_DEPTH: usize = 128;
 
-/// The members of one JSON object, in their order, each as raw bytes.
+/// The members of one JSON object, in order, each as raw bytes.
 #[derive(Debug, Default, Clone)]
 pub struct Fields<'a> {
     members: Vec<(Cow<'a, str>, Cow<'a, RawValue>)>,
 }
 
 impl<'a> Fields<'a> {
-    /// Opens an object one level deep.
+    /// Parses an object one level deep.
     ///
     /// # Errors
     /// The text is not a JSON object.
@@ -33,31 +33,31 @@ impl<'a> Fields<'a> {
         serde_json::from_str(text)
     }
 
-    /// The member `key`; the last one where the object repeats it, as every parser we talk to does.
+    /// The member `key`. If the object repeats it, the last one counts, as in every parser that PML talks to.
     pub fn get(&self, key: &str) -> Option<&RawValue> {
         self.members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| &**value)
     }
 
-    /// The member `key` read as `T`; `None` where it is absent, null or of another type.
+    /// The member `key` as `T`; `None` if it is absent, null or of another type.
     pub fn read<T: for<'de> Deserialize<'de>>(&self, key: &str) -> Option<T> {
         self.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok())
     }
 
-    /// Puts `value` under `key`, in place of what stood there.
+    /// Sets the member `key`, replacing an existing one.
     pub fn set(&mut self, key: impl Into<Cow<'a, str>>, value: Box<RawValue>) {
         let key = key.into();
         self.remove(&key);
         self.members.push((key, Cow::Owned(value)));
     }
 
-    /// Puts a value that lives elsewhere under `key`, in place of what stood there.
-    pub fn lend(&mut self, key: impl Into<Cow<'a, str>>, value: &'a RawValue) {
+    /// Sets the member `key` to a borrowed value, replacing an existing one.
+    pub fn set_borrowed(&mut self, key: impl Into<Cow<'a, str>>, value: &'a RawValue) {
         let key = key.into();
         self.remove(&key);
         self.members.push((key, Cow::Borrowed(value)));
     }
 
-    /// Puts `value` under `key` unless the object has one.
+    /// Sets the member `key` unless it exists.
     pub fn set_default(&mut self, key: impl Into<Cow<'a, str>>, value: &impl Serialize) {
         let key = key.into();
         if self.get(&key).is_none() {
@@ -65,14 +65,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Removes `key` and says whether it was there.
+    /// Removes the member `key` and returns whether it existed.
     pub fn remove(&mut self, key: &str) -> bool {
         let before = self.members.len();
         self.members.retain(|(name, _)| name != key);
         self.members.len() != before
     }
 
-    /// Every member in order.
+    /// All members, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.members.iter().map(|(key, value)| (&**key, &**value))
     }
@@ -82,7 +82,7 @@ impl<'a> Fields<'a> {
         self.members.is_empty()
     }
 
-    /// The object as text.
+    /// The object as JSON text.
     pub fn to_raw(&self) -> Box<RawValue> {
         raw(self)
     }
@@ -96,50 +96,50 @@ impl Serialize for Fields<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
             type Value = Fields<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(8);
-                while let Some((key, value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+                while let Some((key, value)) = map.next_entry::<FieldKey<'de>, &'de RawValue>()? {
                     members.push((key.0, Cow::Borrowed(value)));
                 }
                 Ok(Fields { members })
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
-/// A key borrowed where it has no escapes; plain `Cow<str>` would always allocate.
-struct Key<'a>(Cow<'a, str>);
+/// A key that borrows from the text unless it has escapes; plain `Cow<str>` would always allocate.
+struct FieldKey<'a>(Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for FieldKey<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Key<'de>;
+        struct FieldKeyVisitor;
+        impl<'de> Visitor<'de> for FieldKeyVisitor {
+            type Value = FieldKey<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a key")
             }
             fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Borrowed(text)))
+                Ok(FieldKey(Cow::Borrowed(text)))
             }
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
+                Ok(FieldKey(Cow::Owned(text.to_owned())))
             }
         }
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(FieldKeyVisitor)
     }
 }
 
-/// `value` as raw JSON.
+/// Serialises `value` as raw JSON.
 ///
 /// # Panics
-/// Only for a `Serialize` that fails or a map whose keys are not strings; our types are neither.
+/// Only for a `Serialize` that fails or a map whose keys are not strings; PML's types are neither.
 pub fn raw(value: &impl Serialize) -> Box<RawValue> {
     to_raw_value(value).expect("types of this program serialise to JSON")
 }
@@ -149,8 +149,8 @@ pub fn empty_object() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).expect("`{}` is JSON")
 }
 
-/// How deep arrays and objects nest in `text`, counted without recursion.
-pub fn depth(text: &str) -> usize {
+/// Nesting depth of arrays and objects in `text`, computed without recursion.
+pub fn nesting_depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
         match byte {
@@ -168,14 +168,14 @@ pub fn depth(text: &str) -> usize {
     deepest
 }
 
-/// The same value for every spelling of it: sorted keys, no white space, strings in one escaping.
-/// Numbers keep their spelling, because `1` and `1.0` may differ to the one who reads them.
+/// The canonical form of a JSON text: sorted keys, no white space, one escaping of strings. Numbers keep their
+/// spelling, because a reader may distinguish `1` and `1.0`.
 ///
 /// # Errors
 /// The text is not JSON, or nests deeper than [`MAX_DEPTH`].
-pub fn canonical(text: &str) -> Result<String, NotCanonical> {
-    if depth(text) > MAX_DEPTH {
-        return Err(NotCanonical::Deep);
+pub fn canonical_json(text: &str) -> Result<String, CanonicalError> {
+    if nesting_depth(text) > MAX_DEPTH {
+        return Err(CanonicalError::Deep);
     }
     let mut out = String::with_capacity(text.len());
     write_canonical(text, &mut out)?;
@@ -184,11 +184,11 @@ pub fn canonical(text: &str) -> Result<String, NotCanonical> {
 
 /// Why a text has no canonical form.
 #[derive(Debug, thiserror::Error)]
-pub enum NotCanonical {
-    /// Nested past the limit.
+pub enum CanonicalError {
+    /// The text nests deeper than [`MAX_DEPTH`].
     #[error("nested deeper than {MAX_DEPTH} levels")]
     Deep,
-    /// Not JSON at all.
+    /// The text is not JSON.
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -225,9 +225,9 @@ fn write_canonical(text: &str, out: &mut String) -> Result<(), serde_json::Error
     Ok(())
 }
 
-/// The same JSON without control, zero-width and direction characters in its texts and keys. Left as it
-/// is where it has none, so that numbers keep their spelling.
-pub fn without_hidden(json: &RawValue) -> Box<RawValue> {
+/// Removes control, zero-width and direction characters from the strings and keys of a JSON text. Without such
+/// characters the text is unchanged, so that numbers keep their spelling.
+pub fn strip_hidden_characters(json: &RawValue) -> Box<RawValue> {
     let text = json.get();
     if !text.contains("\\u") && text.chars().all(|c| shows(c) || c == '\r') {
         return json.to_owned();
@@ -277,27 +277,27 @@ mod tests {
 
     #[test]
     fn depth_ignores_brackets_in_strings() {
-        assert_eq!(depth(r#"{"a":"[[[\"{","b":[{}]}"#), 3);
+        assert_eq!(nesting_depth(r#"{"a":"[[[\"{","b":[{}]}"#), 3);
     }
 
     #[test]
     fn canonical_form_sorts_keys_and_keeps_number_spelling() {
         let text = r#" { "b" : [ 1.0 , 10e110 ], "a" : "\u00e9\/" } "#;
-        assert_eq!(canonical(text).unwrap(), r#"{"a":"é/","b":[1.0,10e110]}"#);
+        assert_eq!(canonical_json(text).unwrap(), r#"{"a":"é/","b":[1.0,10e110]}"#);
     }
 
     #[test]
     fn what_does_not_show_is_taken_out_and_the_rest_is_not_touched() {
         let json = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let harmless = json(r#"{"a":10e110,"b":"é"}"#);
-        assert_eq!(without_hidden(&harmless).get(), harmless.get());
+        assert_eq!(strip_hidden_characters(&harmless).get(), harmless.get());
         let hidden = json(r#"{"a\u200b":["x\u200by\u001b[31m"]}"#);
-        assert_eq!(without_hidden(&hidden).get(), r#"{"a":["xy[31m"]}"#);
+        assert_eq!(strip_hidden_characters(&hidden).get(), r#"{"a":["xy[31m"]}"#);
     }
 
     #[test]
     fn canonical_refuses_a_nesting_bomb_without_recursing() {
         let bomb = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
-        assert!(matches!(canonical(&bomb), Err(NotCanonical::Deep)));
+        assert!(matches!(canonical_json(&bomb), Err(CanonicalError::Deep)));
     }
 }

@@ -1,20 +1,20 @@
-//! Whether and how results of a capability are kept, so that they need not be worked out again.
+//! Cache configuration: whether and how the results of a capability are cached.
 
 use serde::{Deserialize, Serialize};
 
-/// Whether results of a capability may be kept.
+/// Cache configuration of a capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", default)]
 pub struct CacheConfig {
-    /// Whether they may at all.
+    /// Whether results may be cached at all.
     pub cacheable: bool,
-    /// For how long.
+    /// Time to live in seconds.
     pub ttl_seconds: u32,
-    /// What a result is found by.
+    /// How an entry is looked up.
     pub key_strategy: KeyStrategy,
-    /// What makes them go, beside their age.
+    /// Events that invalidate entries, beside their age.
     pub invalidate_on: Vec<Invalidation>,
-    /// How many.
+    /// Maximum number of entries.
     pub max_entries: u32,
 }
 
@@ -30,27 +30,28 @@ impl Default for CacheConfig {
     }
 }
 
-/// What a result is found by.
+/// How a cache entry is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyStrategy {
-    /// What the capability was given.
+    /// By the digest of the arguments.
     ParamsHash,
-    /// That too, and it is shown, never given instead of a run, for nearly the same intent.
+    /// By the digest of the arguments. For a similar intent the entry is also shown, but never returned instead of a
+    /// run.
     IntentSimilarity,
-    /// Nothing: none is kept.
+    /// Not at all: nothing is cached.
     None,
 }
 
-/// What makes kept results go.
+/// An event that invalidates cache entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Invalidation {
     /// The definition of a tool that the capability calls changed.
     ToolSchemaChange,
-    /// The day is over, in UTC.
+    /// The end of the day, in UTC.
     Daily,
-    /// Nothing but a person's wish and their age: neither a tool that changed or is gone nor failures.
+    /// Only a person's request and the age of an entry: neither a changed or missing tool nor failures.
     ManualOnly,
 }
 
@@ -59,7 +60,7 @@ impl KeyStrategy {
     pub const ALL: [KeyStrategy; 3] =
         [KeyStrategy::ParamsHash, KeyStrategy::IntentSimilarity, KeyStrategy::None];
 
-    /// The word for it.
+    /// The name of the strategy, as it is written.
     pub fn as_str(self) -> &'static str {
         match self {
             KeyStrategy::ParamsHash => "params_hash",
@@ -68,18 +69,18 @@ impl KeyStrategy {
         }
     }
 
-    /// The strategy a word stands for.
+    /// The strategy with this name.
     pub fn parse(word: &str) -> Option<KeyStrategy> {
         KeyStrategy::ALL.into_iter().find(|strategy| strategy.as_str() == word)
     }
 }
 
 impl Invalidation {
-    /// Every one of them.
+    /// Every event.
     pub const ALL: [Invalidation; 3] =
         [Invalidation::ToolSchemaChange, Invalidation::Daily, Invalidation::ManualOnly];
 
-    /// The word for it.
+    /// The name of the event, as it is written.
     pub fn as_str(self) -> &'static str {
         match self {
             Invalidation::ToolSchemaChange => "tool_schema_change",
@@ -88,55 +89,55 @@ impl Invalidation {
         }
     }
 
-    /// What a word stands for.
+    /// The event with this name.
     pub fn parse(word: &str) -> Option<Invalidation> {
         Invalidation::ALL.into_iter().find(|event| event.as_str() == word)
     }
 }
 
-/// What somebody wants to be otherwise; the rest stays as it is.
+/// A change of a cache configuration; a field that is `None` leaves the value as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", default, deny_unknown_fields)]
 pub struct CacheChange {
-    /// Whether results may be kept at all.
+    /// Whether results may be cached at all.
     pub cacheable: Option<bool>,
-    /// For how long.
+    /// Time to live in seconds.
     pub ttl_seconds: Option<u32>,
-    /// What a result is found by.
+    /// How an entry is looked up.
     pub key_strategy: Option<KeyStrategy>,
-    /// What makes them go, beside their age.
+    /// Events that invalidate entries, beside their age.
     pub invalidate_on: Option<Vec<Invalidation>>,
-    /// How many.
+    /// Maximum number of entries.
     pub max_entries: Option<u32>,
 }
 
-/// How long a day is, in milliseconds.
+/// One day in milliseconds.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 impl CacheConfig {
-    /// Whether anything is kept.
-    pub fn keeps(&self) -> bool {
+    /// Whether anything is cached.
+    pub fn is_enabled(&self) -> bool {
         self.cacheable
             && self.ttl_seconds > 0
             && self.max_entries > 0
             && self.key_strategy != KeyStrategy::None
     }
 
-    /// Whether that makes results go.
-    pub fn goes_with(&self, event: Invalidation) -> bool {
+    /// Whether this event invalidates entries.
+    pub fn is_invalidated_by(&self, event: Invalidation) -> bool {
         self.invalidate_on.contains(&event)
     }
 
-    /// Until when a result of `now` counts, in milliseconds since 1970.
-    pub fn until(&self, now: i64) -> i64 {
+    /// When an entry stored at `now` expires. Both times are in milliseconds since the Unix epoch.
+    pub fn expires_at(&self, now: i64) -> i64 {
         let aged = now.saturating_add(i64::from(self.ttl_seconds) * 1000);
         let midnight = (now.div_euclid(DAY_MS) + 1).saturating_mul(DAY_MS);
-        if self.goes_with(Invalidation::Daily) { aged.min(midnight) } else { aged }
+        if self.is_invalidated_by(Invalidation::Daily) { aged.min(midnight) } else { aged }
     }
 
-    /// The same with what is wanted otherwise.
+    /// This configuration with the change applied.
     #[must_use]
-    pub fn with(&self, change: &CacheChange) -> CacheConfig {
+    pub fn with_change(&self, change: &CacheChange) -> CacheConfig {
         CacheConfig {
             cacheable: change.cacheable.unwrap_or(self.cacheable),
             ttl_seconds: change.ttl_seconds.unwrap_or(self.ttl_seconds),
@@ -182,21 +183,21 @@ mod tests {
         let hour = CacheConfig { ttl_seconds: 3600, ..CacheConfig::default() };
         let daily = CacheConfig { invalidate_on: vec![Invalidation::Daily], ..hour.clone() };
         let late = 5 * DAY_MS - 1000;
-        assert_eq!((hour.until(late), daily.until(late)), (late + 3_600_000, 5 * DAY_MS));
-        assert_eq!(daily.until(5 * DAY_MS), 5 * DAY_MS + 3_600_000, "the day has just begun");
+        assert_eq!((hour.expires_at(late), daily.expires_at(late)), (late + 3_600_000, 5 * DAY_MS));
+        assert_eq!(daily.expires_at(5 * DAY_MS), 5 * DAY_MS + 3_600_000, "the day has just begun");
     }
 
     #[test]
     fn nothing_is_kept_for_no_time_in_no_place_or_by_nothing() {
         let config = CacheConfig::default;
-        assert!(config().keeps());
+        assert!(config().is_enabled());
         for none in [
             CacheConfig { cacheable: false, ..config() },
             CacheConfig { ttl_seconds: 0, ..config() },
             CacheConfig { max_entries: 0, ..config() },
             CacheConfig { key_strategy: KeyStrategy::None, ..config() },
         ] {
-            assert!(!none.keeps(), "{none:?}");
+            assert!(!none.is_enabled(), "{none:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What is learned from traces: a fold over them, in the order in which they were stored.
+//! Learning: a fold over traces, in the order in which they were stored.
 //!
-//! [`fold`] takes what is known and the traces that are new, and gives what changes. It reads no clock and no store,
-//! and every number depends on the traces and their order alone: traces that come in several batches give the same
-//! numbers as all of them at once, and learning everything anew gives the same numbers again.
+//! [`fold_traces`] takes the current state and the new traces, and returns the changes. It reads no clock and no
+//! store. Every number depends only on the traces and their order: several batches give the same numbers as one, and
+//! learning everything again gives the same numbers as before.
 
 mod lesson;
 
@@ -10,149 +10,149 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-pub use crate::paths::{DecisionStats, Learning, OutcomeStats, PathStats};
-pub use lesson::{CallCounts, Lesson, tells_intent};
+pub use crate::paths::{DecisionStats, LearnedPaths, OutcomeStats, PathStats};
+pub use lesson::{CallCounts, Lesson, is_intent_evidence};
 
-use crate::capability::{DEGRADING_FAILURES, Statistics};
-use crate::observed::Shape;
-use crate::trace::{EdgeKind, Failed, Status};
+use crate::capability::{CapabilityStatistics, DEGRADING_FAILURES};
+use crate::observed::ObservedShape;
+use crate::trace::{EdgeKind, TraceFailure, TraceStatus};
 use crate::{CapabilityId, Digest, Principal};
 
-/// 30 min: a run that starts later in the same session no longer follows the one before.
+/// 30 min: a run that starts later in the same session does not count as following the previous one.
 const FOLLOWS_MS: i64 = 30 * 60 * 1000;
-/// How many different values of a parameter are kept as examples.
+/// Maximum number of different values per parameter that are kept as examples.
 const MOST_EXAMPLES: usize = 5;
-/// How much of an error a reason quotes, in characters.
+/// Maximum length of an error that a reason quotes, in characters.
 const LONGEST_REASON: usize = 200;
-/// How much one duration counts in the mean.
+/// Learning rate: the weight of one duration in the exponential mean.
 const RATE: f64 = 0.1;
 
-/// A trace that was not learned from yet.
+/// A trace to be learned.
 #[derive(Debug, Clone)]
 pub struct NewTrace {
-    /// Its place in the order of learning.
+    /// Position in the order of learning.
     pub seq: i64,
-    /// Whose it is.
+    /// The principal that the run belonged to.
     pub principal: Principal,
-    /// The session it was run in.
+    /// The session that requested it.
     pub session: String,
-    /// The capability it counts for, where there is one.
+    /// The capability it counts for, if any.
     pub capability: Option<CapabilityId>,
-    /// The capability is the very one that was run, not one that it was merged into.
-    pub own: bool,
-    /// What it was run for.
+    /// Whether that capability is the one that was run, not one it was merged into.
+    pub is_own_procedure: bool,
+    /// The intent, as text.
     pub intent: String,
-    /// How it ended.
-    pub status: Status,
-    /// Why it has no result.
-    pub error: Option<Failed>,
-    /// How long it took.
+    /// How the run ended.
+    pub status: TraceStatus,
+    /// The failure; `None` for a run with a result.
+    pub error: Option<TraceFailure>,
+    /// Duration in milliseconds.
     pub duration_ms: i64,
-    /// When it ended.
+    /// When the run ended, in milliseconds since the Unix epoch.
     pub created_at: i64,
-    /// It was called within another run.
-    pub is_part: bool,
-    /// The answer came from a cache.
+    /// Whether it was called within another run.
+    pub is_nested: bool,
+    /// Whether the result came from the cache.
     pub cached: bool,
-    /// It was run to find something out.
+    /// Whether it was run to find something out, not for its result.
     pub exploratory: bool,
-    /// Its intent counts for its capability.
-    pub tells: bool,
-    /// The tool it called first.
+    /// Whether its intent counts for its capability.
+    pub intent_counts: bool,
+    /// The first tool that it called.
     pub first_tool: Option<String>,
-    /// The tool it called last.
+    /// The last tool that it called.
     pub last_tool: Option<String>,
-    /// The capability that called it, where the trace of that one was stored before.
-    pub called_by: Option<CapabilityId>,
-    /// The capabilities it called, as far as their traces were stored before.
-    pub called: Vec<CapabilityId>,
-    /// What it teaches.
+    /// The calling capability, if the trace of that one was stored before.
+    pub caller: Option<CapabilityId>,
+    /// The called capabilities, as far as their traces were stored before.
+    pub callees: Vec<CapabilityId>,
+    /// The extract of the trace that learning needs.
     pub lesson: Lesson,
 }
 
-/// What is known before traces are folded in. Only what they touch has to be there; what is not there is new.
+/// The state before traces are folded in. It has to hold only what they touch; anything missing counts as new.
 #[derive(Debug, Clone, Default)]
 pub struct LearningState {
-    /// The capabilities of the traces. A trace of a capability that is missing here counts for none.
+    /// The capabilities of the traces. A trace whose capability is missing here counts for none.
     pub capabilities: HashMap<CapabilityId, LearnedCapability>,
     /// The last trace of each session, by principal and session.
     pub sessions: HashMap<(Principal, String), PreviousTrace>,
-    /// What tools were seen to return.
-    pub observed: HashMap<ObservedTool, Shape>,
+    /// Observed results of tools.
+    pub observed: HashMap<ObservedTool, ObservedShape>,
 }
 
-/// A tool with one of its definitions: whose, `server:tool` and the digest of the definition.
+/// A tool with one of its definitions: principal, `server:tool`, digest of the definition.
 pub type ObservedTool = (Principal, String, Digest);
 
-/// What has been learned of a capability.
+/// What was learned of a capability.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LearnedCapability {
-    /// How it does.
-    pub statistics: Statistics,
-    /// Why it is taken for broken.
-    pub failing: Option<String>,
-    /// The last trace in which it worked.
-    pub worked_seq: i64,
-    /// Its paths and decisions.
-    pub learning: Learning,
-    /// Values its parameters were given, by parameter.
+    /// Usage and success counts.
+    pub statistics: CapabilityStatistics,
+    /// Why it is degraded, if failures degraded it.
+    pub failing_because: Option<String>,
+    /// Position of the last successful trace.
+    pub last_success_seq: i64,
+    /// Paths and decisions.
+    pub learning: LearnedPaths,
+    /// Example values, by parameter.
     pub examples: Map<String, Value>,
 }
 
-/// The trace that came last in a session.
+/// The previous trace of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviousTrace {
-    /// The capability it counts for.
+    /// The capability it counts for, if any.
     pub capability: Option<CapabilityId>,
-    /// When it ended.
+    /// When the run ended, in milliseconds since the Unix epoch.
     pub created_at: i64,
-    /// The tool it called last.
+    /// The last tool that it called.
     pub last_tool: Option<String>,
 }
 
-/// What traces change.
+/// The changes from a batch of traces.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LearningChanges {
-    /// How surprising each trace was, from 0 to 1, in the order of the traces.
+    /// Priority (surprise) of each trace, from 0 to 1, in the order of the traces.
     pub priorities: Vec<f64>,
-    /// What is known now of the capabilities that were learned from.
+    /// The new state of the capabilities that were learned.
     pub capabilities: BTreeMap<CapabilityId, LearnedCapability>,
-    /// What capabilities were run for, to be added to what is known.
+    /// Successful runs by intent, to be added to the stored counts.
     pub intents: BTreeMap<(CapabilityId, String), IntentCount>,
-    /// How much oftener one thing came after another: whose, from, kind, to.
+    /// Counts to be added to edges: principal, from, kind, to.
     pub edges: BTreeMap<(Principal, String, EdgeKind, String), u64>,
-    /// How much oftener tools were called, by principal and tool.
+    /// Calls and failures to be added, by principal and tool.
     pub tool_uses: BTreeMap<(Principal, String), CallCounts>,
-    /// What is known now of what tools return.
-    pub observed: HashMap<ObservedTool, Shape>,
-    /// The capabilities that are taken for broken because of one of the traces.
-    pub degraded: Vec<Degraded>,
+    /// The new state of the observed results of tools.
+    pub observed: HashMap<ObservedTool, ObservedShape>,
+    /// The capabilities that one of the traces degraded.
+    pub degraded: Vec<DegradedCapability>,
 }
 
-/// How often a capability worked for an intent.
+/// Number of successful runs for an intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntentCount {
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// When it first did.
+    /// When the first of them ended.
     pub first_at: i64,
-    /// When it last did.
+    /// When the last of them ended.
     pub last_at: i64,
 }
 
-/// A capability that failed so often that it is taken for broken.
+/// A capability that failures in a row have degraded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Degraded {
-    /// The place of the trace with the decisive failure.
+pub struct DegradedCapability {
+    /// Position of the trace with the decisive failure.
     pub seq: i64,
-    /// Whose capability it is.
+    /// The principal that the capability belongs to.
     pub principal: Principal,
-    /// Which.
+    /// Id of the capability.
     pub capability: CapabilityId,
 }
 
-/// Learns from traces, which are given in the order in which they were stored.
-pub fn fold(state: LearningState, traces: Vec<NewTrace>) -> LearningChanges {
+/// Learns from traces, given in the order in which they were stored.
+pub fn fold_traces(state: LearningState, traces: Vec<NewTrace>) -> LearningChanges {
     let mut fold = Fold { state, changes: LearningChanges::default() };
     for trace in traces {
         fold.learn_capability(&trace);
@@ -161,7 +161,7 @@ pub fn fold(state: LearningState, traces: Vec<NewTrace>) -> LearningChanges {
     fold.changes
 }
 
-/// Learns from traces what they tell of their capabilities, and nothing else.
+/// Learns only what traces show of their capabilities.
 pub fn fold_capabilities(state: LearningState, traces: &[NewTrace]) -> LearningChanges {
     let mut fold = Fold { state, changes: LearningChanges::default() };
     for trace in traces {
@@ -179,7 +179,7 @@ impl Fold {
     fn learn_capability(&mut self, trace: &NewTrace) {
         let known = trace.capability.as_ref().filter(|id| self.state.capabilities.contains_key(*id));
         let Some(id) = known else {
-            // Nothing is known of what has no capability, so all of it is new.
+            // Without a capability nothing is known to compare with, so evidence counts as fully surprising.
             let tells = !trace.cached && trace.status.evidence().is_some();
             self.changes.priorities.push(if tells { 1.0 } else { 0.0 });
             return;
@@ -189,10 +189,10 @@ impl Fold {
         let priority = capability.learn(trace);
         if capability.was_degraded_by(trace) {
             let (seq, principal) = (trace.seq, trace.principal.clone());
-            self.changes.degraded.push(Degraded { seq, principal, capability: id.clone() });
+            self.changes.degraded.push(DegradedCapability { seq, principal, capability: id.clone() });
         }
         self.changes.priorities.push(priority);
-        if trace.tells && !trace.intent.is_empty() && trace.tells_intent() {
+        if trace.intent_counts && !trace.intent.is_empty() && trace.tells_intent() {
             self.add_intent(id.clone(), &trace.intent, trace.created_at);
         }
     }
@@ -205,7 +205,7 @@ impl Fold {
         intent.last_at = intent.last_at.max(at);
     }
 
-    /// What a trace tells beside its capability: what came after what, how tools do and what they return.
+    /// Learns what a trace shows beside its capability: edges, call counts and results of tools.
     fn learn_surroundings(&mut self, trace: NewTrace) {
         self.follow(&trace);
         if trace.cached {
@@ -216,19 +216,19 @@ impl Fold {
         for (from, to, kind) in lesson.edges {
             self.add_edge(&principal, from, kind, to);
         }
-        for (tool, uses) in lesson.uses {
+        for (tool, uses) in lesson.call_counts {
             self.changes.tool_uses.entry((principal.clone(), tool)).or_default().add(uses);
         }
-        for (tool, digest, shape) in lesson.seen {
+        for (tool, digest, shape) in lesson.observed_shapes {
             let key = (principal.clone(), tool, digest);
             let before = self.state.observed.remove(&key).unwrap_or_default();
             self.changes.observed.entry(key).or_insert(before).merge(&shape);
         }
     }
 
-    /// Counts that this was asked for after what came before it in its session.
+    /// Adds an edge from the previous trace of the session.
     fn follow(&mut self, trace: &NewTrace) {
-        if trace.is_part {
+        if trace.is_nested {
             return;
         }
         let present = PreviousTrace {
@@ -249,13 +249,13 @@ impl Fold {
         }
     }
 
-    /// Counts that a capability was called within another: by whichever of the two traces is stored last.
+    /// Adds an edge from the calling to the called capability. The trace that is stored last adds it.
     fn contain(&mut self, trace: &NewTrace) {
         let Some(capability) = &trace.capability else { return };
-        if let Some(outer) = &trace.called_by {
+        if let Some(outer) = &trace.caller {
             self.relate(&trace.principal, outer, EdgeKind::Contains, capability);
         }
-        for inner in &trace.called {
+        for inner in &trace.callees {
             self.relate(&trace.principal, capability, EdgeKind::Contains, inner);
         }
     }
@@ -271,19 +271,19 @@ impl Fold {
 
 impl NewTrace {
     fn tells_intent(&self) -> bool {
-        tells_intent(self.status, self.cached, self.exploratory)
+        is_intent_evidence(self.status, self.cached, self.exploratory)
     }
 
-    /// Whether its capability worked; nothing where it says nothing of that.
+    /// Whether the capability succeeded; `None` if the trace is no evidence of that.
     fn evidence(&self) -> Option<bool> {
         self.status.evidence().filter(|_| !self.cached)
     }
 }
 
 impl LearnedCapability {
-    /// Takes in a trace; gives its priority.
+    /// Learns from a trace and returns its priority.
     fn learn(&mut self, trace: &NewTrace) -> f64 {
-        if !matches!(trace.status, Status::Blocked | Status::Cancelled | Status::Diverged) {
+        if !matches!(trace.status, TraceStatus::Blocked | TraceStatus::Cancelled | TraceStatus::Diverged) {
             self.statistics.usage_count += 1;
             self.statistics.last_used = self.statistics.last_used.max(Some(trace.created_at));
         }
@@ -294,7 +294,7 @@ impl LearnedCapability {
             self.count_failure(trace);
         }
         if trace.tells_intent() {
-            self.add_examples(&trace.lesson.values);
+            self.add_examples(&trace.lesson.parameter_values);
         }
         self.learn_path(trace, worked)
     }
@@ -308,8 +308,8 @@ impl LearnedCapability {
         }
         statistics.success_count += 1;
         statistics.failures_in_a_row = 0;
-        self.failing = None;
-        self.worked_seq = trace.seq;
+        self.failing_because = None;
+        self.last_success_seq = trace.seq;
     }
 
     fn count_failure(&mut self, trace: &NewTrace) {
@@ -317,25 +317,25 @@ impl LearnedCapability {
         statistics.failure_count += 1;
         statistics.failures_in_a_row += 1;
         if statistics.failures_in_a_row >= DEGRADING_FAILURES {
-            self.failing = Some(reason(statistics.failures_in_a_row, trace.error.as_ref()));
+            self.failing_because = Some(reason(statistics.failures_in_a_row, trace.error.as_ref()));
         }
     }
 
-    /// Whether the trace that was just learned from is the failure that makes it degraded.
+    /// Whether this trace, which was just learned, is the failure that degrades the capability.
     fn was_degraded_by(&self, trace: &NewTrace) -> bool {
         trace.evidence() == Some(false) && self.statistics.failures_in_a_row == DEGRADING_FAILURES
     }
 
-    /// Learns the way it went, and says how surprising that was.
+    /// Learns from the path of the trace, and returns how surprising it was.
     fn learn_path(&mut self, trace: &NewTrace, worked: bool) -> f64 {
         let (lesson, duration) = (&trace.lesson, trace.duration_ms as f64);
-        if !trace.own {
-            // The nodes are those of another structure.
+        if !trace.is_own_procedure {
+            // The nodes are those of a merged procedure, which has another structure.
             0.0
         } else if trace.exploratory {
             self.learning.priority(&lesson.path, worked, duration)
         } else {
-            self.learning.learn(&lesson.path, &lesson.decisions, worked, duration)
+            self.learning.learn_run(&lesson.path, &lesson.decisions, worked, duration)
         }
     }
 
@@ -352,9 +352,9 @@ impl LearnedCapability {
     }
 }
 
-fn reason(failures: u64, error: Option<&Failed>) -> String {
+fn reason(failures: u64, error: Option<&TraceFailure>) -> String {
     match error {
-        Some(Failed { message, .. }) => {
+        Some(TraceFailure { message, .. }) => {
             let message: String = message.chars().take(LONGEST_REASON).collect();
             format!("{failures} failures in a row: {message}")
         }

@@ -1,9 +1,10 @@
-//! The words PML's packages share, and what is always true of them.
+//! The domain types that PML's crates share, with their invariants.
 //!
-//! Nothing here reads a file, a clock or a socket: a value made by these types is valid, and two
-//! packages that hold the same value mean the same thing by it.
+//! Nothing here reads a file, a clock or a socket. Constructors validate, so every value of these types is valid, and
+//! it means the same in every crate.
 
 pub mod capability;
+mod error_code;
 mod id;
 pub mod json;
 mod keeping;
@@ -17,6 +18,7 @@ pub mod structure;
 pub mod tool;
 pub mod trace;
 
+pub use error_code::ErrorCode;
 pub use id::CapabilityId;
 pub use name::{ServerName, ToolId};
 pub use run::{RunId, RunState};
@@ -29,13 +31,13 @@ pub use trace::TraceId;
 pub struct Principal(pub String);
 
 impl Principal {
-    /// The one principal of a machine that has no keys.
+    /// The only principal of a machine without client keys.
     pub fn local() -> Principal {
         Principal("local".to_owned())
     }
 }
 
-/// The number of a key by which a client is known. Numbers are no secrets.
+/// Number of a client key. Numbers are not secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct KeyId(pub i64);

@@ -1,4 +1,4 @@
-//! Names of servers and tools, and when two of them could be taken for each other.
+//! Names of servers and tools, and whether two of them could be confused.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct ServerName(String);
 
-/// Why a text is no server name.
+/// Why a text is not a server name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadServerName {
-    /// Nothing there.
+    /// The text is empty.
     #[error("a server needs a name")]
     Empty,
-    /// Longer than 64 bytes.
+    /// The text is longer than 64 bytes.
     #[error("server name `{0}` is longer than 64 characters")]
     Long(String),
-    /// A character outside the allowed set.
+    /// The text has a character outside the allowed set.
     #[error(
         "server name `{name}` contains {character:?}; use ASCII letters, digits, `_` and `-`, such as `{suggestion}`"
     )]
@@ -27,19 +27,19 @@ pub enum BadServerName {
         name: String,
         /// The first offending character.
         character: char,
-        /// A name that would do.
+        /// A similar valid name.
         suggestion: String,
     },
-    /// A name that means something else to the program.
+    /// The name has a meaning of its own in PML.
     #[error("server name `{0}` is reserved")]
     Reserved(String),
 }
 
-/// Names that would shadow something of ours or of the JavaScript that programs are written in.
+/// Names that would shadow globals of PML or of JavaScript programs.
 const RESERVED: &[&str] = &["pml", "mcp", "capabilities", "code"];
 
-/// Members that JavaScript itself looks for or finds on objects: a tool, server, capability or parameter of that name
-/// would be taken for them, or they for it. `then` makes an object a promise wherever it is awaited.
+/// Members that JavaScript itself looks up or finds on objects. A tool, server, capability or parameter of such a name
+/// would be confused with them. `then` makes an object a promise wherever it is awaited.
 const INHERITED: &[&str] = &[
     "__defineGetter__",
     "__defineSetter__",
@@ -58,16 +58,16 @@ const INHERITED: &[&str] = &[
     "valueOf",
 ];
 
-/// Whether JavaScript gives a member of that name a meaning of its own on any object.
+/// Whether JavaScript gives a member of this name a meaning of its own on any object.
 pub fn is_inherited(name: &str) -> bool {
     INHERITED.contains(&name)
 }
 
 impl ServerName {
-    /// Checks `name` and keeps it.
+    /// Validates `name`.
     ///
     /// # Errors
-    /// The name is empty, too long, reserved, or has other characters than those allowed.
+    /// The name is empty, too long or reserved, or has a character outside the allowed set.
     pub fn new(name: &str) -> Result<ServerName, BadServerName> {
         if name.is_empty() {
             return Err(BadServerName::Empty);
@@ -128,17 +128,17 @@ impl fmt::Display for ServerName {
 /// One downstream tool: `server:tool`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ToolId {
-    /// Where it lives.
+    /// Name of the server.
     pub server: ServerName,
-    /// Its name as that server spells it.
+    /// Name of the tool, as the server spells it.
     pub tool: String,
 }
 
 impl ToolId {
-    /// Reads `server:tool`. The tool part may itself contain colons; a server name cannot.
+    /// Parses `server:tool`. The tool part may itself contain colons; a server name cannot.
     ///
     /// # Errors
-    /// There is no colon, or the part before it is no server name.
+    /// There is no colon, the part before it is not a server name, or nothing follows it.
     pub fn parse(text: &str) -> Result<ToolId, BadToolId> {
         let Some((server, tool)) = text.split_once(':') else {
             return Err(BadToolId::NoServer(printable(text)));
@@ -150,16 +150,16 @@ impl ToolId {
     }
 }
 
-/// Why a text is no tool id.
+/// Why a text is not a tool id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadToolId {
-    /// No `server:` in front.
+    /// The text has no `server:` prefix.
     #[error("tool id `{0}` names no server; write it as `server:tool`")]
     NoServer(String),
-    /// Nothing after the colon.
+    /// Nothing follows the colon.
     #[error("tool id `{0}` names no tool; write it as `server:tool`")]
     NoTool(String),
-    /// The server part is not a name.
+    /// The part before the colon is not a server name.
     #[error(transparent)]
     Server(#[from] BadServerName),
 }
@@ -183,10 +183,10 @@ impl<'de> Deserialize<'de> for ToolId {
     }
 }
 
-/// The form in which two names that a person could confuse are equal: look-alike letters folded
-/// together, case and surrounding white space dropped, `-` and `.` read as `_`.
-pub fn look_alike(name: &str) -> String {
-    // Folding case after the skeleton too: the skeleton of `I` is `l`, that of `i` is `i`.
+/// The form in which two names that a person could confuse are equal: look-alike letters are folded together, case and
+/// surrounding white space are dropped, and `-` and `.` become `_`.
+pub fn confusable_skeleton(name: &str) -> String {
+    // Case is folded after the skeleton too: the skeleton of `I` is `l`, that of `i` is `i`.
     let lower: String = name.trim().to_lowercase();
     unicode_security::skeleton(&lower)
         .flat_map(char::to_lowercase)
@@ -194,7 +194,7 @@ pub fn look_alike(name: &str) -> String {
         .collect()
 }
 
-/// `text` with everything a terminal or a reader could be misled by written as an escape.
+/// `text` with every character that could mislead a terminal or a reader written as an escape.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -207,15 +207,15 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// `text` cut to so many characters, with `…` where something was cut.
-pub fn shortened(text: &str, characters: usize) -> String {
+/// `text` truncated to this many characters, with `…` if something was cut.
+pub fn truncate_text(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
     }
 }
 
-/// Whether a character shows as itself: no control, zero-width or direction-changing character.
+/// Whether a character displays as itself: not a control, zero-width or direction-changing character.
 pub fn is_plain(c: char) -> bool {
     !(c.is_control()
         || matches!(c,
@@ -225,8 +225,8 @@ pub fn is_plain(c: char) -> bool {
             | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}'))
 }
 
-/// The JavaScript identifier by which programs call a tool (`get-sum` → `get_sum`).
-pub fn identifier(tool: &str) -> String {
+/// The JavaScript identifier of a tool in programs (`get-sum` → `get_sum`).
+pub fn js_identifier(tool: &str) -> String {
     let mut out: String = tool
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '$' { c } else { '_' })
@@ -253,9 +253,9 @@ mod tests {
             ("fs ", "fs"),
             ("paypal", "pаypal"),
         ] {
-            assert_eq!(look_alike(a), look_alike(b), "{a} and {b}");
+            assert_eq!(confusable_skeleton(a), confusable_skeleton(b), "{a} and {b}");
         }
-        assert_ne!(look_alike("github"), look_alike("gitlab"));
+        assert_ne!(confusable_skeleton("github"), confusable_skeleton("gitlab"));
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
             ("constructor", "constructor_"),
             ("données", "donn_es"),
         ] {
-            assert_eq!(identifier(tool), expected);
+            assert_eq!(js_identifier(tool), expected);
         }
     }
 
@@ -295,14 +295,14 @@ mod tests {
     fn members_that_every_object_has_name_nothing_of_ours() {
         for name in ["__proto__", "constructor", "prototype", "then", "toString", "valueOf", "toJSON"] {
             assert!(is_inherited(name), "{name}");
-            assert_eq!(identifier(name), format!("{name}_"));
+            assert_eq!(js_identifier(name), format!("{name}_"));
             for spelled in [name.to_owned(), name.to_uppercase()] {
                 assert_eq!(ServerName::new(&spelled), Err(BadServerName::Reserved(spelled.clone())));
             }
         }
-        // What a name is made of counts, not what it came from.
-        assert_eq!(identifier("to.string"), "to_string");
-        assert_eq!(identifier("--proto--"), "__proto___");
+        // The resulting identifier is checked, not the original name.
+        assert_eq!(js_identifier("to.string"), "to_string");
+        assert_eq!(js_identifier("--proto--"), "__proto___");
         assert!(ServerName::new("thence").is_ok() && !is_inherited("Then"));
     }
 

@@ -1,47 +1,47 @@
-//! What values were seen to look like: types, members that may be missing, a few short examples.
+//! Observed shapes of values: types, optional members, a few short examples.
 //!
-//! Values are taken in one after the other, or as shapes of several together; the same ones in the
-//! same order give the same shape. There is an end to how much one holds, whatever it is shown.
+//! Values are merged one after the other, or as shapes of several; the same values in the same order give the same
+//! shape. The size of a shape is bounded, whatever values it is given.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-/// How deep values are looked into.
+/// Maximum depth to which values are inspected.
 const DEPTH: usize = 8;
-/// How many members of one object are told apart.
+/// Maximum number of members of one object that are distinguished.
 const MOST_MEMBERS: usize = 60;
-/// How many members and elements are told apart in all.
+/// Maximum number of members and elements in a whole shape.
 const MOST_PLACES: usize = 200;
-/// How many elements of an array are looked at.
+/// Maximum number of elements of an array that are inspected.
 const MOST_ELEMENTS: usize = 100;
-/// How long the name of a member may be, in bytes.
+/// Maximum length of a member name, in bytes.
 const LONGEST_NAME: usize = 80;
-/// How many examples are kept.
+/// Maximum number of examples per place.
 const MOST_EXAMPLES: usize = 3;
-/// How long an example may be, in bytes.
+/// Maximum length of an example, in bytes.
 const LONGEST_EXAMPLE: usize = 40;
-/// How large a schema may be, in bytes.
+/// Maximum size of a schema, in bytes.
 const LARGEST_SCHEMA: usize = 3 * 1024;
 
-/// What values in one place look like.
+/// The observed shape of the values at one place.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Shape {
-    /// How many there were.
+pub struct ObservedShape {
+    /// Number of values.
     #[serde(rename = "n")]
     count: u64,
-    /// Of which types, a bit for each.
+    /// Bit set of their types, as in `TYPES`.
     #[serde(rename = "t")]
     types: u8,
-    /// How many of them were objects.
+    /// Number of objects among them.
     #[serde(rename = "o", default, skip_serializing_if = "is_none")]
     objects: u64,
-    /// The members of those, in the order they were first seen.
+    /// Members of the objects, in the order in which they were first seen.
     #[serde(rename = "m", default, skip_serializing_if = "Vec::is_empty")]
-    members: Vec<(String, Shape)>,
-    /// The elements of those that were arrays.
+    members: Vec<(String, ObservedShape)>,
+    /// The combined elements of the arrays.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
-    elements: Option<Box<Shape>>,
-    /// A few of them, where they are short.
+    elements: Option<Box<ObservedShape>>,
+    /// A few short values, as examples.
     #[serde(rename = "x", default, skip_serializing_if = "Vec::is_empty")]
     examples: Vec<Value>,
 }
@@ -50,7 +50,7 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// Bits of the types, and the words of JSON Schema for them.
+/// The bits of the types, and their names in JSON Schema.
 const TYPES: [(u8, &str); 7] = [
     (NULL, "null"),
     (BOOLEAN, "boolean"),
@@ -68,26 +68,26 @@ const STRING: u8 = 1 << 4;
 const ARRAY: u8 = 1 << 5;
 const OBJECT: u8 = 1 << 6;
 
-impl Shape {
+impl ObservedShape {
     /// The shape of one value.
-    pub fn of(value: &Value) -> Shape {
-        let mut shape = Shape::default();
+    pub fn of(value: &Value) -> ObservedShape {
+        let mut shape = ObservedShape::default();
         shape.see(value, DEPTH, &mut { MOST_PLACES });
         shape
     }
 
-    /// How many values it was made of.
+    /// Number of values it was made from.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Takes in what another was made of.
-    pub fn merge(&mut self, other: &Shape) {
+    /// Merges another shape into this one.
+    pub fn merge(&mut self, other: &ObservedShape) {
         let mut left = MOST_PLACES.saturating_sub(self.places());
         self.join(other, &mut left);
     }
 
-    /// As a JSON Schema, without examples or with fewer levels where it would be too large.
+    /// The shape as a JSON Schema. If it would be too large, examples or levels are left out.
     pub fn schema(&self) -> Value {
         let fits = |schema: &Value| schema.to_string().len() <= LARGEST_SCHEMA;
         let whole = self.written(DEPTH, true);
@@ -98,7 +98,7 @@ impl Shape {
         bare.unwrap_or_else(|| self.written(0, false))
     }
 
-    /// How many places it tells apart.
+    /// Number of places in the shape.
     fn places(&self) -> usize {
         let members: usize = self.members.iter().map(|(_, shape)| 1 + shape.places()).sum();
         members + self.elements.as_ref().map_or(0, |elements| 1 + elements.places())
@@ -130,7 +130,7 @@ impl Shape {
         }
     }
 
-    fn join(&mut self, other: &Shape, left: &mut usize) {
+    fn join(&mut self, other: &ObservedShape, left: &mut usize) {
         self.count += other.count;
         self.types |= other.types;
         self.objects += other.objects;
@@ -149,9 +149,9 @@ impl Shape {
         }
     }
 
-    /// The member called `name`, most likely in the same place as in the others; `None` where there is no room.
-    fn member(&mut self, place: usize, name: &str, left: &mut usize) -> Option<&mut Shape> {
-        let is_it = |member: &(String, Shape)| member.0 == name;
+    /// The member `name`, looked for first at index `place`, where other objects had it; `None` if there is no room.
+    fn member(&mut self, place: usize, name: &str, left: &mut usize) -> Option<&mut ObservedShape> {
+        let is_it = |member: &(String, ObservedShape)| member.0 == name;
         let found = match self.members.get(place) {
             Some(member) if is_it(member) => Some(place),
             _ => self.members.iter().position(is_it),
@@ -163,14 +163,14 @@ impl Shape {
             }
             None => {
                 *left -= 1;
-                self.members.push((name.to_owned(), Shape::default()));
+                self.members.push((name.to_owned(), ObservedShape::default()));
                 self.members.len() - 1
             }
         };
         self.members.get_mut(place).map(|(_, shape)| shape)
     }
 
-    fn element(&mut self, left: &mut usize) -> Option<&mut Shape> {
+    fn element(&mut self, left: &mut usize) -> Option<&mut ObservedShape> {
         if self.elements.is_none() {
             *left = left.checked_sub(1)?;
         }
@@ -215,7 +215,7 @@ impl Shape {
     }
 
     fn types_written(&self) -> Option<Value> {
-        // Whole numbers are numbers.
+        // Integers are numbers, so `number` covers `integer`.
         let types = if self.types & NUMBER == 0 { self.types } else { self.types & !INTEGER };
         let mut words: Vec<Value> =
             TYPES.iter().filter(|(bit, _)| types & bit != 0).map(|(_, word)| Value::from(*word)).collect();
@@ -248,9 +248,9 @@ mod tests {
 
     use super::*;
 
-    fn folded(values: &[Value]) -> Shape {
-        let mut shape = Shape::default();
-        values.iter().for_each(|value| shape.merge(&Shape::of(value)));
+    fn folded(values: &[Value]) -> ObservedShape {
+        let mut shape = ObservedShape::default();
+        values.iter().for_each(|value| shape.merge(&ObservedShape::of(value)));
         shape
     }
 
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn elements_of_an_array_share_a_schema() {
-        let shape = Shape::of(&json!([{ "a": 1 }, { "a": 2, "b": true }, "text"]));
+        let shape = ObservedShape::of(&json!([{ "a": 1 }, { "a": 2, "b": true }, "text"]));
         let expected = json!({
             "type": "array",
             "items": {
@@ -297,7 +297,7 @@ mod tests {
     fn a_shape_survives_being_stored() {
         let shape = folded(&[json!({ "a": [{ "b": 0.1 }, null] }), json!("text"), json!(7)]);
         let text = serde_json::to_string(&shape).unwrap();
-        let stored: Shape = serde_json::from_str(&text).unwrap();
+        let stored: ObservedShape = serde_json::from_str(&text).unwrap();
         assert_eq!(stored, shape);
         assert_eq!(serde_json::to_string(&stored).unwrap(), text);
     }

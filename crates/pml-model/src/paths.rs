@@ -1,4 +1,4 @@
-//! The paths a procedure takes: how often each was taken, how often it worked, and how surprising a run is.
+//! Learned paths of a procedure: how often each was taken, how often it succeeded, and how surprising a run is.
 //!
 //! Numbers are folded from one trace after the other, so the same traces in the same order give the same numbers.
 
@@ -7,66 +7,66 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::structure::NodeId;
-use crate::trace::Decision;
+use crate::trace::DecisionOutcome;
 
-/// How much one trace counts.
+/// Learning rate: the weight of one trace in the exponential mean.
 const RATE: f64 = 0.1;
-/// What is expected of a way nobody has gone.
+/// Prior success rate of a path without runs.
 const PRIOR: f64 = 0.5;
-/// How often a way must have been gone to be the usual one.
+/// Number of runs from which on a path can become the dominant one.
 const USUAL: u64 = 3;
-/// Durations up to this many milliseconds say nothing by their ratio.
+/// Up to this duration in milliseconds the ratio of two durations is noise.
 const MEASURABLE_MS: f64 = 20.0;
-/// How many different ways are told apart; those found later are not kept.
+/// Maximum number of paths that are distinguished; later ones are not counted.
 const MOST_PATHS: usize = 200;
-/// How many outcomes of one decision are told apart.
+/// Maximum number of outcomes of one decision that are distinguished.
 const MOST_OUTCOMES: usize = 50;
 
-/// What is known of a procedure's ways.
+/// Path and decision statistics of a procedure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Learning {
-    /// The ways it went, in the order they were first gone.
+pub struct LearnedPaths {
+    /// The paths, in the order in which they were first taken.
     pub paths: Vec<PathStats>,
-    /// The way it usually goes.
+    /// The usual path: the one with the most expected successes.
     pub dominant_path: Vec<NodeId>,
-    /// Its decisions, in the order they were first met.
+    /// The decisions, in the order in which they were first reached.
     pub decision_stats: Vec<DecisionStats>,
 }
 
-/// One way a procedure went.
+/// Statistics of one path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PathStats {
-    /// The nodes it came to.
+    /// The nodes that were reached.
     pub path: Vec<NodeId>,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// How likely it works.
+    /// Exponential mean of success, from 0 to 1.
     pub success_rate: f64,
-    /// How long it takes.
+    /// Exponential mean of the duration in milliseconds.
     pub avg_duration_ms: f64,
 }
 
-/// What a decision came to.
+/// Statistics of one decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionStats {
-    /// Which.
+    /// The node of the structure.
     pub node_id: NodeId,
-    /// What is tested.
+    /// The tested expression, as written.
     pub condition: String,
-    /// By outcome.
+    /// Statistics by outcome.
     pub outcomes: BTreeMap<String, OutcomeStats>,
 }
 
-/// One outcome of a decision.
+/// Statistics of one outcome of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutcomeStats {
-    /// In how many runs.
+    /// Number of runs with this outcome.
     pub count: u64,
-    /// How likely those worked.
+    /// Exponential mean of success of those runs, from 0 to 1.
     pub success_rate: f64,
 }
 
@@ -77,8 +77,8 @@ impl OutcomeStats {
     }
 }
 
-/// Whether a run took less than half or more than twice its usual time. Where either is shorter than
-/// [`MEASURABLE_MS`], scheduling and the resolution of the clock make up such a factor by themselves.
+/// Whether a run took less than half or more than twice its usual time. If either is shorter than [`MEASURABLE_MS`],
+/// scheduling and the resolution of the clock produce such a ratio by themselves.
 fn is_unusual(duration_ms: f64, usual_ms: f64) -> bool {
     let measurable = duration_ms > MEASURABLE_MS && usual_ms > MEASURABLE_MS;
     measurable && (duration_ms > 2.0 * usual_ms || duration_ms < 0.5 * usual_ms)
@@ -88,8 +88,8 @@ fn actual(worked: bool) -> f64 {
     f64::from(u8::from(worked))
 }
 
-impl Learning {
-    /// How surprising a run that went this way is, from 0 to 1.
+impl LearnedPaths {
+    /// How surprising a run on this path is, from 0 to 1. A new path has 1.
     pub fn priority(&self, path: &[NodeId], worked: bool, duration_ms: f64) -> f64 {
         let Some(known) = self.paths.iter().find(|known| known.path == path) else { return 1.0 };
         let mut priority = (known.success_rate - actual(worked)).abs();
@@ -103,8 +103,14 @@ impl Learning {
         priority.min(1.0)
     }
 
-    /// Takes in a run, and says how surprising it was before.
-    pub fn learn(&mut self, path: &[NodeId], decisions: &[Decision], worked: bool, duration_ms: f64) -> f64 {
+    /// Learns from a run, and returns how surprising it was before.
+    pub fn learn_run(
+        &mut self,
+        path: &[NodeId],
+        decisions: &[DecisionOutcome],
+        worked: bool,
+        duration_ms: f64,
+    ) -> f64 {
         let priority = self.priority(path, worked, duration_ms);
         if let Some(known) = self.way(path, duration_ms) {
             known.count += 1;
@@ -137,7 +143,7 @@ impl Learning {
         self.paths.get_mut(place)
     }
 
-    fn outcome(&mut self, decision: &Decision) -> Option<&mut OutcomeStats> {
+    fn outcome(&mut self, decision: &DecisionOutcome) -> Option<&mut OutcomeStats> {
         let place = match self.decision_stats.iter().position(|known| known.node_id == decision.node_id) {
             Some(place) => place,
             None => {
@@ -157,12 +163,13 @@ impl Learning {
         Some(outcomes.entry(decision.outcome.clone()).or_insert(fresh))
     }
 
-    /// The way with most successes to expect among those that were gone often enough; the first where none was.
+    /// The path with the most expected successes among those with at least [`USUAL`] runs; the first path if there is
+    /// none.
     fn usual(&self) -> Vec<NodeId> {
         let mut best: Option<&PathStats> = None;
         let worth = |path: &PathStats| path.count as f64 * path.success_rate;
         for path in self.paths.iter().filter(|path| path.count >= USUAL) {
-            // Of equals the older one stays.
+            // On a tie the older path stays.
             if best.is_none_or(|best| worth(path) > worth(best)) {
                 best = Some(path);
             }
@@ -183,8 +190,8 @@ mod tests {
         PathStats { path: path(nodes), count, success_rate, avg_duration_ms: 100.0 }
     }
 
-    fn exists(outcome: &str) -> Decision {
-        Decision {
+    fn exists(outcome: &str) -> DecisionOutcome {
+        DecisionOutcome {
             node_id: path("d1")[0],
             condition: "file.exists".to_owned(),
             value: None,
@@ -200,7 +207,7 @@ mod tests {
     #[test]
     fn what_was_expected_is_no_surprise() {
         let paths = vec![stats("n1 d1 n2", 95, 0.95), stats("n1 d1 n3", 5, 0.5)];
-        let known = Learning { paths, ..Learning::default() };
+        let known = LearnedPaths { paths, ..LearnedPaths::default() };
         assert!(close(known.priority(&path("n1 d1 n2"), true, 100.0), 0.05));
         assert!(close(known.priority(&path("n1 d1 n2"), false, 100.0), 0.95));
         assert!(close(known.priority(&path("n1 d1 n3"), true, 100.0), 0.60));
@@ -210,7 +217,7 @@ mod tests {
     #[test]
     fn an_unusual_duration_is_a_surprise_once_the_usual_one_is_known() {
         let at = |count, duration| {
-            let known = Learning { paths: vec![stats("n1", count, 0.95)], ..Learning::default() };
+            let known = LearnedPaths { paths: vec![stats("n1", count, 0.95)], ..LearnedPaths::default() };
             known.priority(&path("n1"), true, duration)
         };
         assert!(close(at(6, 201.0), 0.25));
@@ -219,20 +226,20 @@ mod tests {
         assert!(close(at(5, 1_000.0), 0.05));
         let short = |usual, duration| {
             let path_stats = PathStats { avg_duration_ms: usual, ..stats("n1", 9, 0.95) };
-            let known = Learning { paths: vec![path_stats], ..Learning::default() };
+            let known = LearnedPaths { paths: vec![path_stats], ..LearnedPaths::default() };
             known.priority(&path("n1"), true, duration)
         };
         assert!(close(short(1.0, 9.0), 0.05), "a few milliseconds are noise");
         assert!(close(short(5.0, 60.0), 0.05) && close(short(60.0, 5.0), 0.05), "so they are on one side");
         assert!(close(short(21.0, 43.0), 0.25) && close(short(43.0, 21.0), 0.25));
-        let known = Learning { paths: vec![stats("n1", 9, 0.1)], ..Learning::default() };
+        let known = LearnedPaths { paths: vec![stats("n1", 9, 0.1)], ..LearnedPaths::default() };
         assert!(close(known.priority(&path("n1"), true, 1_000.0), 1.0), "never above 1");
     }
 
     #[test]
     fn three_runs_the_same_way() {
-        let mut known = Learning::default();
-        let surprises: Vec<f64> = (0..3).map(|_| known.learn(&path("n1 n2"), &[], true, 100.0)).collect();
+        let mut known = LearnedPaths::default();
+        let surprises: Vec<f64> = (0..3).map(|_| known.learn_run(&path("n1 n2"), &[], true, 100.0)).collect();
         assert!(close(surprises[0], 1.0) && close(surprises[1], 0.45) && close(surprises[2], 0.405));
         assert_eq!(known.paths.len(), 1);
         assert_eq!(known.paths[0].count, 3);
@@ -242,10 +249,10 @@ mod tests {
 
     #[test]
     fn two_ways_through_one_decision() {
-        let mut known = Learning::default();
-        known.learn(&path("n1 d1 n2"), &[exists("true")], true, 10.0);
-        known.learn(&path("n1 d1 n3"), &[exists("false")], true, 10.0);
-        known.learn(&path("n1 d1 n2"), &[exists("true")], true, 10.0);
+        let mut known = LearnedPaths::default();
+        known.learn_run(&path("n1 d1 n2"), &[exists("true")], true, 10.0);
+        known.learn_run(&path("n1 d1 n3"), &[exists("false")], true, 10.0);
+        known.learn_run(&path("n1 d1 n2"), &[exists("true")], true, 10.0);
         let ways: Vec<(u64, f64)> = known.paths.iter().map(|path| (path.count, path.success_rate)).collect();
         assert!(ways[0].0 == 2 && close(ways[0].1, 0.595));
         assert!(ways[1].0 == 1 && close(ways[1].1, 0.55));
@@ -257,24 +264,24 @@ mod tests {
 
     #[test]
     fn the_usual_way_is_the_one_that_works_most_often() {
-        let mut known = Learning::default();
-        known.learn(&path("n1"), &[], true, 1.0);
+        let mut known = LearnedPaths::default();
+        known.learn_run(&path("n1"), &[], true, 1.0);
         for _ in 0..4 {
-            known.learn(&path("n2"), &[], false, 1.0);
+            known.learn_run(&path("n2"), &[], false, 1.0);
         }
         for _ in 0..3 {
-            known.learn(&path("n3"), &[], true, 1.0);
+            known.learn_run(&path("n3"), &[], true, 1.0);
         }
         assert_eq!(known.dominant_path, path("n3"));
     }
 
     #[test]
     fn there_is_an_end_to_what_is_kept() {
-        let mut known = Learning::default();
+        let mut known = LearnedPaths::default();
         for number in 1..=MOST_PATHS as u32 + 5 {
-            let node = NodeId { letter: crate::structure::Letter::N, number };
-            let decision = Decision { outcome: format!("case:{number}"), ..exists("") };
-            assert!(close(known.learn(&[node], &[decision], true, 1.0), 1.0));
+            let node = NodeId { letter: crate::structure::NodeLetter::N, number };
+            let decision = DecisionOutcome { outcome: format!("case:{number}"), ..exists("") };
+            assert!(close(known.learn_run(&[node], &[decision], true, 1.0), 1.0));
         }
         assert_eq!(known.paths.len(), MOST_PATHS);
         assert_eq!(known.decision_stats[0].outcomes.len(), MOST_OUTCOMES);

@@ -1,113 +1,113 @@
-//! What a run asks before it goes on, and what can be said to it.
+//! Questions of runs, and the answers to them.
 //!
-//! A question holds all that a person has to see: what is not in it was not asked. An answer counts for the
-//! question it was given to and for no other.
+//! A question holds everything that a person has to see: an answer approves nothing beyond it. An answer counts for
+//! the question it was given to and for no other.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 
-/// What a run waits for.
+/// A question that a run waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Question {
-    /// Calls were sent, and nobody knows what became of them.
+    /// Calls in doubt: they were sent, and their outcome is unknown.
     InDoubt {
-        /// Each of them.
-        calls: Vec<Doubt>,
-        /// Whose answer counts. A question that was stored before this was recorded is a person's to answer.
+        /// The calls in doubt.
+        calls: Vec<CallInDoubt>,
+        /// Whose answer counts. For questions stored before this was recorded, only a person's.
         #[serde(default = "Answerer::strictest")]
         by: Answerer,
     },
-    /// Tools that a person has to allow are about to be called.
-    Approval(Approval),
-    /// A layer of a DAG has run, and somebody wants to see it before the next one does.
-    Layer(Layer),
+    /// Calls that need a person's approval before they are made.
+    Approval(ApprovalQuestion),
+    /// A layer of a DAG has run, and a person or client wants to see it before the next one starts.
+    Layer(LayerQuestion),
 }
 
-/// A call that was sent and has no end.
+/// A call that was sent and whose outcome was not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Doubt {
-    /// Its number in the run.
+pub struct CallInDoubt {
+    /// Number of the call within its run.
     pub call: u32,
-    /// The node of the structure it belongs to, where that is known.
+    /// Id of the node of the structure, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// `server:tool`.
     pub tool: String,
-    /// What it was called with, as it was sent.
+    /// The arguments, as they were sent.
     pub arguments: String,
-    /// When it was sent, in milliseconds since 1970.
+    /// When it was sent, in milliseconds since the Unix epoch.
     pub sent_at: i64,
 }
 
-/// What is said to a question.
+/// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Answer {
-    /// To calls in doubt: what became of each.
+    /// To calls in doubt: the outcome of each.
     Doubts {
-        /// One for each call in question.
-        calls: Vec<Resolved>,
+        /// One verdict for each call of the question.
+        calls: Vec<ResolvedDoubt>,
     },
-    /// To calls that need a person's word.
-    Approval(Decision),
+    /// To calls that need approval.
+    Approval(ApprovalDecision),
     /// To a layer that has run.
-    Layer(Onward),
+    Layer(LayerDecision),
 }
 
-/// What became of a call that was in doubt.
+/// The verdict on one call in doubt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resolved {
-    /// Its number in the run.
+pub struct ResolvedDoubt {
+    /// Number of the call within its run.
     pub call: u32,
-    /// What a person found out.
+    /// What a person found out about it.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: DoubtVerdict,
 }
 
-/// What a person found out about a call that was in doubt.
+/// What a person found out about a call in doubt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
-    /// It had no effect: send it again.
+pub enum DoubtVerdict {
+    /// The call had no effect and is sent again.
     Again,
-    /// The program is told that it failed.
+    /// The program gets an error for this call.
     Failed,
-    /// It was done, and this is what the program is given for its result.
+    /// The call took effect; the program gets this result.
     Done {
-        /// JSON.
+        /// The result, as JSON.
         result: String,
     },
 }
 
-impl Verdict {
-    /// The word for it.
+impl DoubtVerdict {
+    /// The name of the verdict, as it is written.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Verdict::Again => "again",
-            Verdict::Failed => "failed",
-            Verdict::Done { .. } => "done",
+            DoubtVerdict::Again => "again",
+            DoubtVerdict::Failed => "failed",
+            DoubtVerdict::Done { .. } => "done",
         }
     }
 }
 
-/// Calls that need a person's word, all of one run.
+/// The calls of one run that need approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Approval {
-    /// What the run is for, in the words of whoever asked for it.
+pub struct ApprovalQuestion {
+    /// The intent of the run, in the words of the client.
     pub intent: String,
-    /// Of the code that would make the calls.
+    /// Hash of the code that would make the calls.
     pub code_hash: String,
     /// Whose answer counts.
     pub by: Answerer,
-    /// Whether the run has begun: it asks for calls it is making, not for those it may come to make.
+    /// Whether the run has begun. If so, it asks for calls it is making; if not, for calls it may make.
     pub begun: bool,
-    /// Each call, or place of a call.
-    pub calls: Vec<Asked>,
-    /// Where the program may call tools that cannot be known before it runs.
+    /// The calls, or the places in the source that make calls.
+    pub calls: Vec<CallToApprove>,
+    /// Places where the program may call tools that cannot be known before it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opaque: Vec<String>,
 }
@@ -116,9 +116,9 @@ pub struct Approval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answerer {
-    /// A person's alone, in a way that a program with a shell does not have.
+    /// Only a person's, given in a way that is not open to a program with a shell.
     Human,
-    /// Also what a client says.
+    /// A person's or a client's.
     Client,
 }
 
@@ -137,7 +137,7 @@ impl Answerer {
         }
     }
 
-    /// The word for it in configurations.
+    /// The name of the setting in configuration files.
     pub fn as_str(self) -> &'static str {
         match self {
             Answerer::Human => "human",
@@ -146,164 +146,165 @@ impl Answerer {
     }
 }
 
-/// A call that needs a person's word, or a place of the program that may make such calls.
+/// A call that needs approval, or a place in the source that may make such calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Asked {
+pub struct CallToApprove {
     /// `server:tool`.
     pub tool: String,
-    /// The tool's definition; with another it is another tool.
+    /// Digest of the tool's definition; the approval does not cover any other definition.
     pub definition: Digest,
-    /// What the tool says of itself: the words of its server, which nobody has checked.
+    /// The tool's description, in the words of its server and unverified.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What kind of reach it has, such as `filesystem`.
+    /// The tool's reach, such as `filesystem`.
     pub scope: String,
-    /// Why a person is asked: what follows the word "because".
+    /// Why approval is needed: the part of a sentence after "because".
     pub because: String,
-    /// The number of the call, where it is being made.
+    /// Number of the call within its run, if it is being made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<u32>,
-    /// The node of the structure.
+    /// Id of the node of the structure, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The line of the source.
+    /// Line in the source, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// What stands there.
+    /// The source text at that place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What it is called with.
-    pub arguments: Arguments,
-    /// It may be called any number of times: the place is in a loop.
+    /// The arguments, as far as they are known.
+    pub arguments: ApprovalArguments,
+    /// Whether the place is in a loop, so that the tool may be called any number of times.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
     /// Where parts of the arguments come from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub origins: Vec<Origin>,
-    /// What is different from the last time a person allowed a call of this tool.
+    pub origins: Vec<ArgumentOrigin>,
+    /// Differences from the arguments that a person last approved for this tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
 }
 
-/// What a call that needs a person's word is made with.
+/// Arguments of a call that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Arguments {
-    /// Exactly this.
+pub enum ApprovalArguments {
+    /// The exact arguments.
     Known {
-        /// JSON, whole.
+        /// The complete JSON.
         json: String,
-        /// Of its canonical form: equal values have equal digests.
+        /// Digest of its canonical form: equal values have equal digests.
         digest: Digest,
     },
-    /// What it will be is known when the call is made; then it is asked again, unless any arguments were allowed.
+    /// Arguments that are known only when the call is made. The run then asks again, unless any arguments were
+    /// approved.
     Unknown {
-        /// As the program writes it.
+        /// The expression as it is written in the program.
         source: String,
     },
 }
 
-/// A part of arguments that comes from somewhere else.
+/// A part of the arguments that comes from another call or from the parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Origin {
-    /// Which part, such as `text` or `items[0].name`.
+pub struct ArgumentOrigin {
+    /// Path of the part, such as `text` or `items[0].name`.
     pub part: String,
-    /// The tool whose result it is from, or `args`.
+    /// The tool whose result it comes from, or `args`.
     pub from: String,
-    /// The node of that call.
+    /// Id of the node of that call, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// How many characters of it are from there, where that is known.
+    /// Number of characters that come from there, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub characters: Option<usize>,
 }
 
-/// A person's word on calls.
+/// A decision on calls that need approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Decision {
-    /// Yes or no.
+pub struct ApprovalDecision {
+    /// Whether the calls are approved.
     pub approved: bool,
-    /// Why, in their words.
+    /// The reason, in the words of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The tools in question may be called with any arguments in this run, each at most this often.
+    /// Approves any arguments for the tools of the question in this run, each for at most this many calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub any_arguments: Option<u32>,
-    /// The same is not to be asked again.
+    /// The approval rule to be made, if the same is not to be asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remember: Option<Remember>,
-    /// Who said it, and by what way.
+    pub remember: Option<StandingApproval>,
+    /// Who decided, and through which channel.
     pub by: String,
 }
 
-/// A word that counts for later runs too.
+/// An approval that covers later runs too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Remember {
-    /// Whether it counts for this code only, or for the tools in whatever code.
-    pub only: Only,
-    /// With whatever arguments, not just with these.
+pub struct StandingApproval {
+    /// Whether it covers only this code or the tools in any code.
+    pub only: ApprovalScope,
+    /// Whether it covers any arguments, not just these.
     #[serde(default)]
     pub any_arguments: bool,
-    /// Until when, in milliseconds since 1970.
+    /// When it expires, in milliseconds since the Unix epoch.
     pub expires_at: i64,
 }
 
-/// What a standing word is bound to, beside the tool and its definition.
+/// What a standing approval is bound to, beside the tool and its definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Only {
-    /// The code that was asked for.
+pub enum ApprovalScope {
+    /// The code of the question.
     Code,
-    /// Nothing else.
+    /// Nothing further: it covers the tool in any code.
     Tool,
 }
 
 /// A layer of a DAG that has run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Layer {
-    /// Which, from 0.
+pub struct LayerQuestion {
+    /// Index of the layer, from 0.
     pub layer_index: u32,
-    /// Of how many, as things stand.
+    /// Number of layers of the current plan.
     pub total_layers: u32,
-    /// What came of its tasks.
+    /// The results of its tasks.
     pub results: Vec<LayerResult>,
-    /// The tasks that would run next.
+    /// Ids of the tasks that would run next.
     pub next: Vec<String>,
 }
 
-/// What came of one task of a layer.
+/// Result of one task of a layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerResult {
-    /// Its name in the document.
+    /// Id of the task in the DAG document.
     pub task_id: String,
     /// `success`, `error` or `skipped`.
     pub status: String,
-    /// How long it took.
+    /// Duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_time_ms: Option<i64>,
-    /// The beginning of its result, or its error.
+    /// The beginning of the result, or the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_preview: Option<String>,
-    /// The size of its result in bytes.
+    /// Size of the result in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_size: Option<usize>,
 }
 
-/// How a DAG goes on after a layer.
+/// How a DAG continues after a layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "onward", rename_all = "snake_case")]
-pub enum Onward {
-    /// As planned.
+pub enum LayerDecision {
+    /// Continue as planned.
     Continue,
-    /// With other tasks in place of those that have not run.
+    /// Continue with other tasks in place of those that have not run.
     Replan {
-        /// The plan from here on, as it was made of what was asked for.
+        /// The plan from here on, as made from the new request.
         plan: String,
     },
 }
@@ -316,8 +317,8 @@ mod tests {
     fn an_answer_is_plain_json() {
         let answer = Answer::Doubts {
             calls: vec![
-                Resolved { call: 3, verdict: Verdict::Again },
-                Resolved { call: 4, verdict: Verdict::Done { result: "1".to_owned() } },
+                ResolvedDoubt { call: 3, verdict: DoubtVerdict::Again },
+                ResolvedDoubt { call: 4, verdict: DoubtVerdict::Done { result: "1".to_owned() } },
             ],
         };
         let text = serde_json::to_string(&answer).unwrap();
@@ -330,12 +331,12 @@ mod tests {
 
     #[test]
     fn a_question_is_plain_json() {
-        let question = Question::Approval(Approval {
+        let question = Question::Approval(ApprovalQuestion {
             intent: "clean up".to_owned(),
             code_hash: "c0de".to_owned(),
             by: Answerer::Human,
             begun: true,
-            calls: vec![Asked {
+            calls: vec![CallToApprove {
                 tool: "fs:delete".to_owned(),
                 definition: Digest::of(b"definition"),
                 description: String::new(),
@@ -345,7 +346,7 @@ mod tests {
                 node: None,
                 line: Some(3),
                 code: None,
-                arguments: Arguments::Known {
+                arguments: ApprovalArguments::Known {
                     json: r#"{"path":"a"}"#.to_owned(),
                     digest: Digest::of(br#"{"path":"a"}"#),
                 },

@@ -1,36 +1,36 @@
-//! Runs: one execution of a plan, what it waits for, and how it stands.
+//! Runs: executions of a plan, their ids and states.
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a run: 128 random bits, so that nobody guesses another's.
+/// Id of a run: 128 random bits, so that it cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(String);
 
-/// Not the name of a run.
+/// The error for a text that is not a run id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the id of a run: it looks like `run_` and 32 hexadecimal digits")]
-pub struct NoRunId(String);
+pub struct BadRunId(String);
 
 impl RunId {
-    /// The id made of `random` bits.
+    /// The id made from `random` bits.
     pub fn new(random: u128) -> RunId {
         RunId(format!("run_{random:032x}"))
     }
 
-    /// Reads an id as it is written.
+    /// Parses the text form.
     ///
     /// # Errors
-    /// It is not written like one.
-    pub fn parse(text: &str) -> Result<RunId, NoRunId> {
+    /// The text does not have the form of an id.
+    pub fn parse(text: &str) -> Result<RunId, BadRunId> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         match text.strip_prefix("run_") {
             Some(digits) if digits.len() == 32 && digits.bytes().all(is_digit) => Ok(RunId(text.to_owned())),
-            _ => Err(NoRunId(crate::name::printable(text))),
+            _ => Err(BadRunId(crate::name::printable(text))),
         }
     }
 
-    /// As it is written.
+    /// The text form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -42,25 +42,25 @@ impl std::fmt::Display for RunId {
     }
 }
 
-/// How a run stands.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// A process works on it.
+    /// A process executes it.
     Running,
-    /// It waits for a person's answer or for a time, and no process works on it.
+    /// It waits for an answer or for a time, and no process executes it.
     Waiting,
-    /// The process that worked on it is gone.
+    /// The process that executed it is gone.
     Interrupted,
-    /// It gave a result.
+    /// It ended with a result.
     Done,
-    /// It gave an error.
+    /// It ended with an error.
     Failed,
-    /// Whoever asked for it no longer wants it.
+    /// The client cancelled it.
     Cancelled,
     /// A person or a client ended it.
     Aborted,
-    /// It waited longer than runs may.
+    /// It waited longer than its limit.
     Expired,
 }
 
@@ -77,12 +77,12 @@ impl RunState {
         RunState::Expired,
     ];
 
-    /// Nothing will change any more.
+    /// Whether the run has ended, so that nothing of it will change any more.
     pub fn is_over(self) -> bool {
         !matches!(self, RunState::Running | RunState::Waiting | RunState::Interrupted)
     }
 
-    /// The word for it.
+    /// The name of the state, as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             RunState::Running => "running",
@@ -96,7 +96,7 @@ impl RunState {
         }
     }
 
-    /// The state a word stands for.
+    /// The state with this name.
     pub fn parse(word: &str) -> Option<RunState> {
         RunState::ALL.into_iter().find(|state| state.as_str() == word)
     }

@@ -1,6 +1,6 @@
-//! What a program or a DAG document can do, found before it runs: nodes and the edges between them.
+//! The structure of a program or a DAG document, found before it runs: nodes and the edges between them.
 //!
-//! A structure shows, approves, learns and predicts; it never runs. Node ids are stable within a
+//! A structure serves display, approval, learning and prediction; it is never executed. Node ids are stable within a
 //! plan: `n1` tasks and capabilities, `d1` decisions, `f1`/`j1` fork and join, `l1` loops, `t1` try.
 
 use std::fmt;
@@ -8,17 +8,17 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Nodes in the order the program names them, and the edges between them.
+/// The nodes in the order of the source, and the edges between them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Structure {
-    /// What can happen.
+    /// The nodes.
     pub nodes: Vec<Node>,
-    /// What follows, feeds or contains what.
+    /// The edges: order, data flow and containment.
     pub edges: Vec<Edge>,
 }
 
 impl Structure {
-    /// The node called `id`.
+    /// The node with this id.
     pub fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.iter().find(|node| node.id == id)
     }
@@ -30,7 +30,7 @@ impl Structure {
             self.nodes.iter().filter(|node| node.kind.is_call()).map(|node| node.id).collect();
         let mut into: std::collections::HashMap<NodeId, Vec<NodeId>> = std::collections::HashMap::new();
         for edge in &self.edges {
-            if let Link::Provides { basis: Basis::Data, .. } = edge.link {
+            if let EdgeLink::Provides { basis: EdgeBasis::Data, .. } = edge.link {
                 into.entry(edge.to).or_default().push(edge.from);
             }
         }
@@ -55,7 +55,7 @@ impl Structure {
 
 /// The letter of a node id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Letter {
+pub enum NodeLetter {
     /// `n`: tasks and capabilities.
     N,
     /// `d`: decisions.
@@ -70,25 +70,25 @@ pub enum Letter {
     T,
 }
 
-/// A node's name within its structure, such as `n1`.
+/// Id of a node within its structure, such as `n1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct NodeId {
-    /// What kind of node.
-    pub letter: Letter,
-    /// Which one of them, from 1.
+    /// The kind of node.
+    pub letter: NodeLetter,
+    /// Number among the nodes of this letter, from 1.
     pub number: u32,
 }
 
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = match self.letter {
-            Letter::N => 'n',
-            Letter::D => 'd',
-            Letter::F => 'f',
-            Letter::J => 'j',
-            Letter::L => 'l',
-            Letter::T => 't',
+            NodeLetter::N => 'n',
+            NodeLetter::D => 'd',
+            NodeLetter::F => 'f',
+            NodeLetter::J => 'j',
+            NodeLetter::L => 'l',
+            NodeLetter::T => 't',
         };
         write!(f, "{letter}{}", self.number)
     }
@@ -100,7 +100,7 @@ impl From<NodeId> for String {
     }
 }
 
-/// A text that names no node.
+/// The error for a text that is not a node id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a node id such as `n1`")]
 pub struct BadNodeId(String);
@@ -110,12 +110,12 @@ impl TryFrom<String> for NodeId {
 
     fn try_from(text: String) -> Result<NodeId, BadNodeId> {
         let letter = match text.chars().next() {
-            Some('n') => Letter::N,
-            Some('d') => Letter::D,
-            Some('f') => Letter::F,
-            Some('j') => Letter::J,
-            Some('l') => Letter::L,
-            Some('t') => Letter::T,
+            Some('n') => NodeLetter::N,
+            Some('d') => NodeLetter::D,
+            Some('f') => NodeLetter::F,
+            Some('j') => NodeLetter::J,
+            Some('l') => NodeLetter::L,
+            Some('t') => NodeLetter::T,
             _ => return Err(BadNodeId(text)),
         };
         match text[1..].parse() {
@@ -128,77 +128,77 @@ impl TryFrom<String> for NodeId {
 /// A place in the source text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Position {
-    /// From 1.
+    /// Line, from 1.
     pub line: u32,
-    /// From 1, in characters.
+    /// Column, from 1, in characters.
     pub column: u32,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// The byte after the last.
+    /// Offset of the byte after the last.
     pub end: u32,
 }
 
-/// One thing a program can do.
+/// An operation or a control structure of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name.
+    /// Id of the node, such as `n1`.
     pub id: NodeId,
-    /// What it is.
+    /// The kind of node, with its details.
     #[serde(flatten)]
     pub kind: NodeKind,
-    /// Where it stands.
+    /// Place in the source.
     pub at: Position,
-    /// Names its writer gave to what it can lead to.
+    /// Names that the author gave to the branches, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<String>,
 }
 
-/// What a node is.
+/// The kinds of nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum NodeKind {
-    /// A call of a tool (`server:tool`), or a pseudo-tool `code:<operation>` with its source.
+    /// A call of a tool, or a pseudo-tool `code:<operation>` with its source.
     Task {
         /// `server:tool` or `code:filter`.
         tool: String,
-        /// What it is given. For an operation: what it works on.
+        /// The arguments; for an operation, its operands.
         arguments: Argument,
         /// The source of an operation, or of a code task of a DAG document.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
-        /// An operation that has no effect: never asks, never fails the run of a DAG.
+        /// Whether it is an operation without effects: it needs no approval and never fails the run of a DAG.
         #[serde(default, skip_serializing_if = "is_false")]
         pure: bool,
     },
     /// A call of a learned capability.
     Capability {
-        /// Its name.
+        /// Name of the capability.
         capability: String,
-        /// What it is given.
+        /// The arguments.
         arguments: Argument,
     },
-    /// A choice.
+    /// A decision.
     Decision {
-        /// What is tested, as written.
+        /// The tested expression, as written.
         condition: String,
-        /// By which construct.
+        /// The language construct.
         form: DecisionForm,
     },
-    /// Several things begin together.
+    /// A fork: several calls begin together.
     Fork {
-        /// Which of `Promise`'s ways to wait.
+        /// How they are awaited.
         form: ForkForm,
     },
-    /// They are waited for.
+    /// The join that awaits a fork.
     Join,
-    /// Something that happens any number of times.
+    /// A loop.
     Loop {
-        /// What is gone through or tested, as written.
+        /// The iterated or tested expression, as written.
         over: String,
-        /// By which construct.
+        /// The language construct.
         form: LoopForm,
     },
-    /// Work whose failure is handled.
+    /// A `try` statement with a handler.
     Try,
 }
 
@@ -207,7 +207,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl NodeKind {
-    /// A call of a tool or a capability; not a pure operation.
+    /// Whether the node is a call of a tool or a capability, and not a pure operation.
     pub fn is_call(&self) -> bool {
         match self {
             NodeKind::Task { tool, .. } => !tool.starts_with("code:"),
@@ -216,7 +216,7 @@ impl NodeKind {
         }
     }
 
-    /// What a task or capability is given.
+    /// The arguments of a task or capability; `None` for other nodes.
     pub fn arguments(&self) -> Option<&Argument> {
         match self {
             NodeKind::Task { arguments, .. } | NodeKind::Capability { arguments, .. } => Some(arguments),
@@ -225,7 +225,7 @@ impl NodeKind {
     }
 }
 
-/// By which construct a program chooses.
+/// Language construct of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DecisionForm {
@@ -245,7 +245,7 @@ pub enum DecisionForm {
     Optional,
 }
 
-/// How the members of a fork are waited for.
+/// How the members of a fork are awaited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ForkForm {
@@ -261,7 +261,7 @@ pub enum ForkForm {
     Layer,
 }
 
-/// How a program repeats.
+/// Language construct of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoopForm {
@@ -283,169 +283,169 @@ pub enum LoopForm {
     Recursion,
 }
 
-/// One connection between two nodes.
+/// An edge between two nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Edge {
-    /// Its beginning.
+    /// The source node.
     pub from: NodeId,
-    /// Its end.
+    /// The target node.
     pub to: NodeId,
-    /// What it means.
+    /// The meaning of the edge.
     #[serde(flatten)]
-    pub link: Link,
+    pub link: EdgeLink,
 }
 
-/// What an edge means.
+/// The meaning of an edge.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub enum Link {
+pub enum EdgeLink {
     /// Program order between effects.
     Sequence,
-    /// Taken with this outcome.
+    /// Control flow that is taken with this outcome.
     Conditional {
         /// `true`, `false`, `case:<value>`, `default`, `error`.
         outcome: String,
     },
-    /// A result goes, or could go, into arguments.
+    /// Data flow: a result goes, or could go, into arguments.
     Provides {
-        /// How much of the consumer's required input comes from there.
+        /// How much of the consumer's required input the provider covers.
         coverage: Coverage,
-        /// How we know.
-        basis: Basis,
-        /// The loop around which the value flows into a later iteration.
+        /// The evidence for the edge.
+        basis: EdgeBasis,
+        /// The loop that carries the value into a later iteration, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         around: Option<NodeId>,
     },
-    /// A loop and a node of its body.
+    /// From a loop to a node of its body.
     Contains,
 }
 
-/// How much of a consumer's required input one provider gives.
+/// How much of a consumer's required input one provider covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
-    /// All of it.
+    /// All required members.
     Strict,
-    /// Some of it, or it is not known what is required.
+    /// Some required members, or the required members are not known.
     Partial,
-    /// Only what is optional.
+    /// Only optional members.
     Optional,
 }
 
-/// How it is known that one node feeds another.
+/// Evidence that one node provides data to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Basis {
-    /// The program hands the value on.
+pub enum EdgeBasis {
+    /// The program passes the value on.
     Data,
-    /// The declared output could fill the declared input.
+    /// The declared output schema matches the declared input schema.
     Schema,
 }
 
-/// What a call is given, as a tree; nothing is dropped.
+/// The arguments of a call, as a tree; nothing is dropped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Argument {
     /// A value written in the program.
     Literal {
-        /// It.
+        /// The literal value.
         value: Value,
     },
-    /// (Part of) the result of a node.
+    /// The result of a node, or a part of it.
     Reference {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// Which part.
-        path: Vec<Step>,
+        /// Path into the result.
+        path: Vec<PathStep>,
     },
-    /// (Part of) an argument of the program.
+    /// A parameter of the program, or a part of it.
     Parameter {
-        /// Which; empty for all of `args`.
+        /// Name of the parameter; empty for all of `args`.
         name: String,
-        /// Which part.
-        path: Vec<Step>,
+        /// Path into the parameter.
+        path: Vec<PathStep>,
     },
-    /// (Part of) what a loop is at.
+    /// The current item of a loop, or a part of it.
     Item {
-        /// What the loop goes through.
+        /// The iterated value.
         of: Box<Argument>,
-        /// The loop.
+        /// Id of the loop.
         r#loop: NodeId,
-        /// Which part of the item.
-        path: Vec<Step>,
+        /// Path into the item.
+        path: Vec<PathStep>,
     },
-    /// A text put together from parts.
+    /// A template string.
     Template {
-        /// Literal texts and what stands between them.
+        /// The literal texts and the values between them.
         parts: Vec<Argument>,
     },
-    /// Something computed.
+    /// A computed value.
     Expression {
-        /// As written.
+        /// The expression as it is written in the program.
         source: String,
-        /// What it is computed from: references, parameters and items.
+        /// The references, parameters and items that it reads.
         reads: Vec<Argument>,
     },
     /// An object.
     Object {
-        /// Members in order.
-        fields: Vec<Field>,
-        /// Objects whose members are spread into it.
+        /// The members, in order.
+        fields: Vec<ArgumentField>,
+        /// The values that are spread into it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         spreads: Vec<Argument>,
     },
     /// An array.
     Array {
-        /// Its items.
+        /// The items, in order.
         items: Vec<Argument>,
     },
 }
 
 /// A member of an object argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Field {
-    /// Its name.
+pub struct ArgumentField {
+    /// Name of the member.
     pub name: String,
-    /// Its value.
+    /// Value of the member.
     pub value: Argument,
 }
 
-/// One step into a value.
+/// One step of a path into a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Step {
-    /// A position in an array.
+pub enum PathStep {
+    /// An array index.
     Index(u64),
-    /// A member.
+    /// A member name.
     Key(String),
-    /// Some element; which one is known only when the program runs. `null` on the wire.
+    /// Some element, known only at run time. `null` on the wire.
     Any,
 }
 
 impl Argument {
     /// An object without members.
-    pub fn nothing() -> Argument {
+    pub fn empty_object() -> Argument {
         Argument::Object { fields: Vec::new(), spreads: Vec::new() }
     }
 
     /// Calls `visit` for every leaf, those inside templates, items and `reads` included.
-    pub fn leaves<'a>(&'a self, visit: &mut dyn FnMut(&'a Argument)) {
+    pub fn visit_leaves<'a>(&'a self, visit: &mut dyn FnMut(&'a Argument)) {
         match self {
             Argument::Literal { .. } | Argument::Reference { .. } | Argument::Parameter { .. } => visit(self),
             Argument::Item { of, .. } => {
                 visit(self);
-                of.leaves(visit);
+                of.visit_leaves(visit);
             }
-            Argument::Template { parts } => parts.iter().for_each(|part| part.leaves(visit)),
+            Argument::Template { parts } => parts.iter().for_each(|part| part.visit_leaves(visit)),
             Argument::Expression { reads, .. } => {
                 visit(self);
-                reads.iter().for_each(|read| read.leaves(visit));
+                reads.iter().for_each(|read| read.visit_leaves(visit));
             }
             Argument::Object { fields, spreads } => {
-                fields.iter().for_each(|field| field.value.leaves(visit));
-                spreads.iter().for_each(|spread| spread.leaves(visit));
+                fields.iter().for_each(|field| field.value.visit_leaves(visit));
+                spreads.iter().for_each(|spread| spread.visit_leaves(visit));
             }
-            Argument::Array { items } => items.iter().for_each(|item| item.leaves(visit)),
+            Argument::Array { items } => items.iter().for_each(|item| item.visit_leaves(visit)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A tool as its server defines it.
+//! Tool definitions, as servers send them.
 
 use std::fmt;
 
@@ -8,84 +8,84 @@ use sha2::{Digest as _, Sha256};
 
 use crate::json::{self, Fields};
 
-/// What a server says about one of its tools. `raw` is the whole definition as it came, so that
-/// what this program does not know about still reaches the client.
+/// The definition of a tool. `raw` is the complete definition as received, so that members that PML does not know
+/// still reach the client.
 #[derive(Debug, Clone)]
 pub struct Definition {
-    /// The name calls are made by.
+    /// Name of the tool within its server.
     pub name: String,
-    /// A name for people.
+    /// Display name for people.
     pub title: Option<String>,
-    /// What it does, in the server's words: data, never instructions to us.
+    /// Description in the server's words: data, never instructions to PML.
     pub description: Option<String>,
     /// JSON Schema of the arguments.
     pub input_schema: Box<RawValue>,
-    /// JSON Schema of the structured result, where declared.
+    /// JSON Schema of the structured result, if declared.
     pub output_schema: Option<Box<RawValue>>,
     /// The server's own claims about what the tool may do.
     pub annotations: Annotations,
-    /// The definition as it came.
+    /// The definition as received.
     pub raw: Box<RawValue>,
-    /// What approvals, plans and caches are bound to.
+    /// Digest of what callers rely on; approvals, plans and caches are bound to it.
     pub digest: Digest,
 }
 
-/// MCP tool annotations. Claims of a server, believed only where the operator says so.
+/// MCP tool annotations: claims of a server, trusted only if the operator says so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Annotations {
-    /// Changes nothing.
+    /// The tool changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// May destroy something; only meaningful when not read-only.
+    /// The tool may destroy something; only meaningful if it is not read-only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Calling it again with the same arguments changes nothing more.
+    /// The tool is idempotent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// Reaches beyond a closed set of things, such as the web.
+    /// The tool reaches beyond a closed set of things, such as the web.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
 
-/// A definition that cannot be taken in.
+/// Why a definition is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum BadDefinition {
-    /// Not a JSON object, or a member of the wrong type.
+    /// It is not a JSON object, or a member has the wrong type.
     #[error("a tool definition is malformed: {0}")]
     Json(#[from] serde_json::Error),
-    /// Nothing to call it by.
+    /// The name is missing or empty.
     #[error("a tool has no name")]
     NoName,
-    /// A name nobody could type or tell apart.
+    /// The name has hidden characters, so that people could not type it or tell it apart.
     #[error("tool name {0} has characters that do not show")]
     HiddenCharacters(String),
-    /// Larger than the limit.
+    /// It exceeds [`MAX_DEFINITION_BYTES`].
     #[error(
         "the definition of tool `{name}` is {size_bytes} bytes; at most {MAX_DEFINITION_BYTES} are taken"
     )]
     Large {
-        /// The tool.
+        /// Name of the tool.
         name: String,
-        /// How large it is.
+        /// Size of the definition in bytes.
         size_bytes: usize,
     },
-    /// A schema nested past the limit.
+    /// A schema nests too deep.
     #[error("the definition of tool `{0}` is nested deeper than {depth} levels", depth = json::MAX_DEPTH)]
     Deep(String),
-    /// The arguments' schema is not an object.
+    /// The input schema is not an object.
     #[error("the input schema of tool `{0}` is not a JSON object")]
     Schema(String),
 }
 
-/// The largest definition taken in; the largest of 5,245 published ones has 60 KB.
+/// Maximum size of a definition in bytes; the largest of 5,245 published ones has 60 KB.
 pub const MAX_DEFINITION_BYTES: usize = 256 * 1024;
 
 impl Definition {
-    /// Reads a definition as `tools/list` gives it.
+    /// Parses a definition from `tools/list`.
     ///
     /// # Errors
-    /// It is malformed, unnamed, too large or too deep.
+    /// It is malformed, unnamed, too large or nested too deep.
     pub fn parse(raw: Box<RawValue>) -> Result<Definition, BadDefinition> {
         let fields = Fields::parse(raw.get())?;
         let name: String =
@@ -97,7 +97,7 @@ impl Definition {
         if size_bytes > MAX_DEFINITION_BYTES {
             return Err(BadDefinition::Large { name, size_bytes });
         }
-        if json::depth(raw.get()) > json::MAX_DEPTH {
+        if json::nesting_depth(raw.get()) > json::MAX_DEPTH {
             return Err(BadDefinition::Deep(name));
         }
         let input_schema = match fields.get("inputSchema") {
@@ -123,8 +123,8 @@ impl Definition {
     }
 }
 
-/// SHA-256 over the canonical form of what a caller relies on: name, description, schemas and
-/// annotations. Icons, titles and metadata may change without making it another tool.
+/// SHA-256 over the canonical form of what a caller relies on: name, description, schemas and annotations. Icons,
+/// titles and metadata may change without changing the digest.
 fn digest(fields: &Fields<'_>) -> Result<Digest, serde_json::Error> {
     let mut relied_on = Fields::default();
     for key in ["name", "description", "inputSchema", "outputSchema", "annotations"] {
@@ -132,7 +132,7 @@ fn digest(fields: &Fields<'_>) -> Result<Digest, serde_json::Error> {
             relied_on.set(key, value.to_owned());
         }
     }
-    let text = json::canonical(relied_on.to_raw().get()).map_err(serde::de::Error::custom)?;
+    let text = json::canonical_json(relied_on.to_raw().get()).map_err(serde::de::Error::custom)?;
     Ok(Digest::of(text.as_bytes()))
 }
 
@@ -153,7 +153,7 @@ impl Digest {
         Digest(text)
     }
 
-    /// A digest that was stored before.
+    /// A digest from 64 hexadecimal digits; `None` if `text` is not one.
     pub fn from_hex(text: &str) -> Option<Digest> {
         (text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()))
             .then(|| Digest(text.to_ascii_lowercase()))
@@ -164,7 +164,7 @@ impl Digest {
         &self.0
     }
 
-    /// The first twelve digits, for people.
+    /// The first twelve digits, for display.
     pub fn short(&self) -> &str {
         &self.0[..12]
     }

@@ -1,4 +1,4 @@
-//! Traces: what is kept of a run for good, free of secrets, for learning and for people.
+//! Traces: the permanent record of a run, free of secrets, for learning and for people.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,28 +8,28 @@ use crate::id::CapabilityId;
 use crate::structure::NodeId;
 use crate::{Digest, Principal, RunId};
 
-/// The name of a trace. A run has one, whose name follows from the run's; so storing it twice stores it once.
+/// Id of a trace. It is derived from the id of the run, so storing the trace of a run twice is idempotent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TraceId(String);
 
 impl TraceId {
-    /// The trace of a run.
+    /// Id of the trace of a run.
     pub fn of(run: &RunId) -> TraceId {
         TraceId(run.as_str().replacen("run_", "trace_", 1))
     }
 
-    /// The trace of a part of a run: a capability that was called within it.
-    pub fn part(run: &RunId, frame: u32) -> TraceId {
+    /// Id of the trace of a frame: a capability that was called within a run.
+    pub fn of_frame(run: &RunId, frame: u32) -> TraceId {
         TraceId(format!("{}.{frame}", TraceId::of(run).0))
     }
 
-    /// A name as it is written; whether there is such a trace is another question.
-    pub fn written(text: &str) -> TraceId {
+    /// An id from its text form. Such a trace need not exist.
+    pub fn from_text(text: &str) -> TraceId {
         TraceId(text.to_owned())
     }
 
-    /// As it is written.
+    /// The text form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -45,272 +45,272 @@ impl std::fmt::Display for TraceId {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
-    /// Its name.
+    /// Id of the trace.
     pub id: TraceId,
-    /// The run.
+    /// Id of the run.
     pub workflow_id: RunId,
-    /// Whose it is.
+    /// The principal that the run belongs to.
     pub principal: Principal,
-    /// In which session.
+    /// The session that requested the run.
     pub session: String,
-    /// The procedure that was run.
+    /// The capability of the procedure that was run, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_id: Option<CapabilityId>,
     /// Hash of the exact source.
     pub plan_hash: String,
-    /// What it was for.
+    /// The intent, as text.
     pub intent: String,
-    /// How it ended.
-    pub status: Status,
-    /// Why it has no result.
+    /// How the run ended.
+    pub status: TraceStatus,
+    /// The failure; `None` for a run with a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Failed>,
-    /// How long it took, waiting for people not counted.
+    pub error: Option<TraceFailure>,
+    /// Duration in milliseconds, without the time spent waiting for people.
     pub duration_ms: i64,
-    /// When it ended, in milliseconds since 1970.
+    /// When the run ended, in milliseconds since the Unix epoch.
     pub created_at: i64,
-    /// The trace of the run it was a part of.
+    /// The trace of the calling run, for a nested capability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_trace_id: Option<TraceId>,
-    /// Its place in the order of learning, from 1; given when it is stored.
+    /// Position in the order of learning, from 1; assigned when the trace is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learn_seq: Option<i64>,
-    /// How surprising it was, from 0 to 1; known once it has been learned from.
+    /// How surprising the run was, from 0 to 1; `None` until the trace has been learned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
-    /// Nothing ran: the answer was known.
+    /// Whether the result came from the cache and nothing ran.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cached: bool,
-    /// It was run to find something out, not for its result.
+    /// Whether the run was made to find something out, not for its result.
     #[serde(default, skip_serializing_if = "is_false")]
     pub exploratory: bool,
-    /// A person allowed what it did.
+    /// Whether a person approved the calls of the run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub approved: bool,
-    /// What happened in it.
+    /// Path, calls and data flow of the run.
     #[serde(flatten)]
-    pub body: Body,
+    pub body: TraceBody,
 }
 
-/// What happened in a run.
+/// Path, calls and data flow of a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Body {
-    /// The nodes it came to, in an order that does not depend on timing.
+pub struct TraceBody {
+    /// The nodes that were reached, in an order that does not depend on timing.
     pub executed_path: Vec<NodeId>,
-    /// What its decisions came to.
+    /// The outcomes of its decisions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub decisions: Vec<Decision>,
-    /// Its calls and the first pure operations of each place, in the order they were asked for.
+    pub decisions: Vec<DecisionOutcome>,
+    /// The calls, and the first pure operations of each place in the source, in the order in which they were issued.
     pub task_results: Vec<TaskResult>,
-    /// How many more calls there were of which nothing is kept.
+    /// Number of further calls that were not recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u32,
-    /// What followed from what, by time and by data; places in `task_results`.
+    /// Dependencies by time and by data; the indices point into `task_results`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<TraceEdge>,
-    /// What it was given.
+    /// The arguments of the run, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_context: Option<Box<RawValue>>,
 }
 
-/// How a run ended, for learning.
+/// How a run ended, as far as learning distinguishes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// It gave a result and every call worked.
+pub enum TraceStatus {
+    /// The run has a result, and every call succeeded.
     Success,
-    /// It gave a result although calls failed.
+    /// The run has a result although calls failed.
     Partial,
-    /// It gave an error.
+    /// The run ended with an error.
     Failed,
-    /// Whoever asked no longer wanted it.
+    /// The client cancelled it.
     Cancelled,
-    /// It took too long.
+    /// The run exceeded its time limit.
     Timeout,
-    /// It did not do what its journal says it did.
+    /// On replay the program did not do what its journal records.
     Diverged,
-    /// It was kept from doing it: refused, limited, a server down, wrong arguments.
+    /// The run was prevented: denied, rate limited, a server down, wrong arguments.
     Blocked,
 }
 
-impl Status {
+impl TraceStatus {
     /// Every status.
-    pub const ALL: [Status; 7] = [
-        Status::Success,
-        Status::Partial,
-        Status::Failed,
-        Status::Cancelled,
-        Status::Timeout,
-        Status::Diverged,
-        Status::Blocked,
+    pub const ALL: [TraceStatus; 7] = [
+        TraceStatus::Success,
+        TraceStatus::Partial,
+        TraceStatus::Failed,
+        TraceStatus::Cancelled,
+        TraceStatus::Timeout,
+        TraceStatus::Diverged,
+        TraceStatus::Blocked,
     ];
 
-    /// The word for it.
+    /// The name of the status, as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
-            Status::Success => "success",
-            Status::Partial => "partial",
-            Status::Failed => "failed",
-            Status::Cancelled => "cancelled",
-            Status::Timeout => "timeout",
-            Status::Diverged => "diverged",
-            Status::Blocked => "blocked",
+            TraceStatus::Success => "success",
+            TraceStatus::Partial => "partial",
+            TraceStatus::Failed => "failed",
+            TraceStatus::Cancelled => "cancelled",
+            TraceStatus::Timeout => "timeout",
+            TraceStatus::Diverged => "diverged",
+            TraceStatus::Blocked => "blocked",
         }
     }
 
-    /// The status a word stands for.
-    pub fn parse(word: &str) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| status.as_str() == word)
+    /// The status with this name.
+    pub fn parse(word: &str) -> Option<TraceStatus> {
+        TraceStatus::ALL.into_iter().find(|status| status.as_str() == word)
     }
 
-    /// What it says of the procedure: whether it works, or nothing.
+    /// Whether the procedure works, according to this status; `None` if it is no evidence either way.
     pub fn evidence(self) -> Option<bool> {
         match self {
-            Status::Success | Status::Partial => Some(true),
-            Status::Failed | Status::Timeout => Some(false),
-            Status::Cancelled | Status::Diverged | Status::Blocked => None,
+            TraceStatus::Success | TraceStatus::Partial => Some(true),
+            TraceStatus::Failed | TraceStatus::Timeout => Some(false),
+            TraceStatus::Cancelled | TraceStatus::Diverged | TraceStatus::Blocked => None,
         }
     }
 }
 
-/// Why a run or a call has no result.
+/// Failure of a run or a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Failed {
-    /// For programs; stable.
+pub struct TraceFailure {
+    /// Stable code for programs.
     pub code: String,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// What kind of error it is.
+    /// The class of the error.
     pub error_type: ErrorType,
-    /// Where it happened.
+    /// Id of the node where it happened, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<String>,
 }
 
-/// Kinds of errors.
+/// Classes of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorType {
-    /// It took too long.
+    /// A time limit was exceeded.
     Timeout,
-    /// It was not allowed.
+    /// The call was not allowed.
     Permission,
-    /// Something was not there.
+    /// Something does not exist.
     NotFound,
-    /// Something had the wrong form.
+    /// An argument or result has the wrong form.
     Validation,
-    /// Something could not be reached.
+    /// A host or server could not be reached.
     Network,
-    /// Too much was asked for.
+    /// A rate limit was exceeded.
     RateLimit,
-    /// Nobody wanted it any more.
+    /// The call was cancelled.
     Cancelled,
     /// The tool itself is broken.
     Internal,
-    /// None of these, as far as can be told.
+    /// None of these, or not known.
     Unknown,
 }
 
-/// One outcome of a decision.
+/// An outcome of a decision, with its frequency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Decision {
+pub struct DecisionOutcome {
     /// The decision, or the `try` whose handler was entered.
     pub node_id: NodeId,
-    /// What was tested, as written.
+    /// The tested expression, as written.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub condition: String,
-    /// What it came to, as far as the outcome tells: the truth of a condition, or the value of the case that was taken.
+    /// The value of the expression as far as the outcome shows it: a boolean, or the value of the case that was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// `true`, `false`, `case:<value>`, `default`, `error`.
     pub outcome: String,
-    /// How often.
+    /// Number of occurrences.
     pub times: u64,
 }
 
-/// One call of a run, or one pure operation of its program.
+/// A call of a run, or a pure operation of its program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskResult {
-    /// Its number in the run, from 1; 0 for a capability that was called and for an operation.
+    /// Number of the call within the run, from 1; 0 for a nested capability and for an operation.
     pub call: u32,
-    /// The node of the structure.
+    /// Id of the node of the structure, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
-    /// The task of a document.
+    /// Id of the task in the DAG document, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// `server:tool`, the id of a capability that was called, or `code:filter` and the like for an operation.
+    /// `server:tool`, the id of a nested capability, or `code:filter` and the like for an operation.
     pub tool: String,
-    /// Its definition then; of a capability, of what it ran.
+    /// Digest of the tool's definition at that time; for a capability, hash of the code it ran.
     pub tool_digest: Digest,
-    /// What it was called with; nothing of an operation.
+    /// The arguments, as JSON; `{}` for an operation.
     pub args: Box<RawValue>,
-    /// What it gave, as far as that is small; `{"_truncated": true, "_originalSize": …}` otherwise. Of an operation at most 240
-    /// bytes: larger values by type and size, with their beginning.
+    /// The result if it is small, else `{"_truncated": true, "_originalSize": …}`. For an operation at most 240 bytes:
+    /// larger values are given by type and size, with their beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
-    /// Whether it worked.
+    /// Whether the call succeeded.
     pub success: bool,
-    /// What it said instead.
+    /// The failure, if it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Failed>,
-    /// When it was asked for.
+    pub error: Option<TraceFailure>,
+    /// When the call was issued, in milliseconds since the Unix epoch.
     pub started_at: i64,
-    /// How long it took.
+    /// Duration of a call in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
-    /// How long an operation took, in microseconds: few take a millisecond.
+    /// Duration of an operation in microseconds: few take a millisecond.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_us: Option<u64>,
-    /// Which try.
+    /// Number of the attempt, from 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub attempt: u32,
-    /// The layer of a DAG, from 0.
+    /// Index of the layer of a DAG, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer: Option<u32>,
-    /// Something was taken out of it, or it did not fit: it cannot stand for what was really there.
+    /// Whether arguments or result were redacted or truncated, so that they are not the real values.
     #[serde(default, skip_serializing_if = "is_false")]
     pub altered: bool,
 }
 
 impl TaskResult {
-    /// Whether it is a pure operation and not a call.
+    /// Whether this is a pure operation and not a call.
     pub fn is_operation(&self) -> bool {
         is_operation(&self.tool)
     }
 }
 
-/// Whether something of a trace or of the graph is a pure operation: no server can be called `code`.
+/// Whether the id, of a trace or of the graph, is that of a pure operation: no server can be named `code`.
 pub fn is_operation(id: &str) -> bool {
     id.starts_with("code:")
 }
 
-/// That one call came after another.
+/// An edge between two calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceEdge {
-    /// The earlier call's place in `task_results`.
+    /// Index of the earlier call in `task_results`.
     pub from: u32,
-    /// The later call's.
+    /// Index of the later call.
     pub to: u32,
-    /// By what.
+    /// The relation between them.
     #[serde(rename = "type")]
     pub kind: EdgeKind,
 }
 
-/// What ties calls together.
+/// Relation between two calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EdgeKind {
-    /// The later one was given something of the earlier one's result.
+    /// The later call was given a part of the earlier call's result.
     Dependency,
-    /// The earlier one had ended when the later one began.
+    /// The earlier call had ended when the later one began.
     Sequence,
-    /// The later one was asked for next in the same session.
+    /// The later one was requested next in the same session.
     Follows,
     /// The later one was called within the earlier one.
     Contains,
@@ -321,7 +321,7 @@ impl EdgeKind {
     pub const ALL: [EdgeKind; 4] =
         [EdgeKind::Dependency, EdgeKind::Sequence, EdgeKind::Follows, EdgeKind::Contains];
 
-    /// The word for it.
+    /// The name of the kind, as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             EdgeKind::Dependency => "dependency",
@@ -331,7 +331,7 @@ impl EdgeKind {
         }
     }
 
-    /// The kind a word stands for.
+    /// The kind with this name.
     pub fn parse(word: &str) -> Option<EdgeKind> {
         EdgeKind::ALL.into_iter().find(|kind| kind.as_str() == word)
     }

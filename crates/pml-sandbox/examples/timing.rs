@@ -4,7 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use pml_sandbox::{Delivery, Event, Granted, Limits, Pool, Program, Settings, What, Worker};
+use pml_sandbox::{
+    Delivery, DeliveryPayload, GrantedTool, PoolSettings, SandboxLimits, SandboxProgram, Worker, WorkerEvent,
+    WorkerPool,
+};
 
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("sandbox-worker") {
@@ -16,19 +19,20 @@ fn main() {
 
 async fn measure() {
     let here = std::env::current_exe().expect("this program has a path");
-    let settings = Settings { size: 1, ..Settings::new(here, vec!["sandbox-worker".into()]) };
+    let settings =
+        PoolSettings { ready_workers: 1, ..PoolSettings::new(here, vec!["sandbox-worker".into()]) };
     let started = Instant::now();
-    let pool = Pool::open(settings).expect("a thread");
-    drop(pool.take().await.expect("a worker"));
+    let pool = WorkerPool::start(settings).expect("a thread");
+    drop(pool.take_worker().await.expect("a worker"));
     println!("start of the pool to ready: {:?}", started.elapsed());
 
     let mut times = Vec::new();
     for _ in 0..200 {
-        let mut worker = pool.take().await.expect("a worker");
+        let mut worker = pool.take_worker().await.expect("a worker");
         // The next one is being started meanwhile; a run is measured when that is done.
         tokio::time::sleep(Duration::from_millis(10)).await;
         let begun = Instant::now();
-        worker.begin(&program("return 1"));
+        worker.begin_program(&program("return 1"));
         until_end(&mut worker).await;
         times.push(begun.elapsed());
     }
@@ -37,9 +41,9 @@ async fn measure() {
     let calls = 1_000;
     let mut times = Vec::new();
     for _ in 0..5 {
-        let mut worker = pool.take().await.expect("a worker");
+        let mut worker = pool.take_worker().await.expect("a worker");
         tokio::time::sleep(Duration::from_millis(10)).await;
-        worker.begin(&program("for (let i = 0; i < 1000; i++) await mcp.s.t({ i }); return 1"));
+        worker.begin_program(&program("for (let i = 0; i < 1000; i++) await mcp.s.t({ i }); return 1"));
         let begun = Instant::now();
         until_end(&mut worker).await;
         times.push(begun.elapsed() / calls);
@@ -58,9 +62,9 @@ async fn measure() {
         let js = format!("{rows} for (let i = 0; i < {times}; i++) {operation}; return 1");
         let mut all = Vec::new();
         for _ in 0..9 {
-            let mut worker = pool.take().await.expect("a worker");
+            let mut worker = pool.take_worker().await.expect("a worker");
             tokio::time::sleep(Duration::from_millis(10)).await;
-            worker.begin(&program(&js));
+            worker.begin_program(&program(&js));
             let begun = Instant::now();
             until_end(&mut worker).await;
             all.push(begun.elapsed() / times);
@@ -68,7 +72,7 @@ async fn measure() {
         tell(what, all);
     }
 
-    let worker = pool.take().await.expect("a worker");
+    let worker = pool.take_worker().await.expect("a worker");
     let memory = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", worker.pid())).unwrap_or_default();
     for line in memory.lines().filter(|line| line.starts_with("Rss") || line.starts_with("Private_Dirty")) {
         println!("idle worker: {line}");
@@ -83,20 +87,20 @@ fn tell(what: &str, mut times: Vec<Duration>) {
 async fn until_end(worker: &mut Worker) {
     let mut call = 0;
     loop {
-        match worker.next().await.expect("a program that ends") {
-            Event::Call { call: number, .. } => call = number,
-            Event::Quiet { .. } => {
-                let what = What::Result { call, json: "{\"ok\":true}".to_owned() };
+        match worker.next_event().await.expect("a program that ends") {
+            WorkerEvent::Call { call: number, .. } => call = number,
+            WorkerEvent::Quiet { .. } => {
+                let what = DeliveryPayload::Result { call, json: "{\"ok\":true}".to_owned() };
                 worker.deliver(&Delivery { now_ms: 0, what });
             }
-            Event::Ended(_) => return,
+            WorkerEvent::Ended(_) => return,
             _ => {}
         }
     }
 }
 
-fn program(js: &str) -> Program {
-    Program {
+fn program(js: &str) -> SandboxProgram {
+    SandboxProgram {
         js: js.to_owned(),
         probe: "P".to_owned(),
         entries: Vec::new(),
@@ -105,7 +109,7 @@ fn program(js: &str) -> Program {
         now_ms: 0,
         nested: Vec::new(),
         sees: Vec::new(),
-        tools: vec![Granted { server: "s".to_owned(), names: vec!["t".to_owned()], handle: 1 }],
-        limits: Limits::default(),
+        tools: vec![GrantedTool { server: "s".to_owned(), names: vec!["t".to_owned()], handle: 1 }],
+        limits: SandboxLimits::default(),
     }
 }

@@ -1,4 +1,4 @@
-//! The processor time of another process, where the system tells it.
+//! Processor time of another process, where the system provides it.
 
 #![allow(unsafe_code)]
 
@@ -6,7 +6,7 @@
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// What process `pid` has used so far; nothing when there is no such process, or no way to know.
+/// Processor time that process `pid` has used so far; None when it does not exist or the system does not tell.
 #[cfg(target_os = "linux")]
 pub(crate) fn used(pid: u32) -> Option<Duration> {
     let pid = libc::pid_t::try_from(pid).ok()?;
@@ -25,7 +25,7 @@ pub(crate) fn used(pid: u32) -> Option<Duration> {
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
 }
 
-/// What process `pid` has used so far; nothing when there is no such process, or no way to know.
+/// Always None: this system does not provide it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn used(_pid: u32) -> Option<Duration> {
     None

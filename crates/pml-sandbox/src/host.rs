@@ -1,9 +1,9 @@
-//! The host's side: processes kept ready, and one of them driven through one program.
+//! The host side: a pool of ready processes, and a worker driven through one program.
 
 mod check;
 mod pool;
 mod processes;
 mod worker;
 
-pub use pool::{Pool, Settings, Unavailable};
-pub use worker::{Fault, Worker};
+pub use pool::{PoolSettings, PoolUnavailable, WorkerPool};
+pub use worker::{Worker, WorkerFault};

@@ -1,102 +1,103 @@
-//! What host and worker say to each other.
+//! Messages between host and worker: programs, deliveries and events.
 
 use std::time::Duration;
 
+use pml_model::ErrorCode;
 use serde::{Deserialize, Serialize};
 
-/// One program with everything that decides what it does: the same program and the same deliveries give the same
-/// events.
+/// One program with everything that determines its behaviour: the same program with the same deliveries produces the
+/// same events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Program {
+pub struct SandboxProgram {
     /// Body of an async function in strict mode.
     pub js: String,
-    /// The name under which the body finds its probe object.
+    /// Name of the variable through which the body reaches its probe object.
     pub probe: String,
-    /// Which context a call of a local function enters.
-    pub entries: Vec<Entry>,
-    /// JSON of `args`.
+    /// For each call of a local function, the context that the call enters.
+    pub entries: Vec<ProbeEntry>,
+    /// `args` of the program, a JSON object.
     pub arguments: String,
     /// Seed of `Math.random`.
     pub seed: u64,
-    /// The time the program sees until its first delivery, in milliseconds since 1970.
+    /// The time the program sees until its first delivery, in milliseconds since the Unix epoch.
     pub now_ms: i64,
-    /// The tools there are.
-    pub tools: Vec<Granted>,
-    /// The programs that it and they can call.
-    pub nested: Vec<Nested>,
-    /// Those of them that it can call itself, by their places.
+    /// The tools that the program itself may call.
+    pub tools: Vec<GrantedTool>,
+    /// All programs that this program can call, directly or through another one.
+    pub nested: Vec<NestedProgram>,
+    /// The programs that it can call directly, as indices into [`Self::nested`].
     pub sees: Vec<u32>,
-    /// What it may use, and all that it calls with it.
-    pub limits: Limits,
+    /// Limits that hold for the program and its nested programs together.
+    pub limits: SandboxLimits,
 }
 
 /// A program that another can call: `capabilities[name](arguments)`. Each call is a *frame* with a realm of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Nested {
-    /// What others call it by.
+pub struct NestedProgram {
+    /// Key of the program in `capabilities`.
     pub name: String,
     /// Body of an async function in strict mode.
     pub js: String,
-    /// The name under which the body finds its probe object.
+    /// Name of the variable through which the body reaches its probe object.
     pub probe: String,
-    /// Which context a call of a local function enters.
-    pub entries: Vec<Entry>,
-    /// Members of `args` where the caller leaves them out: name and JSON.
+    /// For each call of a local function, the context that the call enters.
+    pub entries: Vec<ProbeEntry>,
+    /// Defaults of `args`: name and JSON of each member that a caller may leave out.
     pub defaults: Vec<(String, String)>,
-    /// The tools it sees.
-    pub tools: Vec<Granted>,
-    /// The programs it can call, by their places in [`Program::nested`].
+    /// The tools that this program may call.
+    pub tools: Vec<GrantedTool>,
+    /// The programs it can call, as indices into [`SandboxProgram::nested`].
     pub sees: Vec<u32>,
 }
 
 /// A call of a local function: from `context`, point `point` enters function `function` in context `enters`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// The number in the probe.
+pub struct ProbeEntry {
+    /// Number of the call's point in the probe table.
     pub point: u32,
-    /// The context the call is in.
+    /// The context that the call is made in.
     pub context: u32,
-    /// The function called.
+    /// Number of the called function.
     pub function: u32,
-    /// The context its body then has.
+    /// The context in which the body of the function then runs.
     pub enters: u32,
 }
 
 /// A tool the program may call: `mcp[server][name]` for each of `names`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Granted {
-    /// The server.
+pub struct GrantedTool {
+    /// Name of the server, as the key in `mcp`.
     pub server: String,
-    /// The tool's own name first, then others it goes by.
+    /// The tool's own name first, then its aliases.
     pub names: Vec<String>,
-    /// What crosses the boundary instead of names.
+    /// Number that identifies the tool in events; names never cross the boundary.
     pub handle: u32,
 }
 
-/// What a run may use.
+/// Limits of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    /// Memory of the engine; beyond it the run ends.
+pub struct SandboxLimits {
+    /// Memory of the engine, in bytes. Exceeding it ends the run.
     pub heap_bytes: u64,
-    /// Stack of the engine; beyond it the program sees a `RangeError`.
+    /// Stack of the engine, in bytes. Exceeding it throws a `RangeError` in the program.
     pub stack_bytes: u64,
-    /// Text written to the console; what comes after is dropped.
+    /// Bytes of console output. The rest is dropped.
     pub console_bytes: u64,
-    /// Serialised arguments of one call; beyond it that call is rejected.
+    /// Bytes of the serialised arguments of one call. Exceeding it rejects that call.
     pub argument_bytes: u64,
-    /// The serialised value of the program; beyond it the run ends.
+    /// Bytes of the serialised value of the program. Exceeding it ends the run.
     pub result_bytes: u64,
-    /// Objects and arrays within each other, in arguments and in the value.
+    /// Nesting depth of objects and arrays, in arguments and in the value.
     pub nesting: u32,
-    /// Calls of tools, and as many of programs; one more ends the run.
+    /// Number of tool calls, and likewise of frames. One more ends the run.
     pub calls: u32,
-    /// Processor time; beyond it the worker is killed.
+    /// Processor time. Exceeding it kills the worker.
     pub cpu: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for SandboxLimits {
+    fn default() -> SandboxLimits {
+        SandboxLimits {
             heap_bytes: 64 << 20,
             stack_bytes: 512 << 10,
             console_bytes: 64 << 10,
@@ -109,45 +110,44 @@ impl Default for Limits {
     }
 }
 
-/// Something that enters a running program. The worker takes one, runs until nothing is left to do, and takes the
-/// next.
+/// Input of a running program. The worker takes one delivery, runs until no job is left, and takes the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// The time the program sees from now on, in milliseconds since 1970.
+    /// The time the program sees from this delivery on, in milliseconds since the Unix epoch.
     pub now_ms: i64,
-    /// What is delivered.
-    pub what: What,
+    /// The end of a call, or a timer.
+    pub what: DeliveryPayload,
 }
 
-/// What is delivered. A call that has ended and a timer that was cleared are passed over.
+/// Payload of a delivery. The worker ignores calls that have ended and timers that were cleared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum What {
+pub enum DeliveryPayload {
     /// A call succeeded.
     Result {
-        /// Its number.
+        /// Number of the call within its run.
         call: u32,
-        /// What it gave, as JSON.
+        /// The result, as JSON.
         json: String,
     },
     /// A call failed.
     Error {
-        /// Its number.
+        /// Number of the call within its run.
         call: u32,
-        /// How.
-        error: CallError,
+        /// The error the program sees.
+        error: ToolCallError,
     },
     /// A timer is due.
     Timer {
-        /// Its number.
+        /// Number of the timer within its run.
         timer: u32,
     },
 }
 
 /// A failed call as the program sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallError {
+pub struct ToolCallError {
     /// `error.code`.
-    pub code: String,
+    pub code: ErrorCode,
     /// `error.message`.
     pub message: String,
     /// `error.hint`.
@@ -156,9 +156,9 @@ pub struct CallError {
     pub data: Option<String>,
 }
 
-/// What a worker tells.
+/// What a worker reports to its host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Event {
+pub enum WorkerEvent {
     /// The program calls a tool.
     Call {
         /// Calls are numbered from 1 in the order they are made.
@@ -169,117 +169,117 @@ pub enum Event {
         point: u32,
         /// The context of the point.
         context: u32,
-        /// The tool.
+        /// Handle of the tool.
         handle: u32,
-        /// A JSON object.
+        /// The arguments, a JSON object.
         arguments: String,
     },
-    /// The program waits for a time.
+    /// The program sets a timer.
     Timer {
         /// Timers are numbered from 1 in the order they are set; an interval sets a new one each time.
         timer: u32,
-        /// From now.
+        /// Milliseconds from the current delivery.
         delay_ms: u64,
     },
-    /// The program waits no more.
+    /// The program clears a timer.
     TimerCleared {
-        /// The timer.
+        /// Number of the cleared timer.
         timer: u32,
     },
-    /// A line of the console.
+    /// One line of console output.
     Console {
         /// The frame that wrote it.
         frame: u32,
-        /// How it was said.
-        level: Level,
-        /// What was said.
+        /// Level, from the console method that was called.
+        level: ConsoleLevel,
+        /// The text of the line.
         text: String,
     },
-    /// What follows on the console is dropped.
+    /// The console limit is reached: all further output is dropped.
     ConsoleCut,
-    /// `pml.progress`, the last one of a turn.
+    /// The last `pml.progress` call of a turn.
     Progress {
-        /// How much is done.
+        /// Amount of work done, in units the program chooses.
         done: f64,
-        /// Of how much.
+        /// Amount of work in all, in the same units.
         total: Option<f64>,
-        /// In words.
+        /// The message for people.
         message: Option<String>,
     },
-    /// `pml.hint`, the last one of a turn: an object.
+    /// The last `pml.hint` call of a turn.
     Hint {
-        /// What was given, as JSON.
+        /// The hint, a JSON object.
         json: String,
     },
-    /// What probes saw since the last time, in the order of the first visit.
+    /// Points that probes reached since the last such event, in the order of the first visit.
     Reached {
-        /// The frame whose probes they are.
+        /// The frame that the probes belong to.
         frame: u32,
-        /// What they saw.
-        places: Vec<Reached>,
+        /// The points, each with its count.
+        places: Vec<ReachedPoint>,
     },
-    /// Nothing more happens before the next delivery.
+    /// The worker is quiet: it does nothing before the next delivery.
     Quiet {
-        /// How many deliveries were taken so far.
+        /// Number of deliveries taken so far.
         taken: u32,
-        /// How many calls have no end yet.
+        /// Number of calls without an end.
         calls: u32,
-        /// How many timers are set.
+        /// Number of timers that are set.
         timers: u32,
     },
     /// The program has ended; this is the last event.
-    Ended(Ending),
-    /// A program calls another.
+    Ended(ProgramEnding),
+    /// A program calls another: a frame begins.
     FrameBegan {
         /// Frames are numbered from 1 in the order of the calls.
         frame: u32,
-        /// The frame that calls.
+        /// The frame of the caller.
         parent: u32,
-        /// What is called, by its place in [`Program::nested`].
+        /// The called program, as an index into [`SandboxProgram::nested`].
         nested: u32,
         /// The point of the call; 0 when it is not known.
         point: u32,
         /// The context of the point.
         context: u32,
-        /// What it is given, with its defaults: a JSON object.
+        /// The arguments with defaults filled in, a JSON object.
         arguments: String,
     },
-    /// A program that was called has ended. What it had called and not waited for is given up.
+    /// A frame has ended. Its calls and timers that nothing awaited are dropped.
     FrameEnded {
-        /// Which.
+        /// Number of the frame: of the capability call within its run.
         frame: u32,
-        /// Its value as JSON, or why there is none.
-        end: Result<String, Thrown>,
+        /// Value of the frame as JSON, or the error it failed with.
+        end: Result<String, ThrownError>,
     },
-    /// A pure operation has given something. The first few of each place are told, at once.
+    /// A pure operation returned a value. Only the first few of each point are reported, immediately.
     Operation {
-        /// The frame whose program it is a part of.
+        /// The frame that runs the operation.
         frame: u32,
-        /// The number in the probe.
+        /// Number of the operation's point in the probe table.
         point: u32,
         /// The context of the point.
         context: u32,
-        /// How long it took by the worker's clock. The one thing a worker tells that another run of the same program
-        /// tells otherwise: nothing may be decided by it.
+        /// Duration by the worker's clock. It is the only field that differs between two runs of the same program, so
+        /// no decision may depend on it.
         took: Duration,
-        /// What it gave.
-        gave: Preview,
+        /// Preview of the returned value.
+        gave: ValuePreview,
     },
 }
 
-/// A value in a few bytes. What does not fit or is no JSON is told by type and size: `{"_type": "array", "_size": 5}`; texts
-/// are never cut, because half a secret is not recognised as one.
+/// A value in a few bytes. A value that does not fit or has no JSON is described by type and size:
+/// `{"_type": "array", "_size": 5}`. Strings are never cut, because half a secret would not be recognised as one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Preview {
-    /// JSON of at most [`PREVIEW_BYTES`].
+pub struct ValuePreview {
+    /// JSON of at most [`PREVIEW_BYTES`] bytes.
     pub json: String,
-    /// Whether that is all of the value.
+    /// Whether `json` is the complete value.
     pub whole: bool,
 }
 
-/// How a line of the console was said.
+/// Level of a line of console output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Level {
+pub enum ConsoleLevel {
     /// `console.debug`, `console.trace`.
     Debug,
     /// `console.log`.
@@ -292,29 +292,29 @@ pub enum Level {
     Error,
 }
 
-/// A place of the program that was reached, and how often.
+/// A probe point that was reached, with its count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reached {
-    /// What kind of place.
-    pub kind: Kind,
-    /// The number in the probe.
+pub struct ReachedPoint {
+    /// Kind of the point.
+    pub kind: ProbeKind,
+    /// Number of the point in the probe table.
     pub point: u32,
-    /// The context.
+    /// The context it was reached in.
     pub context: u32,
-    /// Of `Is` and `Has` 0 or 1, of `Case` the case's index, else 0.
+    /// For `Is` and `Has` 0 or 1, for `Case` the index of the case, else 0.
     pub outcome: i32,
-    /// How often since it was last told.
+    /// Number of visits since the last report.
     pub count: u64,
-    /// How many calls had been made when it was first reached since then.
+    /// Number of calls made before the first visit since the last report.
     pub after: u32,
 }
 
-/// What kind of place was reached.
+/// Kind of a probe point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Kind {
-    /// A condition was true or false.
+pub enum ProbeKind {
+    /// A condition was evaluated: true (1) or false (0).
     Is,
-    /// A value was there (1), or null or undefined (0).
+    /// A value was tested: present (1), or null or undefined (0).
     Has,
     /// A case matched.
     Case,
@@ -324,7 +324,7 @@ pub enum Kind {
     Turn,
     /// An exception was caught.
     Caught,
-    /// An operation happened.
+    /// An operation was performed.
     Did,
     /// A fork began.
     Fork,
@@ -332,59 +332,59 @@ pub enum Kind {
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
-    /// It returned a value: JSON.
+pub enum ProgramEnding {
+    /// It returned a value, as JSON.
     Value(String),
     /// It threw.
-    Thrown(Thrown),
-    /// It waits for something that cannot come: no call and no timer is left.
+    Thrown(ThrownError),
+    /// It waits forever: no call and no timer is left.
     Deadlock,
-    /// It is over, but a rejection or an exception somewhere in it was never handled.
-    Unhandled(Thrown),
-    /// It wanted more than it may have.
-    Limit(Limit),
+    /// It ended, but a rejection or an exception in it was never handled.
+    Unhandled(ThrownError),
+    /// It exceeded a limit.
+    Limit(ExceededLimit),
 }
 
-/// What was thrown.
+/// A thrown value.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Thrown {
-    /// The error's name; for other values what they are, such as `null` or `string`.
+pub struct ThrownError {
+    /// Name of the error; for other values their type, such as `null` or `string`.
     pub name: String,
     /// The error's message; other values as the console shows them.
     pub message: String,
-    /// The code of an error that came from the host or from the boundary; never one the program made up.
-    pub code: Option<String>,
-    /// The call that failed with it.
+    /// Code of an error that the host or the boundary made. None for errors that the program made itself.
+    pub code: Option<ErrorCode>,
+    /// The call that failed with this error.
     pub call: Option<u32>,
-    /// The frame that failed with it, where a program that was called did.
+    /// The frame that failed with this error, when a nested program did.
     pub frame: Option<u32>,
-    /// The line in [`Program::js`], counted from 1; 0 when it is not known.
+    /// The line in [`SandboxProgram::js`], counted from 1; 0 when it is not known.
     pub line: u32,
     /// The column, counted from 1; 0 when it is not known.
     pub column: u32,
-    /// The stack as the engine tells it, without frames that are not the program's.
+    /// Stack as the engine writes it, restricted to frames of the program.
     pub stack: String,
 }
 
-/// Which limit ended a program.
+/// The limit that ended a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Limit {
-    /// [`Limits::heap_bytes`].
+pub enum ExceededLimit {
+    /// [`SandboxLimits::heap_bytes`].
     Memory,
-    /// [`Limits::calls`].
+    /// [`SandboxLimits::calls`].
     Calls,
-    /// [`Limits::result_bytes`].
+    /// [`SandboxLimits::result_bytes`].
     Result,
 }
 
-/// How deep programs may call each other.
+/// Maximum nesting depth of frames.
 pub const MOST_DEPTH: u32 = 8;
 
-/// The longest preview of what an operation gave.
+/// Maximum size of a [`ValuePreview`], in bytes.
 pub const PREVIEW_BYTES: usize = 240;
 
-/// How many operations of one program are told, those of the programs it calls included.
+/// Maximum number of reported operations in one run, nested programs included.
 pub(crate) const MOST_OPERATIONS: u32 = 1_000;
 
-/// The longest text of an error or of progress, each for itself.
+/// Maximum size of each text of an error or of progress, in bytes.
 pub(crate) const THROWN_BYTES: usize = 16 << 10;

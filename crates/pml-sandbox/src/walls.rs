@@ -1,35 +1,36 @@
-//! The walls around a worker: what the kernel keeps it from, even when the engine in it has been broken.
+//! The walls around a worker: kernel restrictions that hold even when the engine is compromised.
 //!
-//! A worker needs memory, one socket and nothing else. [`confine`] puts up every wall there is on this machine and
-//! says which stand; it cannot be undone, so only a worker calls it. [`walls`] asks without confining.
+//! A worker needs memory and one socket, nothing else. [`confine`] puts up every wall that this machine supports and
+//! returns which ones stand. It cannot be undone, so only a worker calls it. [`available_walls`] probes without
+//! confining.
 
 use std::io;
 
-/// Processor seconds after which the kernel ends a worker whose host does not: the host's own limit comes first.
+/// Processor seconds after which the kernel kills a worker. A backstop: the host's own limit comes first.
 const CPU_SECONDS: u64 = 600;
-/// What a worker may have beyond what its program file and its allocator have taken when it starts.
+/// Address space, in bytes, on top of what the process has reserved when it starts.
 const ADDRESS_SPACE_BYTES: u64 = 512 << 20;
 
-/// Which walls stand.
+/// The walls that stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Walls {
     /// Limits on memory, files, processes and processor time.
     pub limits: bool,
-    /// No new privileges, and no memory for others to look into.
+    /// No new privileges, and no access to its memory by other processes.
     pub privileges: bool,
-    /// It ends when its host ends, by the kernel and not only by its closed socket.
+    /// The kernel kills the worker when its host dies, in addition to the closed socket.
     pub parent: bool,
     /// No file can be opened (Landlock).
     pub files: bool,
-    /// No address can be reached (Landlock; without it system calls are what keeps it from that).
+    /// No address can be reached (Landlock; without it seccomp alone prevents that).
     pub network: bool,
-    /// Only a few system calls are answered (seccomp).
+    /// Only a few system calls are permitted (seccomp).
     pub calls: bool,
 }
 
 impl Walls {
-    /// The walls that do not stand, in words.
-    pub fn missing(&self) -> Vec<&'static str> {
+    /// Names of the missing walls, for messages.
+    pub fn missing_walls(&self) -> Vec<&'static str> {
         let all = [
             (self.limits, "resource limits"),
             (self.privileges, "no new privileges"),
@@ -42,20 +43,20 @@ impl Walls {
     }
 }
 
-/// Which walls a worker would have on this machine.
-pub fn walls() -> Walls {
+/// The walls that a worker would have on this machine.
+pub fn available_walls() -> Walls {
     system::walls()
 }
 
-/// Shuts this process in, for good: every descriptor but standard input is closed, and the walls go up. Call it
-/// from a process with one thread. Fails when a wall that every such system has cannot be put up.
+/// Confines this process permanently: closes every descriptor except standard input, and puts up the walls. Call it
+/// while the process has one thread. Fails when a wall that every such system supports cannot be put up.
 pub fn confine() -> io::Result<Walls> {
     system::confine()
 }
 
 #[cfg(target_os = "linux")]
 mod system {
-    //! Linux: all of them.
+    //! Linux: all walls.
 
     #![allow(unsafe_code)]
 
@@ -76,8 +77,9 @@ mod system {
 
     use super::{ADDRESS_SPACE_BYTES, CPU_SECONDS, Walls};
 
-    /// The newest rules asked for; the kernel keeps those it knows.
+    /// The newest Landlock ABI requested; the kernel applies the part it supports.
     const NEWEST: ABI = ABI::V6;
+    /// First version of the Landlock ABI that restricts the network.
     const FIRST_WITH_NETWORK: i64 = 4;
 
     pub(super) fn walls() -> Walls {
@@ -99,7 +101,7 @@ mod system {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         set_no_new_privs(true)?;
         let address_space = address_space().saturating_add(ADDRESS_SPACE_BYTES);
-        // Rules are made through a descriptor, so this comes before the limit on them.
+        // Making Landlock rules needs a descriptor, so this comes before the limit on descriptors.
         let files = no_files().is_ok_and(|status| status != RulesetStatus::NotEnforced);
         super::limit(&[
             (Resource::As, address_space),
@@ -114,7 +116,7 @@ mod system {
         Ok(Walls { limits: true, privileges: true, parent: true, files, network, calls })
     }
 
-    /// What this process has reserved so far.
+    /// Address space reserved so far, in bytes.
     fn address_space() -> u64 {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages: u64 =
@@ -138,8 +140,8 @@ mod system {
         Ok(())
     }
 
-    /// The runtime's own handler wants to change handlers before it lets a fault be fatal, which will not be
-    /// permitted: the same fault would come for ever.
+    /// Restores the default handlers of faults. The handler of the Rust runtime would reset itself with a system call
+    /// that is not permitted, so the same fault would repeat forever.
     fn die_of_faults() {
         for signal in [libc::SIGSEGV, libc::SIGBUS] {
             // SAFETY: the default action needs nothing of this process.
@@ -164,7 +166,7 @@ mod system {
         Ok(status.ruleset)
     }
 
-    /// What memory, one socket and an end need. Everything else is answered with "not permitted".
+    /// System calls that memory, one socket and exiting need. All others fail with `EPERM`.
     const CALLS: &[i64] = &[
         libc::SYS_read,
         libc::SYS_write,
@@ -183,6 +185,7 @@ mod system {
     ];
 
     fn few_calls() -> Result<(), seccompiler::Error> {
+        /// Index of the `prot` argument of `mmap` and `mprotect`.
         const PROTECTION: u8 = 2;
         let not_executable = SeccompCondition::new(
             PROTECTION,
@@ -205,7 +208,7 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    //! Elsewhere: limits, and being another process.
+    //! Other systems: resource limits and process isolation only.
 
     use std::io;
 
@@ -231,7 +234,7 @@ mod system {
 
 fn limit(limits: &[(rustix::process::Resource, u64)]) -> io::Result<()> {
     for (resource, most) in limits {
-        // A second between the two, so that a worker dies of the signal that says why.
+        // One second between soft and hard limit, so that a worker dies of the signal that names the reason.
         let grace = u64::from(*resource == rustix::process::Resource::Cpu);
         let limit = rustix::process::Rlimit { current: Some(*most), maximum: Some(*most + grace) };
         rustix::process::setrlimit(*resource, limit)?;

@@ -1,25 +1,30 @@
-//! The worker's side: one process, one thread, one socket, one program.
+//! The worker side: one process, one thread, one socket, one program.
 //!
-//! It never touches a file or the network, and could not: the walls go up before the engine is made. It does what it is
-//! told in order, and what it tells depends on nothing else, but for how long operations took ([`Event::Operation`]), which
-//! no program can see.
+//! A worker cannot reach files or the network: it is confined before the engine is created. It handles messages in
+//! order, and its events depend on nothing else, except for the durations of operations ([`WorkerEvent::Operation`]),
+//! which no program can see.
 //!
-//! [`Event::Operation`]: crate::message::Event::Operation
+//! [`WorkerEvent::Operation`]: crate::message::WorkerEvent::Operation
 
 mod calls;
+mod capabilities;
 mod errors;
 mod frames;
+mod function;
 mod heap;
 mod json;
 mod native;
 mod out;
+mod prelude;
 mod preview;
+mod probes;
 mod program;
 mod random;
 mod raw;
 mod realm;
 mod run;
 mod timers;
+mod waiting;
 mod world;
 
 use std::rc::Rc;
@@ -30,23 +35,28 @@ use rquickjs::context::intrinsic::{
 use rquickjs::{Context, Runtime};
 
 use crate::walls::confine;
-use crate::wire::{Incoming, Order};
-use heap::Heap;
-use out::Out;
-use program::Running;
+use crate::wire::{HostMessage, MessageDecoder};
+use heap::HeapMeter;
+use out::EventWriter;
+use program::RunningProgram;
 
+/// Bytes requested per read from the socket.
 const READ_BYTES: usize = 16 << 10;
+/// Exit code: the process could not be confined.
 const NO_WALLS: i32 = 70;
+/// Exit code: the engine could not be created, or failed.
 const NO_ENGINE: i32 = 71;
+/// Exit code: the host sent a malformed or unexpected message.
 const NO_SENSE: i32 = 72;
+/// Exit code: the worker panicked.
 const PANICKED: i32 = 73;
 
-/// What an engine here has: everything of the language but clocks and weak references, which show what a run must
-/// not depend on.
+/// Intrinsics of a realm: all of the language except clocks and weak references, which would make a run depend on time
+/// and on garbage collection.
 type Intrinsics = (Date, Eval, RegExpCompiler, RegExp, Json, Proxy, MapSet, TypedArrays, Promise);
 
-/// Serves one program on standard input, which is a socket, and ends the process. To be called first thing, while
-/// the process has one thread.
+/// Serves one program on standard input, which is a socket, and exits the process. Call it first in `main`, while the
+/// process has one thread.
 pub fn worker_main() -> ! {
     std::panic::set_hook(Box::new(|_| std::process::exit(PANICKED)));
     if confine().is_err() {
@@ -58,42 +68,42 @@ pub fn worker_main() -> ! {
     }
 }
 
-enum Never {}
+enum NoReturn {}
 
-fn serve() -> rquickjs::Result<Never> {
-    let out = Rc::new(Out::default());
-    let heap = Rc::new(Heap::new(Rc::clone(&out)));
-    let runtime = Runtime::new_with_alloc(heap::Counting(Rc::clone(&heap)))?;
+fn serve() -> rquickjs::Result<NoReturn> {
+    let out = Rc::new(EventWriter::default());
+    let heap = Rc::new(HeapMeter::new(Rc::clone(&out)));
+    let runtime = Runtime::new_with_alloc(heap::CountingAllocator(Rc::clone(&heap)))?;
     let context = Context::custom::<Intrinsics>(&runtime)?;
     let rejections = Rc::default();
-    runtime.set_host_promise_rejection_tracker(Some(errors::tracker(Rc::clone(&rejections))));
+    runtime.set_host_promise_rejection_tracker(Some(errors::rejection_tracker(Rc::clone(&rejections))));
     context.with(|ctx| {
-        let mut incoming = Incoming::default();
-        let mut running = Running::new(&ctx, &out, &heap, &rejections)?;
-        out.ready();
-        let Order::Begin(program) = next(&mut incoming, &out) else { nonsense() };
-        heap.limit(program.limits.heap_bytes);
+        let mut incoming = MessageDecoder::default();
+        let mut running = RunningProgram::new(&ctx, &out, &heap, &rejections)?;
+        out.send_ready();
+        let HostMessage::Begin(program) = next(&mut incoming, &out) else { nonsense() };
+        heap.set_limit(program.limits.heap_bytes);
         running.begin(&program)?;
         loop {
             match next(&mut incoming, &out) {
-                Order::Deliver(delivery) => running.deliver(delivery)?,
-                Order::Begin(_) => nonsense(),
+                HostMessage::Deliver(delivery) => running.deliver(delivery)?,
+                HostMessage::Begin(_) => nonsense(),
             }
         }
     })
 }
 
-/// The next order. Before it takes one it sends what there is to send: what follows may be ended by a kill, and what was
-/// done until then is told whether orders come one by one or all at once.
-fn next(incoming: &mut Incoming, out: &Out) -> Order {
+/// The next message of the host. Pending events are flushed before: the worker may be killed while it handles the
+/// message, and events of work already done must be sent whether messages arrive one by one or all at once.
+fn next(incoming: &mut MessageDecoder, out: &EventWriter) -> HostMessage {
     out.flush();
     loop {
-        match incoming.take() {
+        match incoming.next_message() {
             Ok(Some(order)) => return order,
             Ok(None) => {}
             Err(_) => nonsense(),
         }
-        let buffer = incoming.buffer(READ_BYTES);
+        let buffer = incoming.read_buffer(READ_BYTES);
         let there = buffer.len();
         buffer.resize(there + READ_BYTES, 0);
         let read = loop {

@@ -1,33 +1,37 @@
-//! What a person last allowed each tool to be called with, so that the next question can say what is different.
+//! The arguments that a person last approved for each tool, so that the next question can show what differs.
 //!
-//! It is sealed with a key of its own, made of the one beside the database, and not with the key of the run it was for:
-//! that one is destroyed with the run's results, within the hour where nobody says otherwise, and what is different is
-//! asked for by later runs. What cannot be opened counts as never allowed: whoever can alter a row can take it out, too.
+//! They are sealed with a key derived from the master key, not with the key of their run. The key of a run is
+//! destroyed with the run's records, within the hour by default, while later runs need the comparison. Arguments that
+//! cannot be opened count as never approved: whoever can alter a row could delete it as well.
 
 use pml_model::{Digest, Principal};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::column::digest;
-use crate::seal::{Key, Words};
+use crate::seal::{AuthenticatedData, SealKey};
 use crate::{BlockingStore, Error, Urgency};
 
-/// What a person allowed a tool to be called with, in one answer.
+/// The arguments that a person approved for a tool, in one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allowed {
+pub struct AllowedArguments {
     /// `server:tool`.
     pub tool: String,
-    /// The tool's definition then.
+    /// Digest of the tool's definition at that time.
     pub definition: Digest,
-    /// The arguments of each call, JSON.
+    /// The arguments of each call, as JSON.
     pub arguments: Vec<String>,
 }
 
 impl BlockingStore {
-    /// What was last allowed for each of `tools`; nothing of those for which nothing was.
+    /// The arguments last approved for each of `tools`; tools without an approval are left out.
     ///
     /// # Errors
-    /// The database cannot be read, or the key file not be used.
-    pub fn last_allowed(&self, principal: &Principal, tools: &[String]) -> Result<Vec<Allowed>, Error> {
+    /// The database cannot be read, or the key file cannot be used.
+    pub fn last_allowed_arguments(
+        &self,
+        principal: &Principal,
+        tools: &[String],
+    ) -> Result<Vec<AllowedArguments>, Error> {
         let sealed = self.read(|connection| {
             let mut one = connection.prepare_cached(
                 "SELECT tool, definition, at, body FROM allowed WHERE principal = ?1 AND tool = ?2",
@@ -35,7 +39,7 @@ impl BlockingStore {
             let mut row = |tool: &String| {
                 one.query_row(params![principal.0, tool], |row| {
                     let (tool, definition) = (row.get(0)?, digest(row, 1)?);
-                    Ok(Sealed { tool, definition, at: row.get(2)?, body: row.get(3)? })
+                    Ok(SealedArguments { tool, definition, at: row.get(2)?, body: row.get(3)? })
                 })
                 .optional()
             };
@@ -44,15 +48,15 @@ impl BlockingStore {
         if sealed.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = self.inner.voucher.master.keys(|| Ok(true))?;
+        let keys = self.inner.authenticator.master.keys(|| Ok(true))?;
         Ok(sealed.into_iter().filter_map(|sealed| sealed.open(&keys.allowed, principal)).collect())
     }
 
-    /// Forgets what was last allowed at that time or earlier.
+    /// Deletes the arguments that were approved at that time or earlier.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn forget_allowed(&self, until: i64) -> Result<(), Error> {
+    pub fn forget_allowed_arguments(&self, until: i64) -> Result<(), Error> {
         let any = self.read(|connection| {
             connection.prepare_cached("SELECT 1 FROM allowed WHERE at <= ?1")?.exists([until])
         })?;
@@ -60,7 +64,7 @@ impl BlockingStore {
             return Ok(());
         }
         self.change(Urgency::Soon, move |connection| {
-            // Unlike that of a run, the key stays: the bodies may not lie about in free pages.
+            // Unlike the key of a run, this key is kept: the bodies must not remain in free pages.
             connection.execute_batch("PRAGMA secure_delete = ON")?;
             let forgotten = connection
                 .prepare_cached("DELETE FROM allowed WHERE at <= ?1")
@@ -71,39 +75,39 @@ impl BlockingStore {
         })
     }
 
-    /// Seals what was allowed, ready to be stored in the transaction of the answer that allows it.
+    /// Seals approved arguments, to be stored in the transaction of the answer that approves them.
     pub(crate) fn seal_allowed(
         &self,
         principal: &Principal,
-        allowed: Vec<Allowed>,
+        allowed: Vec<AllowedArguments>,
         at: i64,
-    ) -> Result<Vec<Sealed>, Error> {
+    ) -> Result<Vec<SealedArguments>, Error> {
         if allowed.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = self.inner.voucher.master.keys(|| self.uses_key())?;
-        let seal = |Allowed { tool, definition, arguments }: Allowed| {
+        let keys = self.inner.authenticator.master.keys(|| self.is_key_in_use())?;
+        let seal = |AllowedArguments { tool, definition, arguments }: AllowedArguments| {
             let body = serde_json::to_vec(&arguments).expect("texts are plain data");
-            let body = keys.allowed.seal_words(&words(principal, &tool, &definition, at), &body)?;
-            Ok(Sealed { tool, definition, at, body })
+            let body = keys.allowed.seal_data(&words(principal, &tool, &definition, at), &body)?;
+            Ok(SealedArguments { tool, definition, at, body })
         };
         allowed.into_iter().map(seal).collect()
     }
 }
 
-/// What was allowed, sealed.
-pub(crate) struct Sealed {
+/// Approved arguments, sealed.
+pub(crate) struct SealedArguments {
     tool: String,
     definition: Digest,
     at: i64,
     body: Vec<u8>,
 }
 
-impl Sealed {
-    fn open(self, key: &Key, principal: &Principal) -> Option<Allowed> {
-        let Sealed { tool, definition, at, body } = self;
-        let body = key.open_words(&words(principal, &tool, &definition, at), body)?;
-        Some(Allowed { tool, definition, arguments: serde_json::from_slice(&body).ok()? })
+impl SealedArguments {
+    fn open(self, key: &SealKey, principal: &Principal) -> Option<AllowedArguments> {
+        let SealedArguments { tool, definition, at, body } = self;
+        let body = key.open_data(&words(principal, &tool, &definition, at), body)?;
+        Some(AllowedArguments { tool, definition, arguments: serde_json::from_slice(&body).ok()? })
     }
 
     pub(crate) fn store(&self, connection: &Connection, principal: &Principal) -> rusqlite::Result<()> {
@@ -117,7 +121,12 @@ impl Sealed {
     }
 }
 
-/// All that is stored beside a body belongs to its place.
-fn words(principal: &Principal, tool: &str, definition: &Digest, at: i64) -> Words {
-    Words::new().word("allowed").word(&principal.0).word(tool).word(definition.as_str()).number(at)
+/// The authenticated context of a body: everything that is stored beside it.
+fn words(principal: &Principal, tool: &str, definition: &Digest, at: i64) -> AuthenticatedData {
+    AuthenticatedData::new()
+        .text("allowed")
+        .text(&principal.0)
+        .text(tool)
+        .text(definition.as_str())
+        .number(at)
 }

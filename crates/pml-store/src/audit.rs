@@ -1,10 +1,9 @@
 //! The audit log: every question, answer and decision, in the order in which they were stored.
 //!
-//! Entries are stored in the transaction of what they tell of, and survive a loss of power. Each
-//! carries a hash of itself and of the one before, made with a key that is not in the database, so an
-//! entry that was changed, taken out, put in or moved is noticed. That the newest were cut off is
-//! noticed by a file beside the database, which names the newest that was there. What entries tell
-//! stands in the open: nothing secret belongs there.
+//! Entries are stored in the transaction of the change they record, and survive a loss of power. Each entry carries a
+//! keyed hash of itself and of its predecessor; the key is not in the database. A changed, removed, inserted or moved
+//! entry therefore breaks the chain. Truncation is detected by the head file beside the database, which names the
+//! newest entry. Bodies of entries are not sealed: they must not hold secrets.
 
 mod chain;
 
@@ -15,100 +14,100 @@ use pml_model::{Principal, RunId};
 use rusqlite::{Connection, Row};
 use serde_json::value::RawValue;
 
-use crate::column::{run_id, unexpected};
-use crate::head::{BEFORE_THE_FIRST, Head};
-use crate::seal::Keys;
-use crate::writer::Failure;
+use crate::column::{run_id, unexpected_value};
+use crate::head::{AuditHeadFile, BEFORE_THE_FIRST};
+use crate::seal::DerivedKeys;
+use crate::writer::WriteFailure;
 use crate::{BlockingStore, Error, Urgency};
 
-/// An entry to be.
+/// An audit entry to be stored.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Audit {
-    /// When.
+pub struct NewAuditEntry {
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
-    /// Whose matter it is.
+    /// The principal it concerns.
     pub principal: Principal,
-    /// The run it is about.
+    /// The run it concerns, if any.
     pub run: Option<RunId>,
-    /// What it tells, in one word.
+    /// The kind of event, as one word.
     pub kind: &'static str,
-    /// The particulars: an object, without anything secret.
+    /// Details, as a JSON object without secrets.
     pub body: serde_json::Value,
 }
 
-/// An entry of the log.
+/// A stored audit entry.
 #[derive(Debug, Clone)]
-pub struct AuditRow {
-    /// Its number, from 1 without gaps.
+pub struct AuditEntry {
+    /// Sequence number, from 1 without gaps.
     pub seq: i64,
-    /// When.
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
-    /// Whose matter it is.
+    /// The principal it concerns.
     pub principal: Principal,
-    /// The run it is about.
+    /// The run it concerns, if any.
     pub run: Option<RunId>,
-    /// What it tells, in one word.
+    /// The kind of event, as one word.
     pub kind: String,
-    /// The particulars.
+    /// Details, as a JSON object.
     pub body: Box<RawValue>,
-    /// Vouches for the entry and for all before it: 64 hexadecimal digits.
+    /// Keyed hash of this entry and all before it: 64 hexadecimal digits.
     pub hash: String,
 }
 
-/// Whether the log is what was written.
+/// Result of verifying the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verified {
-    /// It is.
+pub enum AuditVerification {
+    /// The chain is intact and complete.
     Whole {
-        /// How many entries it has.
+        /// Number of entries.
         rows: i64,
-        /// The hash of the newest, or zeros where there is none.
+        /// Hash of the newest entry; zeros if the log is empty.
         head: String,
     },
-    /// It is not.
+    /// The chain is broken.
     Broken {
-        /// The first entry that is not as it was, or is not there.
+        /// Number of the first entry that is damaged or missing.
         seq: i64,
-        /// What is wrong with it.
-        why: Damage,
+        /// The damage.
+        why: AuditDamage,
     },
 }
 
-/// What is wrong with an entry of the log.
+/// Damage of the audit log at one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Damage {
-    /// It is not what was stored at this place, or the key is not the one it was stored with.
+pub enum AuditDamage {
+    /// The entry differs from what was stored at this place, or it was stored with another key.
     Changed,
-    /// It is not there, and later ones are.
+    /// The entry is missing, but later ones exist.
     Missing,
-    /// It and all that followed are not there, and once were.
+    /// The entry and all later ones are missing although they were stored.
     CutOff,
-    /// Another stood in its place once; all that followed that one was cut off.
+    /// The head file names another entry with this number: the log was truncated and then continued.
     Replaced,
-    /// It is the newest, and the file that says whether more followed is missing.
+    /// This is the newest entry, but the head file, which would prove that none followed, is missing.
     NoHead,
-    /// It is the newest, and the file that says whether more followed says something else.
+    /// This is the newest entry, but the head file is unreadable.
     BadHead,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for AuditDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Damage::Changed => "it is not what was stored there, or `seal.key` is another one",
-            Damage::Missing => "it is missing",
-            Damage::CutOff => {
+            AuditDamage::Changed => "it is not what was stored there, or `seal.key` is another one",
+            AuditDamage::Missing => "it is missing",
+            AuditDamage::CutOff => {
                 "it and what followed it are cut off; where an older database was put back on purpose, move \
                  `audit.head` away"
             }
-            Damage::Replaced => {
+            AuditDamage::Replaced => {
                 "another one stood there, and what followed that one is cut off; where an older database was put \
                  back on purpose, move `audit.head` away"
             }
-            Damage::NoHead => {
+            AuditDamage::NoHead => {
                 "it is the newest, and nothing says whether others followed it, because `audit.head` is missing; \
                  put it back, or it is made again with the next entry"
             }
-            Damage::BadHead => {
+            AuditDamage::BadHead => {
                 "it is the newest, and nothing says whether others followed it, because `audit.head` is damaged; \
                  put it back from a backup, or move it away"
             }
@@ -117,23 +116,23 @@ impl fmt::Display for Damage {
 }
 
 impl BlockingStore {
-    /// Adds entries to the log, and waits until they would survive a loss of power.
+    /// Appends entries to the audit log and waits until they would survive a loss of power.
     ///
     /// # Errors
-    /// The key file cannot be used, or the change not be stored; then none of them is.
-    pub fn audit(&self, entries: Vec<Audit>) -> Result<(), Error> {
-        let log = self.log(entries)?;
+    /// The key file cannot be used, or the change cannot be stored. No entry is stored then.
+    pub fn append_audit(&self, entries: Vec<NewAuditEntry>) -> Result<(), Error> {
+        let log = self.prepare_audit(entries)?;
         if log.is_empty() {
             return Ok(());
         }
         self.change(Urgency::Durable, move |connection| log.store(connection))
     }
 
-    /// Entries of the log, of all principals: up to `limit` of those after number `after`, in order.
+    /// Audit entries of all principals: up to `limit` of those after number `after`, in order.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn audit_rows(&self, after: i64, limit: u32) -> Result<Vec<AuditRow>, Error> {
+    pub fn audit_entries(&self, after: i64, limit: u32) -> Result<Vec<AuditEntry>, Error> {
         self.read(|connection| {
             connection
                 .prepare_cached(
@@ -145,41 +144,41 @@ impl BlockingStore {
         })
     }
 
-    /// Whether the log is what was written: nothing changed, taken out, put in, moved or cut off.
+    /// Verifies the audit log: no entry was changed, removed, inserted, moved or cut off.
     ///
     /// # Errors
     /// The database or the files beside it cannot be read, or the key file is missing.
-    pub fn verify_audit(&self) -> Result<Verified, Error> {
-        // Read before the entries: what is stored meanwhile can only be more than it names.
-        let named = self.inner.head.read().map_err(|error| self.inner.head.complain(&error))?;
+    pub fn verify_audit(&self) -> Result<AuditVerification, Error> {
+        // The head is read before the entries: entries stored meanwhile can only be newer than the one it names.
+        let named = self.inner.head.read().map_err(|error| self.inner.head.unusable_error(&error))?;
         if self.read(chain::is_empty)? {
-            return Ok(chain::end(0, BEFORE_THE_FIRST.to_owned(), &named));
+            return Ok(chain::verify_end(0, BEFORE_THE_FIRST.to_owned(), &named));
         }
-        let keys = self.inner.voucher.master.keys(|| Ok(true))?;
+        let keys = self.inner.authenticator.master.keys(|| Ok(true))?;
         self.read(|connection| chain::verify(connection, &keys.audit, &named))
     }
 
-    /// Entries, ready to be stored in the transaction of what they tell of.
-    pub(crate) fn log(&self, entries: Vec<Audit>) -> Result<Log, Error> {
+    /// Encodes entries, to be stored in the transaction of the change they record.
+    pub(crate) fn prepare_audit(&self, entries: Vec<NewAuditEntry>) -> Result<AuditBatch, Error> {
         let keys = match entries.is_empty() {
             true => None,
-            false => Some(self.inner.voucher.master.keys(|| self.uses_key())?),
+            false => Some(self.inner.authenticator.master.keys(|| self.is_key_in_use())?),
         };
-        let entries = entries.into_iter().map(Line::new).collect();
-        Ok(Log { keys, head: Arc::clone(&self.inner.head), entries })
+        let entries = entries.into_iter().map(EncodedAuditEntry::new).collect();
+        Ok(AuditBatch { keys, head: Arc::clone(&self.inner.head), entries })
     }
 
-    /// For entries that are known only within the transaction of what they tell of.
-    pub(crate) fn log_within(&self) -> Result<Log, Error> {
-        let keys = Some(self.inner.voucher.master.keys(|| self.uses_key())?);
-        Ok(Log { keys, head: Arc::clone(&self.inner.head), entries: Vec::new() })
+    /// An empty batch, for entries that are known only within the transaction of the change they record.
+    pub(crate) fn begin_audit(&self) -> Result<AuditBatch, Error> {
+        let keys = Some(self.inner.authenticator.master.keys(|| self.is_key_in_use())?);
+        Ok(AuditBatch { keys, head: Arc::clone(&self.inner.head), entries: Vec::new() })
     }
 }
 
-fn audit_row(row: &Row<'_>) -> rusqlite::Result<AuditRow> {
+fn audit_row(row: &Row<'_>) -> rusqlite::Result<AuditEntry> {
     let run = row.get_ref(3)?.as_str_or_null()?.map(|_| run_id(row, 3)).transpose()?;
-    let body = RawValue::from_string(row.get(5)?).map_err(|error| unexpected(5, error))?;
-    Ok(AuditRow {
+    let body = RawValue::from_string(row.get(5)?).map_err(|error| unexpected_value(5, error))?;
+    Ok(AuditEntry {
         seq: row.get(0)?,
         at: row.get(1)?,
         principal: Principal(row.get(2)?),
@@ -190,16 +189,16 @@ fn audit_row(row: &Row<'_>) -> rusqlite::Result<AuditRow> {
     })
 }
 
-/// Entries on their way into the log.
-pub(crate) struct Log {
-    /// Present where there are entries.
-    keys: Option<Arc<Keys>>,
-    head: Arc<Head>,
-    entries: Vec<Line>,
+/// Audit entries that wait for their transaction.
+pub(crate) struct AuditBatch {
+    /// The keys; `None` if there are no entries.
+    keys: Option<Arc<DerivedKeys>>,
+    head: Arc<AuditHeadFile>,
+    entries: Vec<EncodedAuditEntry>,
 }
 
-/// An entry with its particulars written out.
-struct Line {
+/// An audit entry with its body serialised.
+struct EncodedAuditEntry {
     at: i64,
     principal: Principal,
     run: Option<RunId>,
@@ -207,43 +206,43 @@ struct Line {
     body: String,
 }
 
-impl Line {
-    fn new(entry: Audit) -> Line {
-        let Audit { at, principal, run, kind, body } = entry;
-        Line { at, principal, run, kind, body: body.to_string() }
+impl EncodedAuditEntry {
+    fn new(entry: NewAuditEntry) -> EncodedAuditEntry {
+        let NewAuditEntry { at, principal, run, kind, body } = entry;
+        EncodedAuditEntry { at, principal, run, kind, body: body.to_string() }
     }
 }
 
-impl Log {
+impl AuditBatch {
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.entries.iter().map(|line| size_of::<Line>() + line.body.len()).sum()
+        self.entries.iter().map(|line| size_of::<EncodedAuditEntry>() + line.body.len()).sum()
     }
 
-    /// How soon a change is to be on the disk that carries these entries: no file may name one that a
-    /// loss of power could take away again.
-    pub(crate) fn urgency(&self, urgency: Urgency) -> Urgency {
+    /// The urgency of a change that carries these entries. It is durable if there are any: the head file must not name
+    /// an entry that a loss of power could take away again.
+    pub(crate) fn required_urgency(&self, urgency: Urgency) -> Urgency {
         if self.is_empty() { urgency } else { Urgency::Durable }
     }
 
-    /// Adds entries to the log, within the transaction of whoever calls.
-    pub(crate) fn tell(
+    /// Appends entries to the audit log, within the transaction of the caller.
+    pub(crate) fn append(
         &self,
         connection: &Connection,
-        entries: impl Iterator<Item = Audit>,
-    ) -> Result<(), Failure> {
-        let entries: Vec<Line> = entries.map(Line::new).collect();
+        entries: impl Iterator<Item = NewAuditEntry>,
+    ) -> Result<(), WriteFailure> {
+        let entries: Vec<EncodedAuditEntry> = entries.map(EncodedAuditEntry::new).collect();
         match &self.keys {
             Some(keys) if !entries.is_empty() => chain::append(connection, &keys.audit, &self.head, &entries),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Adds the entries to the log, within the transaction of whoever calls.
-    pub(crate) fn store(&self, connection: &Connection) -> Result<(), Failure> {
+    /// Appends the entries of this batch to the audit log, within the transaction of the caller.
+    pub(crate) fn store(&self, connection: &Connection) -> Result<(), WriteFailure> {
         match &self.keys {
             Some(keys) => chain::append(connection, &keys.audit, &self.head, &self.entries),
             None => Ok(()),

@@ -1,8 +1,8 @@
-//! Copies of the database that can be put back.
+//! Backups of the database, and restoring them.
 //!
-//! A backup is one SQLite file: the database as of one moment, and in a table of its own the files that belong to it:
-//! the key that its rows are sealed and marked with, unless that was left out, and the newest entry of the audit log.
-//! It is checked before it gets its name, and again before it is put back.
+//! A backup is one SQLite file. It holds the database as of one moment and, in a table of its own, the files that
+//! belong to it: the key that rows are sealed and marked with, unless it was left out, and the head of the audit log.
+//! A backup is checked before it gets its final name, and again before it is restored.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,50 +12,50 @@ use std::path::{Path, PathBuf};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
-use crate::check::complaints;
-use crate::lock::Lock;
-use crate::vouch::{self, Voucher};
+use crate::check::integrity_errors;
+use crate::lock::DatabaseLock;
+use crate::vouch::{self, RowAuthenticator};
 use crate::{BlockingStore, Error, connection, database};
 
 /// The files beside the database that belong to it.
 const KEY: &str = "seal.key";
 const HEAD: &str = "audit.head";
 
-/// Whether a backup holds the key its rows are sealed with.
+/// Whether a backup holds the key that its rows are sealed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyInBackup {
-    /// It can be put back anywhere; whoever has it can read everything.
+    /// The backup can be restored anywhere, and its holder can read everything.
     Included,
-    /// It can be put back only where the key file is.
+    /// The backup can be restored only where the key file is.
     LeftOut,
 }
 
-/// A backup that was made.
+/// Result of making a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackedUp {
-    /// Its size.
+pub struct BackupReport {
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Rows in it that are damaged, as they are in the database.
+    /// Number of damaged rows, which are as damaged in the database.
     pub damaged_rows: u64,
 }
 
-/// What became of the files when a backup was put back.
+/// Result of restoring a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
-    /// Where the files are that were there before.
-    pub aside: Option<PathBuf>,
-    /// The key came with the backup.
+pub struct RestoreReport {
+    /// Directory that the replaced files were moved to; `None` if there were none.
+    pub replaced_files_dir: Option<PathBuf>,
+    /// Whether the key came from the backup.
     pub key: KeyInBackup,
-    /// Rows that are damaged, and left out wherever they would be served.
+    /// Damaged rows, which every query leaves out.
     pub damaged_rows: Vec<String>,
 }
 
 impl BlockingStore {
-    /// Copies the database to a new file, while others go on using it.
+    /// Copies the database to a new file while other processes go on using it.
     ///
     /// # Errors
-    /// There is such a file already, it cannot be written, or the copy is not sound; nothing is left behind.
-    pub fn backup(&self, to: &Path, key: KeyInBackup) -> Result<BackedUp, Error> {
+    /// The file exists already, it cannot be written, or the copy is damaged. No file is left behind.
+    pub fn backup(&self, to: &Path, key: KeyInBackup) -> Result<BackupReport, Error> {
         let refuse = |why: String| Error::Backup { path: to.to_owned(), why };
         if to.exists() {
             return Err(refuse("there is such a file already; name another one".to_owned()));
@@ -64,10 +64,10 @@ impl BlockingStore {
         let draft = suffixed(to, ".draft");
         let made = self.fill(&draft, key).and_then(|damaged_rows| {
             let bytes = finish(&draft, to).map_err(|error| refuse(error.to_string()))?;
-            Ok(BackedUp { bytes, damaged_rows })
+            Ok(BackupReport { bytes, damaged_rows })
         });
         if made.is_err() {
-            // What is half done is of no use, and may hold the key.
+            // An incomplete draft is useless, and may hold the key.
             drop(fs::remove_file(&draft));
         }
         made
@@ -76,7 +76,7 @@ impl BlockingStore {
     fn fill(&self, draft: &Path, key: KeyInBackup) -> Result<u64, Error> {
         let refuse = |why: String| Error::Backup { path: draft.to_owned(), why };
         let explain = |error: rusqlite::Error| Error::sqlite(draft, &error);
-        // Before the copy: the file may lag behind the log and never be ahead of it.
+        // The head is read before the copy: it may lag behind the log but must never be ahead of it.
         let head = read(&self.inner.path, HEAD)?;
         create(draft).map_err(|error| refuse(error.to_string()))?;
         let source = connection::open_unvouched(&self.inner.path)
@@ -94,27 +94,28 @@ impl BlockingStore {
             copy.execute("INSERT INTO backup_file (name, content) VALUES (?1, ?2)", params![name, content])
                 .map_err(explain)?;
         }
-        if let Some(complaint) = complaints(&copy, "integrity_check").map_err(explain)?.into_iter().next() {
+        if let Some(complaint) =
+            integrity_errors(&copy, "integrity_check").map_err(explain)?.into_iter().next()
+        {
             return Err(refuse(format!("the copy is damaged, as the database is: {complaint}")));
         }
-        self.inner.voucher.register(&copy).map_err(explain)?;
-        let found = vouch::check_all(&copy).map_err(|error| Error::sqlite(&self.inner.path, &error))?;
+        self.inner.authenticator.register(&copy).map_err(explain)?;
+        let found = vouch::check_all_rows(&copy).map_err(|error| Error::sqlite(&self.inner.path, &error))?;
         Ok(found.damaged)
     }
 }
 
-/// Puts a backup in place of the database at `database`. The files that were there are moved to a directory of
-/// their own, whose name ends with `label`.
+/// Replaces the database at `database` with a backup. The files that were there are moved to a directory whose name
+/// ends with `label`.
 ///
 /// # Errors
-/// A process uses the database, or the backup is no backup of this program, is damaged or lacks its key. Nothing is
-/// changed then.
-pub fn restore(backup: &Path, database: &Path, label: &str) -> Result<Restored, Error> {
+/// A process uses the database, or the file is not a PML backup, is damaged or lacks its key. Nothing is changed then.
+pub fn restore_backup(backup: &Path, database: &Path, label: &str) -> Result<RestoreReport, Error> {
     let database = std::path::absolute(database).map_err(|error| Error::io(database, error))?;
     let explain = |error: io::Error| Error::io(&database, error);
     let home = database.parent().unwrap_or(Path::new("/"));
     make_directory(home).map_err(explain)?;
-    let _alone = Lock::exclusive(&database)?;
+    let _alone = DatabaseLock::exclusive(&database)?;
     let room = home.join(".restoring");
     if room.exists() {
         fs::remove_dir_all(&room).map_err(explain)?;
@@ -123,13 +124,13 @@ pub fn restore(backup: &Path, database: &Path, label: &str) -> Result<Restored, 
     let prepared = prepare(backup, &database, &room);
     let restored = prepared.and_then(|(key, damaged_rows)| {
         let aside = exchange(&database, &room, label).map_err(explain)?;
-        Ok(Restored { aside, key, damaged_rows })
+        Ok(RestoreReport { replaced_files_dir: aside, key, damaged_rows })
     });
     drop(fs::remove_dir_all(&room));
     restored
 }
 
-/// Makes the new files in a directory of their own, and checks them.
+/// Creates the new files in a directory of their own, and checks them.
 fn prepare(backup: &Path, database: &Path, room: &Path) -> Result<(KeyInBackup, Vec<String>), Error> {
     let refuse = |why: String| Error::Backup { path: backup.to_owned(), why };
     if !backup.is_file() {
@@ -137,10 +138,11 @@ fn prepare(backup: &Path, database: &Path, room: &Path) -> Result<(KeyInBackup, 
     }
     let explain = |error: rusqlite::Error| Error::sqlite(backup, &error);
     let mut source = plain(backup, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(explain)?;
-    if database::version(backup, &mut source)? == 0 {
+    if database::schema_version(backup, &mut source)? == 0 {
         return Err(Error::NotADatabase { path: backup.to_owned() });
     }
-    if let Some(complaint) = complaints(&source, "integrity_check").map_err(explain)?.into_iter().next() {
+    if let Some(complaint) = integrity_errors(&source, "integrity_check").map_err(explain)?.into_iter().next()
+    {
         return Err(Error::Corrupt { path: backup.to_owned(), detail: complaint });
     }
     let new = room.join("pml.db");
@@ -149,7 +151,7 @@ fn prepare(backup: &Path, database: &Path, room: &Path) -> Result<(KeyInBackup, 
     copy_all(&source, &mut copy).map_err(explain)?;
     let file = |name: &str| file_in(&source, name).map_err(explain);
     let (included, head) = (file(KEY)?, file(HEAD)?);
-    // The key must not stay in pages that are no longer used.
+    // The key must not remain in unused pages of the file.
     copy.execute_batch(
         "PRAGMA journal_mode = MEMORY; PRAGMA secure_delete = ON; DROP TABLE IF EXISTS backup_file",
     )
@@ -171,23 +173,24 @@ fn prepare(backup: &Path, database: &Path, room: &Path) -> Result<(KeyInBackup, 
                 .map_err(|error| Error::io(&path, error))?;
         }
     }
-    // Opening brings an older one to the present version.
+    // Opening migrates an older database to the current version.
     let store = BlockingStore::open(&new)?;
-    let voucher = Voucher::beside(&new);
-    let checked = database::open_reader(&new, &voucher).and_then(|connection| vouch::check_all(&connection));
+    let voucher = RowAuthenticator::beside(&new);
+    let checked =
+        database::open_reader(&new, &voucher).and_then(|connection| vouch::check_all_rows(&connection));
     let found = checked.map_err(|error| Error::sqlite(&new, &error))?;
     if found.damaged > 0 && found.damaged == found.all {
         let why = "it was made with another key; put the `seal.key` that belongs to it beside the database";
         return Err(refuse(why.to_owned()));
     }
-    let whole = store.check()?;
-    match whole.file.into_iter().next() {
+    let whole = store.check_integrity()?;
+    match whole.file_errors.into_iter().next() {
         Some(complaint) => Err(Error::Corrupt { path: backup.to_owned(), detail: complaint }),
-        None => Ok((key, whole.rows)),
+        None => Ok((key, whole.damaged_rows)),
     }
 }
 
-/// Moves what is there aside and what was prepared in its place.
+/// Moves the existing files aside and the prepared ones in their place.
 fn exchange(database: &Path, room: &Path, label: &str) -> io::Result<Option<PathBuf>> {
     let home = database.parent().unwrap_or(Path::new("/"));
     let aside = home.join(format!("replaced-{label}"));
@@ -206,13 +209,13 @@ fn exchange(database: &Path, room: &Path, label: &str) -> io::Result<Option<Path
             fs::rename(new, database.with_file_name(name))?;
         }
     }
-    // Last: a database without its key would be taken for one whose key was lost.
+    // The database comes last: without its key file it would look like one whose key was lost.
     fs::rename(room.join("pml.db"), database)?;
     sync_directory(home)?;
     Ok((!old.is_empty()).then_some(aside))
 }
 
-/// Copies one database to another. In one step, so that all is of one moment and nobody has to wait.
+/// Copies one database to another. One step, so that the copy is of one moment and nobody has to wait.
 fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
     {
         let copying = Backup::new(from, to)?;
@@ -220,18 +223,18 @@ fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
-    // One file, without a log beside it.
+    // A backup is one file, without a write-ahead log beside it.
     to.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))
 }
 
-/// A connection without functions or triggers of ours.
+/// A connection without PML's SQL functions and triggers.
 fn plain(path: &Path, mode: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF")?;
     Ok(connection)
 }
 
-/// A file that came with a backup.
+/// A file that is stored in a backup.
 fn file_in(backup: &Connection, name: &str) -> rusqlite::Result<Option<Vec<u8>>> {
     let has = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'backup_file'";
     if !backup.prepare(has)?.exists([])? {
@@ -249,7 +252,7 @@ fn read(database: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// An empty file for its owner alone.
+/// Creates an empty file that only its owner can access.
 fn create(path: &Path) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -266,7 +269,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Gives a draft its name once all of it is on the disk, and says how large it is.
+/// Syncs a draft, renames it to its final name, and returns its size in bytes.
 fn finish(draft: &Path, to: &Path) -> io::Result<u64> {
     let file = File::open(draft)?;
     file.sync_all()?;

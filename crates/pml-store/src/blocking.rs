@@ -1,5 +1,5 @@
-//! The database for threads that may wait: connections for reading, the thread that writes, and what vouches for rows.
-//! Other modules add the questions it answers.
+//! The blocking store: the pool of read connections, the writer thread, and the authentication of rows. Other modules
+//! add its queries.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,97 +7,104 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
-use crate::head::Head;
-use crate::lock::Lock;
-use crate::vouch::{self, Voucher};
-use crate::watcher::Watcher;
-use crate::writer::{Failure, Urgency, Writer};
+use crate::head::AuditHeadFile;
+use crate::lock::DatabaseLock;
+use crate::vouch::{self, RowAuthenticator};
+use crate::watcher::VersionWatcher;
+use crate::writer::{StoreWriter, Urgency, WriteFailure};
 use crate::{Error, database};
 
-/// How many idle connections for reading are kept.
+/// Number of idle read connections that are kept open.
 const IDLE_READERS: usize = 2;
 
-/// The database for threads that may wait: methods block, for as long as five seconds when another process holds the
-/// file. Clones share it. The last clone to go stores what is queued before it returns.
+/// The blocking interface of the database. Methods block, for up to five seconds while another process holds the file.
+/// Clones share it. Dropping the last clone blocks until all queued changes are stored.
 #[derive(Clone)]
 pub struct BlockingStore {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<StoreInner>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct StoreInner {
     pub(crate) path: PathBuf,
-    // Before the writer, whose connection thus closes last and moves the log into the file.
+    // Declared before the writer, whose connection thus closes last and moves the write-ahead log into the file.
     readers: Mutex<Vec<Connection>>,
-    watcher: Arc<Watcher>,
-    pub(crate) voucher: Arc<Voucher>,
-    pub(crate) head: Arc<Head>,
-    pub(crate) writer: Writer,
-    // Last to go: until then the file is used.
-    _used: Lock,
+    watcher: Arc<VersionWatcher>,
+    pub(crate) authenticator: Arc<RowAuthenticator>,
+    pub(crate) head: Arc<AuditHeadFile>,
+    pub(crate) writer: StoreWriter,
+    // Dropped last: the lock must outlive every use of the file.
+    _used: DatabaseLock,
 }
 
 impl BlockingStore {
-    /// Opens the database at `path`, makes it where there is none (directory 0700, file 0600), and
-    /// brings an older one to the present version.
+    /// Opens the database at `path`, creates it if it is missing (directory 0700, file 0600), and migrates an older
+    /// one to the current version.
     ///
     /// # Errors
-    /// The file is of another program, of a later version, damaged or out of reach; it is left as
-    /// it was.
+    /// The file belongs to another program or a later version, is damaged or cannot be reached. It is left unchanged.
     pub fn open(path: &Path) -> Result<BlockingStore, Error> {
-        // Absolute, so that no name is read as a URI or as SQLite's word for memory.
+        // Absolute, so that SQLite takes no path for a URI or for `:memory:`.
         let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
-        let head = Arc::new(Head::beside(&path));
+        let head = Arc::new(AuditHeadFile::beside(&path));
         let followed = Arc::clone(&head);
-        let follow = move |connection: &mut Connection| followed.follow(connection);
-        let voucher = Voucher::beside(&path);
-        let writer = Writer::start(database::open(&path, &voucher)?, &path, &voucher, follow)?;
-        let used = Lock::shared(&path)?;
-        let (readers, watcher) = (Mutex::default(), Arc::new(Watcher::of(&path)));
+        let follow = move |connection: &mut Connection| followed.update_if_stale(connection);
+        let voucher = RowAuthenticator::beside(&path);
+        let writer = StoreWriter::start(database::open(&path, &voucher)?, &path, &voucher, follow)?;
+        let used = DatabaseLock::shared(&path)?;
+        let (readers, watcher) = (Mutex::default(), Arc::new(VersionWatcher::of(&path)));
         Ok(BlockingStore {
-            inner: Arc::new(Inner { path, readers, watcher, voucher, head, writer, _used: used }),
+            inner: Arc::new(StoreInner {
+                path,
+                readers,
+                watcher,
+                authenticator: voucher,
+                head,
+                writer,
+                _used: used,
+            }),
         })
     }
 
-    /// Where the database is.
+    /// Path of the database file.
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
 
-    /// A number that is another one whenever anything was committed, by whichever process, since this
-    /// store was last asked. Cheap enough to be asked many times a second.
+    /// A number that differs whenever any process has committed anything since the last call on this store. Cheap
+    /// enough to be read many times a second.
     ///
     /// # Errors
     /// The database cannot be read.
     pub fn data_version(&self) -> Result<i64, Error> {
-        self.inner.watcher.version()
+        self.inner.watcher.data_version()
     }
 
-    pub(crate) fn watcher(&self) -> &Arc<Watcher> {
+    pub(crate) fn watcher(&self) -> &Arc<VersionWatcher> {
         &self.inner.watcher
     }
 
-    /// Waits until all that was given to be stored before is.
+    /// Waits until all changes that were queued before are stored.
     ///
     /// # Errors
-    /// It cannot be stored.
+    /// A queued change cannot be stored.
     pub fn flush(&self) -> Result<(), Error> {
         self.write(|_| Ok(()))
     }
 
-    /// How many bytes were given to be stored and are not yet. Beyond 64 MiB nothing more is queued
-    /// and [`Error::Backlog`] is the answer.
-    pub fn backlog(&self) -> usize {
+    /// Number of bytes that are queued and not stored yet. Beyond 64 MiB nothing more is queued and callers get
+    /// [`Error::Backlog`].
+    pub fn backlog_bytes(&self) -> usize {
         self.inner.writer.backlog()
     }
 
-    /// Whether anything is stored that the key beside the database was used for.
-    pub(crate) fn uses_key(&self) -> Result<bool, Error> {
+    /// Whether the database holds anything that was sealed or marked with the key beside it.
+    pub(crate) fn is_key_in_use(&self) -> Result<bool, Error> {
         self.read(|connection| {
             connection
                 .prepare(&format!(
                     "SELECT 1 FROM run_key UNION ALL SELECT 1 FROM audit UNION ALL SELECT 1 FROM approval_rule
                      UNION ALL SELECT 1 FROM allowed UNION ALL SELECT 1 FROM client_key UNION ALL {} LIMIT 1",
-                    vouch::any_marked()
+                    vouch::any_marked_row_sql()
                 ))?
                 .exists([])
         })
@@ -111,22 +118,22 @@ impl BlockingStore {
         self.inner.writer.write(Urgency::Soon, work)
     }
 
-    /// As `write`, for changes that may be refused for reasons of our own.
+    /// As `write`, for changes that this crate may refuse for reasons other than an SQLite error.
     pub(crate) fn change<T, F>(&self, urgency: Urgency, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, WriteFailure> + Send + 'static,
     {
         self.inner.writer.write(urgency, work)
     }
 
-    /// Asks `question` of one moment of the database.
+    /// Runs `question` on a read connection, in one snapshot of the database.
     pub(crate) fn read<T>(
         &self,
         question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
         self.try_read(question).map_err(|error| {
-            self.inner.voucher.observe(&error);
+            self.inner.authenticator.observe_error(&error);
             Error::sqlite(&self.inner.path, &error)
         })
     }
@@ -135,7 +142,7 @@ impl BlockingStore {
         let idle = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut connection = match idle {
             Some(connection) => connection,
-            None => database::open_reader(&self.inner.path, &self.inner.voucher)?,
+            None => database::open_reader(&self.inner.path, &self.inner.authenticator)?,
         };
         let moment = connection.transaction()?;
         let answer = question(&moment)?;

@@ -1,8 +1,7 @@
-//! What servers told about their tools, now and before.
+//! The catalogue: the manifests of servers, now and before.
 //!
-//! A definition that changes is kept with its predecessors, and a tool keeps its identifier for
-//! ever, also while it or its whole server is away. Whether a change is welcome is decided
-//! elsewhere; here it is only never forgotten.
+//! A changed definition is kept together with its predecessors. A tool keeps its identifier for ever, also while it or
+//! its whole server is away. Whether a change is acceptable is decided elsewhere; this module only records it.
 
 mod accept;
 mod record;
@@ -11,170 +10,176 @@ mod rows;
 
 pub use accept::{Acceptance, AcceptedDefinition, AcceptedDefinitions};
 use pml_model::{Definition, Digest, Principal, ServerName, ToolId};
-use restore::restore;
+use restore::restore_definition;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::value::RawValue;
 
-use crate::column::{digest, optional_digest, server_name, unexpected};
-use crate::run::has_questions;
-use crate::vouch::vouched;
+use crate::column::{digest, optional_digest, server_name, unexpected_value};
+use crate::run::has_questions_about_server;
+use crate::vouch::vouched_condition;
 use crate::{BlockingStore, EndedRule, Error, Urgency, VoidedQuestion};
 
-/// What a server answered when it was asked for its tools.
+/// The reply of a server to `tools/list`.
 #[derive(Debug, Clone)]
-pub struct Listing {
-    /// The server.
+pub struct ServerListing {
+    /// Name of the server.
     pub server: ServerName,
-    /// Digest of how it is started: a changed command is another server.
+    /// Digest of the launch configuration: with a changed command it counts as another server.
     pub launch: Digest,
-    /// What it says of itself.
-    pub about: ServerAbout,
-    /// Its tools. Of several with one name the first is taken.
+    /// What the server says of itself.
+    pub profile: StoredServerProfile,
+    /// Its tools. Of several with the same name the first is taken.
     pub tools: Vec<Definition>,
-    /// Which of their definitions count as accepted.
-    pub welcome: Welcome,
+    /// Which of the definitions count as accepted.
+    pub acceptance: AcceptancePolicy,
 }
 
-/// Which definitions count as accepted without a person's word on each.
+/// Which definitions count as accepted without a decision of a person on each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Welcome {
-    /// Those of the first manifest of a server that is started this way.
-    First,
-    /// All that are told.
-    Always,
+pub enum AcceptancePolicy {
+    /// Those of the first manifest of a server with this launch configuration.
+    FirstManifest,
+    /// Those of every manifest.
+    EveryManifest,
 }
 
-/// What a server says of itself.
+/// What a server says of itself when it connects.
 #[derive(Debug, Clone, Default)]
-pub struct ServerAbout {
-    /// Its name and version, as it wrote them.
+pub struct StoredServerProfile {
+    /// Name and version, as the server wrote them.
     pub info: Option<Box<RawValue>>,
-    /// Its words to whoever uses it: data, never instructions to us.
+    /// The server's instructions for its users: data, never instructions to PML.
     pub instructions: Option<String>,
-    /// The protocol version spoken with it.
+    /// The negotiated protocol version.
     pub protocol_version: Option<String>,
-    /// The era of that version, as the package that speaks MCP spells it.
+    /// The era of that version, as `pml-mcp` spells it.
     pub era: Option<String>,
-    /// Its capabilities, as it wrote them.
+    /// Its MCP capabilities, as the server wrote them.
     pub capabilities: Option<Box<RawValue>>,
 }
 
-/// A server's tools as it last told them.
+/// The tools of a server, as last listed.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// The server.
+    /// Name of the server.
     pub server: ServerName,
-    /// Digest of how it was started then.
+    /// Digest of the launch configuration at that time.
     pub launch: Digest,
-    /// What it said of itself.
-    pub about: ServerAbout,
-    /// Its tools, by name.
+    /// What the server said of itself.
+    pub profile: StoredServerProfile,
+    /// Its tools, sorted by name.
     pub tools: Vec<StoredTool>,
-    /// Tools whose stored definition is not what was stored; the server has to be asked again.
-    pub unreadable: Vec<String>,
-    /// When it told them.
+    /// Names of tools whose stored definition is damaged; the server has to be listed again.
+    pub damaged_tools: Vec<String>,
+    /// When the server listed them.
     pub seen_at: i64,
 }
 
 /// A tool of a manifest.
 #[derive(Debug, Clone)]
 pub struct StoredTool {
-    /// The definition, byte for byte.
+    /// The definition, byte for byte as the server sent it.
     pub definition: Definition,
-    /// What programs call it by: unique within the server and never given to another tool of it.
+    /// The identifier in programs: unique within the server and never given to another of its tools.
     pub identifier: String,
     /// When a tool of this name was first seen.
     pub first_seen_at: i64,
-    /// Since when it has had this definition. Another time where it had another one in between.
+    /// Since when it has had this definition. A definition that returns after another one gets a new time.
     pub defined_at: i64,
 }
 
-/// How a listing differs from what was known.
+/// The difference between a listing and the stored manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ManifestChange {
-    /// Tools that are new, or back with the definition they last had.
+    /// Names of tools that are new, or back with the definition they last had.
     pub added: Vec<String>,
-    /// Tools that are no longer offered.
+    /// Names of tools that are no longer offered.
     pub removed: Vec<String>,
-    /// Tools whose definition is not the one last known, also if they were away in between.
+    /// Tools whose definition differs from the one last stored, also if they were away in between.
     pub changed: Vec<ChangedTool>,
-    /// The rules that were for the definitions those had before, and are void.
-    pub voided: Vec<EndedRule>,
-    /// The open questions that showed the definitions those had before: nobody can answer them any more.
+    /// The rules for the previous definitions, which are void now.
+    pub voided_rules: Vec<EndedRule>,
+    /// The open questions that showed the previous definitions, which are void now: nobody can answer them.
     pub voided_questions: Vec<VoidedQuestion>,
-    /// How the server was started when it was last seen, where that differs.
+    /// The previous launch digest, if it differs.
     pub launch_before: Option<Digest>,
 }
 
-/// A tool that is not what it was.
+/// A tool whose definition changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedTool {
-    /// Its name.
+    /// Name of the tool within its server.
     pub tool: String,
-    /// The definition last known.
+    /// Digest of the previous definition.
     pub before: Digest,
-    /// The definition now.
+    /// Digest of the current definition.
     pub after: Digest,
 }
 
-/// A definition a tool has or had.
+/// A definition that a tool has or had.
 #[derive(Debug, Clone)]
-pub struct KnownDefinition {
-    /// Its digest.
+pub struct DefinitionVersion {
+    /// Digest of the definition.
     pub digest: Digest,
-    /// The definition; `None` where it is not what was stored.
+    /// The definition; `None` if the stored text is damaged.
     pub definition: Option<Definition>,
     /// Since when the tool had it.
     pub seen_at: i64,
-    /// When another took its place; `None` for the last one known.
+    /// When another definition replaced it; `None` for the latest.
     pub replaced_at: Option<i64>,
 }
 
-/// A change of a server that was known already.
+/// A change of a tool on a server that was known before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogueChange {
-    /// The tool.
+    /// Id of the tool.
     pub tool: ToolId,
-    /// The definition before; `None` for a tool that was not offered.
+    /// Digest of the definition before; `None` if the tool was not offered.
     pub before: Option<Digest>,
-    /// The definition after; `None` for a tool that is no longer offered.
+    /// Digest of the definition after; `None` if the tool is no longer offered.
     pub after: Option<Digest>,
-    /// When it was seen.
+    /// When the change was seen.
     pub at: i64,
 }
 
 impl BlockingStore {
-    /// Takes a listing as the server's manifest and says what is different.
+    /// Stores a listing as the manifest of the server and returns the difference.
     ///
     /// # Errors
-    /// The listing could not be stored; nothing of it was.
+    /// The listing could not be stored; no part of it was.
     pub fn record_manifest(
         &self,
         principal: &Principal,
-        listing: Listing,
+        listing: ServerListing,
         now: i64,
     ) -> Result<ManifestChange, Error> {
-        // Other definitions void rules and questions, which the audit log is told of. Where the key cannot be used no rule
-        // counts and no question can be read, and servers are known all the same.
+        // Changed definitions void rules and questions, and the audit log records that, which needs the key. Without a
+        // usable key no rule counts and no question can be read, so the manifest is stored all the same.
         let voids = self.has_rules(principal, &listing.server)?
-            || self.read(|connection| has_questions(connection, &listing.server))?;
+            || self.read(|connection| has_questions_about_server(connection, &listing.server))?;
         let log = match voids {
-            true => self.log_within().ok(),
+            true => self.begin_audit().ok(),
             false => None,
         };
         let urgency = if log.is_some() { Urgency::Durable } else { Urgency::Soon };
         let principal = principal.clone();
         self.change(urgency, move |connection| {
-            let change = record::record(connection, &principal, &listing, now)?;
+            let change = record::record_listing(connection, &principal, &listing, now)?;
             if let Some(log) = log {
-                log.tell(connection, change.voided.iter().map(|rule| rule.audit("rule voided", now)))?;
-                log.tell(connection, change.voided_questions.iter().map(|question| question.audit(now)))?;
+                log.append(
+                    connection,
+                    change.voided_rules.iter().map(|rule| rule.audit_entry("rule voided", now)),
+                )?;
+                log.append(
+                    connection,
+                    change.voided_questions.iter().map(|question| question.audit_entry(now)),
+                )?;
             }
             Ok(change)
         })
     }
 
-    /// The manifests of all servers, by name.
+    /// The manifests of all servers, sorted by name.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -190,20 +195,19 @@ impl BlockingStore {
         self.read(|connection| Ok(manifests(connection, principal, Some(server))?.pop()))
     }
 
-    /// Forgets the manifest of a server and what was accepted of it, and says whether there was one. The
-    /// definitions its tools had and their identifiers stay: a server that comes back under the name is compared with what it
-    /// was, and programs that call its tools still mean the same ones.
+    /// Deletes the manifest of a server and its accepted definitions. Returns whether there was one. The definition
+    /// history and the identifiers stay: a server that returns under this name is compared with its previous
+    /// definitions, and programs that call its tools still call the same ones.
     ///
     /// # Errors
     /// The change could not be stored.
     pub fn remove_server(&self, principal: &Principal, server: &ServerName) -> Result<bool, Error> {
         let (principal, server) = (principal.clone(), server.clone());
-        self.write(move |connection| record::remove(connection, &principal, &server))
+        self.write(move |connection| record::remove_manifest(connection, &principal, &server))
     }
 
-    /// The definitions a tool had, oldest first, and last the one it has or last had. Returning to an
-    /// earlier definition is a change like any other. The latest 64
-    /// predecessors are kept.
+    /// The definitions that a tool had, oldest first; the last is the one it has or last had. Returning to an earlier
+    /// definition is a change like any other. The latest 64 predecessors are kept.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -211,21 +215,25 @@ impl BlockingStore {
         &self,
         principal: &Principal,
         tool: &ToolId,
-    ) -> Result<Vec<KnownDefinition>, Error> {
+    ) -> Result<Vec<DefinitionVersion>, Error> {
         self.read(|connection| history(connection, principal, tool))
     }
 
-    /// The latest changes of servers that were known already, newest first. That a server is seen for
-    /// the first time, or removed by its operator, is not among them.
+    /// The latest changes of servers that were known before, newest first. The first listing of a server and its
+    /// removal by the operator are not included.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn recent_changes(&self, principal: &Principal, limit: u32) -> Result<Vec<CatalogueChange>, Error> {
+    pub fn recent_catalogue_changes(
+        &self,
+        principal: &Principal,
+        limit: u32,
+    ) -> Result<Vec<CatalogueChange>, Error> {
         self.read(|connection| recent_changes(connection, principal, limit))
     }
 
-    /// A number that grows with every change of any manifest, in the same commit, whichever process
-    /// makes it. Cheap enough to be asked several times a second.
+    /// A number that grows with every change of any manifest by any process, in the same commit. Cheap enough to be
+    /// read several times a second.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -256,13 +264,13 @@ fn manifests(
          FROM tool JOIN definition ON definition.id = tool.definition AND definition.principal = tool.principal
          WHERE tool.principal = ?1 AND tool.offered AND (?2 IS NULL OR tool.server = ?2)
          ORDER BY tool.server, tool.tool",
-        vouched("tool", "tool"),
-        vouched("definition", "definition"),
+        vouched_condition("tool", "tool"),
+        vouched_condition("definition", "definition"),
     ))?;
     let mut rows = tools.query(params![principal.0, only])?;
     while let Some(row) = rows.next()? {
         let server = row.get_ref(0)?.as_str()?;
-        // Tools that are offered always have a server's row: both change in one transaction.
+        // A tool that is offered always has the row of its server: both change in one transaction.
         if let Ok(index) = manifests.binary_search_by(|manifest| manifest.server.as_str().cmp(server)) {
             add_tool(&mut manifests[index], row)?;
         }
@@ -274,7 +282,7 @@ fn manifest(row: &Row<'_>) -> rusqlite::Result<Manifest> {
     Ok(Manifest {
         server: server_name(row, 0)?,
         launch: digest(row, 1)?,
-        about: ServerAbout {
+        profile: StoredServerProfile {
             info: json(row, 2)?,
             instructions: row.get(3)?,
             protocol_version: row.get(4)?,
@@ -282,21 +290,21 @@ fn manifest(row: &Row<'_>) -> rusqlite::Result<Manifest> {
             capabilities: json(row, 6)?,
         },
         tools: Vec::new(),
-        unreadable: Vec::new(),
+        damaged_tools: Vec::new(),
         seen_at: row.get(7)?,
     })
 }
 
 fn add_tool(manifest: &mut Manifest, row: &Row<'_>) -> rusqlite::Result<()> {
     let sound: bool = row.get(6)?;
-    match if sound { restore(row.get(5)?, &digest(row, 4)?) } else { None } {
+    match if sound { restore_definition(row.get(5)?, &digest(row, 4)?) } else { None } {
         Some(definition) => manifest.tools.push(StoredTool {
             definition,
             identifier: row.get(2)?,
             first_seen_at: row.get(3)?,
             defined_at: row.get(7)?,
         }),
-        None => manifest.unreadable.push(row.get(1)?),
+        None => manifest.damaged_tools.push(row.get(1)?),
     }
     Ok(())
 }
@@ -305,14 +313,14 @@ fn history(
     connection: &Connection,
     principal: &Principal,
     tool: &ToolId,
-) -> rusqlite::Result<Vec<KnownDefinition>> {
+) -> rusqlite::Result<Vec<DefinitionVersion>> {
     let known = |row: &Row<'_>| {
         let digest = digest(row, 0)?;
-        let definition = if row.get(2)? { restore(row.get(1)?, &digest) } else { None };
-        Ok(KnownDefinition { digest, definition, seen_at: row.get(3)?, replaced_at: row.get(4)? })
+        let definition = if row.get(2)? { restore_definition(row.get(1)?, &digest) } else { None };
+        Ok(DefinitionVersion { digest, definition, seen_at: row.get(3)?, replaced_at: row.get(4)? })
     };
     let key = params![principal.0, tool.server.as_str(), tool.tool];
-    let sound = vouched("definition", "definition");
+    let sound = vouched_condition("definition", "definition");
     let mut replaced = connection.prepare(&format!(
         "SELECT definition.digest, definition.raw, {sound}, past.seen_at, past.replaced_at
          FROM replaced_definition AS past JOIN definition ON definition.id = past.definition
@@ -350,5 +358,5 @@ fn recent_changes(
 
 fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Box<RawValue>>> {
     let text: Option<String> = row.get(column)?;
-    text.map(RawValue::from_string).transpose().map_err(|error| unexpected(column, error))
+    text.map(RawValue::from_string).transpose().map_err(|error| unexpected_value(column, error))
 }

@@ -1,4 +1,4 @@
-//! A connection to the file, with the settings that every one has.
+//! Opens connections, with the settings that all of them share.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
-/// How long a statement waits for another process.
+/// How long a statement waits for the lock of another process.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The largest body taken in.
+/// Maximum size of a body, in bytes.
 pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
-/// The largest value or row SQLite takes: a body and what stands beside it.
+/// Maximum size of an SQLite value or row: a body and 64 KiB for the columns beside it.
 const MAX_ROW_BYTES: i32 = 16 * 1024 * 1024 + 64 * 1024;
 
-/// How many statements a connection keeps compiled: all that are asked again and again.
+/// Number of compiled statements that a connection caches: enough for all that are used repeatedly.
 const STATEMENTS: usize = 64;
 
-/// A connection that cannot write, for questions that no mark is needed for.
+/// A read-only connection for queries that check no row marks.
 pub(crate) fn open_unvouched(path: &Path) -> rusqlite::Result<Connection> {
     let connection = connect(path)?;
     connection
@@ -30,7 +30,7 @@ pub(crate) fn open_unvouched(path: &Path) -> rusqlite::Result<Connection> {
 pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(
         path,
-        // Every connection has one user at a time, so SQLite need not lock within the process.
+        // Every connection has one user at a time, so SQLite needs no mutex of its own.
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     connection.busy_timeout(BUSY_TIMEOUT)?;

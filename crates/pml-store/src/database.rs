@@ -1,7 +1,7 @@
-//! Opens the file: permissions, settings of a connection, migrations.
+//! Opens the database file: permissions, connection settings, migrations.
 //!
-//! Never touches a file of another program or of a later version, and never opens the file but
-//! through SQLite: closing any other descriptor of it would drop the locks this process holds.
+//! A file of another program or of a later version is never touched. The file is opened only through SQLite: closing
+//! any other descriptor of it would drop the locks that this process holds.
 
 use std::fs;
 use std::io;
@@ -15,9 +15,9 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
 use crate::connection::{BUSY_TIMEOUT, connect, open_unvouched};
-use crate::vouch::{self, Voucher};
+use crate::vouch::{self, RowAuthenticator};
 
-/// Forward only: a migration that was released is never edited, a later one is added after it.
+/// Migrations go forward only: a released one is never edited, a later one is added after it.
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_catalogue.sql"),
     include_str!("../migrations/0002_runs.sql"),
@@ -34,34 +34,33 @@ const MIGRATIONS: &[&str] = &[
     MARKS,
 ];
 
-/// The migration after which rows have marks.
+/// The migration that introduced row marks; existing rows are marked right after it.
 const MARKS: &str = include_str!("../migrations/0014_marks.sql");
 
-/// `PML1`, which tells our files from those of other programs.
+/// `PML1`: the SQLite application id, which tells PML's files from those of other programs.
 const APPLICATION_ID: i64 = 0x504d_4c31;
 
-/// Makes the file where there is none, brings it to the present version, and gives the connection
-/// that writes.
-pub(crate) fn open(path: &Path, voucher: &Arc<Voucher>) -> Result<Connection, Error> {
-    // Between making a file and closing it, no other thread may hold locks on it through SQLite.
+/// Creates the file if it is missing, migrates it to the current version, and returns the write connection.
+pub(crate) fn open(path: &Path, voucher: &Arc<RowAuthenticator>) -> Result<Connection, Error> {
+    // Between creating a file and closing it, no other thread may hold locks on it through SQLite.
     static OPENING: Mutex<()> = Mutex::new(());
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     create(path).map_err(|error| Error::io(path, error))?;
     open_writer(path, voucher)
 }
 
-/// A connection that writes to a file that exists.
-pub(crate) fn open_writer(path: &Path, voucher: &Arc<Voucher>) -> Result<Connection, Error> {
+/// A write connection to a file that exists.
+pub(crate) fn open_writer(path: &Path, voucher: &Arc<RowAuthenticator>) -> Result<Connection, Error> {
     let explain = |error: rusqlite::Error| Error::sqlite(path, &error);
     let mut connection = connect(path).map_err(explain)?;
-    let version = version(path, &mut connection)?;
+    let version = schema_version(path, &mut connection)?;
     voucher.register(&connection).map_err(explain)?;
     settle(&mut connection, version).map_err(explain)?;
     Ok(connection)
 }
 
-/// A connection that cannot write, to a file [`open`] has accepted.
-pub(crate) fn open_reader(path: &Path, voucher: &Arc<Voucher>) -> rusqlite::Result<Connection> {
+/// A read-only connection to a file that [`open`] has accepted.
+pub(crate) fn open_reader(path: &Path, voucher: &Arc<RowAuthenticator>) -> rusqlite::Result<Connection> {
     let connection = open_unvouched(path)?;
     voucher.register(&connection)?;
     Ok(connection)
@@ -85,9 +84,9 @@ fn create(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The version of a file that is ours or empty.
-pub(crate) fn version(path: &Path, connection: &mut Connection) -> Result<usize, Error> {
-    // Should the file not be for us, closing it must not move its log into it.
+/// The schema version of a file that is PML's or empty.
+pub(crate) fn schema_version(path: &Path, connection: &mut Connection) -> Result<usize, Error> {
+    // If the file is not PML's, closing the connection must not checkpoint its log into it.
     let explain = |error: rusqlite::Error| Error::sqlite(path, &error);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(explain)?;
     let (application, version, objects) = identity(connection).map_err(explain)?;
@@ -97,19 +96,19 @@ pub(crate) fn version(path: &Path, connection: &mut Connection) -> Result<usize,
     }
     let known = MIGRATIONS.len();
     let Some(version) = usize::try_from(version).ok().filter(|version| *version <= known) else {
-        return Err(Error::Newer { path: path.to_owned(), found: version, known: known as i64 });
+        return Err(Error::NewerVersion { path: path.to_owned(), found: version, known: known as i64 });
     };
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(explain)?;
     Ok(version)
 }
 
-/// Whether the file holds something too short for a database, which SQLite would take for an empty
-/// one and write over. Its smallest page has 512 bytes.
+/// Whether the file is too short to be a database but not empty. SQLite would take it for an empty database and
+/// overwrite it. The smallest SQLite page has 512 bytes.
 fn is_fragment(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| (1..512).contains(&file.len()))
 }
 
-/// Application id, version and number of tables, all of one moment.
+/// Application id, version and number of tables, read in one transaction.
 fn identity(connection: &mut Connection) -> rusqlite::Result<(i64, i64, i64)> {
     let moment = connection.transaction()?;
     let objects = moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -120,8 +119,8 @@ fn identity(connection: &mut Connection) -> rusqlite::Result<(i64, i64, i64)> {
 
 fn settle(connection: &mut Connection, version: usize) -> rusqlite::Result<()> {
     write_ahead(connection)?;
-    // Sorting in memory keeps definitions out of the shared directory for temporary files. Where a
-    // plain sync stops at the disk's own cache, as on macOS, durable commits ask for a full one.
+    // Sorting in memory keeps definitions out of the shared directory for temporary files. On systems where a plain
+    // sync stops at the cache of the disk, as on macOS, durable commits use a full sync.
     connection.execute_batch(
         "PRAGMA synchronous = NORMAL;
          PRAGMA fullfsync = ON;
@@ -133,7 +132,7 @@ fn settle(connection: &mut Connection, version: usize) -> rusqlite::Result<()> {
     if version < MIGRATIONS.len() { migrate(connection) } else { Ok(()) }
 }
 
-/// Turns the write-ahead log on. SQLite does not wait for others while it switches, so we do.
+/// Turns the write-ahead log on. SQLite does not apply its busy timeout to this switch, so it is retried here.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let started = Instant::now();
     loop {
@@ -152,14 +151,14 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 
 fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have migrated while we waited for the lock.
+    // Another process may have migrated while this one waited for the lock.
     let version: usize = transaction.query_row("PRAGMA user_version", [], |row| {
         row.get::<_, i64>(0).map(|version| usize::try_from(version).unwrap_or(MIGRATIONS.len()))
     })?;
     for migration in MIGRATIONS.iter().skip(version) {
         transaction.execute_batch(migration)?;
         if *migration == MARKS {
-            vouch::mark_all(&transaction)?;
+            vouch::mark_all_rows(&transaction)?;
         }
     }
     if version < MIGRATIONS.len() {
@@ -177,7 +176,7 @@ mod tests {
     fn a_connection_has_no_dangerous_powers() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pml.db");
-        let voucher = Voucher::beside(&path);
+        let voucher = RowAuthenticator::beside(&path);
         let connection = open(&path, &voucher).unwrap();
         for statement in [
             "ATTACH 'other.db' AS other",

@@ -1,22 +1,21 @@
-//! How often calls may have changed something, counted across processes.
+//! Write epochs: how many calls may have written, counted across processes.
 //!
-//! Each process counts for itself and reads what the others counted: a process knows of its own
-//! writes sooner than the database does. Sums never fall, also not when a process ends.
+//! Each process counts its own writes and reads the counts of the others: it knows of its own writes sooner than the
+//! database does. Sums never decrease, not even when a process ends.
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, params};
 
-use crate::state::may_run;
-use crate::{BlockingStore, Error, Process, Urgency};
+use crate::state::may_be_alive;
+use crate::{BlockingStore, Error, ProcessIdentity, Urgency};
 
 impl BlockingStore {
-    /// Counts one more write of `process`: on every server, or on `server` alone. Returns at once; the
-    /// change may wait some milliseconds for others. `begun` is called right before it is made: writes
-    /// that come earlier can share it.
+    /// Counts one more write of `process`: on `server`, or on every server. Returns at once; the commit may wait some
+    /// milliseconds for others. `begun` is called right before the change is made: writes up to then can share it.
     pub fn count_write(
         &self,
-        process: &Process,
+        process: &ProcessIdentity,
         server: Option<&str>,
         begun: impl FnOnce() + Send + 'static,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
@@ -29,12 +28,12 @@ impl BlockingStore {
         self.inner.writer.enqueue(0, Urgency::Lazy, work, done);
     }
 
-    /// How often processes other than `process` wrote, by server; those that count for every server
-    /// are under the empty name.
+    /// Number of writes of all processes other than `process`, by server. Writes that count for every server are under
+    /// the empty name.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn writes_of_others(&self, process: &Process) -> Result<BTreeMap<String, i64>, Error> {
+    pub fn writes_of_others(&self, process: &ProcessIdentity) -> Result<BTreeMap<String, i64>, Error> {
         self.read(|connection| {
             connection
                 .prepare_cached(
@@ -47,7 +46,7 @@ impl BlockingStore {
     }
 }
 
-fn count(connection: &Connection, process: &Process, server: &str) -> rusqlite::Result<()> {
+fn count(connection: &Connection, process: &ProcessIdentity, server: &str) -> rusqlite::Result<()> {
     let counted = connection
         .prepare_cached(
             "UPDATE write_epoch SET writes = writes + 1 WHERE pid = ?1 AND started = ?2 AND server = ?3",
@@ -56,21 +55,21 @@ fn count(connection: &Connection, process: &Process, server: &str) -> rusqlite::
     if counted > 0 {
         return Ok(());
     }
-    // The first write of a process: a good moment to tidy up after those that are gone.
+    // The first write of a process is a good moment to tidy up after those that have ended.
     keep_sums_of_ended(connection, process)?;
     add(connection, process.pid, &process.started, server, 1)
 }
 
-/// Puts what ended processes counted together, so that the table does not grow with every process.
-fn keep_sums_of_ended(connection: &Connection, own: &Process) -> rusqlite::Result<()> {
-    let rows: Vec<(Process, String, i64)> = connection
+/// Merges the counts of ended processes, so that the table does not grow with every process.
+fn keep_sums_of_ended(connection: &Connection, own: &ProcessIdentity) -> rusqlite::Result<()> {
+    let rows: Vec<(ProcessIdentity, String, i64)> = connection
         .prepare_cached("SELECT pid, started, server, writes FROM write_epoch WHERE pid <> 0")?
         .query_map([], |row| {
-            Ok((Process { pid: row.get(0)?, started: row.get(1)? }, row.get(2)?, row.get(3)?))
+            Ok((ProcessIdentity { pid: row.get(0)?, started: row.get(1)? }, row.get(2)?, row.get(3)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
     for (process, server, writes) in rows {
-        if process == *own || may_run(&process) {
+        if process == *own || may_be_alive(&process) {
             continue;
         }
         connection

@@ -1,4 +1,4 @@
-//! Why the database could not answer, sorted by what the caller can do about it.
+//! The errors of the store, sorted by what the caller can do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,171 +7,171 @@ use std::sync::Arc;
 use pml_model::{RunId, RunState};
 use rusqlite::ErrorCode;
 
-/// Why a question had no answer or a change was not stored. A change that failed left nothing behind.
+/// Why a query has no result or a change was not stored. A failed change leaves no trace in the database.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// Another process held the database longer than we wait.
+    /// Another process held the lock of the database longer than `BUSY_TIMEOUT`.
     #[error("database `{path}` is held by another process; wait for it or end it, then try again")]
     Busy {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
     },
-    /// The disk is full. Reading goes on, and writing does as soon as there is space.
+    /// The disk is full. Reads go on; writes resume as soon as there is space.
     #[error("no space is left for database `{path}`; free some and try again")]
-    Full {
-        /// The file.
+    DiskFull {
+        /// Path of the database.
         path: PathBuf,
     },
-    /// Written by a later version of the program.
+    /// A later version of PML wrote the database.
     #[error("database `{path}` has version {found} and this program knows up to {known}; update the program")]
-    Newer {
-        /// The file.
+    NewerVersion {
+        /// Path of the database.
         path: PathBuf,
-        /// The version in the file.
+        /// Schema version of the file.
         found: i64,
-        /// The latest version this program knows.
+        /// Latest schema version that this program knows.
         known: i64,
     },
-    /// Some other file, or a database of another program.
+    /// The file is not a database, or one of another program.
     #[error("`{path}` is not a database of this program; move it away or name another file")]
     NotADatabase {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The file is damaged.
+    /// The database is damaged.
     #[error(
         "database `{path}` is damaged: {detail}; put a backup in its place with `pml restore`, or move the file away to start afresh"
     )]
     Corrupt {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// What was found.
+        /// The damage, in words.
         detail: String,
     },
-    /// Other processes use the database.
+    /// Other processes use the database, so it cannot be replaced.
     #[error(
         "database `{path}` is in use by another PML process; end `pml serve` and the clients that run `pml stdio`"
     )]
     InUse {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
     },
-    /// A backup cannot be made or put back.
+    /// A backup cannot be made or restored.
     #[error("cannot use backup `{path}`: {why}")]
     Backup {
-        /// The file.
+        /// Path of the backup or the database.
         path: PathBuf,
         /// What is wrong and what to do.
         why: String,
     },
-    /// The file or its directory cannot be reached, read or written.
+    /// The file or its directory cannot be opened, read or written.
     #[error("cannot use database `{path}`: {source}; check that its directory exists and can be written")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: Arc<io::Error>,
     },
-    /// The database refused a statement, as it does a value over its size limit.
+    /// SQLite refused a statement, for example because a value exceeds its size limit.
     #[error("database `{path}` refused a statement: {detail}")]
     Sql {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// What it said.
+        /// The message of SQLite, without the statement.
         detail: String,
     },
-    /// More waits to be written than is held in memory.
+    /// The write queue is full.
     #[error(
         "{bytes} bytes wait to be written to database `{path}`, which is slower than what comes; wait and try again"
     )]
     Backlog {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// How much waits.
+        /// Number of bytes in the queue.
         bytes: usize,
     },
-    /// The run is another's now; nothing may be written or sent on its behalf any more.
+    /// Another process has claimed the run. The caller must not write or send anything on its behalf any more.
     #[error("run `{run}` was taken over; leave it to its new owner")]
     Fenced {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
-    /// The run has ended, so nothing of it changes any more.
+    /// The run has ended and cannot change any more.
     #[error("run `{run}` is {state} already")]
-    Over {
-        /// The run.
+    RunEnded {
+        /// Id of the run.
         run: RunId,
-        /// How it ended.
+        /// The final state.
         state: RunState,
     },
-    /// Something earlier of the run was not stored, so what follows it is not stored either.
+    /// An earlier append to the run was not stored, so later ones are refused.
     #[error("an earlier entry of run `{run}` could not be stored; give the run up, it resumes from what was")]
-    Lost {
-        /// The run.
+    JournalGap {
+        /// Id of the run.
         run: RunId,
     },
-    /// The principal has no such run, or no longer any.
+    /// The principal has no such run, or no longer has it.
     #[error("there is no run `{run}`")]
-    NoRun {
-        /// The run.
+    UnknownRun {
+        /// Id of the run.
         run: RunId,
     },
     /// The idempotency key belongs to an earlier run.
     #[error("the idempotency key is that of run `{run}`; ask for its result, or use another key")]
-    Repeated {
-        /// The earlier run.
+    IdempotencyKeyInUse {
+        /// Id of the earlier run.
         run: RunId,
     },
-    /// A body is over the limit.
+    /// A body exceeds the size limit.
     #[error("{what} of run `{run}` has {bytes} bytes and at most {limit} are stored")]
     TooLarge {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// Which body.
+        /// Name of the body, for the message.
         what: &'static str,
-        /// Its size.
+        /// Size of the body in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The results of the run were kept as long as results are, and are gone.
+    /// The retention time of the run is over, and its records are purged.
     #[error("the records of run `{run}` are no longer kept")]
-    Expired {
-        /// The run.
+    RecordsExpired {
+        /// Id of the run.
         run: RunId,
     },
-    /// What is stored for a run is not what was stored: damaged, exchanged, or sealed by another key.
+    /// A sealed body of a run cannot be opened: it is damaged, was exchanged, or was sealed with another key.
     #[error(
         "{what} of run `{run}` is damaged or sealed with another key; restore the database together with `{key}` from a backup, or abort the run"
     )]
     Unsealed {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// Which body.
+        /// Name of the body, for the message.
         what: &'static str,
-        /// The file with the key.
+        /// Path of the key file.
         key: PathBuf,
     },
-    /// The file with the key is gone, and something is stored that needs it.
+    /// The key file is missing, and the database holds data that needs it.
     #[error(
         "key file `{path}` is missing, and without it what is stored can be neither read nor continued; put it back from a backup, or move the database away to start afresh"
     )]
     KeyMissing {
-        /// The file.
+        /// Path of the key file.
         path: PathBuf,
     },
-    /// The file with the key cannot be used.
+    /// The key file cannot be used.
     #[error("cannot use key file `{path}`: {why}")]
-    Key {
-        /// The file.
+    KeyUnusable {
+        /// Path of the key file.
         path: PathBuf,
         /// What is wrong and what to do.
         why: String,
     },
-    /// The thread that writes has ended.
+    /// The writer thread has ended.
     #[error("nothing can be written to database `{path}` any more; restart the program")]
-    Stopped {
-        /// The file.
+    WriterStopped {
+        /// Path of the database.
         path: PathBuf,
     },
 }
@@ -185,21 +185,22 @@ impl Error {
         if let Some(complaint) = key_complaint(path, error) {
             return complaint;
         }
-        let (path, detail) = (path.to_owned(), short(error));
+        let (path, detail) = (path.to_owned(), short_message(error));
         match error {
-            // A column that does not hold what we put there, or a schema that is not ours any more.
+            // The column does not hold what this crate stores there, or the schema was altered.
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::Utf8Error(..)
             | rusqlite::Error::SqlInputError { .. } => Error::Corrupt { path, detail },
             _ => match error.sqlite_error_code() {
                 Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy { path },
-                Some(ErrorCode::DiskFull) => Error::Full { path },
+                Some(ErrorCode::DiskFull) => Error::DiskFull { path },
                 Some(ErrorCode::NotADatabase) => Error::NotADatabase { path },
                 Some(ErrorCode::DatabaseCorrupt) => Error::Corrupt { path, detail },
-                // SQLite says so only where writing to the database itself fails, not its log or shared memory.
+                // SQLite reports a full disk only when writing to the database file fails, not to its log or shared
+                // memory.
                 Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) if !has_room(&path) => {
-                    Error::Full { path }
+                    Error::DiskFull { path }
                 }
                 Some(ErrorCode::FileLockingProtocolFailed) => Error::Busy { path },
                 Some(
@@ -214,7 +215,7 @@ impl Error {
     }
 }
 
-/// Whether a little can be written beside the database.
+/// Whether 64 KiB can be written beside the database.
 fn has_room(database: &Path) -> bool {
     let probe = database.with_extension(format!("room-{}", std::process::id()));
     let mut options = std::fs::OpenOptions::new();
@@ -231,34 +232,34 @@ fn has_room(database: &Path) -> bool {
     !written.is_err_and(full)
 }
 
-/// What SQLite says, without the statement it says it of.
-pub(crate) fn short(error: &rusqlite::Error) -> String {
+/// The message of SQLite, without the statement it refers to.
+pub(crate) fn short_message(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
         error => error.to_string(),
     }
 }
 
-/// How complaints about the key get through SQLite, which passes on nothing but a text.
+/// Error text by which a key error passes through SQLite, which carries nothing but a text.
 const KEY_MISSING: &str = "pml: the key is missing";
 const KEY_UNUSABLE: &str = "pml: the key is unusable: ";
 
-/// How SQLite carries a complaint about the key out of a function that needs it.
-pub(crate) fn unusable(error: Error) -> rusqlite::Error {
+/// Wraps a key error so that it can pass through SQLite, out of an SQL function that needs the key.
+pub(crate) fn to_key_error(error: Error) -> rusqlite::Error {
     let text = match error {
         Error::KeyMissing { .. } => KEY_MISSING.to_owned(),
-        Error::Key { why, .. } => format!("{KEY_UNUSABLE}{why}"),
+        Error::KeyUnusable { why, .. } => format!("{KEY_UNUSABLE}{why}"),
         other => other.to_string(),
     };
     rusqlite::Error::UserFunctionError(text.into())
 }
 
-/// What an error of SQLite says about the key, if it is about the key.
+/// The key error that an SQLite error carries, if it carries one.
 fn key_complaint(database: &Path, error: &rusqlite::Error) -> Option<Error> {
     let rusqlite::Error::SqliteFailure(_, Some(text)) = error else { return None };
     let path = database.with_file_name("seal.key");
     if text == KEY_MISSING {
         return Some(Error::KeyMissing { path });
     }
-    text.strip_prefix(KEY_UNUSABLE).map(|why| Error::Key { path, why: why.to_owned() })
+    text.strip_prefix(KEY_UNUSABLE).map(|why| Error::KeyUnusable { path, why: why.to_owned() })
 }

@@ -1,7 +1,7 @@
-//! The file beside the database that names the newest entry of the log.
+//! The head file beside the database, which names the newest entry of the audit log.
 //!
-//! It is written after the commit, so it may lag and never names what was not stored. Only whoever
-//! could write to the database writes it, so of several processes none takes it backwards.
+//! It is written after the commit, so it may lag but never names an entry that was not stored. It is written only
+//! while the write lock of the database is held, so no process can set it back.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,91 +11,92 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use crate::Error;
-use crate::writer::Failure;
+use crate::writer::WriteFailure;
 
 /// Stands for the hash of the entry before the first.
 pub(crate) const BEFORE_THE_FIRST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// More than any file of ours has.
+/// Maximum size of the file in bytes: more than PML ever writes.
 const MAX_BYTES: u64 = 128;
 
-/// The file.
-pub(crate) struct Head {
+/// The head file.
+pub(crate) struct AuditHeadFile {
     database: PathBuf,
     path: PathBuf,
-    /// Entries were added since it was last written.
+    /// Whether entries were added since it was last written.
     lags: AtomicBool,
 }
 
-/// What the file says.
+/// Content of the head file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Named {
-    /// Number and hash of an entry; number 0 before there is any.
+pub(crate) enum AuditHead {
+    /// Number and hash of an entry; number 0 while the log is empty.
     Entry(i64, String),
-    /// There is no file.
-    Nothing,
-    /// Not what we write.
+    /// The file does not exist.
+    Missing,
+    /// The content is not in PML's format.
     Unreadable,
 }
 
-impl Head {
-    pub(crate) fn beside(database: &Path) -> Head {
+impl AuditHeadFile {
+    pub(crate) fn beside(database: &Path) -> AuditHeadFile {
         let path = database.with_file_name("audit.head");
-        Head { database: database.to_owned(), path, lags: AtomicBool::new(false) }
+        AuditHeadFile { database: database.to_owned(), path, lags: AtomicBool::new(false) }
     }
 
-    /// Makes the file where there is none. Called before the first entry is stored, so that with
-    /// entries and without a file something is amiss.
-    pub(crate) fn begin(&self) -> Result<(), Error> {
+    /// Creates the file if it is missing. Called before the first entry is stored, so that entries without a file
+    /// prove damage.
+    pub(crate) fn create_if_missing(&self) -> Result<(), Error> {
         match self.read() {
-            Ok(Named::Nothing) => self.write(0, BEFORE_THE_FIRST),
-            Ok(Named::Entry(..) | Named::Unreadable) => Ok(()),
+            Ok(AuditHead::Missing) => self.write(0, BEFORE_THE_FIRST),
+            Ok(AuditHead::Entry(..) | AuditHead::Unreadable) => Ok(()),
             Err(error) => Err(error),
         }
-        .map_err(|error| self.complain(&error))
+        .map_err(|error| self.unusable_error(&error))
     }
 
-    /// Entries were added, and are committed soon or not at all.
-    pub(crate) fn lags(&self) {
+    /// Records that entries were added, which will be committed soon or not at all.
+    pub(crate) fn mark_stale(&self) {
         self.lags.store(true, Ordering::Relaxed);
     }
 
-    /// Writes the file anew if entries were added. The thread that writes calls this after a commit.
-    pub(crate) fn follow(&self, connection: &mut Connection) {
+    /// Rewrites the file if entries were added. The writer thread calls this after a commit.
+    pub(crate) fn update_if_stale(&self, connection: &mut Connection) {
         if self.lags.swap(false, Ordering::Relaxed) {
-            // A file that lags tells less and nothing wrong; the next entry brings it up.
+            // A file that lags proves less but nothing wrong; the next entry updates it.
             drop(self.catch_up(connection));
         }
     }
 
-    fn catch_up(&self, connection: &mut Connection) -> Result<(), Failure> {
-        // Nothing is changed; but while this lasts, nobody else adds entries or is here.
+    fn catch_up(&self, connection: &mut Connection) -> Result<(), WriteFailure> {
+        // The transaction writes nothing; its write lock keeps other processes from adding entries or updating the
+        // file.
         let alone = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let Some((seq, hash)) = newest(&alone)? else { return Ok(()) };
-        let named = self.read().map_err(|error| self.complain(&error))?;
+        let Some((seq, hash)) = newest_entry(&alone)? else { return Ok(()) };
+        let named = self.read().map_err(|error| self.unusable_error(&error))?;
         let goes_on = match &named {
-            Named::Nothing | Named::Entry(0, _) => true,
-            // Where the entry it names is gone, it stays as the proof of that.
-            Named::Entry(named, hash) => *named < seq && has(&alone, *named, hash)?,
-            Named::Unreadable => false,
+            AuditHead::Missing | AuditHead::Entry(0, _) => true,
+            // If the entry that the file names is gone, the file stays unchanged as the proof of that.
+            AuditHead::Entry(named, hash) => *named < seq && has(&alone, *named, hash)?,
+            AuditHead::Unreadable => false,
         };
         if goes_on {
-            self.write(seq, &hash).map_err(|error| self.complain(&error))?;
+            self.write(seq, &hash).map_err(|error| self.unusable_error(&error))?;
         }
         Ok(())
     }
 
-    pub(crate) fn read(&self) -> io::Result<Named> {
+    pub(crate) fn read(&self) -> io::Result<AuditHead> {
         match fs::metadata(&self.path) {
-            Ok(found) if !found.is_file() || found.len() > MAX_BYTES => return Ok(Named::Unreadable),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Named::Nothing),
+            Ok(found) if !found.is_file() || found.len() > MAX_BYTES => return Ok(AuditHead::Unreadable),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(AuditHead::Missing),
             Ok(_) | Err(_) => {}
         }
         let text = fs::read(&self.path)?;
-        Ok(std::str::from_utf8(&text).ok().and_then(parse).unwrap_or(Named::Unreadable))
+        Ok(std::str::from_utf8(&text).ok().and_then(parse).unwrap_or(AuditHead::Unreadable))
     }
 
-    /// The file is the old one or the new one, whatever happens meanwhile.
+    /// Replaces the file atomically.
     fn write(&self, seq: i64, hash: &str) -> io::Result<()> {
         let draft = self.path.with_extension("draft");
         let mut options = fs::OpenOptions::new();
@@ -109,15 +110,15 @@ impl Head {
         fs::rename(&draft, &self.path)
     }
 
-    /// The complaint that the file cannot be used.
-    pub(crate) fn complain(&self, error: &io::Error) -> Error {
+    /// The error that the file cannot be used.
+    pub(crate) fn unusable_error(&self, error: &io::Error) -> Error {
         let why = format!("`{}` beside it: {error}", self.path.display());
         Error::io(&self.database, io::Error::new(error.kind(), why))
     }
 }
 
 /// Number and hash of the newest entry.
-pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
+pub(crate) fn newest_entry(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
     connection
         .prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -129,11 +130,11 @@ fn has(connection: &Connection, seq: i64, hash: &str) -> rusqlite::Result<bool> 
     connection.prepare_cached("SELECT 1 FROM audit WHERE seq = ?1 AND hash = ?2")?.exists((seq, hash))
 }
 
-fn parse(text: &str) -> Option<Named> {
+fn parse(text: &str) -> Option<AuditHead> {
     let (seq, hash) = text.strip_suffix('\n')?.split_once(' ')?;
     let seq = seq.parse().ok().filter(|seq| *seq >= 0)?;
     let whole = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    whole.then(|| Named::Entry(seq, hash.to_owned()))
+    whole.then(|| AuditHead::Entry(seq, hash.to_owned()))
 }
 
 #[cfg(test)]
@@ -142,10 +143,10 @@ mod tests {
 
     use super::*;
     use crate::database;
-    use crate::vouch::Voucher;
+    use crate::vouch::RowAuthenticator;
 
     fn open(path: &Path) -> Connection {
-        database::open(path, &Voucher::beside(path)).unwrap()
+        database::open(path, &RowAuthenticator::beside(path)).unwrap()
     }
 
     fn add(connection: &Connection, seq: i64) {
@@ -163,21 +164,21 @@ mod tests {
         let path = directory.path().join("pml.db");
         let (mut one, other) = (open(&path), open(&path));
         one.busy_timeout(Duration::from_millis(1)).unwrap();
-        let head = Head::beside(&path);
-        head.begin().unwrap();
+        let head = AuditHeadFile::beside(&path);
+        head.create_if_missing().unwrap();
         add(&one, 1);
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         add(&other, 2);
-        head.lags();
-        head.follow(&mut one);
-        assert_eq!(head.read().unwrap(), Named::Entry(0, BEFORE_THE_FIRST.to_owned()));
+        head.mark_stale();
+        head.update_if_stale(&mut one);
+        assert_eq!(head.read().unwrap(), AuditHead::Entry(0, BEFORE_THE_FIRST.to_owned()));
         other.execute_batch("COMMIT").unwrap();
-        head.lags();
-        head.follow(&mut one);
-        assert_eq!(head.read().unwrap(), Named::Entry(2, hash(2)));
+        head.mark_stale();
+        head.update_if_stale(&mut one);
+        assert_eq!(head.read().unwrap(), AuditHead::Entry(2, hash(2)));
         // Nothing was added, so nothing is done.
         add(&other, 3);
-        head.follow(&mut one);
-        assert_eq!(head.read().unwrap(), Named::Entry(2, hash(2)));
+        head.update_if_stale(&mut one);
+        assert_eq!(head.read().unwrap(), AuditHead::Entry(2, hash(2)));
     }
 }

@@ -1,71 +1,71 @@
-//! The keys by which clients are known.
+//! Client keys: the API keys that identify clients.
 //!
-//! Only the digest of a key is stored. Each row carries a mark that only this program makes: a key that
-//! was put into the database or altered there by other means is not listed and counts for nothing.
+//! Only the digest of a key is stored. Each row carries a mark made with the key beside the database. A row that was
+//! inserted or altered by other means has no valid mark; it is neither listed nor valid.
 
 use pml_model::{Digest, KeyId, Principal};
 use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
-use crate::audit::Audit;
+use crate::audit::NewAuditEntry;
 use crate::column::digest;
-use crate::seal::{Marks, Words};
-use crate::writer::Failure;
+use crate::seal::{AuthenticatedData, MarkKey};
+use crate::writer::WriteFailure;
 use crate::{BlockingStore, Error, Urgency};
 
-/// A key to be stored.
+/// A client key to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewKey {
-    /// Under whose authority its holder acts.
+pub struct NewClientKey {
+    /// The principal that its holder acts as.
     pub principal: Principal,
-    /// The name of the client it is for.
+    /// Name of the client that it is for.
     pub client: String,
-    /// The digest of the key itself.
+    /// Digest of the secret key.
     pub digest: Digest,
-    /// What the client's user answers counts as a person's answer.
+    /// An answer that the client passes on counts as a person's answer.
     pub interactive: bool,
     /// The client asks its own user before it calls a tool.
     pub asks_itself: bool,
-    /// The present time.
+    /// Current time.
     pub now: i64,
 }
 
-/// A key that is stored.
+/// A stored client key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientKey {
-    /// Its number, which no other key has or had.
+    /// Number of the key, never reused.
     pub id: KeyId,
-    /// Under whose authority its holder acts.
+    /// The principal that its holder acts as.
     pub principal: Principal,
-    /// The name of the client it is for.
+    /// Name of the client that it is for.
     pub client: String,
-    /// The digest of the key itself.
+    /// Digest of the secret key.
     pub digest: Digest,
-    /// What the client's user answers counts as a person's answer.
+    /// An answer that the client passes on counts as a person's answer.
     pub interactive: bool,
     /// The client asks its own user before it calls a tool.
     pub asks_itself: bool,
-    /// When it was made.
+    /// When it was stored.
     pub created_at: i64,
-    /// When it was revoked.
+    /// When it was revoked; `None` while it is valid.
     pub revoked_at: Option<i64>,
 }
 
 impl ClientKey {
-    /// What the audit log is told of it.
-    fn audit(&self, kind: &'static str, at: i64) -> Audit {
+    /// The audit entry about it.
+    fn audit(&self, kind: &'static str, at: i64) -> NewAuditEntry {
         let body = json!({ "key": self.id, "client": self.client, "interactive": self.interactive,
             "asksItself": self.asks_itself });
-        Audit { at, principal: self.principal.clone(), run: None, kind, body }
+        NewAuditEntry { at, principal: self.principal.clone(), run: None, kind, body }
     }
 
-    /// Vouches for what the key is good for, and to whom it belongs.
-    fn mark(&self, marks: &Marks) -> String {
-        let row = Words::new()
+    /// The mark of what the key allows, and to whom it belongs.
+    fn mark(&self, marks: &MarkKey) -> String {
+        let row = AuthenticatedData::new()
             .number(self.id.0)
-            .word(&self.principal.0)
-            .word(&self.client)
-            .word(self.digest.as_str())
+            .text(&self.principal.0)
+            .text(&self.client)
+            .text(self.digest.as_str())
             .number(i64::from(self.interactive))
             .number(i64::from(self.asks_itself))
             .number(self.created_at);
@@ -74,25 +74,25 @@ impl ClientKey {
 }
 
 impl BlockingStore {
-    /// Stores a key, with an entry in the audit log.
+    /// Stores a client key, with an audit entry.
     ///
     /// # Errors
-    /// The key file beside the database cannot be used, or the change not be stored.
-    pub fn add_key(&self, new: NewKey) -> Result<ClientKey, Error> {
-        let keys = self.inner.voucher.master.keys(|| self.uses_key())?;
-        let log = self.log_within()?;
+    /// The key file beside the database cannot be used, or the change cannot be stored.
+    pub fn add_client_key(&self, new: NewClientKey) -> Result<ClientKey, Error> {
+        let keys = self.inner.authenticator.master.keys(|| self.is_key_in_use())?;
+        let log = self.begin_audit()?;
         self.change(Urgency::Durable, move |connection| {
             let key = add(connection, &keys.clients, new)?;
-            log.tell(connection, std::iter::once(key.audit("key created", key.created_at)))?;
+            log.append(connection, std::iter::once(key.audit("key created", key.created_at)))?;
             Ok(key)
         })
     }
 
-    /// All keys of all principals, revoked ones included, newest first.
+    /// The client keys of all principals, revoked ones included, newest first.
     ///
     /// # Errors
-    /// The database cannot be read, or the key file beside it not be used.
-    pub fn keys(&self) -> Result<Vec<ClientKey>, Error> {
+    /// The database cannot be read, or the key file beside it cannot be used.
+    pub fn client_keys(&self) -> Result<Vec<ClientKey>, Error> {
         let stored: Vec<(ClientKey, Option<String>)> = self.read(|connection| {
             connection
                 .prepare_cached(&format!("SELECT {ROW} FROM client_key ORDER BY number DESC"))?
@@ -102,7 +102,7 @@ impl BlockingStore {
         if stored.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = self.inner.voucher.master.keys(|| Ok(true))?;
+        let keys = self.inner.authenticator.master.keys(|| Ok(true))?;
         let ours = |(key, mark): (ClientKey, Option<String>)| match mark {
             Some(mark) => (mark == key.mark(&keys.clients)).then_some(key),
             None => key.revoked_at.is_some().then_some(key),
@@ -110,13 +110,17 @@ impl BlockingStore {
         Ok(stored.into_iter().filter_map(ours).collect())
     }
 
-    /// Revokes a key, with an entry in the audit log. `None` where there is no such key or it was revoked
-    /// before.
+    /// Revokes a client key, with an audit entry. Returns `None` if there is no such key or it was revoked before.
     ///
     /// # Errors
-    /// The key file beside the database cannot be used, or the change not be stored.
-    pub fn revoke_key(&self, principal: &Principal, id: KeyId, now: i64) -> Result<Option<ClientKey>, Error> {
-        let (principal, log) = (principal.clone(), self.log_within()?);
+    /// The key file beside the database cannot be used, or the change cannot be stored.
+    pub fn revoke_client_key(
+        &self,
+        principal: &Principal,
+        id: KeyId,
+        now: i64,
+    ) -> Result<Option<ClientKey>, Error> {
+        let (principal, log) = (principal.clone(), self.begin_audit()?);
         self.change(Urgency::Durable, move |connection| {
             let revoked = connection
                 .prepare_cached(&format!(
@@ -127,16 +131,16 @@ impl BlockingStore {
                 .next()
                 .transpose()?;
             let Some((key, _)) = revoked else { return Ok(None) };
-            log.tell(connection, std::iter::once(key.audit("key revoked", now)))?;
+            log.append(connection, std::iter::once(key.audit("key revoked", now)))?;
             Ok(Some(key))
         })
     }
 }
 
-/// The columns of [`client_key`].
+/// The columns that [`client_key`] reads.
 const ROW: &str = "number, principal, client, digest, interactive, asks_itself, created_at, revoked_at, mark";
 
-/// A key with its mark.
+/// Reads a client key and its mark.
 fn client_key(row: &Row<'_>) -> rusqlite::Result<(ClientKey, Option<String>)> {
     let key = ClientKey {
         id: KeyId(row.get(0)?),
@@ -151,8 +155,8 @@ fn client_key(row: &Row<'_>) -> rusqlite::Result<(ClientKey, Option<String>)> {
     Ok((key, row.get(8)?))
 }
 
-fn add(connection: &Connection, marks: &Marks, new: NewKey) -> Result<ClientKey, Failure> {
-    // No key is ever deleted, so no number comes twice.
+fn add(connection: &Connection, marks: &MarkKey, new: NewClientKey) -> Result<ClientKey, WriteFailure> {
+    // Client keys are never deleted, so no number is given twice.
     let number = connection
         .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM client_key")?
         .query_row([], |row| row.get(0))?;

@@ -1,15 +1,15 @@
-//! Answers the program's questions from its database; owns migrations and every line of SQL.
+//! The database of PML: every query, every migration and every line of SQL.
 //!
-//! One SQLite file is shared by any number of processes. Every question is asked for a principal
-//! and sees that principal's rows alone; only what the program does on its own, such as looking for
-//! runs that were left behind, goes over all of them. Times are passed in; nothing here speaks MCP or
-//! decides what a change means. What runs leave behind is sealed with keys that the file beside the
-//! database, `seal.key`, unlocks; the same file vouches for the audit log, for standing rules and for the keys of clients.
+//! Any number of processes share one SQLite file. Every query names a principal and sees only that principal's rows.
+//! Only maintenance, such as finding orphaned runs, covers all principals. Callers pass times in, as milliseconds
+//! since the Unix epoch. This crate does not speak MCP and does not decide what a change means. The content of runs is
+//! sealed with keys that the file beside the database, `seal.key`, unlocks. The same file authenticates the audit log,
+//! the approval rules and the client keys.
 //!
-//! [`Store`] is asynchronous and waits on threads of its own. [`BlockingStore`] asks the same questions on the caller's
-//! thread. Methods that take a `done` queue a change and return at once. `done` is called exactly once with what became
-//! of it, on the thread that writes or, where nothing could be queued, on the caller's. It must neither block nor ask
-//! the store anything.
+//! [`Store`] is asynchronous and runs queries on its own threads. [`BlockingStore`] has the same methods and blocks
+//! the caller's thread. Methods that take a `done` callback queue a change and return at once. `done` is called
+//! exactly once with the outcome: on the writer thread, or on the caller's thread if the change could not be queued.
+//! `done` must neither block nor call the store.
 
 mod allowed;
 mod audit;
@@ -38,28 +38,30 @@ mod vouch;
 mod watcher;
 mod writer;
 
-pub use allowed::Allowed;
-pub use audit::{Audit, AuditRow, Damage, Verified};
-pub use backup::{BackedUp, KeyInBackup, Restored, restore};
+pub use allowed::AllowedArguments;
+pub use audit::{AuditDamage, AuditEntry, AuditVerification, NewAuditEntry};
+pub use backup::{BackupReport, KeyInBackup, RestoreReport, restore_backup};
 pub use blocking::BlockingStore;
 pub use catalogue::{
-    Acceptance, AcceptedDefinition, AcceptedDefinitions, CatalogueChange, ChangedTool, KnownDefinition,
-    Listing, Manifest, ManifestChange, ServerAbout, StoredTool, Welcome,
+    Acceptance, AcceptancePolicy, AcceptedDefinition, AcceptedDefinitions, CatalogueChange, ChangedTool,
+    DefinitionVersion, Manifest, ManifestChange, ServerListing, StoredServerProfile, StoredTool,
 };
-pub use check::Integrity;
+pub use check::IntegrityReport;
 pub use error::Error;
-pub use key::{ClientKey, NewKey};
+pub use key::{ClientKey, NewClientKey};
 pub use memory::{
-    CacheDrop, CacheKey, CacheUse, CachedResult, Capabilities, CapabilityChanges, Dropped, IntentFit,
-    Learned, LearnedEdge, Made, Memory, NewResult, ObservedSchema, Order, Renamed, ServedIntent, Traces,
+    CacheInvalidation, CacheKey, CacheUsage, CachedResult, CapabilityChanges, CapabilityQuery, CreateOutcome,
+    IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult, ObservedSchema, RenameOutcome,
+    RunMemory, ServedIntent, TraceOrder, TraceQuery,
 };
-pub use rule::{ApprovalRule, EndedRule, Maker, NewRule};
+pub use rule::{ApprovalRule, EndedRule, NewApprovalRule, RuleMaker};
 pub use run::{
-    Answered, Asking, Change, Claim, Entry, Filter, Found, Heard, Idempotency, Kind, Lease, NewAnswer,
-    NewRun, OpenLimit, Opened, Recorded, RunKind, RunRow, Standing, StoredAnswer, VoidedQuestion,
+    AnswerOutcome, AskingRun, AskingRunOutcome, Claim, Idempotency, JournalEntry, JournalEntryKind, Lease,
+    NewAnswer, NewRun, OpenApprovalLimit, QuestionOutcome, RunChange, RunKind, RunOverview, RunQuery,
+    RunRecord, RunRow, StoredAnswer, UnattendedRun, VoidedQuestion,
 };
-pub use sign_in::Attempt;
-pub use state::{Process, ServerState};
-pub use store::{Changes, Store};
+pub use sign_in::SignInAttempt;
+pub use state::{ProcessIdentity, PublishedServerState};
+pub use store::{ChangeSubscription, Store};
 pub use vector::StoredVector;
 pub use writer::Urgency;

@@ -1,34 +1,35 @@
-//! Tells whether any process uses a database, whatever state the database itself is in.
+//! Tells whether any process uses a database, whatever condition the database itself is in.
 //!
-//! Every store holds a shared lock on a file beside its database for as long as it lives; the system releases it when
-//! the process ends, however it ends. Whoever puts another file in place of the database needs the lock for itself.
+//! Every store holds a shared lock on a file beside its database while it exists. The system releases the lock when
+//! the process ends, however it ends. Replacing the database file requires the exclusive lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// The lock, released when it is dropped.
-pub(crate) struct Lock {
+/// The lock, released when dropped.
+pub(crate) struct DatabaseLock {
     _file: Option<File>,
 }
 
-impl Lock {
-    /// Says that the database is used. Where the file system knows no locks, nothing is said.
-    pub(crate) fn shared(database: &Path) -> Result<Lock, Error> {
-        let Ok(file) = open(database) else { return Ok(Lock { _file: None }) };
+impl DatabaseLock {
+    /// Takes the shared lock, which marks the database as in use. On a file system without locks it succeeds without
+    /// one.
+    pub(crate) fn shared(database: &Path) -> Result<DatabaseLock, Error> {
+        let Ok(file) = open(database) else { return Ok(DatabaseLock { _file: None }) };
         match file.try_lock_shared() {
-            Ok(()) => Ok(Lock { _file: Some(file) }),
+            Ok(()) => Ok(DatabaseLock { _file: Some(file) }),
             Err(TryLockError::WouldBlock) => Err(Error::Busy { path: database.to_owned() }),
-            Err(TryLockError::Error(_)) => Ok(Lock { _file: None }),
+            Err(TryLockError::Error(_)) => Ok(DatabaseLock { _file: None }),
         }
     }
 
-    /// The lock for its holder alone.
-    pub(crate) fn exclusive(database: &Path) -> Result<Lock, Error> {
+    /// Takes the exclusive lock.
+    pub(crate) fn exclusive(database: &Path) -> Result<DatabaseLock, Error> {
         let file = open(database).map_err(|error| Error::io(database, error))?;
         match file.try_lock() {
-            Ok(()) => Ok(Lock { _file: Some(file) }),
+            Ok(()) => Ok(DatabaseLock { _file: Some(file) }),
             Err(TryLockError::WouldBlock) => Err(Error::InUse { path: database.to_owned() }),
             Err(TryLockError::Error(error)) => Err(Error::io(database, error)),
         }

@@ -1,9 +1,9 @@
-//! The memory: traces of runs, the procedures they were runs of, and what is learned from them.
+//! The memory: traces of runs, the procedures they executed, and what was learned from them.
 //!
-//! A finished run leaves its trace and its procedure in the transaction that ends it. Numbers are learned
-//! afterwards, from one trace after the other in the order they were stored and up to a mark that moves in
-//! the same transaction: whoever learns, and however often it is stopped, each trace counts once, and
-//! learning everything anew gives the same numbers. Nothing here is sealed: what comes in is free of secrets.
+//! A finished run stores its trace and its procedure in the transaction that ends it. Learning follows later: it folds
+//! the traces in the order in which they were stored, up to a cursor that moves in the same transaction. Whichever
+//! process learns, and however often it is interrupted, each trace counts once, and learning everything again gives
+//! the same numbers. Nothing here is sealed: the data is sanitised before it comes in.
 
 mod cache;
 mod capability;
@@ -20,63 +20,64 @@ use pml_model::trace::Trace;
 use rusqlite::Connection;
 use serde_json::{Map, Value};
 
-pub use cache::{CacheDrop, CacheKey, CacheUse, CachedResult, Dropped, NewResult};
-pub use capability::{Capabilities, CapabilityChanges};
+pub use cache::{CacheInvalidation, CacheKey, CacheUsage, CachedResult, InvalidationScope, NewCachedResult};
+pub use capability::{CapabilityChanges, CapabilityQuery};
 pub use edge::LearnedEdge;
 pub use intents::ServedIntent;
-pub use learn::Learned;
-pub use manage::{Made, Renamed};
+pub use learn::LearnedBatch;
+pub use manage::{CreateOutcome, RenameOutcome};
 pub use observed::ObservedSchema;
-pub use trace::{Order, Traces};
+pub use trace::{TraceOrder, TraceQuery};
 
-pub(crate) use cache::OwnedDropped;
-pub(crate) use manage::{forget_plans, old_plans};
-pub(crate) use trace::Remembered;
+pub(crate) use cache::OwnedInvalidationScope;
+pub(crate) use manage::{delete_expired_plans, expired_plans};
+pub(crate) use trace::EncodedMemory;
 
 use crate::{BlockingStore, Error, Urgency};
 
-/// What a finished run leaves behind.
+/// What a finished run leaves in memory.
 #[derive(Debug, Clone)]
-pub struct Memory {
-    /// What was run; `None` where nothing is to be remembered of it but the trace.
+pub struct RunMemory {
+    /// The procedure that was run; `None` if only the trace is to be kept.
     pub procedure: Option<Box<Procedure>>,
-    /// This run makes the procedure active.
+    /// Whether this run makes the capability active.
     pub activates: bool,
-    /// The definitions that its tools had; where it worked, they are the ones it is known to work with.
+    /// The tools it used, with their definitions. If the run succeeded, these are the definitions it is known to work
+    /// with.
     pub tools: Vec<ToolUse>,
-    /// What the parameters were given, by name; kept as examples where it worked.
+    /// The arguments by parameter name; kept as examples if the run succeeded.
     pub values: Map<String, Value>,
-    /// What the intent of the run says of the procedure.
+    /// Whether the intent fits the procedure.
     pub intent: IntentFit,
-    /// Nothing is learned from the trace: it is kept for people alone.
-    pub untaught: bool,
-    /// What happened.
+    /// Whether learning skips the trace: it is kept for people alone.
+    pub excluded_from_learning: bool,
+    /// The trace of the run.
     pub trace: Box<Trace>,
-    /// What happened in the capabilities that it called.
+    /// The traces of the capabilities that it called.
     pub nested: Vec<Trace>,
 }
 
-/// Whether an intent may be remembered for the procedure that was run for it.
+/// Whether an intent may be stored for the procedure that was run for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntentFit {
-    /// It was not compared with the constants of the procedure; it is remembered and checked later.
+    /// The intent was not compared with the constants of the procedure. It is stored and checked later.
     Unchecked,
-    /// Every value in it has its place, by the rules of this version of the analysis.
+    /// Every value in the intent maps to the procedure, by the rules of this version of the analysis.
     Fits(u32),
-    /// It names a value that the procedure has no place for, and is not remembered.
+    /// The intent names a value that the procedure has no place for. It is not stored.
     Misfit,
 }
 
 impl BlockingStore {
-    /// Stores a trace that belongs to no lease: an answer from a cache, a part of a run, an imported one.
-    /// Storing one that is there already changes nothing.
-    pub fn remember(
+    /// Stores a trace that needs no lease: a cached answer, a part of a run, an imported trace. Idempotent: storing a
+    /// trace that exists changes nothing.
+    pub fn store_memory(
         &self,
-        memory: Memory,
+        memory: RunMemory,
         urgency: Urgency,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
-        match Remembered::of(memory) {
+        match EncodedMemory::encode(memory) {
             Ok(remembered) => {
                 let bytes = remembered.bytes();
                 let work = move |connection: &Connection| remembered.store(connection);
@@ -87,15 +88,15 @@ impl BlockingStore {
     }
 }
 
-/// Counts a change of capabilities, and gives the number that those changed carry.
+/// Increments the version of the capabilities and returns it; changed capabilities carry it.
 fn next_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection
         .prepare_cached("UPDATE memory SET version = version + 1 RETURNING version")?
         .query_row([], |row| row.get(0))
 }
 
-/// Says that a capability changed.
-fn touch(connection: &Connection, capability: i64) -> rusqlite::Result<()> {
+/// Records that a capability changed.
+fn bump_capability_version(connection: &Connection, capability: i64) -> rusqlite::Result<()> {
     let version = next_version(connection)?;
     connection
         .prepare_cached("UPDATE capability SET version = ?2 WHERE number = ?1")?

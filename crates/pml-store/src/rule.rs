@@ -1,163 +1,162 @@
-//! What people allowed for later runs too, so that they are not asked the same again.
+//! Approval rules: what people approved for later runs too, so that they are not asked again.
 //!
-//! A rule counts until it expires or is revoked. Each carries a mark that only this program makes: one
-//! that was put into the database or altered there by other means counts for nothing and is not
-//! listed. Whether a rule covers a call is not decided here.
+//! A rule is in force until it expires or is revoked. Each row carries a mark made with the key beside the database. A
+//! row that was inserted or altered by other means has no valid mark; it is neither in force nor listed. Whether a
+//! rule covers a call is not decided here.
 
 use pml_model::{Digest, Principal, ServerName};
 use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
-use crate::audit::{Audit, Log};
+use crate::audit::{AuditBatch, NewAuditEntry};
 use crate::column::{digest, optional_digest};
-use crate::seal::{Marks, Words};
-use crate::vouch::vouched;
-use crate::writer::Failure;
+use crate::seal::{AuthenticatedData, MarkKey};
+use crate::vouch::vouched_condition;
+use crate::writer::WriteFailure;
 use crate::{BlockingStore, Error, Urgency};
 
 /// Who made a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Maker {
-    /// A person, in a way that no program with a shell or a token has.
+pub enum RuleMaker {
+    /// A person, in a way that is not open to a program with a shell or a token.
     Person,
-    /// It was not recorded, or a client did: rules of earlier versions.
+    /// Not recorded, or a client: rules of earlier versions.
     Unknown,
 }
 
-/// A rule to be. Only people make rules.
+/// A rule to be added. Only people make rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewRule {
-    /// Whose runs it is for.
+pub struct NewApprovalRule {
+    /// The principal whose runs it covers.
     pub principal: Principal,
     /// `server:tool`.
     pub tool: String,
-    /// The tool's definition; with another it is another tool.
+    /// Digest of the tool's definition; the rule does not cover any other definition.
     pub definition: Digest,
-    /// The code it counts for; for any where there is none.
+    /// Hash of the code it covers; `None` for any code.
     pub code_hash: Option<String>,
-    /// The arguments it counts for; for any where there are none.
+    /// Digest of the arguments it covers; `None` for any arguments.
     pub arguments: Option<Digest>,
-    /// From when on it does not count any more.
+    /// When it expires.
     pub expires_at: i64,
-    /// By what way it was given.
+    /// The channel through which the person gave it.
     pub by: String,
-    /// The present time.
+    /// Current time.
     pub now: i64,
 }
 
-/// A rule.
+/// A stored approval rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRule {
-    /// Its number, which no other rule has or had.
+    /// Number of the rule, never reused.
     pub number: i64,
-    /// Whose runs it is for.
+    /// The principal whose runs it covers.
     pub principal: Principal,
     /// `server:tool`.
     pub tool: String,
-    /// The tool's definition; with another it is another tool.
+    /// Digest of the tool's definition; the rule does not cover any other definition.
     pub definition: Digest,
-    /// The code it counts for; for any where there is none.
+    /// Hash of the code it covers; `None` for any code.
     pub code_hash: Option<String>,
-    /// The arguments it counts for; for any where there are none.
+    /// Digest of the arguments it covers; `None` for any arguments.
     pub arguments: Option<Digest>,
-    /// From when on it does not count any more.
+    /// When it expires.
     pub expires_at: i64,
-    /// Who made it.
-    pub maker: Maker,
-    /// By what way it was given.
+    /// Who made the rule.
+    pub maker: RuleMaker,
+    /// The channel through which the person gave it.
     pub by: String,
-    /// When it was given.
+    /// When it was added.
     pub created_at: i64,
-    /// When it was taken back, voided or seen to have expired.
+    /// When it was revoked, voided or found expired; `None` until then.
     pub revoked_at: Option<i64>,
-    /// How often it was used.
+    /// Number of calls it has approved.
     pub uses: i64,
     /// When it was last used.
     pub used_at: Option<i64>,
 }
 
-/// A rule that came to its end without anybody's taking it back.
+/// A rule that ended without being revoked: it expired or was voided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedRule {
-    /// Its number.
+    /// Number of the rule, as people give it.
     pub number: i64,
-    /// Whose runs it was for.
+    /// The principal whose runs it covered.
     pub principal: Principal,
     /// `server:tool`.
     pub tool: String,
-    /// The definition it was for.
+    /// Digest of the definition it covered.
     pub definition: Digest,
 }
 
 impl EndedRule {
-    /// What the audit log is told of it.
-    pub(crate) fn audit(&self, kind: &'static str, at: i64) -> Audit {
+    /// The audit entry about its end.
+    pub(crate) fn audit_entry(&self, kind: &'static str, at: i64) -> NewAuditEntry {
         let body = json!({ "rule": self.number, "tool": self.tool, "definition": self.definition });
-        Audit { at, principal: self.principal.clone(), run: None, kind, body }
+        NewAuditEntry { at, principal: self.principal.clone(), run: None, kind, body }
     }
 }
 
 impl BlockingStore {
-    /// The mark of `words`, which nobody makes who does not have the key beside the database. It is the same for every
-    /// process on it and after every start.
+    /// The mark of `words`, which only a holder of the key beside the database can make. It is the same in every
+    /// process on this database and after every start.
     ///
     /// # Errors
     /// The key file cannot be used.
     pub fn mark_request(&self, words: &[String]) -> Result<String, Error> {
-        let keys = self.inner.voucher.master.keys(|| self.uses_key())?;
-        Ok(keys.requests.mark(&words.iter().fold(Words::new(), Words::word)))
+        let keys = self.inner.authenticator.master.keys(|| self.is_key_in_use())?;
+        Ok(keys.requests.mark(&words.iter().fold(AuthenticatedData::new(), AuthenticatedData::text)))
     }
 
-    /// Adds a rule and gives its number. `audit` is stored with it.
+    /// Adds a rule and returns its number. `audit` is stored with it.
     ///
     /// # Errors
-    /// The key file cannot be used, or the change not be stored.
-    pub fn add_rule(&self, rule: NewRule, audit: Vec<Audit>) -> Result<i64, Error> {
-        let keys = self.inner.voucher.master.keys(|| self.uses_key())?;
-        let log = self.log(audit)?;
-        self.change(Urgency::Durable, move |connection| add(connection, &keys.rules, rule, &log))
+    /// The key file cannot be used, or the change cannot be stored.
+    pub fn add_rule(&self, rule: NewApprovalRule, audit: Vec<NewAuditEntry>) -> Result<i64, Error> {
+        let keys = self.inner.authenticator.master.keys(|| self.is_key_in_use())?;
+        let log = self.prepare_audit(audit)?;
+        self.change(Urgency::Durable, move |connection| insert_rule(connection, &keys.rules, rule, &log))
     }
 
-    /// The principal's rules that count now, oldest first.
+    /// The principal's rules that are in force now, oldest first.
     ///
     /// # Errors
-    /// The database cannot be read, or the key file not be used.
-    pub fn matching_rules(&self, principal: &Principal, now: i64) -> Result<Vec<ApprovalRule>, Error> {
+    /// The database cannot be read, or the key file cannot be used.
+    pub fn rules_in_force(&self, principal: &Principal, now: i64) -> Result<Vec<ApprovalRule>, Error> {
         let mut rules = self.marked(self.read(|connection| {
             connection
                 .prepare_cached(&format!(
                     "SELECT {ROW} FROM approval_rule INDEXED BY approval_rule_in_force
                      WHERE principal = ?1 AND revoked_at IS NULL AND expires_at > ?2 AND {} ORDER BY number",
-                    vouched("approval_rule", "approval_rule")
+                    vouched_condition("approval_rule", "approval_rule")
                 ))?
                 .query_map(params![principal.0, now], rule)?
                 .collect()
         })?)?;
-        // An index may be damaged, too: the rows themselves have to say so.
+        // The index may be damaged, so the conditions are checked on the rows themselves.
         rules.retain(|rule| {
             rule.principal == *principal && rule.revoked_at.is_none() && rule.expires_at > now
         });
         Ok(rules)
     }
 
-    /// All rules the principal has or had, newest first.
+    /// All rules that the principal has or had, newest first.
     ///
     /// # Errors
-    /// The database cannot be read, or the key file not be used.
+    /// The database cannot be read, or the key file cannot be used.
     pub fn rules(&self, principal: &Principal) -> Result<Vec<ApprovalRule>, Error> {
         self.marked(self.read(|connection| {
             connection
                 .prepare_cached(&format!(
                     "SELECT {ROW} FROM approval_rule WHERE principal = ?1 AND {} ORDER BY number DESC",
-                    vouched("approval_rule", "approval_rule")
+                    vouched_condition("approval_rule", "approval_rule")
                 ))?
                 .query_map([&principal.0], rule)?
                 .collect()
         })?)
     }
 
-    /// Counts a use of a rule, if it counts at this moment, and says whether it does. `audit` is
-    /// stored only if it does.
+    /// Counts a use of a rule if it is in force now, and returns whether it is. `audit` is stored only if it is.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -166,18 +165,17 @@ impl BlockingStore {
         principal: &Principal,
         number: i64,
         now: i64,
-        audit: Vec<Audit>,
+        audit: Vec<NewAuditEntry>,
     ) -> Result<bool, Error> {
         self.change_rule(
             "UPDATE approval_rule SET uses = uses + 1, used_at = ?3
              WHERE number = ?1 AND principal = ?2 AND revoked_at IS NULL AND expires_at > ?3",
             (principal, number, now),
-            self.log(audit)?,
+            self.prepare_audit(audit)?,
         )
     }
 
-    /// Takes a rule back, and says whether there was anything to take back. `audit` is stored only if
-    /// there was.
+    /// Revokes a rule and returns whether there was one to revoke. `audit` is stored only if there was.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -186,20 +184,20 @@ impl BlockingStore {
         principal: &Principal,
         number: i64,
         now: i64,
-        audit: Vec<Audit>,
+        audit: Vec<NewAuditEntry>,
     ) -> Result<bool, Error> {
         self.change_rule(
             "UPDATE approval_rule SET revoked_at = ?3, mark = NULL
              WHERE number = ?1 AND principal = ?2 AND revoked_at IS NULL",
             (principal, number, now),
-            self.log(audit)?,
+            self.prepare_audit(audit)?,
         )
     }
 
-    /// Ends the rules that have expired, of whomever, with an entry in the audit log for each.
+    /// Ends the expired rules of all principals, with an audit entry for each.
     ///
     /// # Errors
-    /// The change could not be stored, or the key file not be used.
+    /// The change could not be stored, or the key file cannot be used.
     pub fn end_expired_rules(&self, now: i64) -> Result<Vec<EndedRule>, Error> {
         let any = self.read(|connection| {
             connection
@@ -209,7 +207,7 @@ impl BlockingStore {
         if !any {
             return Ok(Vec::new());
         }
-        let log = self.log_within()?;
+        let log = self.begin_audit()?;
         self.change(Urgency::Durable, move |connection| {
             let expired: Vec<EndedRule> = connection
                 .prepare_cached(
@@ -219,12 +217,12 @@ impl BlockingStore {
                 )?
                 .query_map([now], ended)?
                 .collect::<rusqlite::Result<_>>()?;
-            log.tell(connection, expired.iter().map(|rule| rule.audit("rule expired", now)))?;
+            log.append(connection, expired.iter().map(|rule| rule.audit_entry("rule expired", now)))?;
             Ok(expired)
         })
     }
 
-    /// Whether the principal has rules for tools of a server that nothing has ended yet.
+    /// Whether the principal has rules for tools of this server that have not ended yet.
     pub(crate) fn has_rules(&self, principal: &Principal, server: &ServerName) -> Result<bool, Error> {
         self.read(|connection| {
             connection
@@ -240,7 +238,7 @@ impl BlockingStore {
         &self,
         statement: &'static str,
         (principal, number, now): (&Principal, i64, i64),
-        log: Log,
+        log: AuditBatch,
     ) -> Result<bool, Error> {
         let principal = principal.clone();
         self.change(Urgency::Durable, move |connection| {
@@ -252,19 +250,19 @@ impl BlockingStore {
         })
     }
 
-    /// The rules among these that were taken back or carry our mark.
+    /// The rules among these that were revoked or carry a valid mark.
     fn marked(&self, rules: Vec<(ApprovalRule, Option<String>)>) -> Result<Vec<ApprovalRule>, Error> {
         if rules.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = self.inner.voucher.master.keys(|| Ok(true))?;
+        let keys = self.inner.authenticator.master.keys(|| Ok(true))?;
         let ours = |(rule, mark): (ApprovalRule, Option<String>)| {
             let sound = match mark {
                 Some(mark) => mark == mark_of(&keys.rules, &rule),
                 None => rule.revoked_at.is_some(),
             };
             if !sound {
-                self.inner.voucher.note(format!("approval rule {}", rule.number));
+                self.inner.authenticator.report_damaged_row(format!("approval rule {}", rule.number));
             }
             sound.then_some(rule)
         };
@@ -272,8 +270,8 @@ impl BlockingStore {
     }
 }
 
-/// Ends the rules for other definitions of a tool than this one: they stay void should theirs come back.
-pub(crate) fn void(
+/// Ends the rules for other definitions of a tool than this one. They stay void even if their definition returns.
+pub(crate) fn void_rules(
     connection: &Connection,
     principal: &str,
     tool: &str,
@@ -295,12 +293,12 @@ fn ended(row: &Row<'_>) -> rusqlite::Result<EndedRule> {
     Ok(EndedRule { number, principal, tool: row.get(2)?, definition: digest(row, 3)? })
 }
 
-/// The columns of [`rule`].
+/// The columns that [`rule`] reads.
 const ROW: &str =
     "number, principal, tool, definition, code_hash, arguments, expires_at, given_by, created_at,
     revoked_at, uses, used_at, maker, mark";
 
-/// A rule with its mark.
+/// Reads a rule and its mark.
 fn rule(row: &Row<'_>) -> rusqlite::Result<(ApprovalRule, Option<String>)> {
     let rule = ApprovalRule {
         number: row.get(0)?,
@@ -316,15 +314,20 @@ fn rule(row: &Row<'_>) -> rusqlite::Result<(ApprovalRule, Option<String>)> {
         uses: row.get(10)?,
         used_at: row.get(11)?,
         maker: match row.get::<_, Option<String>>(12)? {
-            Some(_) => Maker::Person,
-            None => Maker::Unknown,
+            Some(_) => RuleMaker::Person,
+            None => RuleMaker::Unknown,
         },
     };
     Ok((rule, row.get(13)?))
 }
 
-pub(crate) fn add(connection: &Connection, marks: &Marks, new: NewRule, log: &Log) -> Result<i64, Failure> {
-    // No rule is ever deleted, so no number comes twice.
+pub(crate) fn insert_rule(
+    connection: &Connection,
+    marks: &MarkKey,
+    new: NewApprovalRule,
+    log: &AuditBatch,
+) -> Result<i64, WriteFailure> {
+    // Rules are never deleted, so no number is given twice.
     let number = connection
         .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM approval_rule")?
         .query_row([], |row| row.get(0))?;
@@ -336,7 +339,7 @@ pub(crate) fn add(connection: &Connection, marks: &Marks, new: NewRule, log: &Lo
         code_hash: new.code_hash,
         arguments: new.arguments,
         expires_at: new.expires_at,
-        maker: Maker::Person,
+        maker: RuleMaker::Person,
         by: new.by,
         created_at: new.now,
         revoked_at: None,
@@ -365,22 +368,22 @@ pub(crate) fn add(connection: &Connection, marks: &Marks, new: NewRule, log: &Lo
     Ok(number)
 }
 
-/// Vouches for what a rule allows, and to whom.
-fn mark_of(marks: &Marks, rule: &ApprovalRule) -> String {
-    let row = Words::new()
+/// The mark of what a rule allows, and to whom.
+fn mark_of(marks: &MarkKey, rule: &ApprovalRule) -> String {
+    let row = AuthenticatedData::new()
         .number(rule.number)
-        .word(&rule.principal.0)
-        .word(&rule.tool)
-        .word(rule.definition.as_str())
-        .maybe(rule.code_hash.as_deref())
-        .maybe(rule.arguments.as_ref().map(Digest::as_str))
+        .text(&rule.principal.0)
+        .text(&rule.tool)
+        .text(rule.definition.as_str())
+        .optional(rule.code_hash.as_deref())
+        .optional(rule.arguments.as_ref().map(Digest::as_str))
         .number(rule.expires_at)
-        .word(&rule.by)
+        .text(&rule.by)
         .number(rule.created_at);
-    // Rules of earlier versions were marked without a maker, and stay what they were.
+    // Rules of earlier versions were marked without a maker; their marks have to stay valid.
     marks.mark(&match rule.maker {
-        Maker::Person => row.word("person"),
-        Maker::Unknown => row,
+        RuleMaker::Person => row.text("person"),
+        RuleMaker::Unknown => row,
     })
 }
 
@@ -392,7 +395,7 @@ mod tests {
     fn a_rule_of_an_earlier_version_is_kept_without_a_maker_and_cannot_be_given_one() {
         let directory = tempfile::tempdir().unwrap();
         let store = BlockingStore::open(&directory.path().join("pml.db")).unwrap();
-        let new = NewRule {
+        let new = NewApprovalRule {
             principal: Principal::local(),
             tool: "a:b".to_owned(),
             definition: Digest::of(b"definition"),
@@ -404,16 +407,16 @@ mod tests {
         };
         store.add_rule(new, Vec::new()).unwrap();
         let [rule] = store.rules(&Principal::local()).unwrap().try_into().unwrap();
-        assert_eq!(rule.maker, Maker::Person);
-        let earlier = ApprovalRule { maker: Maker::Unknown, ..rule };
-        let keys = store.inner.voucher.master.keys(|| Ok(true)).unwrap();
+        assert_eq!(rule.maker, RuleMaker::Person);
+        let earlier = ApprovalRule { maker: RuleMaker::Unknown, ..rule };
+        let keys = store.inner.authenticator.master.keys(|| Ok(true)).unwrap();
         let (mark, set) = (mark_of(&keys.rules, &earlier), "UPDATE approval_rule SET maker = ?1, mark = ?2");
         let put = |maker: Option<&'static str>| {
             let mark = mark.clone();
             store
                 .change(Urgency::Soon, move |connection| Ok(connection.execute(set, params![maker, mark])?))
                 .unwrap();
-            store.matching_rules(&Principal::local(), 2000).unwrap()
+            store.rules_in_force(&Principal::local(), 2000).unwrap()
         };
         assert_eq!(put(None), std::slice::from_ref(&earlier));
         assert_eq!(put(Some("person")), [], "its mark does not vouch for a maker");

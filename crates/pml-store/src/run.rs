@@ -1,8 +1,8 @@
-//! Runs: how they stand, who works on them, and the journal from which they are resumed.
+//! Runs: their state, their lease, and the journal they are resumed from.
 //!
-//! A run belongs to one process at a time, by a lease with a fence. Every append and every change of
-//! a run carries the fence and is refused once another process has taken the run. Bodies are sealed
-//! on their way in and opened on their way out; what they mean is not known here.
+//! A run belongs to one process at a time, by a lease with a fence. Every append to a run and every change of it
+//! carries the fence and is refused once another process has claimed the run. Bodies are sealed before they are stored
+//! and opened when they are read; this module does not interpret them.
 
 mod append;
 mod ask;
@@ -18,25 +18,25 @@ use std::sync::{Arc, Mutex, OnceLock};
 use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
 
-pub use open::{OpenLimit, Opened, VoidedQuestion};
-pub(crate) use open::{has_questions, void_questions};
+pub use open::{AskingRunOutcome, OpenApprovalLimit, VoidedQuestion};
+pub(crate) use open::{has_questions_about_server, void_questions};
 
-use crate::seal::Key;
-use crate::{Allowed, Audit, Memory, NewRule, Process};
+use crate::seal::SealKey;
+use crate::{AllowedArguments, NewApprovalRule, NewAuditEntry, ProcessIdentity, RunMemory};
 
-/// What kind of plan a run executes.
+/// The kind of plan that a run executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunKind {
-    /// A program.
+    /// A JavaScript program.
     Code,
-    /// Tasks that depend on one another.
+    /// A DAG of tasks.
     Dag,
-    /// One call of a tool.
+    /// One tool call.
     Tool,
 }
 
 impl RunKind {
-    /// The word for it.
+    /// The name of the kind, as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             RunKind::Code => "code",
@@ -45,80 +45,80 @@ impl RunKind {
         }
     }
 
-    /// The kind a word stands for.
+    /// The kind with this name.
     pub fn parse(word: &str) -> Option<RunKind> {
         [RunKind::Code, RunKind::Dag, RunKind::Tool].into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
-/// A run to be.
+/// A run to be created.
 #[derive(Debug, Clone)]
 pub struct NewRun {
-    /// Its name, which no other run has.
+    /// Id of the run, unique among all runs.
     pub id: RunId,
-    /// Whose it is.
+    /// The principal that the run belongs to.
     pub principal: Principal,
-    /// The session it was asked for in.
+    /// The session that requested it.
     pub session: String,
-    /// What kind of plan it executes.
+    /// The kind of its plan.
     pub kind: RunKind,
-    /// What it is for, in the words of whoever asked.
+    /// The intent, in the words of the client.
     pub intent: String,
-    /// Hash of its code.
+    /// Hash of the code.
     pub code_hash: String,
-    /// All that replaying it needs beside the journal.
+    /// Everything that replay needs beside the journal; sealed when stored.
     pub plan: Vec<u8>,
-    /// Until when it may wait.
+    /// When a waiting run expires; `None` for never.
     pub expires_at: Option<i64>,
-    /// How a repetition of the request is known.
+    /// The idempotency key, if the client gave one.
     pub idempotency: Option<Idempotency>,
-    /// Marks what is asked for, where a repeated request is to find this run while its question is open.
+    /// Mark of the request. While the question of this run is open, a repeated request with the same mark finds it.
     pub request_mark: Option<String>,
-    /// The process that works on it.
-    pub owner: Process,
-    /// Until when that process holds it without saying so again.
+    /// The process that executes it.
+    pub owner: ProcessIdentity,
+    /// When the lease of that process ends unless it is renewed.
     pub lease_until: i64,
-    /// What the audit log is told with it.
-    pub audit: Vec<Audit>,
-    /// The present time.
+    /// Audit entries to be stored in the same transaction.
+    pub audit: Vec<NewAuditEntry>,
+    /// Current time.
     pub now: i64,
 }
 
-/// What a client sends to have a request carried out once, however often it is sent. Counts for 24 hours.
+/// Makes a request idempotent: repeated requests with the key get the same run. A key is valid for 24 hours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
-    /// The key the client chose.
+    /// The key that the client chose.
     pub key: String,
-    /// Digest of the request, which tells a repetition from another request with the same key.
+    /// Digest of the request. It tells a repetition from another request with the same key.
     pub request: Digest,
 }
 
-/// The right to write to a run: needed for every append, lost for good once another process takes
-/// the run. Clones share it.
+/// The right to write to a run. Every append needs it; it is lost for good once another process claims the run. Clones
+/// share it.
 #[derive(Clone)]
-pub struct Lease(Arc<Held>);
+pub struct Lease(Arc<LeaseInner>);
 
-struct Held {
+struct LeaseInner {
     run: RunId,
     fence: i64,
-    key: Key,
-    /// The number of the next entry.
+    key: SealKey,
+    /// Number of the next journal entry.
     next: Mutex<i64>,
-    /// Why the run could not be made, where it could not.
+    /// Why the run could not be created, if it could not.
     not_made: OnceLock<crate::Error>,
 }
 
 impl Lease {
-    fn new(run: RunId, fence: i64, key: Key, next: i64) -> Lease {
-        Lease(Arc::new(Held { run, fence, key, next: Mutex::new(next), not_made: OnceLock::new() }))
+    fn new(run: RunId, fence: i64, key: SealKey, next: i64) -> Lease {
+        Lease(Arc::new(LeaseInner { run, fence, key, next: Mutex::new(next), not_made: OnceLock::new() }))
     }
 
-    /// The run.
+    /// Id of the run.
     pub fn run(&self) -> &RunId {
         &self.0.run
     }
 
-    /// Grows each time the run is taken.
+    /// The fence: a number that grows with every claim of the run.
     pub fn fence(&self) -> i64 {
         self.0.fence
     }
@@ -133,148 +133,154 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// An entry of a journal.
+/// An entry of the journal of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// What it tells.
-    pub kind: Kind,
-    /// The number of the call it tells of.
+pub struct JournalEntry {
+    /// The event that it records.
+    pub kind: JournalEntryKind,
+    /// Number of the call within the run; `None` if the entry is not about a call.
     pub call: Option<u32>,
-    /// The frame the call was issued in.
+    /// Number of the frame that issued the call.
     pub frame: u32,
-    /// The node of the structure, where that is known.
+    /// Id of the node of the structure, if known.
     pub node: Option<String>,
     /// `server:tool`.
     pub tool: Option<String>,
     /// Digest of the arguments.
     pub digest: Option<Digest>,
-    /// When.
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
-    /// What replaying needs beside that; sealed when stored, at most 16 MiB, empty where there is nothing.
+    /// Further data that replay needs: sealed when stored, at most 16 MiB, may be empty.
     pub body: Vec<u8>,
 }
 
-/// What an entry of a journal tells.
+/// The event that a journal entry records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum JournalEntryKind {
     /// The program issued a call.
     Issued,
     /// A call that is not idempotent is about to be sent.
     Sending,
-    /// Something was delivered to the program: the end of a call, a timer, an answer.
+    /// A delivery to the program: the end of a call, a timer, an answer.
     Delivered,
-    /// A call that was in doubt is to be sent again.
-    Again,
-    /// A person gave their word for calls of the run.
+    /// A call in doubt is about to be sent again.
+    Resending,
+    /// A person approved calls of the run.
     Granted,
-    /// A call that needs a person's word has it.
+    /// A call that needs approval has it.
     Allowed,
 }
 
-impl Kind {
+impl JournalEntryKind {
     /// Every kind.
-    pub const ALL: [Kind; 6] =
-        [Kind::Issued, Kind::Sending, Kind::Delivered, Kind::Again, Kind::Granted, Kind::Allowed];
+    pub const ALL: [JournalEntryKind; 6] = [
+        JournalEntryKind::Issued,
+        JournalEntryKind::Sending,
+        JournalEntryKind::Delivered,
+        JournalEntryKind::Resending,
+        JournalEntryKind::Granted,
+        JournalEntryKind::Allowed,
+    ];
 
-    /// The word for it, as it is stored.
+    /// The name of the kind, as it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Issued => "issued",
-            Kind::Sending => "sending",
-            Kind::Delivered => "delivered",
-            Kind::Again => "again",
-            Kind::Granted => "granted",
-            Kind::Allowed => "allowed",
+            JournalEntryKind::Issued => "issued",
+            JournalEntryKind::Sending => "sending",
+            JournalEntryKind::Delivered => "delivered",
+            JournalEntryKind::Resending => "again",
+            JournalEntryKind::Granted => "granted",
+            JournalEntryKind::Allowed => "allowed",
         }
     }
 
-    /// The kind a word stands for.
-    pub fn parse(word: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.as_str() == word)
+    /// The kind with this name.
+    pub fn parse(word: &str) -> Option<JournalEntryKind> {
+        JournalEntryKind::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
-/// What changes of a run; what is `None` stays as it is.
+/// A change of a run. A field that is `None` leaves its column as it is.
 #[derive(Debug, Clone, Default)]
-pub struct Change {
-    /// How it stands from now on. A run that is over or interrupted has no owner, and one that is
-    /// over waits for nothing.
+pub struct RunChange {
+    /// The new state. A run that has ended or is interrupted loses its owner; one that has ended also loses its
+    /// question and its wake-up time.
     pub state: Option<RunState>,
-    /// When it has to be worked on again; `Some(None)` for never by itself.
+    /// When the run has to be resumed; `Some(None)` for never by itself.
     pub wake_at: Option<Option<i64>>,
-    /// Until when it may wait; `Some(None)` for ever.
+    /// When the waiting run expires; `Some(None)` for never.
     pub expires_at: Option<Option<i64>>,
-    /// What it asks, under a name of its own; `Some(None)` for nothing any more.
+    /// The question that the run asks, with the id of the question; `Some(None)` closes it.
     pub question: Option<Option<(String, Question)>>,
-    /// What came out of it; sealed when stored, at most 16 MiB.
+    /// The outcome of the run; sealed when stored, at most 16 MiB.
     pub outcome: Option<Vec<u8>>,
-    /// How it is to end, whoever comes to end it; sealed when stored.
-    pub wish: Option<Vec<u8>>,
-    /// Code of the error that ended it.
+    /// The end that was requested, for any process that comes to end the run; sealed when stored.
+    pub requested_end: Option<Vec<u8>>,
+    /// Code of the error that ended the run.
     pub error_code: Option<String>,
-    /// How many calls it has made.
+    /// Number of calls made so far.
     pub calls: Option<u32>,
-    /// That somebody wants it to wait before its next layer is known and recorded.
-    pub pause_taken: bool,
-    /// No process works on it any more: anyone may claim it.
+    /// The run has recorded the request to pause before its next layer; the request is deleted.
+    pub pause_acknowledged: bool,
+    /// The owner releases the run: any process may claim it.
     pub release: bool,
-    /// What is kept of it for good; stored with its end.
-    pub memory: Option<Box<Memory>>,
-    /// What the audit log is told with it.
-    pub audit: Vec<Audit>,
-    /// When.
+    /// The trace and the procedure to be kept for good; stored in the transaction that ends the run.
+    pub memory: Option<Box<RunMemory>>,
+    /// Audit entries to be stored in the same transaction.
+    pub audit: Vec<NewAuditEntry>,
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
 }
 
-/// What became of claiming a run.
+/// Outcome of claiming a run.
 #[derive(Debug, Clone)]
 pub enum Claim {
-    /// It is ours, and running.
+    /// The claim succeeded; the run is running.
     Taken(Lease),
-    /// Another process works on it.
+    /// Another process holds the lease.
     Held {
-        /// Which.
-        by: Process,
-        /// Until when it holds the run without saying so again.
+        /// The process that holds it.
+        by: ProcessIdentity,
+        /// When its lease ends unless it is renewed.
         until: i64,
     },
-    /// It has ended.
-    Over(RunState),
+    /// The run has ended, in this state.
+    Ended(RunState),
     /// The principal has no such run.
     Unknown,
 }
 
-/// An answer to be.
+/// An answer to be stored.
 #[derive(Debug, Clone)]
 pub struct NewAnswer {
-    /// The name of the question.
+    /// Id of the question.
     pub question_id: String,
-    /// What is said.
+    /// The answer.
     pub answer: Answer,
-    /// When.
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
-    /// The tools the question shows, each with the definition it shows.
-    pub shows: Vec<(String, Digest)>,
-    /// What a person thereby allows tools to be called with.
-    pub allowed: Vec<Allowed>,
-    /// The rules a person makes with it, each with what the audit log is told of it.
-    pub rules: Vec<(NewRule, Audit)>,
-    /// What the audit log is told with it.
-    pub audit: Vec<Audit>,
+    /// The tools that the question shows, each with the digest of the definition it shows.
+    pub shown_definitions: Vec<(String, Digest)>,
+    /// The arguments that a person approves with this answer, by tool.
+    pub allowed: Vec<AllowedArguments>,
+    /// The approval rules that a person makes with this answer, each with its audit entry.
+    pub rules: Vec<(NewApprovalRule, NewAuditEntry)>,
+    /// Audit entries to be stored in the same transaction.
+    pub audit: Vec<NewAuditEntry>,
 }
 
-/// What became of an answer.
+/// Outcome of storing an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered {
-    /// It is the answer.
+pub enum AnswerOutcome {
+    /// The answer is stored.
     Stored,
-    /// Somebody else was quicker; theirs is the answer.
+    /// Another answer was stored first and counts.
     AlreadyAnswered,
-    /// The run does not ask this, or no longer.
-    Gone,
-    /// The question showed another definition of this tool than it has, or than it had in between: nobody can answer
-    /// it any more.
-    Changed {
+    /// The run does not ask this question, or no longer.
+    NotAsked,
+    /// The definition of this tool is not the one the question showed, or was another one in between. The question is
+    /// void: it cannot be answered any more.
+    DefinitionChanged {
         /// `server:tool`.
         tool: String,
     },
@@ -282,134 +288,134 @@ pub enum Answered {
     Unknown,
 }
 
-/// A run, without what is sealed.
+/// A run without its sealed bodies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRow {
-    /// Its name.
+    /// Id of the run.
     pub id: RunId,
-    /// Whose it is.
+    /// The principal that the run belongs to.
     pub principal: Principal,
-    /// The session it was asked for in.
+    /// The session that requested it.
     pub session: String,
-    /// What kind of plan it executes.
+    /// The kind of its plan.
     pub kind: RunKind,
-    /// What it is for.
+    /// The intent, in the words of the client.
     pub intent: String,
-    /// Hash of its code.
+    /// Hash of the code.
     pub code_hash: String,
-    /// How it stands.
+    /// Current state.
     pub state: RunState,
-    /// Code of the error that ended it.
+    /// Code of the error that ended it; `None` for every other run.
     pub error_code: Option<String>,
-    /// How many calls it has made, as last told.
+    /// Number of calls made, as last recorded.
     pub calls: u32,
-    /// The name of the question it asks.
+    /// Id of the open question, if any.
     pub question_id: Option<String>,
-    /// When it was made.
+    /// When the run was created.
     pub created_at: i64,
-    /// When its state last changed.
+    /// When the state last changed.
     pub updated_at: i64,
-    /// When it ended.
+    /// When the run ended; `None` while it has not.
     pub ended_at: Option<i64>,
-    /// When it has to be worked on again.
+    /// When the run has to be resumed; `None` for never by itself.
     pub wake_at: Option<i64>,
-    /// Until when it may wait.
+    /// When the waiting run expires; `None` for never.
     pub expires_at: Option<i64>,
-    /// When its journal and results went.
+    /// When its journal and results were purged; `None` while they are kept.
     pub purged_at: Option<i64>,
-    /// The process that works on it, and until when it does without saying so again.
-    pub owner: Option<(Process, i64)>,
-    /// How often it was taken.
+    /// The process that holds the lease, and when that lease ends unless it is renewed.
+    pub owner: Option<(ProcessIdentity, i64)>,
+    /// Current fence: the number of claims.
     pub fence: i64,
 }
 
-/// A run with what it asks and what came of it.
+/// A run with its question and its outcome.
 #[derive(Debug, Clone)]
-pub struct Standing {
-    /// The run.
+pub struct RunOverview {
+    /// The row of the run.
     pub run: RunRow,
-    /// What it asks, with its name.
+    /// The open question, with its id.
     pub question: Option<(String, Question)>,
-    /// What came out of it.
+    /// The outcome; `None` until the run has one, and once its records are purged.
     pub outcome: Option<Vec<u8>>,
 }
 
-/// A run that asks something nobody has answered.
+/// A run with an unanswered question.
 #[derive(Debug, Clone)]
-pub struct Asking {
-    /// The run.
+pub struct AskingRun {
+    /// The row of the run.
     pub run: RunRow,
-    /// The name of the question.
+    /// Id of the question.
     pub id: String,
-    /// What it asks.
+    /// The question.
     pub question: Question,
 }
 
-/// All that is stored of a run.
+/// Everything that is stored of a run.
 #[derive(Debug, Clone)]
-pub struct Recorded {
-    /// The run.
+pub struct RunRecord {
+    /// The row of the run.
     pub run: RunRow,
-    /// What it was made with.
+    /// The plan from [`NewRun::plan`].
     pub plan: Vec<u8>,
-    /// Its journal; the entry at index `i` has number `i + 1`.
-    pub entries: Vec<Entry>,
-    /// What it asks, with its name.
+    /// The journal; the entry at index `i` has number `i + 1`.
+    pub entries: Vec<JournalEntry>,
+    /// The open question, with its id.
     pub question: Option<(String, Question)>,
-    /// The tool whose definition changed after what it asks was asked.
+    /// The tool whose definition changed after the question was asked, which voids the question.
     pub voided_by: Option<String>,
-    /// What was answered so far, oldest first.
+    /// All answers so far, oldest first.
     pub answers: Vec<StoredAnswer>,
-    /// How it is to end, where that was said before it did.
-    pub wish: Option<Vec<u8>>,
-    /// What came out of it.
+    /// The end that was requested before the run ended, if any.
+    pub requested_end: Option<Vec<u8>>,
+    /// The outcome, if the run has one.
     pub outcome: Option<Vec<u8>>,
 }
 
-/// What became of the question a run asks.
+/// What happened to the open question of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
-    /// It is answered.
-    Answer(StoredAnswer),
-    /// The definition of this tool changed since it was asked.
-    Changed {
+pub enum QuestionOutcome {
+    /// A client or a person answered it.
+    Answered(StoredAnswer),
+    /// The definition of this tool changed after the question was asked.
+    DefinitionChanged {
         /// `server:tool`.
         tool: String,
     },
 }
 
-/// An answer to a question of a run.
+/// A stored answer to a question of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
-    /// The name of the question.
+    /// Id of the question.
     pub question_id: String,
-    /// What was said.
+    /// The answer.
     pub answer: Answer,
-    /// Who said it.
+    /// The principal that answered.
     pub principal: Principal,
-    /// When.
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
 }
 
-/// Which runs are asked for: the latest first.
+/// Filter and page of a list of runs, latest first.
 #[derive(Debug, Clone)]
-pub struct Filter {
-    /// Those in this state alone.
+pub struct RunQuery {
+    /// Only runs in this state.
     pub state: Option<RunState>,
-    /// Those made before this one alone.
+    /// Only runs created before this one.
     pub before: Option<RunId>,
-    /// How many at most.
+    /// Maximum number of runs.
     pub limit: u32,
 }
 
-/// A run that somebody should see to.
+/// A run without a live owner that a process should resume or end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// Whose it is.
+pub struct UnattendedRun {
+    /// The principal that the run belongs to.
     pub principal: Principal,
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// How it stands.
+    /// Current state.
     pub state: RunState,
 }
 

@@ -1,8 +1,8 @@
-//! Seals what runs leave behind, so that the database alone tells nobody what they saw.
+//! Seals the content of runs, so that the database alone reveals nothing of it.
 //!
-//! Every run has a key of its own, wrapped by one that is kept in a file beside the database; with
-//! the wrapped key all bodies of a run are gone at once. What a body belongs to is sealed in with it,
-//! so bodies cannot change places. Keys never leave this module, and are never printed.
+//! Every run has its own key, wrapped by a master key that is kept in a file beside the database. Destroying the
+//! wrapped key destroys all bodies of a run at once. The context of a body is authenticated with it, so bodies cannot
+//! be exchanged. Keys never leave this module and are never printed.
 
 mod file;
 mod mark;
@@ -15,71 +15,75 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf;
 use ring::rand::{SecureRandom, SystemRandom};
 
-pub(crate) use mark::{Marks, Words};
+pub(crate) use mark::{AuthenticatedData, MarkKey};
 
 use crate::Error;
 
 const KEY_BYTES: usize = 32;
 
-/// The key beside the database: read when it is first needed, then kept.
-pub(crate) struct Master {
+/// The master key beside the database: read when it is first needed, then cached.
+pub(crate) struct MasterKey {
     path: PathBuf,
-    keys: Mutex<Option<Arc<Keys>>>,
+    keys: Mutex<Option<Arc<DerivedKeys>>>,
 }
 
-/// What is made of the key beside the database.
-pub(crate) struct Keys {
+/// The keys derived from the master key, one for each purpose.
+pub(crate) struct DerivedKeys {
     /// Wraps the keys of runs.
-    wrapping: Key,
-    /// Seals what people allowed tools to be called with.
-    pub(crate) allowed: Key,
+    wrapping: SealKey,
+    /// Seals the arguments that people approved.
+    pub(crate) allowed: SealKey,
     /// Chains the entries of the audit log.
-    pub(crate) audit: Marks,
-    /// Marks the rules that people left standing.
-    pub(crate) rules: Marks,
-    /// Marks the keys of clients.
-    pub(crate) clients: Marks,
+    pub(crate) audit: MarkKey,
+    /// Marks the approval rules.
+    pub(crate) rules: MarkKey,
+    /// Marks the client keys.
+    pub(crate) clients: MarkKey,
     /// Marks the rows that decide what the program does.
-    pub(crate) rows: Marks,
-    /// Marks what clients carry from one request to the next.
-    pub(crate) requests: Marks,
+    pub(crate) rows: MarkKey,
+    /// Marks the state that clients carry from one request to the next.
+    pub(crate) requests: MarkKey,
 }
 
-/// What seals and opens.
-pub(crate) struct Key {
+/// A key that seals and opens bodies.
+pub(crate) struct SealKey {
     key: LessSafeKey,
-    /// The file with the key that wraps this one, which complaints name.
+    /// Path of the master key file, for error messages.
     file: PathBuf,
 }
 
-/// What a sealed body belongs to. Names are written with their lengths, so that no two places are
-/// spelled alike.
-pub(crate) struct Place {
+/// What a sealed body belongs to. Parts are encoded with their lengths, so that no two contexts have the same
+/// encoding.
+pub(crate) struct SealContext {
     what: &'static str,
     run: RunId,
-    words: Words,
+    words: AuthenticatedData,
 }
 
-impl Place {
-    pub(crate) fn new(what: &'static str, run: &RunId) -> Place {
-        Place { what, run: run.clone(), words: Words::new() }.word(what).word(run.as_str())
+impl SealContext {
+    pub(crate) fn new(what: &'static str, run: &RunId) -> SealContext {
+        SealContext { what, run: run.clone(), words: AuthenticatedData::new() }.text(what).text(run.as_str())
     }
 
-    /// What it is and whose, for complaints.
-    pub(crate) fn of(&self) -> (&'static str, RunId) {
+    /// The kind of body and its run, for error messages.
+    pub(crate) fn describe(&self) -> (&'static str, RunId) {
         (self.what, self.run.clone())
     }
 
-    pub(crate) fn word(self, word: &str) -> Place {
-        Place { words: self.words.word(word), ..self }
+    pub(crate) fn text(self, word: &str) -> SealContext {
+        SealContext { words: self.words.text(word), ..self }
     }
 
-    pub(crate) fn number(self, number: i64) -> Place {
-        Place { words: self.words.number(number), ..self }
+    pub(crate) fn number(self, number: i64) -> SealContext {
+        SealContext { words: self.words.number(number), ..self }
     }
 
-    /// A word or number that may be missing.
-    pub(crate) fn maybe<T>(mut self, value: Option<T>, put: impl FnOnce(Place, T) -> Place) -> Place {
+    /// Adds a text or number that may be missing.
+    pub(crate) fn optional<T>(
+        mut self,
+        value: Option<T>,
+        put: impl FnOnce(SealContext, T) -> SealContext,
+    ) -> SealContext {
         self.words.0.push(u8::from(value.is_some()));
         match value {
             Some(value) => put(self, value),
@@ -88,75 +92,83 @@ impl Place {
     }
 }
 
-impl Master {
-    pub(crate) fn beside(database: &Path) -> Master {
-        Master { path: database.with_file_name("seal.key"), keys: Mutex::new(None) }
+impl MasterKey {
+    pub(crate) fn beside(database: &Path) -> MasterKey {
+        MasterKey { path: database.with_file_name("seal.key"), keys: Mutex::new(None) }
     }
 
-    /// A key for a new run, and how it is stored. About `needed` see [`Master::keys`].
-    pub(crate) fn new_key(
+    /// A key for a new run, and its wrapped form. About `needed` see [`MasterKey::keys`].
+    pub(crate) fn new_run_key(
         &self,
         run: &RunId,
         principal: &Principal,
         needed: impl FnOnce() -> Result<bool, Error>,
-    ) -> Result<(Key, Vec<u8>), Error> {
+    ) -> Result<(SealKey, Vec<u8>), Error> {
         let mut secret = [0; KEY_BYTES];
         self.random(&mut secret)?;
         let wrapped = self.keys(needed)?.wrapping.seal(&wrapping(run, principal), &secret)?;
         Ok((self.of_bytes(&secret), wrapped))
     }
 
-    /// The key of a run that is stored.
-    pub(crate) fn unwrap(&self, run: &RunId, principal: &Principal, wrapped: Vec<u8>) -> Result<Key, Error> {
+    /// Unwraps the stored key of a run.
+    pub(crate) fn unwrap_run_key(
+        &self,
+        run: &RunId,
+        principal: &Principal,
+        wrapped: Vec<u8>,
+    ) -> Result<SealKey, Error> {
         let place = wrapping(run, principal);
         let keys = self.keys(|| Ok(true))?;
         let secret = keys.wrapping.open(&place, wrapped)?;
-        let secret = <[u8; KEY_BYTES]>::try_from(secret).map_err(|_| keys.wrapping.unsealed(&place))?;
+        let secret = <[u8; KEY_BYTES]>::try_from(secret).map_err(|_| keys.wrapping.unsealed_error(&place))?;
         Ok(self.of_bytes(&secret))
     }
 
-    /// The keys. `needed` says whether anything is stored that an earlier file was used for: only
-    /// where there is nothing is a missing file made.
-    pub(crate) fn keys(&self, needed: impl FnOnce() -> Result<bool, Error>) -> Result<Arc<Keys>, Error> {
+    /// The derived keys. `needed` tells whether the database holds data that needs an existing key file. A missing
+    /// file is created only if it does not.
+    pub(crate) fn keys(
+        &self,
+        needed: impl FnOnce() -> Result<bool, Error>,
+    ) -> Result<Arc<DerivedKeys>, Error> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(keys) = &*keys {
             return Ok(keys.clone());
         }
-        let secret = match file::read(&self.path)? {
+        let secret = match file::read_key(&self.path)? {
             Some(secret) => secret,
-            // Another process may have made the file and stored a key since we looked.
+            // Another process may have created the file and stored a key since the first read.
             None if needed()? => {
-                file::read(&self.path)?.ok_or_else(|| Error::KeyMissing { path: self.path.clone() })?
+                file::read_key(&self.path)?.ok_or_else(|| Error::KeyMissing { path: self.path.clone() })?
             }
             None => {
                 let mut secret = [0; KEY_BYTES];
                 self.random(&mut secret)?;
                 let mut draft = [0; 8];
                 self.random(&mut draft)?;
-                file::create(&self.path, &secret, u64::from_le_bytes(draft))?
+                file::create_key(&self.path, &secret, u64::from_le_bytes(draft))?
             }
         };
-        let audit = Marks::derive(&secret, "audit log");
-        let rules = Marks::derive(&secret, "approval rule");
-        let clients = Marks::derive(&secret, "client key");
-        let requests = Marks::derive(&secret, "request");
-        let rows = Marks::derive(&secret, "row");
+        let audit = MarkKey::derive(&secret, "audit log");
+        let rules = MarkKey::derive(&secret, "approval rule");
+        let clients = MarkKey::derive(&secret, "client key");
+        let requests = MarkKey::derive(&secret, "request");
+        let rows = MarkKey::derive(&secret, "row");
         let (wrapping, allowed) = (self.of_bytes(&secret), self.derived(&secret, "allowed arguments"));
-        let made = Keys { wrapping, allowed, audit, rules, clients, rows, requests };
+        let made = DerivedKeys { wrapping, allowed, audit, rules, clients, rows, requests };
         Ok(keys.insert(Arc::new(made)).clone())
     }
 
-    fn of_bytes(&self, secret: &[u8; KEY_BYTES]) -> Key {
+    fn of_bytes(&self, secret: &[u8; KEY_BYTES]) -> SealKey {
         let key = UnboundKey::new(&AES_256_GCM, secret).expect("the algorithm takes keys of this length");
-        Key { key: LessSafeKey::new(key), file: self.path.clone() }
+        SealKey { key: LessSafeKey::new(key), file: self.path.clone() }
     }
 
-    /// A key that tells nothing of the one it is made of, nor of what is made of that for other purposes.
-    fn derived(&self, secret: &[u8; KEY_BYTES], purpose: &'static str) -> Key {
+    /// Derives a key for one purpose. It reveals nothing about the secret or about the keys for other purposes.
+    fn derived(&self, secret: &[u8; KEY_BYTES], purpose: &'static str) -> SealKey {
         let secret = hkdf::Salt::new(hkdf::HKDF_SHA256, b"pml").extract(secret);
         let purpose = [purpose.as_bytes()];
         let key = secret.expand(&purpose, &AES_256_GCM).expect("a key is shorter than what can be made");
-        Key { key: LessSafeKey::new(key.into()), file: self.path.clone() }
+        SealKey { key: LessSafeKey::new(key.into()), file: self.path.clone() }
     }
 
     fn random(&self, bytes: &mut [u8]) -> Result<(), Error> {
@@ -164,25 +176,25 @@ impl Master {
     }
 }
 
-fn wrapping(run: &RunId, principal: &Principal) -> Place {
-    Place::new("the key", run).word(&principal.0)
+fn wrapping(run: &RunId, principal: &Principal) -> SealContext {
+    SealContext::new("the key", run).text(&principal.0)
 }
 
 fn fill(bytes: &mut [u8], file: &Path) -> Result<(), Error> {
-    SystemRandom::new().fill(bytes).map_err(|_| Error::Key {
+    SystemRandom::new().fill(bytes).map_err(|_| Error::KeyUnusable {
         path: file.to_owned(),
         why: "the system gives no random numbers".to_owned(),
     })
 }
 
-impl Key {
-    /// The body sealed for its place: a random nonce, what is sealed, and its tag.
-    pub(crate) fn seal(&self, place: &Place, body: &[u8]) -> Result<Vec<u8>, Error> {
-        self.seal_words(&place.words, body)
+impl SealKey {
+    /// Seals a body for its context. The result is a random nonce, the ciphertext and its tag.
+    pub(crate) fn seal(&self, place: &SealContext, body: &[u8]) -> Result<Vec<u8>, Error> {
+        self.seal_data(&place.words, body)
     }
 
-    /// As [`Key::seal`], for what belongs to no run.
-    pub(crate) fn seal_words(&self, place: &Words, body: &[u8]) -> Result<Vec<u8>, Error> {
+    /// As [`SealKey::seal`], for data that belongs to no run.
+    pub(crate) fn seal_data(&self, place: &AuthenticatedData, body: &[u8]) -> Result<Vec<u8>, Error> {
         let mut nonce = [0; NONCE_LEN];
         fill(&mut nonce, &self.file)?;
         let mut sealed = Vec::with_capacity(NONCE_LEN + body.len() + AES_256_GCM.tag_len());
@@ -197,13 +209,13 @@ impl Key {
         Ok(sealed)
     }
 
-    /// The body that was sealed for this place.
-    pub(crate) fn open(&self, place: &Place, sealed: Vec<u8>) -> Result<Vec<u8>, Error> {
-        self.open_words(&place.words, sealed).ok_or_else(|| self.unsealed(place))
+    /// Opens a body that was sealed for this context.
+    pub(crate) fn open(&self, place: &SealContext, sealed: Vec<u8>) -> Result<Vec<u8>, Error> {
+        self.open_data(&place.words, sealed).ok_or_else(|| self.unsealed_error(place))
     }
 
-    /// As [`Key::open`], for what belongs to no run.
-    pub(crate) fn open_words(&self, place: &Words, mut sealed: Vec<u8>) -> Option<Vec<u8>> {
+    /// As [`SealKey::open`], for data that belongs to no run.
+    pub(crate) fn open_data(&self, place: &AuthenticatedData, mut sealed: Vec<u8>) -> Option<Vec<u8>> {
         let (nonce, body) = sealed.split_first_chunk_mut::<NONCE_LEN>()?;
         let (nonce, aad) = (Nonce::assume_unique_for_key(*nonce), Aad::from(&place.0));
         let length = self.key.open_in_place(nonce, aad, body).ok()?.len();
@@ -212,8 +224,8 @@ impl Key {
         Some(sealed)
     }
 
-    /// The complaint that what is at this place is not what was put there.
-    pub(crate) fn unsealed(&self, place: &Place) -> Error {
+    /// The error for a body that is not the one that was sealed for this context.
+    pub(crate) fn unsealed_error(&self, place: &SealContext) -> Error {
         Error::Unsealed { run: place.run.clone(), what: place.what, key: self.file.clone() }
     }
 }

@@ -1,21 +1,21 @@
-//! How often somebody tried to sign in with a wrong passphrase, so that all processes make them wait.
+//! Failed sign-ins with a passphrase, counted across processes, so that all of them impose the same delay.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{BlockingStore, Error, Urgency};
 
-/// Whether a try is looked at.
+/// Whether a sign-in attempt is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attempt {
-    /// It is; it counts as wrong until [`BlockingStore::signed_in`] says otherwise.
+pub enum SignInAttempt {
+    /// It is checked. It counts as failed until [`BlockingStore::clear_failed_sign_ins`] is called.
     Allowed,
-    /// It is not, for so many milliseconds.
+    /// It is refused; another is accepted after this many milliseconds.
     Wait(i64),
 }
 
 impl BlockingStore {
-    /// Counts a try at `door` before it is looked at, so that many at once are counted too. `delay` says for how many
-    /// milliseconds no other is looked at after so many wrong ones in a row.
+    /// Counts an attempt at `door` before its passphrase is checked, so that concurrent attempts count too. `delay`
+    /// maps the number of failures in a row to the milliseconds for which further attempts are refused.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -24,17 +24,17 @@ impl BlockingStore {
         door: &'static str,
         now: i64,
         delay: fn(u32) -> i64,
-    ) -> Result<Attempt, Error> {
-        // Asking first keeps tries that come too early from writing anything.
+    ) -> Result<SignInAttempt, Error> {
+        // The limit is checked with a read first, so that refused attempts write nothing.
         if let Some(wait) =
             self.read(|connection| tried(connection, door))?.and_then(|tried| tried.wait(now, delay))
         {
-            return Ok(Attempt::Wait(wait));
+            return Ok(SignInAttempt::Wait(wait));
         }
         self.change(Urgency::Durable, move |connection| {
             let tried = tried(connection, door)?.unwrap_or_default();
             if let Some(wait) = tried.wait(now, delay) {
-                return Ok(Attempt::Wait(wait));
+                return Ok(SignInAttempt::Wait(wait));
             }
             let wrong = tried.wrong.saturating_add(1);
             connection
@@ -42,15 +42,15 @@ impl BlockingStore {
                     "INSERT OR REPLACE INTO sign_in (door, wrong, not_before) VALUES (?1, ?2, ?3)",
                 )?
                 .execute(params![door, wrong, now.saturating_add(delay(wrong))])?;
-            Ok(Attempt::Allowed)
+            Ok(SignInAttempt::Allowed)
         })
     }
 
-    /// The last try at `door` was right.
+    /// Resets the failures at `door`, after a correct passphrase.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn signed_in(&self, door: &'static str) -> Result<(), Error> {
+    pub fn clear_failed_sign_ins(&self, door: &'static str) -> Result<(), Error> {
         self.write(move |connection| {
             connection.prepare_cached("DELETE FROM sign_in WHERE door = ?1")?.execute([door]).map(drop)
         })
@@ -58,22 +58,22 @@ impl BlockingStore {
 }
 
 #[derive(Default)]
-struct Tried {
+struct FailedSignIns {
     wrong: u32,
     not_before: i64,
 }
 
-impl Tried {
-    /// A clock that was set back must not make anybody wait for longer than the delay itself.
+impl FailedSignIns {
+    /// The remaining delay. A clock that was set back must not make it longer than the delay itself.
     fn wait(&self, now: i64, delay: fn(u32) -> i64) -> Option<i64> {
         let wait = self.not_before.saturating_sub(now).min(delay(self.wrong));
         (wait > 0).then_some(wait)
     }
 }
 
-fn tried(connection: &Connection, door: &str) -> rusqlite::Result<Option<Tried>> {
+fn tried(connection: &Connection, door: &str) -> rusqlite::Result<Option<FailedSignIns>> {
     connection
         .prepare_cached("SELECT wrong, not_before FROM sign_in WHERE door = ?1")?
-        .query_row([door], |row| Ok(Tried { wrong: row.get(0)?, not_before: row.get(1)? }))
+        .query_row([door], |row| Ok(FailedSignIns { wrong: row.get(0)?, not_before: row.get(1)? }))
         .optional()
 }

@@ -1,8 +1,7 @@
-//! What running processes say of their servers, so that another process can show it.
+//! The server states that running processes publish, so that other processes can show them.
 //!
-//! A row is worth as much as the process that wrote it: those of processes that ended, however they
-//! ended, are never shown. On Linux that is known from the process table; elsewhere a row counts
-//! for a minute and has to be published again before.
+//! A row counts only while the process that wrote it is alive. On Linux the process table tells; elsewhere a row is
+//! valid for a minute and has to be published again before it lapses.
 
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -15,56 +14,56 @@ use rusqlite::{Connection, Row, params};
 use crate::column::server_name;
 use crate::{BlockingStore, Error};
 
-/// How long a row counts where the process table cannot be asked.
+/// Validity of a row where the process table is not available, in milliseconds.
 const LIFETIME_MS: i64 = 60_000;
 
-/// A process, told from a later one with the same number.
+/// Identity of a process, which distinguishes it from a later one with the same process id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Process {
-    /// Its number.
+pub struct ProcessIdentity {
+    /// Process id.
     pub pid: u32,
-    /// When it started, in words of the system that only serve comparing.
+    /// Start time, or another token unique to the process: opaque, for comparison only.
     pub started: String,
 }
 
-/// What a process said of one of its servers.
+/// A server state that a process published.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerState {
-    /// Who said it.
-    pub process: Process,
-    /// The server.
+pub struct PublishedServerState {
+    /// The process that published it.
+    pub process: ProcessIdentity,
+    /// Name of the server.
     pub server: ServerName,
-    /// What it said.
+    /// The state, as text.
     pub state: String,
-    /// When.
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
 }
 
-impl Process {
-    /// This process.
+impl ProcessIdentity {
+    /// Identity of this process.
     ///
     /// # Errors
-    /// The process table cannot be read, and so nobody could tell when this process has ended.
-    pub fn current() -> io::Result<Process> {
-        // Where there is no process table to ask, any token that a later process will not repeat does.
+    /// The process table cannot be read, so no other process could tell when this one has ended.
+    pub fn current() -> io::Result<ProcessIdentity> {
+        // Where there is no process table, any token that a later process will not repeat will do.
         static TOKEN: LazyLock<String> =
             LazyLock::new(|| format!("{:016x}", RandomState::new().build_hasher().finish()));
         let pid = std::process::id();
         let started = if cfg!(target_os = "linux") { start_ticks(pid)? } else { TOKEN.clone() };
-        Ok(Process { pid, started })
+        Ok(ProcessIdentity { pid, started })
     }
 }
 
 impl BlockingStore {
-    /// Says what state a server is in, in place of what this process said of it before, and forgets
-    /// what processes that have ended said.
+    /// Publishes the state of a server, replacing the one this process published before, and deletes the states of
+    /// processes that have ended.
     ///
     /// # Errors
     /// The state could not be stored.
-    pub fn publish_state(
+    pub fn publish_server_state(
         &self,
         principal: &Principal,
-        process: &Process,
+        process: &ProcessIdentity,
         server: &ServerName,
         state: &str,
         now: i64,
@@ -81,11 +80,11 @@ impl BlockingStore {
         })
     }
 
-    /// What the processes that run say of their servers, by server.
+    /// The server states that live processes have published, sorted by server.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn states(&self, principal: &Principal, now: i64) -> Result<Vec<ServerState>, Error> {
+    pub fn server_states(&self, principal: &Principal, now: i64) -> Result<Vec<PublishedServerState>, Error> {
         let mut states = self.read(|connection| {
             let mut rows = connection.prepare(
                 "SELECT pid, started, server, state, at FROM server_state
@@ -93,7 +92,12 @@ impl BlockingStore {
             )?;
             let state = |row: &Row<'_>| {
                 let process = process(row)?;
-                Ok(ServerState { process, server: server_name(row, 2)?, state: row.get(3)?, at: row.get(4)? })
+                Ok(PublishedServerState {
+                    process,
+                    server: server_name(row, 2)?,
+                    state: row.get(3)?,
+                    at: row.get(4)?,
+                })
             };
             rows.query_map([&principal.0], state)?.collect::<rusqlite::Result<Vec<_>>>()
         })?;
@@ -101,11 +105,11 @@ impl BlockingStore {
         Ok(states)
     }
 
-    /// Forgets all a process said, which it asks for when it ends in good order.
+    /// Deletes all states that a process has published. A process calls this when it shuts down in good order.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn clear_states(&self, process: &Process) -> Result<(), Error> {
+    pub fn clear_server_states(&self, process: &ProcessIdentity) -> Result<(), Error> {
         let process = process.clone();
         self.write(move |connection| forget(connection, &process))
     }
@@ -124,7 +128,7 @@ fn drop_ended(connection: &Connection, now: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn forget(connection: &Connection, process: &Process) -> rusqlite::Result<()> {
+fn forget(connection: &Connection, process: &ProcessIdentity) -> rusqlite::Result<()> {
     connection.execute(
         "DELETE FROM server_state WHERE pid = ?1 AND started = ?2",
         params![process.pid, process.started],
@@ -132,21 +136,21 @@ fn forget(connection: &Connection, process: &Process) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn process(row: &Row<'_>) -> rusqlite::Result<Process> {
-    Ok(Process { pid: row.get(0)?, started: row.get(1)? })
+fn process(row: &Row<'_>) -> rusqlite::Result<ProcessIdentity> {
+    Ok(ProcessIdentity { pid: row.get(0)?, started: row.get(1)? })
 }
 
-fn runs(process: &Process, at: i64, now: i64) -> bool {
-    may_run(process) && (cfg!(target_os = "linux") || now.saturating_sub(at) < LIFETIME_MS)
+fn runs(process: &ProcessIdentity, at: i64, now: i64) -> bool {
+    may_be_alive(process) && (cfg!(target_os = "linux") || now.saturating_sub(at) < LIFETIME_MS)
 }
 
-/// Whether a process may still be there. Where the process table cannot be asked, it may.
-pub(crate) fn may_run(process: &Process) -> bool {
+/// Whether a process may still be alive. Always `true` where the process table is not available.
+pub(crate) fn may_be_alive(process: &ProcessIdentity) -> bool {
     !cfg!(target_os = "linux") || start_ticks(process.pid).is_ok_and(|started| started == process.started)
 }
 
-/// When a process started, in clock ticks since boot: fields 3 and 22 of its `stat`. The name before
-/// them may hold anything, so they are counted from its closing bracket.
+/// Start time of a process in clock ticks since boot, from `/proc/PID/stat`, fields 3 and 22. The process name before
+/// them may hold any character, so fields are counted from its closing bracket. A zombie counts as ended.
 fn start_ticks(pid: u32) -> io::Result<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();

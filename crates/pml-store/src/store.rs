@@ -1,7 +1,7 @@
-//! The questions that the program asks, asynchronously.
+//! The asynchronous interface of the store.
 //!
-//! Callers know nothing of what answers: it can be exchanged without touching one of them. Questions are asked on
-//! threads that may wait. A few methods are synchronous, and say why.
+//! Callers do not see the implementation behind it, so it can be exchanged without touching them. Queries run on
+//! threads that may block. A few methods are synchronous; their documentation says why.
 
 mod audit;
 mod capabilities;
@@ -19,16 +19,17 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 use crate::{
-    BlockingStore, CacheKey, Change, Entry, Error, Lease, Memory, NewResult, NewRun, Process, Urgency,
+    BlockingStore, CacheKey, Error, JournalEntry, Lease, NewCachedResult, NewRun, ProcessIdentity, RunChange,
+    RunMemory, Urgency,
 };
-use changes::Feed;
+use changes::ChangeFeed;
 
-pub use changes::Changes;
+pub use changes::ChangeSubscription;
 
-/// The database; clones share it. The last clone to go stores what is queued before it returns.
+/// Handle of the database; clones share it. Dropping the last clone blocks until all queued changes are stored.
 #[derive(Debug, Clone)]
 pub struct Store {
-    feed: Arc<Feed>,
+    feed: Arc<ChangeFeed>,
     blocking: BlockingStore,
 }
 
@@ -39,7 +40,7 @@ impl From<BlockingStore> for Store {
 }
 
 impl Store {
-    /// Opens the database at `path`, makes it where there is none, and brings an older one to the present version.
+    /// Opens the database at `path`, creates it if it is missing, and migrates an older one to the current version.
     ///
     /// # Errors
     /// Those of [`BlockingStore::open`].
@@ -48,27 +49,33 @@ impl Store {
         Ok(Store::from(waited_for(move || BlockingStore::open(&path)).await?))
     }
 
-    /// The same questions for code that runs on a thread that may wait anyway, such as the one that computes a graph.
+    /// The blocking interface, for code on a thread that may block anyway, such as the one that computes a graph.
     pub fn blocking(&self) -> &BlockingStore {
         &self.blocking
     }
 
-    /// Where the database is.
+    /// Path of the database file.
     pub fn path(&self) -> &Path {
         self.blocking.path()
     }
 
-    /// See [`BlockingStore::backlog`]; a look at a counter.
-    pub fn backlog(&self) -> usize {
-        self.blocking.backlog()
+    /// See [`BlockingStore::backlog_bytes`]. Synchronous: it reads one counter.
+    pub fn backlog_bytes(&self) -> usize {
+        self.blocking.backlog_bytes()
     }
 
-    /// Tells of changes by whichever process, at most 100 ms after they were committed. Must be called on a runtime.
-    pub fn changes(&self) -> Changes {
+    /// Subscribes to changes by any process. They are reported at most 100 ms after the commit. Must be called on a
+    /// runtime.
+    pub fn changes(&self) -> ChangeSubscription {
         self.feed.subscribe(self.blocking.watcher())
     }
 
-    /// See [`BlockingStore::data_version`]. Synchronous: it takes microseconds, and comes before answers from caches.
+    /// Stops the task behind [`Store::changes`] and waits for it. Subscribers receive no further changes.
+    pub async fn end_change_feed(&self) {
+        self.feed.close().await;
+    }
+
+    /// See [`BlockingStore::data_version`]. Synchronous: it takes microseconds and precedes every cache lookup.
     ///
     /// # Errors
     /// Those of [`BlockingStore::data_version`].
@@ -76,7 +83,7 @@ impl Store {
         self.blocking.data_version()
     }
 
-    /// See [`BlockingStore::capability_version`]. Synchronous: it takes microseconds, and comes before every search.
+    /// See [`BlockingStore::capability_version`]. Synchronous: it takes microseconds and precedes every search.
     ///
     /// # Errors
     /// Those of [`BlockingStore::capability_version`].
@@ -84,26 +91,26 @@ impl Store {
         self.blocking.capability_version()
     }
 
-    /// See [`BlockingStore::cache_drops`]. Synchronous: it takes microseconds, and comes before answers from caches.
+    /// See [`BlockingStore::cache_generation`]. Synchronous: it takes microseconds and precedes every cache lookup.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::cache_drops`].
-    pub fn cache_drops(&self) -> Result<i64, Error> {
-        self.blocking.cache_drops()
+    /// Those of [`BlockingStore::cache_generation`].
+    pub fn cache_generation(&self) -> Result<i64, Error> {
+        self.blocking.cache_generation()
     }
 
-    /// See [`BlockingStore::writes_of_others`]. Synchronous: it takes microseconds, and comes before answers from caches.
+    /// See [`BlockingStore::writes_of_others`]. Synchronous: it takes microseconds and precedes every cache lookup.
     ///
     /// # Errors
     /// Those of [`BlockingStore::writes_of_others`].
-    pub fn writes_of_others(&self, process: &Process) -> Result<BTreeMap<String, i64>, Error> {
+    pub fn writes_of_others(&self, process: &ProcessIdentity) -> Result<BTreeMap<String, i64>, Error> {
         self.blocking.writes_of_others(process)
     }
 
-    /// See [`BlockingStore::count_write`]. It queues the change and returns at once.
+    /// See [`BlockingStore::count_write`]. Queues the change and returns at once.
     pub fn count_write(
         &self,
-        process: &Process,
+        process: &ProcessIdentity,
         server: Option<&str>,
         begun: impl FnOnce() + Send + 'static,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
@@ -111,7 +118,7 @@ impl Store {
         self.blocking.count_write(process, server, begun, done);
     }
 
-    /// See [`BlockingStore::create_run`]. It queues the run and returns at once, so that appends can follow.
+    /// See [`BlockingStore::create_run`]. Queues the run and returns at once, so that appends can follow.
     ///
     /// # Errors
     /// Those of [`BlockingStore::create_run`].
@@ -124,36 +131,36 @@ impl Store {
         self.blocking.create_run(run, urgency, done)
     }
 
-    /// See [`BlockingStore::append`]. It queues entries in the order of the calls and returns at once.
-    pub fn append(
+    /// See [`BlockingStore::append_journal`]. Queues the entries in the order of the calls and returns at once.
+    pub fn append_journal(
         &self,
         lease: &Lease,
-        entries: Vec<Entry>,
-        change: Option<Change>,
+        entries: Vec<JournalEntry>,
+        change: Option<RunChange>,
         urgency: Urgency,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
-        self.blocking.append(lease, entries, change, urgency, done);
+        self.blocking.append_journal(lease, entries, change, urgency, done);
     }
 
-    /// See [`BlockingStore::remember`]. It queues the trace and returns at once.
-    pub fn remember(
+    /// See [`BlockingStore::store_memory`]. Queues the trace and returns at once.
+    pub fn store_memory(
         &self,
-        memory: Memory,
+        memory: RunMemory,
         urgency: Urgency,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
-        self.blocking.remember(memory, urgency, done);
+        self.blocking.store_memory(memory, urgency, done);
     }
 
-    /// See [`BlockingStore::cache`]. It queues the result and returns at once.
-    pub fn cache(
+    /// See [`BlockingStore::cache_result`]. Queues the result and returns at once.
+    pub fn cache_result(
         &self,
         key: &CacheKey,
-        new: &NewResult<'_>,
+        new: &NewCachedResult<'_>,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
-        self.blocking.cache(key, new, done);
+        self.blocking.cache_result(key, new, done);
     }
 
     async fn ask<T: Send + 'static>(&self, question: impl FnOnce(&BlockingStore) -> T + Send + 'static) -> T {
@@ -166,7 +173,7 @@ async fn waited_for<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     match spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The program is ending, and nobody waits for this any more.
+        // The runtime is shutting down, and no caller awaits this result any more.
         Err(_) => std::future::pending().await,
     }
 }

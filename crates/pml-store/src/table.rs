@@ -1,21 +1,21 @@
-//! The tables whose rows carry marks, and the columns that count.
+//! The tables whose rows carry marks, and the columns that each mark covers.
 
-/// A table with marks.
-pub(crate) struct Table {
+/// A table with row marks.
+pub(crate) struct MarkedTable {
     pub(crate) name: &'static str,
-    /// The column with the mark.
+    /// Name of the column with the mark.
     pub(crate) mark: &'static str,
-    /// The columns that tell a row from the others.
+    /// The columns that identify a row.
     pub(crate) key: &'static [&'static str],
-    /// The columns that count beside them.
+    /// The other columns that the mark covers.
     pub(crate) columns: &'static [&'static str],
-    /// The key counts, too. Where it is given by SQLite it is not known before the row is there, and a statement that
-    /// inserts many rows could not mark them in passing.
-    pub(crate) key_counts: bool,
+    /// Whether the mark covers the key too. A key that SQLite assigns is not known before the row is inserted, so a
+    /// statement that inserts many rows could not mark them in passing.
+    pub(crate) marks_key: bool,
 }
 
-pub(crate) const TABLES: &[Table] = &[
-    Table {
+pub(crate) const TABLES: &[MarkedTable] = &[
+    MarkedTable {
         name: "approval_rule",
         mark: "row_mark",
         key: &["number"],
@@ -34,30 +34,30 @@ pub(crate) const TABLES: &[Table] = &[
             "maker",
             "mark",
         ],
-        key_counts: true,
+        marks_key: true,
     },
-    Table {
+    MarkedTable {
         name: "definition",
         mark: "mark",
         key: &["id"],
         columns: &["principal", "content", "digest", "raw"],
-        key_counts: true,
+        marks_key: true,
     },
-    Table {
+    MarkedTable {
         name: "tool",
         mark: "mark",
         key: &["principal", "server", "tool"],
         columns: &["identifier", "offered", "definition", "defined_at", "first_seen_at"],
-        key_counts: true,
+        marks_key: true,
     },
-    Table {
+    MarkedTable {
         name: "accepted_definition",
         mark: "mark",
         key: &["principal", "server", "launch", "tool"],
         columns: &["definition", "digest", "accepted_at"],
-        key_counts: true,
+        marks_key: true,
     },
-    Table {
+    MarkedTable {
         name: "capability",
         mark: "mark",
         key: &["number"],
@@ -81,84 +81,84 @@ pub(crate) const TABLES: &[Table] = &[
             "learning",
             "examples",
         ],
-        key_counts: true,
+        marks_key: true,
     },
-    Table {
+    MarkedTable {
         name: "capability_procedure",
         mark: "mark",
         key: &["capability"],
         columns: &["tools", "procedure", "cache"],
-        key_counts: true,
+        marks_key: true,
     },
-    Table {
+    MarkedTable {
         name: "capability_intent",
         mark: "mark",
         key: &["capability", "text"],
         columns: &["count", "first_at", "last_at", "checked"],
-        key_counts: true,
+        marks_key: true,
     },
-    Table {
+    MarkedTable {
         name: "capability_alias",
         mark: "mark",
         key: &["id"],
         columns: &["principal", "capability"],
-        key_counts: true,
+        marks_key: true,
     },
-    Table { name: "trace", mark: "mark", key: &["seq"], columns: &TRACE_COLUMNS, key_counts: false },
-    // Of the body nothing is learned but the lesson.
-    Table { name: "trace_body", mark: "mark", key: &["seq"], columns: &["lesson"], key_counts: true },
-    Table {
+    MarkedTable { name: "trace", mark: "mark", key: &["seq"], columns: &TRACE_COLUMNS, marks_key: false },
+    // Learning reads nothing of the body but the lesson.
+    MarkedTable { name: "trace_body", mark: "mark", key: &["seq"], columns: &["lesson"], marks_key: true },
+    MarkedTable {
         name: "edge",
         mark: "mark",
         key: &["principal", "source", "kind", "target"],
         columns: &["count"],
-        key_counts: true,
+        marks_key: true,
     },
-    Table {
+    MarkedTable {
         name: "tool_use",
         mark: "mark",
         key: &["principal", "tool"],
         columns: &["calls", "failures"],
-        key_counts: true,
+        marks_key: true,
     },
-    Table {
+    MarkedTable {
         name: "observed",
         mark: "mark",
         key: &["principal", "tool", "digest"],
         columns: &["shape"],
-        key_counts: true,
+        marks_key: true,
     },
-    Table {
+    MarkedTable {
         name: "cached_result",
         mark: "mark",
         key: &["principal", "capability", "parameters"],
         columns: &["epoch", "result", "at", "expires_at", "intent", "stamps"],
-        key_counts: true,
+        marks_key: true,
     },
 ];
 
-impl Table {
-    /// The name and all columns that count, as arguments of a function.
-    pub(crate) fn arguments(&self, row: &str) -> String {
-        let columns = self.counted().map(|column| format!(", {row}.{column}"));
+impl MarkedTable {
+    /// The table name and all covered columns, as arguments of an SQL function.
+    pub(crate) fn mark_arguments(&self, row: &str) -> String {
+        let columns = self.marked_columns().map(|column| format!(", {row}.{column}"));
         format!("'{}'{}", self.name, columns.collect::<String>())
     }
 
-    pub(crate) fn counted(&self) -> impl Iterator<Item = &'static str> {
-        let key = if self.key_counts { self.key } else { &[] };
+    pub(crate) fn marked_columns(&self) -> impl Iterator<Item = &'static str> {
+        let key = if self.marks_key { self.key } else { &[] };
         key.iter().chain(self.columns).copied()
     }
 
-    pub(crate) fn vouched(&self, row: &str) -> String {
-        format!("row_is_vouched({row}.{}, {})", self.mark, self.arguments(row))
+    pub(crate) fn vouched_condition(&self, row: &str) -> String {
+        format!("row_is_vouched({row}.{}, {})", self.mark, self.mark_arguments(row))
     }
 
-    pub(crate) fn triggers(&self) -> String {
-        let Table { name, mark, key, .. } = self;
+    pub(crate) fn trigger_sql(&self) -> String {
+        let MarkedTable { name, mark, key, .. } = self;
         let same = key.iter().map(|column| format!("{column} = new.{column}")).collect::<Vec<_>>();
         let same = same.join(" AND ");
-        let counted = self.counted().collect::<Vec<_>>().join(", ");
-        let (old, new) = (self.vouched("old"), self.arguments("new"));
+        let counted = self.marked_columns().collect::<Vec<_>>().join(", ");
+        let (old, new) = (self.vouched_condition("old"), self.mark_arguments("new"));
         format!(
             "CREATE TEMP TRIGGER {name}_is_sound BEFORE UPDATE OF {counted} ON main.{name} WHEN NOT {old}
              BEGIN SELECT raise(IGNORE); END;
@@ -170,7 +170,7 @@ impl Table {
     }
 }
 
-/// The columns a trace is stored with; the mark of its row is of all of them.
+/// The columns that a trace is inserted with; the mark of its row covers all of them.
 pub(crate) const TRACE_COLUMNS: [&str; 19] = [
     "id",
     "run",

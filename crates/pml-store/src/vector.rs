@@ -1,27 +1,27 @@
-//! What texts mean, as the numbers a model gave for them.
+//! Cached embeddings of texts.
 //!
-//! Rows are kept by the model that gave them and by the digest of the text, so that none is computed twice and no two
-//! models are ever mixed.
+//! Rows are keyed by the model and the digest of the text, so that no embedding is computed twice and models are never
+//! mixed.
 
 use std::collections::HashMap;
 
 use pml_model::{Digest, Principal};
 use rusqlite::params;
 
-use crate::column::{digest, unexpected};
+use crate::column::{digest, unexpected_value};
 use crate::{BlockingStore, Error, Urgency};
 
-/// Numbers of one text, each from −127 to 127 times the scale.
+/// The embedding of one text, quantised: each component is an integer from −127 to 127 times `scale`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredVector {
-    /// What a number is multiplied by.
+    /// Factor of the quantised components.
     pub scale: f32,
-    /// The numbers.
+    /// The quantised components.
     pub numbers: Vec<i8>,
 }
 
 impl BlockingStore {
-    /// All that `model` gave for texts of the principal.
+    /// All embeddings that `model` gave for texts of the principal.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -36,18 +36,18 @@ impl BlockingStore {
                 .query_map(params![principal.0, model], |row| {
                     let bytes = row.get_ref(1)?.as_blob()?;
                     let vector = StoredVector::from_bytes(bytes)
-                        .ok_or_else(|| unexpected(1, "a vector without a scale".to_owned()))?;
+                        .ok_or_else(|| unexpected_value(1, "a vector without a scale".to_owned()))?;
                     Ok((digest(row, 0)?, vector))
                 })?
                 .collect()
         })
     }
 
-    /// Keeps what `model` gave for texts.
+    /// Stores embeddings that `model` gave.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn keep_vectors(
+    pub fn store_vectors(
         &self,
         principal: &Principal,
         model: &str,
@@ -65,7 +65,7 @@ impl BlockingStore {
         })
     }
 
-    /// Forgets what `model` gave for these texts.
+    /// Deletes the embeddings that `model` gave for these texts.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -86,11 +86,11 @@ impl BlockingStore {
         })
     }
 
-    /// Forgets what other models than `model` gave for texts of the principal; says how much that was.
+    /// Deletes the principal's embeddings of all models other than `model`, and returns their number.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn forget_other_vectors(&self, principal: &Principal, model: &str) -> Result<usize, Error> {
+    pub fn forget_vectors_of_other_models(&self, principal: &Principal, model: &str) -> Result<usize, Error> {
         let any = self.read(|connection| {
             connection
                 .prepare_cached("SELECT 1 FROM vector WHERE principal = ?1 AND model <> ?2")?

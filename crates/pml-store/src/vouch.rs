@@ -1,11 +1,11 @@
-//! Marks of the rows that decide what the program does: definitions, what was accepted, capabilities, learning, traces
-//! and kept results.
+//! Authenticates the rows that decide what the program does: definitions, acceptances, capabilities, learning, traces
+//! and cached results.
 //!
-//! A mark is made of the columns that count, with a key that is not in the database: a row that was damaged on the
-//! disk or altered by somebody else no longer has the mark it should have. Temporary triggers of the connection that
-//! writes keep marks in step with rows, so statements need not care. An update of a row whose mark is wrong is
-//! skipped, because it would vouch for the damage. Statements that read leave such rows out with [`vouched`], which
-//! also reports them.
+//! The mark of a row is a MAC over its covered columns, with a key that is not in the database. A row that was damaged
+//! on the disk or altered by another program no longer has a valid mark. Temporary triggers of the write connection
+//! update marks with their rows, so statements need not care. An update of a row with an invalid mark is skipped,
+//! because it would authenticate the damage. Queries leave such rows out with [`vouched_condition`], which also
+//! reports them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,94 +16,96 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::connection;
-use crate::error::{Error, short, unusable};
-use crate::seal::{Keys, Master};
-use crate::table::{TABLES, Table};
+use crate::error::{Error, short_message, to_key_error};
+use crate::seal::{DerivedKeys, MasterKey};
+use crate::table::{MarkedTable, TABLES};
 
-/// How many damaged rows are remembered by name; more help nobody.
+/// Maximum number of damaged rows that are remembered; a longer list helps nobody.
 const MOST_NAMED: usize = 100;
 
-/// The condition that the row `row` of table `table` is as it was stored. Rows that are not are reported.
-pub(crate) fn vouched(table: &str, row: &str) -> String {
+/// SQL condition that row `row` of table `table` has a valid mark. Rows without one are reported.
+pub(crate) fn vouched_condition(table: &str, row: &str) -> String {
     let known = TABLES.iter().find(|known| known.name == table);
-    known.expect("the names of tables are written in this package").vouched(row)
+    known.expect("the names of tables are written in this package").vouched_condition(row)
 }
 
-/// The value of the mark of a row that is about to be inserted, of the values in the order of `columns`: as `?1` and so
-/// on. Saves rows that are written often from being written twice.
-pub(crate) fn mark_of_values(table: &str, columns: &[&str]) -> String {
+/// SQL expression for the mark of a row to be inserted, over the parameters `?1`, `?2` … in the order of `columns`. It
+/// saves rows that are written often from being written twice.
+pub(crate) fn mark_sql(table: &str, columns: &[&str]) -> String {
     let known = TABLES.iter().find(|known| known.name == table);
     let known = known.expect("the names of tables are written in this package");
     let place = |column: &str| {
         let at = columns.iter().position(|given| *given == column);
         format!(", ?{}", at.expect("every column that counts is given") + 1)
     };
-    format!("row_mark('{}'{})", known.name, known.counted().map(place).collect::<String>())
+    format!("row_mark('{}'{})", known.name, known.marked_columns().map(place).collect::<String>())
 }
 
-/// The condition that anything is stored that the key was used for by marks.
-pub(crate) fn any_marked() -> String {
+/// SQL condition that the database holds any row with a mark, and thus needs the key.
+pub(crate) fn any_marked_row_sql() -> String {
     let any = TABLES.iter().map(|table| format!("SELECT 1 FROM {}", table.name)).collect::<Vec<_>>();
     any.join(" UNION ALL ")
 }
 
-/// Makes the triggers that keep marks in step with rows, for this connection alone.
-pub(crate) fn keep_marks(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(&TABLES.iter().map(Table::triggers).collect::<String>())
+/// Creates the temporary triggers that update marks with their rows, for this connection alone.
+pub(crate) fn create_mark_triggers(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(&TABLES.iter().map(MarkedTable::trigger_sql).collect::<String>())
 }
 
-/// Marks every row, whatever it holds: for rows from before there were marks.
-pub(crate) fn mark_all(connection: &Connection) -> rusqlite::Result<()> {
+/// Marks every row, whatever it holds: for rows from before marks were introduced.
+pub(crate) fn mark_all_rows(connection: &Connection) -> rusqlite::Result<()> {
     TABLES.iter().try_for_each(|table| {
-        let Table { name, mark, .. } = table;
+        let MarkedTable { name, mark, .. } = table;
         connection
-            .execute(&format!("UPDATE {name} SET {mark} = row_mark({})", table.arguments(name)), [])
+            .execute(&format!("UPDATE {name} SET {mark} = row_mark({})", table.mark_arguments(name)), [])
             .map(drop)
     })
 }
 
-/// How many rows there are that have marks, and how many of them are damaged.
+/// Number of rows that carry marks, and number of damaged ones among them.
 #[derive(Debug, Default)]
-pub(crate) struct Checked {
+pub(crate) struct RowCheck {
     pub(crate) all: u64,
     pub(crate) damaged: u64,
 }
 
-/// Looks at every row, and reports those that are damaged.
-pub(crate) fn check_all(connection: &Connection) -> rusqlite::Result<Checked> {
-    TABLES.iter().try_fold(Checked::default(), |sum, table| {
-        let Table { name, .. } = table;
-        let count =
-            format!("SELECT count(*), count(*) FILTER (WHERE NOT {}) FROM {name}", table.vouched(name));
+/// Checks every row that carries a mark, and reports the damaged ones.
+pub(crate) fn check_all_rows(connection: &Connection) -> rusqlite::Result<RowCheck> {
+    TABLES.iter().try_fold(RowCheck::default(), |sum, table| {
+        let MarkedTable { name, .. } = table;
+        let count = format!(
+            "SELECT count(*), count(*) FILTER (WHERE NOT {}) FROM {name}",
+            table.vouched_condition(name)
+        );
         let (all, damaged): (u64, u64) =
             connection.query_row(&count, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(Checked { all: sum.all + all, damaged: sum.damaged + damaged })
+        Ok(RowCheck { all: sum.all + all, damaged: sum.damaged + damaged })
     })
 }
 
-/// What makes and checks the marks of one database, and what was found to be damaged in it.
-pub(crate) struct Voucher {
+/// Makes and checks the marks of one database, and remembers the damage that was found.
+pub(crate) struct RowAuthenticator {
     database: PathBuf,
-    pub(crate) master: Master,
-    /// Its keys, once they were needed: asking for them takes a lock.
-    keys: OnceLock<Arc<Keys>>,
+    pub(crate) master: MasterKey,
+    /// The derived keys, once they were needed: getting them takes a lock.
+    keys: OnceLock<Arc<DerivedKeys>>,
     damaged: Mutex<BTreeSet<String>>,
-    /// What SQLite found wrong with the file itself. From then on nothing is written.
+    /// The damage that SQLite found in the file itself. Once it is set, all writes are refused.
     broken: OnceLock<String>,
 }
 
-impl Voucher {
-    pub(crate) fn beside(database: &Path) -> Arc<Voucher> {
-        Arc::new(Voucher {
+impl RowAuthenticator {
+    pub(crate) fn beside(database: &Path) -> Arc<RowAuthenticator> {
+        Arc::new(RowAuthenticator {
             database: database.to_owned(),
-            master: Master::beside(database),
+            master: MasterKey::beside(database),
             keys: OnceLock::new(),
             damaged: Mutex::default(),
             broken: OnceLock::new(),
         })
     }
 
-    /// Gives a connection the functions `row_mark` and `row_is_vouched`.
+    /// Registers the SQL functions `row_mark` and `row_is_vouched` with a connection.
     pub(crate) fn register(self: &Arc<Self>, connection: &Connection) -> rusqlite::Result<()> {
         let marks = Arc::clone(self);
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
@@ -118,45 +120,45 @@ impl Voucher {
         })
     }
 
-    /// The mark of the values from the argument `first` on, which starts with the name of the table.
+    /// The mark over the SQL arguments from index `first` on; the first of them is the name of the table.
     fn mark(&self, row: &Context<'_>, first: usize) -> rusqlite::Result<[u8; 16]> {
         let mut mark = self.keys()?.rows.begin();
         for at in first..row.len() {
             match row.get_raw(at) {
-                ValueRef::Null => mark.word(b"n"),
+                ValueRef::Null => mark.bytes(b"n"),
                 ValueRef::Integer(number) => {
-                    mark.word(b"i");
+                    mark.bytes(b"i");
                     mark.number(number);
                 }
                 ValueRef::Real(number) => {
-                    mark.word(b"r");
-                    mark.word(&number.to_bits().to_le_bytes());
+                    mark.bytes(b"r");
+                    mark.bytes(&number.to_bits().to_le_bytes());
                 }
                 ValueRef::Text(text) => {
-                    mark.word(b"t");
-                    mark.word(text);
+                    mark.bytes(b"t");
+                    mark.bytes(text);
                 }
                 ValueRef::Blob(bytes) => {
-                    mark.word(b"b");
-                    mark.word(bytes);
+                    mark.bytes(b"b");
+                    mark.bytes(bytes);
                 }
             }
         }
-        Ok(mark.short())
+        Ok(mark.finish())
     }
 
-    fn keys(&self) -> rusqlite::Result<&Keys> {
+    fn keys(&self) -> rusqlite::Result<&DerivedKeys> {
         if let Some(keys) = self.keys.get() {
             return Ok(keys);
         }
-        let keys = self.master.keys(|| self.key_is_used()).map_err(unusable)?;
+        let keys = self.master.keys(|| self.key_is_used()).map_err(to_key_error)?;
         Ok(self.keys.get_or_init(|| keys))
     }
 
-    fn key_is_used(self: &Voucher) -> Result<bool, Error> {
+    fn key_is_used(self: &RowAuthenticator) -> Result<bool, Error> {
         let used = || {
             let connection = connection::open_unvouched(&self.database)?;
-            connection.prepare(&format!("{} LIMIT 1", any_marked()))?.exists([])
+            connection.prepare(&format!("{} LIMIT 1", any_marked_row_sql()))?.exists([])
         };
         used().map_err(|error| Error::sqlite(&self.database, &error))
     }
@@ -171,13 +173,13 @@ impl Voucher {
         };
         let name = text(1);
         let table = TABLES.iter().find(|table| table.name == name);
-        let named = table.map_or(0, |table| if table.key_counts { table.key.len() } else { 1 });
+        let named = table.map_or(0, |table| if table.marks_key { table.key.len() } else { 1 });
         let key: Vec<String> = (2..2 + named).map(text).collect();
-        self.note(format!("{} {}", name.replace('_', " "), key.join(" ")));
+        self.report_damaged_row(format!("{} {}", name.replace('_', " "), key.join(" ")));
     }
 
-    /// Remembers a damaged row and says so, once.
-    pub(crate) fn note(&self, row: String) {
+    /// Remembers a damaged row and logs it, once.
+    pub(crate) fn report_damaged_row(&self, row: String) {
         let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         if damaged.len() < MOST_NAMED && !damaged.contains(&row) {
             tracing::error!(
@@ -189,14 +191,14 @@ impl Voucher {
     }
 
     /// The damaged rows that were found so far.
-    pub(crate) fn damaged(&self) -> Vec<String> {
+    pub(crate) fn damaged_rows(&self) -> Vec<String> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// Takes note of what an error tells about the file.
-    pub(crate) fn observe(&self, error: &rusqlite::Error) {
+    /// Records damage of the file if an error indicates it.
+    pub(crate) fn observe_error(&self, error: &rusqlite::Error) {
         let broken = match error {
-            // Our statements are right, so the schema they are for is not what it was.
+            // PML's statements are valid, so the schema must have been altered.
             rusqlite::Error::SqlInputError { .. } => true,
             _ => matches!(
                 error.sqlite_error_code(),
@@ -204,11 +206,11 @@ impl Voucher {
             ),
         };
         if broken {
-            self.found_broken(&short(error));
+            self.mark_file_broken(&short_message(error));
         }
     }
 
-    pub(crate) fn found_broken(&self, detail: &str) {
+    pub(crate) fn mark_file_broken(&self, detail: &str) {
         if self.broken.set(detail.to_owned()).is_ok() {
             tracing::error!(
                 "database `{}` is damaged, and nothing more is written to it: {detail}; end PML, then run \
@@ -218,7 +220,7 @@ impl Voucher {
         }
     }
 
-    /// Refuses to write to a file that is damaged.
+    /// Refuses to write to a damaged file.
     pub(crate) fn refuse_if_broken(&self) -> Result<(), Error> {
         match self.broken.get() {
             Some(detail) => Err(Error::Corrupt { path: self.database.clone(), detail: detail.clone() }),

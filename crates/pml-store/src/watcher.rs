@@ -1,4 +1,4 @@
-//! The connection that is asked whether anything changed: only its own answers can be compared.
+//! The connection that detects changes. SQLite's data version is comparable only within one connection.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use rusqlite::Connection;
 
 use crate::{Error, connection};
 
-pub(crate) struct Watcher {
+pub(crate) struct VersionWatcher {
     path: PathBuf,
     connection: Mutex<Option<Connection>>,
 }
 
-impl Watcher {
-    pub(crate) fn of(path: &Path) -> Watcher {
-        Watcher { path: path.to_owned(), connection: Mutex::default() }
+impl VersionWatcher {
+    pub(crate) fn of(path: &Path) -> VersionWatcher {
+        VersionWatcher { path: path.to_owned(), connection: Mutex::default() }
     }
 
-    /// A number that is another one whenever anything was committed, by whichever process, since it was last asked for.
-    pub(crate) fn version(&self) -> Result<i64, Error> {
+    /// A number that differs whenever any process has committed anything since the last call.
+    pub(crate) fn data_version(&self) -> Result<i64, Error> {
         let mut watcher = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ask = || {
             let connection = match watcher.take() {
@@ -35,7 +35,7 @@ impl Watcher {
     }
 }
 
-impl fmt::Debug for Watcher {
+impl fmt::Debug for VersionWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watcher").field("path", &self.path).finish_non_exhaustive()
     }

@@ -1,47 +1,47 @@
-//! Which commands a person has said may be started, and which definitions of tools used.
+//! The commands that a person accepted to be started, and the tool definitions accepted to be used.
 //!
-//! A command that turns up in a configuration file while PML runs may have been written by anything
-//! that can write files. A running gateway starts it only after `pml add`, `pml accept` or a restart. A
-//! command that a person types (`pml call`, `pml doctor`) is that person's word for itself. The definitions a server first
-//! tells are accepted with it; those that come later wait for a word of their own.
+//! A command that appears in a configuration file while PML runs may have been written by anything that can write
+//! files. A running gateway starts it only after `pml add`, `pml accept` or a restart. A command that a person types
+//! (`pml call`, `pml doctor`) counts as accepted by that. The definitions in a server's first manifest are accepted
+//! with the server; later ones need acceptance of their own.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use pml_model::{Digest, Principal, ToolId};
-use pml_store::{Acceptance, Audit, Store};
+use pml_store::{Acceptance, NewAuditEntry, Store};
 use serde_json::json;
 
-use crate::catalogue::{HeldBack, Why};
+use crate::catalogue::{QuarantineReason, QuarantinedTool};
 use crate::clock::now_ms;
 use crate::config::{self, Paths};
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 use crate::tools::Toolset;
 
-/// The list, in a file of its own.
+/// The list of accepted commands, in a file of its own.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedCommands {
     path: PathBuf,
 }
 
-impl Accepted {
+impl AcceptedCommands {
     /// The list of this installation.
-    pub fn open(paths: &Paths) -> Accepted {
-        Accepted { path: paths.data.join("accepted.json") }
+    pub fn open(paths: &Paths) -> AcceptedCommands {
+        AcceptedCommands { path: paths.data.join("accepted.json") }
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &std::path::Path {
         &self.path
     }
 
-    /// Every accepted command, by the digest of how it is started.
+    /// Every accepted command, by launch digest.
     ///
     /// # Errors
-    /// The file is there and cannot be read.
+    /// The file exists and cannot be read.
     pub fn read(&self) -> Result<BTreeSet<Digest>, Problem> {
         self.list().map_err(|error| {
-            Problem::new(Code::Config, format!("cannot read `{}`: {error}", self.path.display()))
+            Problem::new(ErrorCode::Config, format!("cannot read `{}`: {error}", self.path.display()))
                 .hint("mend it, or delete it and accept the commands again")
         })
     }
@@ -60,7 +60,7 @@ impl Accepted {
     /// The file cannot be read or written.
     pub fn accept(&self, launches: impl Iterator<Item = Digest>) -> Result<(), Problem> {
         self.add(launches).map_err(|error| {
-            Problem::new(Code::Config, format!("cannot add to `{}`: {error}", self.path.display()))
+            Problem::new(ErrorCode::Config, format!("cannot add to `{}`: {error}", self.path.display()))
                 .hint("check that it is yours, or delete it and accept the commands again")
         })
     }
@@ -68,7 +68,7 @@ impl Accepted {
     fn add(&self, launches: impl Iterator<Item = Digest>) -> std::io::Result<()> {
         let directory = self.path.parent().unwrap_or_else(|| std::path::Path::new("."));
         std::fs::create_dir_all(directory)?;
-        // Two that add at once would each leave out what the other added.
+        // Without the lock, two concurrent writers would each drop what the other added.
         let lock = std::fs::File::create(self.path.with_extension("lock"))?;
         lock.lock()?;
         let mut all = self.list()?;
@@ -90,15 +90,15 @@ impl Accepted {
     }
 }
 
-/// Accepts definitions of `server` as they were seen, `by` whom; gives the tools that are other ones by now, of which nothing
-/// is accepted. Running gateways take it over.
+/// Accepts definitions of `server` as they were shown, on behalf of `by`. Returns the tools whose definitions have
+/// changed since; nothing is accepted for those. Running gateways pick up the change.
 ///
 /// # Errors
-/// It cannot be stored.
-pub async fn definitions(
+/// The acceptance cannot be stored.
+pub async fn accept_definitions(
     (toolset, store, principal): (&Toolset, &Store, &Principal),
-    server: &config::Server,
-    seen: &[HeldBack],
+    server: &config::ServerConfig,
+    seen: &[QuarantinedTool],
     by: &str,
 ) -> Result<Vec<ToolId>, Problem> {
     if seen.is_empty() {
@@ -112,16 +112,16 @@ pub async fn definitions(
         tools: seen.iter().map(|held| (held.id.tool.clone(), held.definition.digest.clone())).collect(),
         now,
     };
-    let before = |held: &HeldBack| match &held.why {
-        Why::Changed { accepted, .. } => Some(accepted.clone()),
-        Why::New | Why::Alike { .. } | Why::Unusable(_) => None,
+    let before = |held: &QuarantinedTool| match &held.reason {
+        QuarantineReason::Changed { accepted, .. } => Some(accepted.clone()),
+        QuarantineReason::New | QuarantineReason::LookAlike { .. } | QuarantineReason::Unusable(_) => None,
     };
     let tools: Vec<_> = seen
         .iter()
         .map(|held| json!({ "tool": held.id, "before": before(held), "definition": held.definition.digest }))
         .collect();
     let body = json!({ "server": server.name, "tools": tools, "by": by });
-    let audit = Audit { at: now, principal: principal.clone(), run: None, kind: "accepted", body };
+    let audit = NewAuditEntry { at: now, principal: principal.clone(), run: None, kind: "accepted", body };
     let other = store.accept_definitions(acceptance, vec![audit]).await?;
     toolset.refresh().await?;
     Ok(other)
@@ -138,11 +138,11 @@ mod tests {
         let digest = |n: u8| Digest::of(&[n]);
         std::thread::scope(|scope| {
             for n in 0..20 {
-                let accepted = Accepted { path: path.clone() };
+                let accepted = AcceptedCommands { path: path.clone() };
                 scope.spawn(move || accepted.accept(std::iter::once(digest(n))).unwrap());
             }
         });
-        let accepted = Accepted { path };
+        let accepted = AcceptedCommands { path };
         assert_eq!(accepted.read(), Ok((0..20).map(digest).collect()));
 
         std::fs::write(accepted.path(), "damaged").unwrap();

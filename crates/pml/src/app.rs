@@ -4,71 +4,80 @@ mod tasks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use pml_mcp::server::Change;
+use parking_lot::Mutex;
+use pml_mcp::server::ChangeNotice;
 use pml_model::Principal;
-use pml_store::{Process, Store};
+use pml_store::{ProcessIdentity, Store};
 use tokio::sync::broadcast;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::accepted::Accepted;
+use crate::accepted::AcceptedCommands;
 use crate::approve::Policy;
 use crate::config::{self, Config, Env, Paths};
-use crate::execute::{self, Runs};
-use crate::keys::{self, Keys};
+use crate::execute::{self, RunRegistry};
+use crate::keys::{self, ClientKeys};
 use crate::knowledge::{self, Knowledge};
-use crate::problem::{Code, Problem};
-use crate::settings::Settings;
+use crate::problem::{ErrorCode, Problem};
+use crate::settings::AppSettings;
 use crate::tools::Toolset;
 
-/// Everything a request may need: one owner for each kind of state.
+/// All state of the program. Each kind of state has exactly one owner here.
 pub struct App {
     /// The configuration in force.
-    pub settings: Arc<Settings>,
-    /// The tools there are and the servers behind them.
+    pub settings: Arc<AppSettings>,
+    /// The tool catalogue and the connections to the servers behind it.
     pub tools: Arc<Toolset>,
-    /// What runs left behind, what texts mean, and what follows from both.
+    /// What earlier runs taught: traces, embeddings, caches and the tool graph.
     pub knowledge: Arc<Knowledge>,
-    /// The runs of this process.
-    pub runs: Arc<Runs>,
-    /// The keys by which clients are known.
-    pub keys: Arc<Keys>,
+    /// The runs that this process executes.
+    pub runs: Arc<RunRegistry>,
+    /// The keys that authenticate clients.
+    pub keys: Arc<ClientKeys>,
     /// The database.
     pub store: Store,
-    /// Who acts, where a door knows nobody else.
+    /// The principal of requests whose entry point authenticates nobody.
     pub principal: Principal,
-    /// This process, where it serves clients.
-    process: Option<Process>,
+    /// The registration of this process in the database; `None` unless it serves clients.
+    process: Option<ProcessIdentity>,
     stop: CancellationToken,
+    /// The background tasks, which live as long as the program.
+    tasks: Mutex<JoinSet<()>>,
 }
 
-/// How a process treats the servers of its configuration.
+/// 5 s: how long background tasks may take to finish at shutdown, for example a reload that is ending servers.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How a process treats the configured servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// It serves clients: follows changes, starts eager servers, publishes what it sees.
+pub enum ProcessRole {
+    /// Serves clients: follows configuration changes, starts eager servers and publishes the tool lists it sees.
     Gateway,
-    /// It does one thing and ends.
+    /// Carries out one command and ends.
     Command,
 }
 
 impl App {
-    /// Reads the configuration, opens the database and arranges what is known. No server is started
-    /// before somebody needs it, save those configured to run always.
+    /// Reads the configuration, opens the database and loads what is known. Servers start on first use, except those
+    /// configured to run always.
     ///
     /// # Errors
     /// The configuration or the database cannot be used.
-    pub async fn open(paths: Paths, env: Env, cwd: PathBuf, role: Role) -> Result<Arc<App>, Problem> {
-        let settings = Arc::new(Settings::load(paths, env, cwd)?);
+    pub async fn open(paths: Paths, env: Env, cwd: PathBuf, role: ProcessRole) -> Result<Arc<App>, Problem> {
+        let settings = Arc::new(AppSettings::load(paths, env, cwd)?);
         let store = open_store(&settings.paths).await?;
-        let process = Process::current().map_err(|error| {
-            Problem::new(Code::Config, format!("the process table cannot be read: {error}"))
+        let process = ProcessIdentity::current().map_err(|error| {
+            Problem::new(ErrorCode::Config, format!("the process table cannot be read: {error}"))
         })?;
         let stop = CancellationToken::new();
-        let is_gateway = role == Role::Gateway;
+        let is_gateway = role == ProcessRole::Gateway;
         if is_gateway {
-            // Starting the gateway is the operator's word for what its configuration names.
+            // By starting the gateway, the operator consents to the commands that its configuration names.
             let commands = settings.config();
-            Accepted::open(&settings.paths).accept(commands.servers.iter().map(config::launch_digest))?;
+            AcceptedCommands::open(&settings.paths)
+                .accept(commands.servers.iter().map(config::launch_digest))?;
         }
         let tools =
             Toolset::open(Arc::clone(&settings), store.clone(), process.clone(), is_gateway, &stop).await?;
@@ -76,7 +85,7 @@ impl App {
             Knowledge::new(Arc::clone(&settings), Arc::clone(&tools), store.clone(), stop.clone());
         let owners = (Arc::clone(&settings), Arc::clone(&tools), Arc::clone(&knowledge));
         let app = Arc::new(App {
-            runs: Runs::new(owners, store.clone(), process.clone(), stop.clone()),
+            runs: RunRegistry::new(owners, store.clone(), process.clone(), stop.clone()),
             keys: Arc::default(),
             principal: Principal::local(),
             process: is_gateway.then_some(process),
@@ -85,25 +94,31 @@ impl App {
             knowledge,
             store,
             stop,
+            tasks: Mutex::default(),
         });
         app.keys.refresh(&app.store).await?;
         app.start_tasks(role);
         Ok(app)
     }
 
-    fn start_tasks(self: &Arc<Self>, role: Role) {
-        tokio::spawn(execute::keep(Arc::clone(&self.runs), role == Role::Gateway));
-        tokio::spawn(execute::keep_leases(Arc::clone(&self.runs)));
-        tokio::spawn(knowledge::learning_task(Arc::clone(&self.knowledge)));
-        if role == Role::Gateway {
-            tokio::spawn(knowledge::checking_task(Arc::clone(&self.knowledge)));
-            tokio::spawn(knowledge::embedding_task(Arc::clone(&self.knowledge)));
-            tokio::spawn(tasks::follow_config(Arc::clone(self)));
-            tokio::spawn(tasks::follow_store(Arc::clone(self)));
-            tokio::spawn(keys::follow(Arc::clone(&self.keys), self.store.clone(), self.stop.clone()));
-            tokio::spawn(tasks::load_manifests(Arc::clone(self)));
-            tokio::spawn(tasks::warm_up(Arc::clone(self)));
-            tokio::spawn(tasks::look_after_database(Arc::clone(self)));
+    fn start_tasks(self: &Arc<Self>, role: ProcessRole) {
+        let mut tasks = self.tasks.lock();
+        tasks.spawn(execute::upkeep_task(Arc::clone(&self.runs), role == ProcessRole::Gateway));
+        tasks.spawn(execute::lease_renewal_task(Arc::clone(&self.runs)));
+        tasks.spawn(knowledge::learning_task(Arc::clone(&self.knowledge)));
+        if role == ProcessRole::Gateway {
+            tasks.spawn(knowledge::checking_task(Arc::clone(&self.knowledge)));
+            tasks.spawn(knowledge::embedding_task(Arc::clone(&self.knowledge)));
+            tasks.spawn(tasks::follow_config(Arc::clone(self)));
+            tasks.spawn(tasks::follow_store(Arc::clone(self)));
+            tasks.spawn(keys::follow_stored_keys(
+                Arc::clone(&self.keys),
+                self.store.clone(),
+                self.stop.clone(),
+            ));
+            tasks.spawn(tasks::load_manifests(Arc::clone(self)));
+            tasks.spawn(tasks::warm_up(Arc::clone(self)));
+            tasks.spawn(tasks::check_database_after_crash(Arc::clone(self)));
             self.tools.start_eager();
         }
     }
@@ -113,43 +128,64 @@ impl App {
         self.settings.config()
     }
 
-    /// What programs may do with tools, by the configuration in force.
+    /// The policy for tool calls, from the configuration in force.
     pub fn policy(&self) -> Arc<Policy> {
         self.settings.policy()
     }
 
-    /// Tells of changes that clients may want to know.
-    pub fn changes(&self) -> broadcast::Receiver<Change> {
+    /// Subscribes to the changes that clients may want to know about.
+    pub fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
         self.tools.changes()
     }
 
-    /// Cancelled when the program ends.
+    /// The token that is cancelled when the program ends.
     pub fn stopping(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Puts the runs of this process aside, for another to go on with; nothing new is taken on.
-    pub async fn leave_runs(&self) {
+    /// Suspends the runs of this process, so that another process can resume them. No new run is accepted afterwards.
+    pub async fn suspend_runs(&self) {
         self.runs.close().await;
     }
 
-    /// Ends every server and everything that runs in the background.
+    /// Ends every server and every background task.
     pub async fn close(&self) {
         self.runs.close().await;
-        // What is only queued would not be learned from, and is lost where the process ends before it is written.
+        // Nothing is learned from traces that are only queued, and they are lost if the process ends before they are
+        // written.
         if let Err(error) = self.store.flush().await {
             tracing::warn!(%error, "the last changes could not be stored");
         }
         knowledge::learn_all(&self.knowledge).await;
         self.stop.cancel();
+        // Tasks end before the servers: a reload under way could otherwise start another server.
+        self.end_tasks().await;
         self.tools.close().await;
+        self.runs.end_workers().await;
+        self.store.end_change_feed().await;
     }
 
-    /// Takes over a changed configuration. The old one stays in force where the new one is broken.
+    /// Waits up to [`FAREWELL`] for the background tasks, which were asked to stop, and aborts the rest.
+    async fn end_tasks(&self) {
+        let mut tasks = std::mem::take(&mut *self.tasks.lock());
+        let ending = async {
+            while let Some(ended) = tasks.join_next().await {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a background task failed");
+                }
+            }
+        };
+        if tokio::time::timeout(FAREWELL, ending).await.is_err() {
+            tracing::warn!("background tasks were aborted at the end");
+            tasks.shutdown().await;
+        }
+    }
+
+    /// Applies a changed configuration. If the new one is invalid, the old one stays in force.
     pub(crate) async fn reload(&self) -> Result<(), Problem> {
         let config = self.settings.read_again()?;
-        let commands = Accepted::open(&self.settings.paths).read()?;
-        // Before any server is started with them.
+        let commands = AcceptedCommands::open(&self.settings.paths).read()?;
+        // The secrets must be known before any server starts with them.
         self.knowledge.learn_secrets(&config);
         self.tools.reload(config, &commands).await?;
         self.knowledge.reload();

@@ -1,17 +1,17 @@
-//! Decides what programs may do with tools.
+//! The policy: decides what programs may do with tools.
 //!
-//! [`Policy::of`] sees the user's rules and what a tool's server says of it — no clock, store or
-//! network — so the same tool always gets the same answer. It calls nothing and asks nobody.
+//! [`Policy::verdict`] depends only on the user's rules and on the annotations of a tool. It uses no clock, store or
+//! network, calls nothing and asks nobody, so the same tool always gets the same verdict.
 //!
-//! Of the rules about a tool the most specific counts first: the one that names it, then patterns with
-//! part of its name (the longer their literal text, the sooner), then its server, then patterns of
-//! servers. Among equals the stricter comes first. Each attribute is taken from the first rule that
-//! gives it, so a narrow rule changes what it says and inherits the rest. `deny` holds from anywhere.
+//! Of the rules about a tool the most specific counts first: the one that names it, then patterns with part of its name
+//! (the longer their literal text, the earlier), then its server, then patterns of servers. Among equals the stricter
+//! comes first. Each attribute is taken from the first rule that sets it, so a narrow rule overrides what it sets and
+//! inherits the rest. `deny` wins wherever it is set.
 //!
-//! What no rule gives, the tool's own annotations give, where they are believed: those of built-in
-//! servers, and of servers with `trust = "annotations"`. From others nothing is believed that would
-//! loosen; what is not known to read is asked for, not repeated, and may reach anything. But a tool
-//! that says itself that it changes things does so, and only a rule with its full name outweighs that.
+//! Attributes that no rule sets come from the tool's own annotations, if they are trusted: those of built-in servers,
+//! and of servers with `trust = "annotations"`. Untrusted annotations never loosen anything: a tool not known to be
+//! read-only needs approval, is not retried, and counts as open-world. But a tool whose own annotations say that it
+//! changes things does so, and only a rule with its full name overrides that.
 
 pub(crate) mod differs;
 mod effect;
@@ -28,75 +28,76 @@ use pml_model::{Annotations, ToolId};
 pub use effect::Effect;
 pub use explain::{Attribute, Explanation};
 
-use crate::config::{Approval, BUILT_IN, Config, Rule, Scope, Subject};
+use crate::config::{ApprovalMode, BUILT_IN, Config, PermissionRule, RuleSubject, ToolScope};
 
-pub use crate::config::Mode;
+pub use crate::config::CallPermission;
 
-/// The built-in servers whose tools look at nothing but their arguments.
+/// The built-in servers whose results depend on nothing but the arguments.
 const COMPUTING: &[&str] = &["json", "text", "csv", "math"];
 
-/// The user's rules, ready to be asked.
+/// The user's rules, sorted for lookup.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// The most specific first.
-    rules: Vec<Rule>,
-    /// The built-in servers.
+    rules: Vec<PermissionRule>,
+    /// The names of the built-in servers.
     ours: HashSet<String>,
-    /// The servers that are believed.
+    /// The servers whose annotations are trusted.
     believed: HashSet<String>,
 }
 
-/// What programs may do with one tool, and what is known of it.
+/// The policy's decision on one tool, with the attributes it is known to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    /// Whether it may be called.
-    pub mode: Mode,
-    /// It changes nothing.
+pub struct ToolVerdict {
+    /// Whether programs may call it, must have approval first, or may not call it.
+    pub mode: CallPermission,
+    /// Whether it changes nothing.
     pub read_only: bool,
-    /// It can be called again with the same arguments where nobody knows what became of a call.
+    /// Whether a call in doubt may be repeated with the same arguments.
     pub idempotent: bool,
-    /// It may reach beyond a closed set of things.
+    /// Whether it may reach beyond a closed set of things.
     pub open_world: bool,
-    /// What kind of reach it has.
-    pub scope: Scope,
-    /// What it changes is seen by no other server.
+    /// The kind of reach it has.
+    pub scope: ToolScope,
+    /// Whether its changes are invisible to every other server.
     pub isolated: bool,
-    /// What it gives depends on its arguments alone.
+    /// Whether its result depends on its arguments alone.
     pub closed: bool,
-    /// How long what it gave may be given again, where the operator says so.
+    /// How long its results may be reused, if the operator sets that.
     pub cache_ttl: Option<Duration>,
-    /// Why `mode` is what it is: what follows the word "because".
+    /// The reason for `mode`, phrased to follow the word "because".
     pub because: String,
 }
 
-/// Why a tool may not be called: a rule forbids it.
+/// The refusal of a tool that a rule denies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{tool}` may not be called, because {because}")]
-pub struct Refusal {
-    /// The tool.
+pub struct PolicyRefusal {
+    /// The denied tool.
     pub tool: ToolId,
-    /// Which rule.
+    /// The rule that denies it, phrased to follow the word "because".
     pub because: String,
 }
 
-impl Refusal {
-    /// What to do about it.
+impl PolicyRefusal {
+    /// The hint for the agent.
     pub const HINT: &str = "do without the tool, or have the user change that rule";
 }
 
-impl Verdict {
-    /// What stands against calling the tool, whoever would allow it.
-    pub fn refusal(&self, tool: &ToolId) -> Option<Refusal> {
-        (self.mode == Mode::Deny).then(|| Refusal { tool: tool.clone(), because: self.because.clone() })
+impl ToolVerdict {
+    /// The refusal, if the tool is denied; no approval can override it.
+    pub fn refusal(&self, tool: &ToolId) -> Option<PolicyRefusal> {
+        (self.mode == CallPermission::Deny)
+            .then(|| PolicyRefusal { tool: tool.clone(), because: self.because.clone() })
     }
 }
 
 impl Policy {
-    /// The policy that `config` says.
+    /// Builds the policy that `config` describes.
     pub fn new(config: &Config) -> Policy {
         let mut rules = config.permissions.clone();
         rules.sort_by_cached_key(|rule| {
-            (Reverse(specificity(&rule.subject)), leniency(rule), rule.shown.clone())
+            (Reverse(specificity(&rule.subject)), leniency(rule), rule.label.clone())
         });
         let ours = BUILT_IN.iter().filter(|name| !config.builtin.disabled.iter().any(|off| off == *name));
         let believed = config.servers.iter().filter(|server| server.trusts_annotations);
@@ -107,13 +108,13 @@ impl Policy {
         }
     }
 
-    /// What may be done with the tool `id`, whose server says `annotations` of it.
-    pub fn of(&self, id: &ToolId, annotations: &Annotations) -> Verdict {
-        let tool = self.case(id, annotations);
+    /// The verdict on the tool `id`, whose server gives it `annotations`.
+    pub fn verdict(&self, id: &ToolId, annotations: &Annotations) -> ToolVerdict {
+        let tool = self.facts_of(id, annotations);
         let read_only = tool.read_only();
         let (mode, because) = tool.mode(&read_only);
         let read_only = read_only.holds();
-        Verdict {
+        ToolVerdict {
             mode,
             read_only,
             idempotent: tool.idempotent(read_only),
@@ -126,45 +127,45 @@ impl Policy {
         }
     }
 
-    fn case<'p>(&'p self, id: &'p ToolId, annotations: &Annotations) -> Case<'p> {
+    fn facts_of<'p>(&'p self, id: &'p ToolId, annotations: &Annotations) -> ToolFacts<'p> {
         let server = id.server.as_str();
-        Case {
-            rules: self.rules.iter().filter(|rule| rule.subject.has(server, &id.tool)).collect(),
-            standing: self.standing(server),
+        ToolFacts {
+            rules: self.rules.iter().filter(|rule| rule.subject.covers(server, &id.tool)).collect(),
+            trust: self.standing(server),
             server,
-            says: *annotations,
+            annotations: *annotations,
         }
     }
 
-    fn standing(&self, server: &str) -> Standing {
+    fn standing(&self, server: &str) -> ServerTrust {
         if self.ours.contains(server) {
-            Standing::Ours
+            ServerTrust::BuiltIn
         } else if self.believed.contains(server) {
-            Standing::Believed
+            ServerTrust::Trusted
         } else {
-            Standing::Foreign
+            ServerTrust::Untrusted
         }
     }
 }
 
-/// How narrowly a rule says which tools it is about; greater counts first.
-pub fn specificity(subject: &Subject) -> (u8, usize) {
+/// How narrow the subject of a rule is; greater values count first.
+pub fn specificity(subject: &RuleSubject) -> (u8, usize) {
     let (server, tool) = (&subject.server, &subject.tool);
-    let class = match (subject.is_exact(), tool.literals() > 0, server.is_literal()) {
+    let class = match (subject.is_exact(), tool.literal_count() > 0, server.is_literal()) {
         (true, _, _) => 3,
         (false, true, _) => 2,
         (false, false, true) => 1,
         (false, false, false) => 0,
     };
-    (class, server.literals() + tool.literals())
+    (class, server.literal_count() + tool.literal_count())
 }
 
-/// Less counts first.
-fn leniency(rule: &Rule) -> (u8, u8) {
+/// The sort key of a rule among equally specific ones; smaller, stricter values count first.
+fn leniency(rule: &PermissionRule) -> (u8, u8) {
     let approval = match rule.approval {
-        Some(Approval::Hil) => 0,
+        Some(ApprovalMode::Hil) => 0,
         None => 1,
-        Some(Approval::Auto) => 2,
+        Some(ApprovalMode::Auto) => 2,
     };
     let read_only = match rule.read_only {
         Some(false) => 0,
@@ -174,149 +175,165 @@ fn leniency(rule: &Rule) -> (u8, u8) {
     (approval, read_only)
 }
 
-/// Whose word a tool's annotations are.
+/// Who vouches for a tool's annotations.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Ours,
-    Believed,
-    Foreign,
+enum ServerTrust {
+    BuiltIn,
+    Trusted,
+    Untrusted,
 }
 
-/// One tool with everything that is said of it.
-struct Case<'p> {
-    /// Those about it, the most specific first.
-    rules: Vec<&'p Rule>,
-    standing: Standing,
+/// One tool with the rules about it and its annotations.
+struct ToolFacts<'p> {
+    /// The rules about the tool, most specific first.
+    rules: Vec<&'p PermissionRule>,
+    trust: ServerTrust,
     server: &'p str,
-    says: Annotations,
+    annotations: Annotations,
 }
 
-/// Whether a tool only reads, and who says so.
-enum Reads<'p> {
-    Rule(&'p Rule, bool),
-    /// The rule says that it only reads, and the tool itself that it does not.
-    Contradicted(&'p Rule),
+/// Whether a tool is read-only, and what that is based on.
+enum ReadOnlyBasis<'p> {
+    Rule(&'p PermissionRule, bool),
+    /// A rule says the tool is read-only, while its own annotations say it is not.
+    Contradicted(&'p PermissionRule),
     Annotations(bool),
     Unknown,
 }
 
-impl Reads<'_> {
+impl ReadOnlyBasis<'_> {
     fn holds(&self) -> bool {
-        matches!(self, Reads::Rule(_, true) | Reads::Annotations(true))
+        matches!(self, ReadOnlyBasis::Rule(_, true) | ReadOnlyBasis::Annotations(true))
     }
 }
 
-impl<'p> Case<'p> {
-    /// The first rule that gives an attribute, and what it gives.
-    fn given<T>(&self, attribute: impl Fn(&Rule) -> Option<T>) -> Option<(&'p Rule, T)> {
+impl<'p> ToolFacts<'p> {
+    /// The first rule that sets an attribute, with the value it sets.
+    fn first_rule_with<T>(
+        &self,
+        attribute: impl Fn(&PermissionRule) -> Option<T>,
+    ) -> Option<(&'p PermissionRule, T)> {
         self.rules.iter().find_map(|rule| Some((*rule, attribute(rule)?)))
     }
 
     fn is_believed(&self) -> bool {
-        self.standing != Standing::Foreign
+        self.trust != ServerTrust::Untrusted
     }
 
-    fn read_only(&self) -> Reads<'p> {
-        match self.given(|rule| rule.read_only) {
+    fn read_only(&self) -> ReadOnlyBasis<'p> {
+        match self.first_rule_with(|rule| rule.read_only) {
             Some((rule, true)) if self.says_it_changes() && !rule.subject.is_exact() => {
-                Reads::Contradicted(rule)
+                ReadOnlyBasis::Contradicted(rule)
             }
-            Some((rule, reads)) => Reads::Rule(rule, reads),
-            None if self.is_believed() => Reads::Annotations(self.says.read_only_hint == Some(true)),
-            None => Reads::Unknown,
+            Some((rule, reads)) => ReadOnlyBasis::Rule(rule, reads),
+            None if self.is_believed() => {
+                ReadOnlyBasis::Annotations(self.annotations.read_only_hint == Some(true))
+            }
+            None => ReadOnlyBasis::Unknown,
         }
     }
 
-    /// A tool that only reads is idempotent unless a rule says otherwise.
+    /// Whether the tool is idempotent; a read-only tool is, unless a rule says otherwise.
     fn idempotent(&self, read_only: bool) -> bool {
-        match self.given(|rule| rule.idempotent) {
+        match self.first_rule_with(|rule| rule.idempotent) {
             Some((rule, true)) => rule.subject.is_exact() || read_only || !self.says_it_adds_up(),
             Some((_, false)) => false,
-            None => read_only || (self.is_believed() && self.says.idempotent_hint == Some(true)),
+            None => read_only || (self.is_believed() && self.annotations.idempotent_hint == Some(true)),
         }
     }
 
     fn open_world(&self) -> bool {
-        let says = self.says.open_world_hint;
-        match self.given(|rule| rule.open_world) {
+        let says = self.annotations.open_world_hint;
+        match self.first_rule_with(|rule| rule.open_world) {
             Some((rule, false)) => says == Some(true) && !rule.subject.is_exact(),
             Some((_, true)) => true,
             None => !self.is_believed() || says != Some(false),
         }
     }
 
-    fn scope(&self) -> Scope {
-        if let Some((_, scope)) = self.given(|rule| rule.scope) {
+    fn scope(&self) -> ToolScope {
+        if let Some((_, scope)) = self.first_rule_with(|rule| rule.scope) {
             return scope;
         }
-        let reads = self.says.read_only_hint == Some(true);
-        match (self.standing, self.says.open_world_hint, reads) {
-            (Standing::Foreign, _, _) => Scope::McpStandard,
-            (Standing::Ours | Standing::Believed, Some(true), _) => Scope::NetworkApi,
-            // Of the built-in servers that reach no network, `fs` alone knows more than it is given.
-            (Standing::Ours, _, true) if self.server != "fs" => Scope::Minimal,
-            (Standing::Ours, _, false) => Scope::Filesystem,
-            (Standing::Ours | Standing::Believed, _, true) => Scope::Readonly,
-            (Standing::Believed, _, false) => Scope::McpStandard,
+        let reads = self.annotations.read_only_hint == Some(true);
+        match (self.trust, self.annotations.open_world_hint, reads) {
+            (ServerTrust::Untrusted, _, _) => ToolScope::McpStandard,
+            (ServerTrust::BuiltIn | ServerTrust::Trusted, Some(true), _) => ToolScope::NetworkApi,
+            // Of the built-in servers without network access, only `fs` reads more than its arguments.
+            (ServerTrust::BuiltIn, _, true) if self.server != "fs" => ToolScope::Minimal,
+            (ServerTrust::BuiltIn, _, false) => ToolScope::Filesystem,
+            (ServerTrust::BuiltIn | ServerTrust::Trusted, _, true) => ToolScope::Readonly,
+            (ServerTrust::Trusted, _, false) => ToolScope::McpStandard,
         }
     }
 
-    /// Only the user can know that.
+    /// Whether the changes are isolated. Only a rule can say so.
     fn isolated(&self) -> bool {
-        self.given(|rule| rule.isolated).is_some_and(|(_, isolated)| isolated)
+        self.first_rule_with(|rule| rule.isolated).is_some_and(|(_, isolated)| isolated)
     }
 
-    /// Of the built-in servers, those that compute from their arguments; of others the user has to know.
+    /// Whether the result depends on the arguments alone. This holds for the built-in servers that only compute; for
+    /// others only a rule can say so.
     fn closed(&self) -> bool {
-        let ours = self.standing == Standing::Ours && COMPUTING.contains(&self.server);
-        self.given(|rule| rule.closed).map_or(ours, |(_, closed)| closed)
+        let ours = self.trust == ServerTrust::BuiltIn && COMPUTING.contains(&self.server);
+        self.first_rule_with(|rule| rule.closed).map_or(ours, |(_, closed)| closed)
     }
 
     fn cache_ttl(&self) -> Option<Duration> {
-        self.given(|rule| rule.cache_ttl).map(|(_, time)| time).filter(|time| !time.is_zero())
+        self.first_rule_with(|rule| rule.cache_ttl).map(|(_, time)| time).filter(|time| !time.is_zero())
     }
 
-    fn mode(&self, reads: &Reads<'_>) -> (Mode, String) {
+    fn mode(&self, reads: &ReadOnlyBasis<'_>) -> (CallPermission, String) {
         if let Some(rule) = self.rules.iter().find(|rule| rule.deny) {
-            return (Mode::Deny, format!("{} denies it", rule.shown));
+            return (CallPermission::Deny, format!("{} denies it", rule.label));
         }
-        if let Some((rule, approval)) = self.given(|rule| rule.approval) {
+        if let Some((rule, approval)) = self.first_rule_with(|rule| rule.approval) {
             return match approval {
-                Approval::Auto => (Mode::Auto, format!("{} says so", rule.shown)),
-                Approval::Hil => (Mode::Ask, format!("{} says so", rule.shown)),
+                ApprovalMode::Auto => (CallPermission::Auto, format!("{} says so", rule.label)),
+                ApprovalMode::Hil => (CallPermission::Ask, format!("{} says so", rule.label)),
             };
         }
-        let ours = self.standing == Standing::Ours;
+        let ours = self.trust == ServerTrust::BuiltIn;
         match reads {
-            Reads::Rule(rule, true) => (Mode::Auto, format!("{} says that it only reads", rule.shown)),
-            Reads::Annotations(true) if ours => (Mode::Auto, "it is built in and only reads".to_owned()),
-            Reads::Annotations(true) => {
-                (Mode::Auto, format!("its server `{}` is trusted and says that it only reads", self.server))
+            ReadOnlyBasis::Rule(rule, true) => {
+                (CallPermission::Auto, format!("{} says that it only reads", rule.label))
             }
-            Reads::Rule(rule, false) => (Mode::Ask, format!("{} says that it changes things", rule.shown)),
-            Reads::Contradicted(rule) => {
-                (Mode::Ask, format!("{} says that it only reads, but the tool itself does not", rule.shown))
+            ReadOnlyBasis::Annotations(true) if ours => {
+                (CallPermission::Auto, "it is built in and only reads".to_owned())
             }
-            Reads::Annotations(false) if ours => (Mode::Ask, "it is built in and changes things".to_owned()),
-            Reads::Annotations(false) => {
-                (Mode::Ask, format!("its server `{}` does not say that it only reads", self.server))
+            ReadOnlyBasis::Annotations(true) => (
+                CallPermission::Auto,
+                format!("its server `{}` is trusted and says that it only reads", self.server),
+            ),
+            ReadOnlyBasis::Rule(rule, false) => {
+                (CallPermission::Ask, format!("{} says that it changes things", rule.label))
             }
-            Reads::Unknown => (Mode::Ask, "nothing in [permissions] allows it".to_owned()),
+            ReadOnlyBasis::Contradicted(rule) => (
+                CallPermission::Ask,
+                format!("{} says that it only reads, but the tool itself does not", rule.label),
+            ),
+            ReadOnlyBasis::Annotations(false) if ours => {
+                (CallPermission::Ask, "it is built in and changes things".to_owned())
+            }
+            ReadOnlyBasis::Annotations(false) => {
+                (CallPermission::Ask, format!("its server `{}` does not say that it only reads", self.server))
+            }
+            ReadOnlyBasis::Unknown => (CallPermission::Ask, "nothing in [permissions] allows it".to_owned()),
         }
     }
 
-    /// Whether the tool itself says that it changes things. The protocol gives `destructiveHint` a
-    /// meaning only where the tool does not say that it only reads.
+    /// Whether the tool's annotations say that it changes things. The protocol defines `destructiveHint` only for tools
+    /// that are not marked read-only.
     fn says_it_changes(&self) -> bool {
-        match self.says.read_only_hint {
+        match self.annotations.read_only_hint {
             Some(reads) => !reads,
-            None => self.says.destructive_hint == Some(true),
+            None => self.annotations.destructive_hint == Some(true),
         }
     }
 
-    /// Whether the tool itself says that a second call changes more.
+    /// Whether the tool's annotations say that it is not idempotent.
     fn says_it_adds_up(&self) -> bool {
-        self.says.read_only_hint != Some(true) && self.says.idempotent_hint == Some(false)
+        self.annotations.read_only_hint != Some(true) && self.annotations.idempotent_hint == Some(false)
     }
 }
 

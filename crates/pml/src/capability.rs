@@ -1,6 +1,6 @@
-//! Makes a procedure that can be found and run again of a run that worked.
+//! Turns a successful run into a capability that can be found and run again.
 //!
-//! What is kept has no secrets in it, and what the program was written with stands as defaults of its parameters: the
+//! The stored source contains no secrets, and the literals of the program become defaults of its parameters: the
 //! *template* is the same text with those literals taken from `args`.
 
 mod constants;
@@ -9,42 +9,42 @@ mod template;
 
 use std::collections::BTreeSet;
 
-use pml_analysis::Catalogue;
+use pml_analysis::AnalysisCatalogue;
 use pml_model::CapabilityId;
 use pml_model::Principal;
-use pml_model::capability::{CacheConfig, Origin, Procedure, Source, ToolUse};
+use pml_model::capability::{CacheConfig, CapabilityOrigin, CapabilitySource, Procedure, ToolUse};
 use pml_model::json::{Fields, raw};
-use pml_model::name::{is_inherited, shortened};
+use pml_model::name::{is_inherited, truncate_text};
 use pml_model::structure::{Argument, NodeKind, Structure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::constants::constants;
-use self::template::Form;
-use crate::plan::{Learn, Literal, Plan, Work, without_required};
+use self::template::SourceForm;
+use crate::plan::{LearningPlan, Plan, PlanLiteral, PlannedWork, remove_required};
 use crate::reuse;
 use crate::sanitise::Sanitiser;
 
-/// How many characters of an intent describe a procedure.
+/// The number of characters of an intent that form the description.
 const DESCRIPTION_CHARACTERS: usize = 300;
-/// The largest example of an argument that is kept.
+/// Bytes: the largest example of an argument that is stored.
 const EXAMPLE_BYTES: usize = 300;
 
-/// The procedure that a run carried out, free of secrets. Nothing where it cannot be kept without one. Whether its results
-/// may be kept depends on its tools: `cacheable`.
-pub(crate) fn procedure(
+/// The capability that a run carried out, without secrets; `None` if it cannot be stored without one. `cacheable` says
+/// whether its tools permit caching of results.
+pub(crate) fn build_procedure(
     plan: &Plan,
-    learn: &Learn,
+    learn: &LearningPlan,
     owner: &Principal,
     hint: Option<&RawValue>,
-    (sanitiser, catalogue, cacheable): (&Sanitiser, &Catalogue, bool),
+    (sanitiser, catalogue, cacheable): (&Sanitiser, &AnalysisCatalogue, bool),
 ) -> Option<Procedure> {
-    let hint: Hint = hint.and_then(|hint| serde_json::from_str(hint.get()).ok()).unwrap_or_default();
-    let secrets = secrets::names(plan, learn, sanitiser);
-    let Kept { source, structure, literals } = source(plan, learn, (sanitiser, &secrets), catalogue)?;
-    let mut schema = parameters(learn, &values(plan, learn, sanitiser), &secrets);
-    if literals == Literals::Fixed {
+    let hint: ProgramHint = hint.and_then(|hint| serde_json::from_str(hint.get()).ok()).unwrap_or_default();
+    let secrets = secrets::secret_parameters(plan, learn, sanitiser);
+    let KeptSource { source, structure, literals } = source(plan, learn, (sanitiser, &secrets), catalogue)?;
+    let mut schema = parameters(learn, &example_values(plan, learn, sanitiser), &secrets);
+    if literals == LiteralHandling::Fixed {
         without(&mut schema, &learn.literals);
     }
     if takes_inherited(&schema) {
@@ -52,15 +52,15 @@ pub(crate) fn procedure(
     }
     let tools = tools(plan);
     let names: Vec<&str> = tools.iter().map(|tool| tool.id.as_str()).collect();
-    let intent = sanitiser.text(&plan.intent);
-    // What is left of a name that holds a secret names nothing.
-    let named = hint.name.filter(|name| matches!(sanitiser.text(name), std::borrow::Cow::Borrowed(_)));
-    let said = hint.description.as_deref().map(|text| sanitiser.text(text).into_owned());
+    let intent = sanitiser.clean_text(&plan.intent);
+    // A name that contains a secret is useless without it.
+    let named = hint.name.filter(|name| matches!(sanitiser.clean_text(name), std::borrow::Cow::Borrowed(_)));
+    let said = hint.description.as_deref().map(|text| sanitiser.clean_text(text).into_owned());
     Some(Procedure {
         id: CapabilityId::of(owner, &learn.identity),
         owner: owner.clone(),
         suggested_name: reuse::name_for(named.as_deref(), &intent, &names),
-        description: shortened(&said.unwrap_or_else(|| intent.into_owned()), DESCRIPTION_CHARACTERS),
+        description: truncate_text(&said.unwrap_or_else(|| intent.into_owned()), DESCRIPTION_CHARACTERS),
         source,
         code_hash: plan.code_hash.clone(),
         identity: learn.identity.clone(),
@@ -69,33 +69,33 @@ pub(crate) fn procedure(
         dependencies: dependencies(plan),
         parameters_schema: schema,
         static_structure: structure,
-        origin: Origin::Emergent,
+        origin: CapabilityOrigin::Emergent,
         cache_config: CacheConfig { cacheable, ..CacheConfig::default() },
     })
 }
 
-/// Whether a parameter is called like a member that every JavaScript object has.
+/// Whether a parameter has the name of a member that every JavaScript object inherits.
 fn takes_inherited(schema: &Value) -> bool {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties.is_some_and(|properties| properties.keys().any(|name| is_inherited(name)))
 }
 
-/// The capabilities it calls itself.
+/// The capabilities that it calls directly.
 fn dependencies(plan: &Plan) -> Vec<CapabilityId> {
     let own = plan.sees.iter().flat_map(|sees| &sees.nested);
-    let of_tasks = plan.codes().flat_map(|code| code.sees.nested.iter().chain(&code.capability));
+    let of_tasks = plan.task_programs().flat_map(|code| code.sees.nested.iter().chain(&code.capability));
     let places: BTreeSet<u32> = own.chain(of_tasks).copied().collect();
     places.into_iter().filter_map(|place| Some(plan.nested.get(place as usize)?.id.clone())).collect()
 }
 
-/// What a program says of itself.
+/// The hint of a program about itself.
 #[derive(Default, Deserialize)]
-struct Hint {
+struct ProgramHint {
     name: Option<String>,
     description: Option<String>,
 }
 
-/// The tools it calls: those it declares, and of one whose calls cannot be known, none but the granted ones it names.
+/// The tools it calls: the declared ones, and for an opaque program only those granted tools that it names.
 pub(crate) fn tools(plan: &Plan) -> Vec<ToolUse> {
     let declared: BTreeSet<&str> = plan.structure.nodes.iter().filter_map(tool_of).collect();
     let mut seen = BTreeSet::new();
@@ -114,71 +114,72 @@ fn tool_of(node: &pml_model::structure::Node) -> Option<&str> {
     }
 }
 
-/// What is run and what it can do, without secrets.
-struct Kept {
-    source: Source,
+/// The source and the structure, without secrets.
+struct KeptSource {
+    source: CapabilitySource,
     structure: Structure,
-    literals: Literals,
+    literals: LiteralHandling,
 }
 
-/// What becomes of the literals of a source.
+/// How the literals of a source are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Literals {
-    /// They are parameters.
-    Given,
-    /// They stay what they are, whatever is given.
+enum LiteralHandling {
+    /// They become parameters.
+    Parameters,
+    /// They stay constant, whatever arguments are given.
     Fixed,
 }
 
 fn source(
     plan: &Plan,
-    learn: &Learn,
+    learn: &LearningPlan,
     (sanitiser, secrets): (&Sanitiser, &BTreeSet<String>),
-    catalogue: &Catalogue,
-) -> Option<Kept> {
+    catalogue: &AnalysisCatalogue,
+) -> Option<KeptSource> {
     let has_secret = learn.literals.iter().any(|literal| secrets.contains(&literal.name))
-        || matches!(sanitiser.text(&plan.source), std::borrow::Cow::Owned(_));
+        || matches!(sanitiser.clean_text(&plan.source), std::borrow::Cow::Owned(_));
     let form = match &plan.work {
-        Work::Code(_) => Form::Code,
-        Work::Dag(dag) if dag.single => {
+        PlannedWork::Code(_) => SourceForm::Code,
+        PlannedWork::Dag(dag) if dag.single => {
             let asked = Fields::parse(&plan.source).ok()?;
             let tool_id: String = asked.read("tool")?;
-            let default_args = sanitiser.json(asked.get("arguments")?).value;
-            let source = Source::Tool { tool_id, default_args };
+            let default_args = sanitiser.clean_json(asked.get("arguments")?).value;
+            let source = CapabilitySource::Tool { tool_id, default_args };
             let structure = cleaned(&plan.structure, sanitiser)?;
-            return Some(Kept { source, structure, literals: Literals::Given });
+            return Some(KeptSource { source, structure, literals: LiteralHandling::Parameters });
         }
-        Work::Dag(_) => Form::Dag,
+        PlannedWork::Dag(_) => SourceForm::Dag,
     };
     let template = template::of(form, &plan.source, &learn.literals, &plan.structure, catalogue);
-    if !has_secret && !secrets::are_in(&plan.structure, sanitiser) {
-        let literals = if template.is_some() { Literals::Given } else { Literals::Fixed };
+    if !has_secret && !secrets::has_secrets(&plan.structure, sanitiser) {
+        let literals = if template.is_some() { LiteralHandling::Parameters } else { LiteralHandling::Fixed };
         let source = written(form, plan.source.clone(), template.map(|(text, _)| text))?;
-        return Some(Kept { source, structure: plan.structure.clone(), literals });
+        return Some(KeptSource { source, structure: plan.structure.clone(), literals });
     }
     let (text, structure) = template?;
-    let clean = matches!(sanitiser.text(&text), std::borrow::Cow::Borrowed(_))
-        && !secrets::are_in(&structure, sanitiser);
+    let clean = matches!(sanitiser.clean_text(&text), std::borrow::Cow::Borrowed(_))
+        && !secrets::has_secrets(&structure, sanitiser);
     let source = clean.then(|| written(form, text, None)).flatten()?;
-    Some(Kept { source, structure, literals: Literals::Given })
+    Some(KeptSource { source, structure, literals: LiteralHandling::Parameters })
 }
 
-/// A source that cannot take its literals from `args` must not seem to: it would run on what it was written with.
-fn without(schema: &mut Value, literals: &[Literal]) {
-    for Literal { name, .. } in literals {
+/// Removes the parameters of literals that the source cannot take from `args`: otherwise a given argument would be
+/// silently ignored.
+fn without(schema: &mut Value, literals: &[PlanLiteral]) {
+    for PlanLiteral { name, .. } in literals {
         if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
             members.remove(name);
         }
-        without_required(schema, name);
+        remove_required(schema, name);
     }
 }
 
-/// The structure of one call, whose arguments are all written in it, without the secrets among them.
+/// The structure of one call with literal arguments only, without their secrets.
 fn cleaned(structure: &Structure, sanitiser: &Sanitiser) -> Option<Structure> {
     let mut structure = structure.clone();
     for node in &mut structure.nodes {
         if let NodeKind::Task { arguments, .. } = &mut node.kind {
-            let clean = sanitiser.json(&raw(&plain(arguments)?));
+            let clean = sanitiser.clean_json(&raw(&plain(arguments)?));
             if clean.changed {
                 *arguments = Argument::Literal { value: serde_json::from_str(clean.value.get()).ok()? };
             }
@@ -187,7 +188,7 @@ fn cleaned(structure: &Structure, sanitiser: &Sanitiser) -> Option<Structure> {
     Some(structure)
 }
 
-/// The value of an argument that is written out; nothing where it has to be computed.
+/// The value of a literal argument; `None` if it is computed.
 fn plain(argument: &Argument) -> Option<Value> {
     match argument {
         Argument::Literal { value } => Some(value.clone()),
@@ -200,16 +201,18 @@ fn plain(argument: &Argument) -> Option<Value> {
     }
 }
 
-fn written(form: Form, text: String, template: Option<String>) -> Option<Source> {
+fn written(form: SourceForm, text: String, template: Option<String>) -> Option<CapabilitySource> {
     let document = |text: String| RawValue::from_string(text.trim().to_owned()).ok();
     Some(match form {
-        Form::Code => Source::Code { code: text, template },
-        Form::Dag => Source::Dag { dag_structure: document(text)?, template: template.and_then(document) },
+        SourceForm::Code => CapabilitySource::Code { code: text, template },
+        SourceForm::Dag => {
+            CapabilitySource::Dag { dag_structure: document(text)?, template: template.and_then(document) }
+        }
     })
 }
 
-/// What it takes, with what it was given this time as examples; a secret is to be given each time.
-fn parameters(learn: &Learn, given: &Map<String, Value>, secrets: &BTreeSet<String>) -> Value {
+/// The parameter schema, with this run's arguments as examples; a secret parameter gets no default.
+fn parameters(learn: &LearningPlan, given: &Map<String, Value>, secrets: &BTreeSet<String>) -> Value {
     let mut schema = learn.parameters.clone();
     let mut to_be_given = Vec::new();
     if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
@@ -234,17 +237,17 @@ fn parameters(learn: &Learn, given: &Map<String, Value>, secrets: &BTreeSet<Stri
     schema
 }
 
-/// The names of the parameters that have to be given each time because what was given is a secret.
-pub(crate) fn withheld(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Vec<String> {
-    let secrets = secrets::names(plan, learn, sanitiser);
+/// The names of the parameters that every run has to give, because their values are secrets.
+pub(crate) fn withheld(plan: &Plan, learn: &LearningPlan, sanitiser: &Sanitiser) -> Vec<String> {
+    let secrets = secrets::secret_parameters(plan, learn, sanitiser);
     let secret = learn.literals.iter().filter(|literal| secrets.contains(&literal.name));
     secret.map(|literal| literal.name.clone()).collect()
 }
 
-/// What the parameters of a run were, as far as it may be kept: examples for later.
-pub(crate) fn values(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value> {
+/// The arguments of a run that may be stored as examples.
+pub(crate) fn example_values(plan: &Plan, learn: &LearningPlan, sanitiser: &Sanitiser) -> Map<String, Value> {
     let mut values = Map::new();
-    let secrets = secrets::names(plan, learn, sanitiser);
+    let secrets = secrets::secret_parameters(plan, learn, sanitiser);
     let given = Fields::parse(plan.arguments.get()).unwrap_or_default();
     let given =
         given.iter().filter_map(|(name, value)| Some((name, serde_json::from_str(value.get()).ok()?)));

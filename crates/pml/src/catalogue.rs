@@ -1,150 +1,154 @@
-//! Which tools there are: the built-in ones and those the servers told of, now or the last time.
+//! The tool catalogue: the built-in tools and those of the servers' manifests.
 //!
-//! A [`Snapshot`] never changes; when something does, a new one takes its place. It is made from
-//! stored manifests, so it is there before any server has been started.
+//! A [`ToolSnapshot`] is immutable; a change replaces it by a new one. It is built from stored manifests, so it is
+//! available before any server has been started.
 
-mod held;
+mod quarantine;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use pml_graph::lexical::{Document, Index};
-use pml_mcp::param_headers::{Mirrored, mirrored};
-use pml_model::name::{identifier, look_alike};
+use pml_graph::lexical::{LexicalIndex, ToolDocument};
+use pml_mcp::param_headers::{MirroredParameter, mirrored_parameters};
+use pml_model::name::{confusable_skeleton, js_identifier};
 use pml_model::{Definition, Digest, ServerName, ToolId};
 use pml_store::AcceptedDefinition;
 use serde_json::Value;
 
-pub use held::{HeldBack, Why, difference};
+pub use quarantine::{QuarantineReason, QuarantinedTool, difference};
 
-use crate::config::Naming;
-use crate::problem::{Code, Problem, did_you_mean, nearest, unknown_server};
+use crate::config::ToolNaming;
+use crate::problem::{ErrorCode, Problem, did_you_mean, nearest, unknown_server};
 
-/// The longest name a client is shown.
+/// The longest exposed name, in characters.
 pub const MAX_EXPOSED: usize = 64;
 
-/// One tool.
+/// A tool in the catalogue.
 #[derive(Debug)]
-pub struct Tool {
-    /// `server:tool`.
+pub struct CatalogueTool {
+    /// The id, `server:tool`.
     pub id: ToolId,
-    /// What programs call it by: stable, and a JavaScript identifier.
+    /// The name in programs: stable, and a JavaScript identifier.
     pub identifier: String,
-    /// What clients are shown where every tool is listed.
-    pub exposed: String,
-    /// What its server says of it.
+    /// The name in `tools/list` when every tool is listed.
+    pub exposed_name: String,
+    /// The definition from its server.
     pub definition: Arc<Definition>,
-    /// Since when it has said so, without saying anything else in between.
+    /// Since when it has had this definition without interruption, in milliseconds since the Unix epoch.
     pub defined_at: i64,
-    /// Parameters that HTTP clients mirror into headers.
-    pub mirrored: Vec<Mirrored>,
+    /// The parameters that HTTP clients mirror into headers.
+    pub header_parameters: Vec<MirroredParameter>,
 }
 
-/// A server as the catalogue knows it.
+/// A server in the catalogue.
 #[derive(Debug, Clone)]
-pub struct Server {
-    /// Its name.
+pub struct CatalogueServer {
+    /// Name of the server.
     pub name: ServerName,
-    /// What it is for, in the operator's, its own or our words.
+    /// The description: the operator's, its own or PML's.
     pub description: Option<String>,
-    /// Whether its tools are known yet.
-    pub known: bool,
-    /// Its capabilities as it declared them, where known.
+    /// Whether its manifest is known.
+    pub tools_known: bool,
+    /// Its declared MCP capabilities as JSON, if known.
     pub capabilities: Option<String>,
 }
 
-/// A server's tools, from wherever they are known.
+/// A server's tools, live or from the stored manifest.
 #[derive(Debug)]
-pub struct Listing {
+pub struct ServerOffers {
     /// The server.
-    pub server: Server,
-    /// Its tools.
+    pub server: CatalogueServer,
+    /// The tools that it offers.
     pub tools: Vec<Offer>,
-    /// Which of them may be used.
-    pub accepted: Accepted,
+    /// The definitions that may be used.
+    pub accepted: UsableDefinitions,
 }
 
 /// A tool as its server offers it.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// What its server says of it; shared, since it is much and is kept by all who know the tool.
+    /// The definition; shared, because it is large and many parts hold it.
     pub definition: Arc<Definition>,
-    /// The identifier it keeps.
+    /// The identifier, which stays the same.
     pub identifier: String,
-    /// When a tool of that name was first seen.
-    pub since: i64,
-    /// Since when it has had this definition.
+    /// When a tool of that name was first seen, in milliseconds since the Unix epoch.
+    pub first_seen_at: i64,
+    /// Since when it has had this definition, in the same unit.
     pub defined_at: i64,
 }
 
-/// Which definitions of a server may be used.
+/// The definitions of a server that may be used.
 #[derive(Debug)]
-pub enum Accepted {
-    /// All it tells.
+pub enum UsableDefinitions {
+    /// All that it lists.
     All,
-    /// Those a person accepted, by tool.
+    /// Those that a person accepted, by tool.
     Only(BTreeMap<String, AcceptedDefinition>),
 }
 
 /// All tools at one moment.
 #[derive(Debug)]
-pub struct Snapshot {
-    /// In order of server and tool.
-    pub tools: Vec<Tool>,
-    /// In order of name.
-    pub servers: Vec<Server>,
-    /// Tools that are held back.
-    pub held_back: Vec<HeldBack>,
-    /// Servers that are off without anybody having said so, and why.
-    pub off: BTreeMap<String, Problem>,
+pub struct ToolSnapshot {
+    /// The tools, sorted by server and tool.
+    pub tools: Vec<CatalogueTool>,
+    /// The servers, sorted by name.
+    pub servers: Vec<CatalogueServer>,
+    /// The quarantined tools.
+    pub quarantined: Vec<QuarantinedTool>,
+    /// The servers that are off although the configuration does not disable them, with the reason.
+    pub disabled_servers: BTreeMap<String, Problem>,
     by_id: HashMap<ToolId, usize>,
     by_exposed: HashMap<String, usize>,
-    index: OnceLock<Index>,
+    index: OnceLock<LexicalIndex>,
 }
 
-impl Snapshot {
-    /// Arranges the tools of all servers. Names reserved for PML's own tools are never given away.
-    pub fn new(listings: Vec<Listing>, naming: Naming) -> Snapshot {
-        let mut listings: BTreeMap<ServerName, Listing> =
+impl ToolSnapshot {
+    /// Builds a snapshot of the tools of all servers. Names reserved for PML's own tools are never assigned.
+    pub fn new(listings: Vec<ServerOffers>, naming: ToolNaming) -> ToolSnapshot {
+        let mut listings: BTreeMap<ServerName, ServerOffers> =
             listings.into_iter().map(|listing| (listing.server.name.clone(), listing)).collect();
         let servers = listings.values().map(|listing| listing.server.clone()).collect();
         let (mut tools, mut held_back) = (Vec::new(), Vec::new());
         for (server, listing) in &mut listings {
             let offers = take_accepted(server, listing, &mut held_back);
             for offer in keep_distinct(server, offers, &mut held_back) {
-                match mirrored(offer.definition.input_schema.get()) {
-                    Ok(mirrored) => tools.push(Tool::new(server, offer, mirrored)),
-                    Err(reason) => held_back.push(HeldBack::new(server, offer, Why::Unusable(reason))),
+                match mirrored_parameters(offer.definition.input_schema.get()) {
+                    Ok(mirrored) => tools.push(CatalogueTool::new(server, offer, mirrored)),
+                    Err(reason) => held_back.push(QuarantinedTool::new(
+                        server,
+                        offer,
+                        QuarantineReason::Unusable(reason),
+                    )),
                 }
             }
         }
         expose(&mut tools, naming);
         let by_id = tools.iter().enumerate().map(|(index, tool)| (tool.id.clone(), index)).collect();
         let by_exposed =
-            tools.iter().enumerate().map(|(index, tool)| (tool.exposed.clone(), index)).collect();
-        Snapshot {
+            tools.iter().enumerate().map(|(index, tool)| (tool.exposed_name.clone(), index)).collect();
+        ToolSnapshot {
             tools,
             servers,
-            held_back,
-            off: BTreeMap::new(),
+            quarantined: held_back,
+            disabled_servers: BTreeMap::new(),
             by_id,
             by_exposed,
             index: OnceLock::new(),
         }
     }
 
-    /// The tool of an id.
+    /// The tool with that id.
     ///
     /// # Errors
-    /// There is none; the problem names the nearest.
-    pub fn tool(&self, id: &ToolId) -> Result<&Tool, Problem> {
+    /// There is no such tool; the problem names the most similar one.
+    pub fn tool(&self, id: &ToolId) -> Result<&CatalogueTool, Problem> {
         if let Some(index) = self.by_id.get(id) {
             return Ok(&self.tools[*index]);
         }
-        if let Some(held) = self.held(id) {
+        if let Some(held) = self.find_quarantined(id) {
             return Err(held.problem());
         }
-        if let Some(why) = self.off.get(id.server.as_str()) {
+        if let Some(why) = self.disabled_servers.get(id.server.as_str()) {
             return Err(why.clone());
         }
         if !self.servers.iter().any(|server| server.name == id.server) {
@@ -154,37 +158,39 @@ impl Snapshot {
         Err(self.unknown_tool(&id.to_string()))
     }
 
-    /// Where among the tools the one of that id is.
-    pub(crate) fn place(&self, id: &str) -> Option<usize> {
+    /// The index of the tool with that id.
+    pub fn index_of(&self, id: &str) -> Option<usize> {
         self.by_id.get(&ToolId::parse(id).ok()?).copied()
     }
 
-    /// The tool of an id, if it is held back.
-    pub fn held(&self, id: &ToolId) -> Option<&HeldBack> {
-        self.held_back.iter().find(|held| held.id == *id)
+    /// The quarantined tool with that id.
+    pub fn find_quarantined(&self, id: &ToolId) -> Option<&QuarantinedTool> {
+        self.quarantined.iter().find(|held| held.id == *id)
     }
 
-    /// The tool a client means: by the name it was shown or by id.
+    /// The tool that a client names, by exposed name or id.
     ///
     /// # Errors
-    /// There is none; the problem names the nearest.
-    pub fn named(&self, name: &str) -> Result<&Tool, Problem> {
+    /// There is no such tool; the problem names the most similar one.
+    pub fn resolve_name(&self, name: &str) -> Result<&CatalogueTool, Problem> {
         if let Some(index) = self.by_exposed.get(name) {
             return Ok(&self.tools[*index]);
         }
         match ToolId::parse(name) {
             Ok(id) => self.tool(&id),
-            Err(_) => match (self.held_named(name), name.split_once("__")) {
+            Err(_) => match (self.find_quarantined_by_name(name), name.split_once("__")) {
                 (Some(held), _) => Err(held.problem()),
-                (None, Some((server, _))) if self.off.contains_key(server) => Err(self.off[server].clone()),
+                (None, Some((server, _))) if self.disabled_servers.contains_key(server) => {
+                    Err(self.disabled_servers[server].clone())
+                }
                 (None, _) => Err(self.unknown_tool(&pml_model::name::printable(name))),
             },
         }
     }
 
-    /// The tool that is held back and was shown to clients by this name, if it ever was.
-    pub fn held_named(&self, name: &str) -> Option<&HeldBack> {
-        self.held_back.iter().find(|held| format!("{}__{}", held.id.server, held.id.tool) == name)
+    /// The quarantined tool that had this exposed name.
+    pub fn find_quarantined_by_name(&self, name: &str) -> Option<&QuarantinedTool> {
+        self.quarantined.iter().find(|held| format!("{}__{}", held.id.server, held.id.tool) == name)
     }
 
     fn unknown_tool(&self, wanted: &str) -> Problem {
@@ -192,32 +198,32 @@ impl Snapshot {
         let near = nearest(wanted, ids.iter().map(String::as_str));
         let hint = did_you_mean(&near)
             .unwrap_or_else(|| "find tools with `pml_discover` or `pml discover`".to_owned());
-        Problem::new(Code::UnknownTool, format!("no tool is called `{wanted}`")).hint(hint)
+        Problem::new(ErrorCode::UnknownTool, format!("no tool is called `{wanted}`")).hint(hint)
     }
 
-    /// What the tool called `id` says of itself, if its definition is still that one.
+    /// The description of the tool `id`, if its definition is still that one.
     pub fn description(&self, id: &str, definition: &Digest) -> String {
         let tool = ToolId::parse(id).ok().and_then(|id| self.tool(&id).ok());
         let same = tool.filter(|tool| tool.definition.digest == *definition);
         same.and_then(|tool| tool.definition.description.clone()).unwrap_or_default()
     }
 
-    /// Since when the tool called `id` has had this definition; none where it has another.
+    /// Since when the tool `id` has had this definition; `None` if it has another.
     pub fn defined_at(&self, id: &str, definition: &Digest) -> Option<i64> {
         let tool = ToolId::parse(id).ok().and_then(|id| self.tool(&id).ok())?;
         (tool.definition.digest == *definition).then_some(tool.defined_at)
     }
 
     /// The tools of one server.
-    pub fn tools_of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Tool> {
+    pub fn tools_of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a CatalogueTool> {
         self.tools.iter().filter(move |tool| tool.id.server == *server)
     }
 
-    /// What ranking looks tools up in; made when first asked for, because a start must not wait.
-    pub fn index(&self) -> &Index {
+    /// The word index for ranking; built on first use, because it must not delay the start.
+    pub fn index(&self) -> &LexicalIndex {
         self.index.get_or_init(|| {
-            let texts: Vec<Texts> = self.tools.iter().map(Texts::of).collect();
-            Index::build(self.tools.iter().zip(&texts).map(|(tool, texts)| Document {
+            let texts: Vec<SchemaWords> = self.tools.iter().map(SchemaWords::of).collect();
+            LexicalIndex::build(self.tools.iter().zip(&texts).map(|(tool, texts)| ToolDocument {
                 server: tool.id.server.as_str(),
                 name: &tool.definition.name,
                 description: tool.definition.description.as_deref().unwrap_or_default(),
@@ -229,44 +235,63 @@ impl Snapshot {
     }
 }
 
-impl Tool {
-    fn new(server: &ServerName, offer: Offer, mirrored: Vec<Mirrored>) -> Tool {
+impl CatalogueTool {
+    fn new(server: &ServerName, offer: Offer, mirrored: Vec<MirroredParameter>) -> CatalogueTool {
         let Offer { definition, identifier, defined_at, .. } = offer;
         let id = ToolId { server: server.clone(), tool: definition.name.clone() };
-        Tool { id, identifier, exposed: String::new(), definition, defined_at, mirrored }
+        CatalogueTool {
+            id,
+            identifier,
+            exposed_name: String::new(),
+            definition,
+            defined_at,
+            header_parameters: mirrored,
+        }
     }
 }
 
-/// Takes the offers that are accepted; what is new or changed is held back.
-fn take_accepted(server: &ServerName, listing: &mut Listing, held_back: &mut Vec<HeldBack>) -> Vec<Offer> {
+/// Takes the accepted offers; new or changed tools are quarantined.
+fn take_accepted(
+    server: &ServerName,
+    listing: &mut ServerOffers,
+    held_back: &mut Vec<QuarantinedTool>,
+) -> Vec<Offer> {
     let offers = std::mem::take(&mut listing.tools);
-    let Accepted::Only(accepted) = &listing.accepted else { return offers };
+    let UsableDefinitions::Only(accepted) = &listing.accepted else { return offers };
     let mut kept = Vec::with_capacity(offers.len());
     for offer in offers {
-        match Why::of(&offer.definition, accepted.get(&offer.definition.name)) {
+        match QuarantineReason::of(&offer.definition, accepted.get(&offer.definition.name)) {
             None => kept.push(offer),
-            Some(why) => held_back.push(HeldBack::new(server, offer, why)),
+            Some(why) => held_back.push(QuarantinedTool::new(server, offer, why)),
         }
     }
     kept
 }
 
-/// Leaves out tools that could be taken for another. The one that was there first is kept, and of those that came
+/// Quarantines tools whose names could be confused with another. The oldest tool is kept, and of those that arrived
 /// together one with a plain name.
-fn keep_distinct(server: &ServerName, offers: Vec<Offer>, held_back: &mut Vec<HeldBack>) -> Vec<Offer> {
+fn keep_distinct(
+    server: &ServerName,
+    offers: Vec<Offer>,
+    held_back: &mut Vec<QuarantinedTool>,
+) -> Vec<Offer> {
     let mut ranked: Vec<(usize, Offer)> = offers.into_iter().enumerate().collect();
-    ranked.sort_by_key(|(_, offer)| (offer.since, !offer.definition.name.is_ascii()));
+    ranked.sort_by_key(|(_, offer)| (offer.first_seen_at, !offer.definition.name.is_ascii()));
     let mut seen: HashMap<String, String> = HashMap::new();
     let mut kept = Vec::with_capacity(ranked.len());
     for (place, offer) in ranked {
         let name = offer.definition.name.clone();
-        match seen.get(&look_alike(&name)) {
-            // `get-sum` and `get_sum` can be told apart and have identifiers of their own.
+        match seen.get(&confusable_skeleton(&name)) {
+            // `get-sum` and `get_sum` are distinguishable and have distinct identifiers.
             Some(other) if !is_plainly_different(other, &name) => {
-                held_back.push(HeldBack::new(server, offer, Why::Alike { other: other.clone() }));
+                held_back.push(QuarantinedTool::new(
+                    server,
+                    offer,
+                    QuarantineReason::LookAlike { other: other.clone() },
+                ));
             }
             _ => {
-                seen.insert(look_alike(&name), name);
+                seen.insert(confusable_skeleton(&name), name);
                 kept.push((place, offer));
             }
         }
@@ -279,17 +304,17 @@ fn is_plainly_different(a: &str, b: &str) -> bool {
     a.is_ascii() && b.is_ascii() && !a.eq_ignore_ascii_case(b)
 }
 
-/// Gives every tool a name of its own for clients: at most 64 letters, digits, `_`, `-` and `.`.
-fn expose(tools: &mut [Tool], naming: Naming) {
+/// Assigns every tool a unique exposed name: at most 64 letters, digits, `_`, `-` and `.`.
+fn expose(tools: &mut [CatalogueTool], naming: ToolNaming) {
     let mut plain: HashMap<String, usize> = HashMap::new();
     for tool in tools.iter() {
         *plain.entry(tool.id.tool.clone()).or_default() += 1;
     }
-    // A tool that calls itself `server__tool` must not get the name another one has by right.
+    // A tool that calls itself `server__tool` must not take the name that belongs to another.
     let free = |name: &str| plain.get(name) == Some(&1) && !name.starts_with("pml_") && !name.contains("__");
-    let wanted = |tool: &Tool| match naming {
-        Naming::Plain if free(&tool.id.tool) => tool.id.tool.clone(),
-        Naming::Plain | Naming::Qualified => format!("{}__{}", tool.id.server, tool.id.tool),
+    let wanted = |tool: &CatalogueTool| match naming {
+        ToolNaming::Plain if free(&tool.id.tool) => tool.id.tool.clone(),
+        ToolNaming::Plain | ToolNaming::Qualified => format!("{}__{}", tool.id.server, tool.id.tool),
     };
     let mut claims: HashMap<String, usize> = HashMap::new();
     for tool in tools.iter() {
@@ -305,7 +330,7 @@ fn expose(tools: &mut [Tool], naming: Naming) {
             name = format!("{name}_{}", &mark.as_str()[..8]);
         }
         taken.insert(name.clone());
-        tool.exposed = name;
+        tool.exposed_name = name;
     }
 }
 
@@ -313,17 +338,17 @@ fn is_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.'
 }
 
-/// The words of a tool's schemas.
-struct Texts {
+/// The words in a tool's schemas.
+struct SchemaWords {
     names: Vec<String>,
     descriptions: Vec<String>,
     outputs: String,
 }
 
-impl Texts {
-    fn of(tool: &Tool) -> Texts {
+impl SchemaWords {
+    fn of(tool: &CatalogueTool) -> SchemaWords {
         let schema: Value = serde_json::from_str(tool.definition.input_schema.get()).unwrap_or_default();
-        let mut texts = Texts { names: Vec::new(), descriptions: Vec::new(), outputs: String::new() };
+        let mut texts = SchemaWords { names: Vec::new(), descriptions: Vec::new(), outputs: String::new() };
         for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
             texts.names.push(name.clone());
             texts.descriptions.extend(parameter["description"].as_str().map(str::to_owned));
@@ -336,8 +361,8 @@ impl Texts {
     }
 }
 
-/// The property names and descriptions of an output schema, as far as ranking reads them.
-pub(crate) fn collect_words(schema: &Value, words: &mut String) {
+/// Collects the property names and descriptions of an output schema that ranking uses.
+pub fn collect_words(schema: &Value, words: &mut String) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         if words.len() > 1_500 {
             return;
@@ -353,34 +378,34 @@ pub(crate) fn collect_words(schema: &Value, words: &mut String) {
     }
 }
 
-/// The offers of tools that no store keeps: the built-in ones.
+/// The offers of tools that are not stored: the built-in ones.
 pub fn with_identifiers(definitions: Vec<Definition>) -> Vec<Offer> {
     let offer = |definition: Definition| {
-        let identifier = identifier(&definition.name);
-        Offer { definition: Arc::new(definition), identifier, since: 0, defined_at: 0 }
+        let identifier = js_identifier(&definition.name);
+        Offer { definition: Arc::new(definition), identifier, first_seen_at: 0, defined_at: 0 }
     };
     definitions.into_iter().map(offer).collect()
 }
 
-/// The snapshot in force.
+/// The catalogue: the current snapshot.
 #[derive(Debug)]
-pub struct Catalogue {
-    current: RwLock<Arc<Snapshot>>,
+pub struct ToolCatalogue {
+    current: RwLock<Arc<ToolSnapshot>>,
 }
 
-impl Catalogue {
+impl ToolCatalogue {
     /// A catalogue that starts with `snapshot`.
-    pub fn new(snapshot: Snapshot) -> Catalogue {
-        Catalogue { current: RwLock::new(Arc::new(snapshot)) }
+    pub fn new(snapshot: ToolSnapshot) -> ToolCatalogue {
+        ToolCatalogue { current: RwLock::new(Arc::new(snapshot)) }
     }
 
-    /// What is known now.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    /// The current snapshot.
+    pub fn snapshot(&self) -> Arc<ToolSnapshot> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts a new snapshot in force and gives back the one it replaces.
-    pub fn replace(&self, snapshot: Snapshot) -> Arc<Snapshot> {
+    /// Replaces the snapshot and returns the previous one.
+    pub fn replace(&self, snapshot: ToolSnapshot) -> Arc<ToolSnapshot> {
         std::mem::replace(
             &mut *self.current.write().unwrap_or_else(PoisonError::into_inner),
             Arc::new(snapshot),
@@ -393,7 +418,7 @@ mod tests {
     use super::*;
     use serde_json::value::RawValue;
 
-    fn listing(server: &str, tools: &[&str]) -> Listing {
+    fn listing(server: &str, tools: &[&str]) -> ServerOffers {
         let tools = tools
             .iter()
             .map(|name| {
@@ -403,17 +428,17 @@ mod tests {
                 .unwrap()
             })
             .collect();
-        let server = Server {
+        let server = CatalogueServer {
             name: ServerName::new(server).unwrap(),
             description: None,
-            known: true,
+            tools_known: true,
             capabilities: None,
         };
-        Listing { server, tools: with_identifiers(tools), accepted: Accepted::All }
+        ServerOffers { server, tools: with_identifiers(tools), accepted: UsableDefinitions::All }
     }
 
-    fn exposed(listings: Vec<Listing>, naming: Naming) -> Vec<String> {
-        Snapshot::new(listings, naming).tools.into_iter().map(|tool| tool.exposed).collect()
+    fn exposed(listings: Vec<ServerOffers>, naming: ToolNaming) -> Vec<String> {
+        ToolSnapshot::new(listings, naming).tools.into_iter().map(|tool| tool.exposed_name).collect()
     }
 
     #[test]
@@ -421,7 +446,7 @@ mod tests {
         let long = "x".repeat(100);
         let names = exposed(
             vec![listing("a", &["read", "ré", &long]), listing("a__read", &["x"]), listing("b", &["read"])],
-            Naming::Qualified,
+            ToolNaming::Qualified,
         );
         assert!(
             names
@@ -437,7 +462,7 @@ mod tests {
     fn plain_names_are_kept_where_no_other_tool_has_them() {
         let names = exposed(
             vec![listing("a", &["read", "stat", "pml_execute"]), listing("b", &["read"])],
-            Naming::Plain,
+            ToolNaming::Plain,
         );
         assert_eq!(names, ["a__read", "stat", "a__pml_execute", "b__read"]);
     }
@@ -446,32 +471,32 @@ mod tests {
     fn no_tool_can_take_the_name_that_another_has_by_right() {
         let hostile =
             || vec![listing("aaa", &["git__push"]), listing("git", &["push"]), listing("hub", &["push"])];
-        let names = exposed(hostile(), Naming::Plain);
+        let names = exposed(hostile(), ToolNaming::Plain);
         assert_eq!(names, ["aaa__git__push", "git__push", "hub__push"]);
-        let names = exposed(vec![listing("a", &["b__c"]), listing("a__b", &["c"])], Naming::Qualified);
+        let names = exposed(vec![listing("a", &["b__c"]), listing("a__b", &["c"])], ToolNaming::Qualified);
         assert!(names.iter().all(|name| name.starts_with("a__b__c_")), "{names:?}");
         assert_ne!(names[0], names[1]);
     }
 
     #[test]
     fn names_that_cannot_be_told_apart_are_held_back() {
-        let snapshot = Snapshot::new(
+        let snapshot = ToolSnapshot::new(
             vec![listing("a", &["read", "Read", "reаd", "get-sum", "get_sum"])],
-            Naming::Qualified,
+            ToolNaming::Qualified,
         );
         let kept: Vec<&str> = snapshot.tools.iter().map(|tool| tool.id.tool.as_str()).collect();
         assert_eq!(kept, ["read", "get-sum", "get_sum"]);
         let held = ToolId::parse("a:Read").unwrap();
-        assert_eq!(snapshot.tool(&held).unwrap_err().code, Code::Quarantined);
+        assert_eq!(snapshot.tool(&held).unwrap_err().code, ErrorCode::Quarantined);
     }
 
     #[test]
     fn of_tools_that_look_alike_the_one_that_was_there_first_is_kept() {
         let mut listing = listing("a", &["reаd", "Read", "read"]);
         for (offer, since) in listing.tools.iter_mut().zip([3, 2, 1]) {
-            offer.since = since;
+            offer.first_seen_at = since;
         }
-        let snapshot = Snapshot::new(vec![listing], Naming::Qualified);
+        let snapshot = ToolSnapshot::new(vec![listing], ToolNaming::Qualified);
         let kept: Vec<&str> = snapshot.tools.iter().map(|tool| tool.id.tool.as_str()).collect();
         assert_eq!(kept, ["read"]);
     }
@@ -479,24 +504,27 @@ mod tests {
     #[test]
     fn what_is_new_or_changed_is_held_back_and_never_pushes_another_out() {
         let mut listing = listing("a", &["read", "stat", "Read", "gone"]);
-        let digest = |name: &str, listing: &Listing| {
+        let digest = |name: &str, listing: &ServerOffers| {
             let is_it = |offer: &&Offer| offer.definition.name == name;
             listing.tools.iter().find(is_it).unwrap().definition.digest.clone()
         };
-        // `Read` says of itself that it was there before.
-        listing.tools.iter_mut().for_each(|offer| offer.since = i64::from(offer.definition.name != "Read"));
+        // `Read` claims to have been there before.
+        listing
+            .tools
+            .iter_mut()
+            .for_each(|offer| offer.first_seen_at = i64::from(offer.definition.name != "Read"));
         let accepted = [("read", digest("read", &listing)), ("stat", Digest::of(b"another"))];
-        listing.accepted = Accepted::Only(
+        listing.accepted = UsableDefinitions::Only(
             accepted
                 .into_iter()
                 .map(|(name, digest)| (name.to_owned(), AcceptedDefinition { digest, replaced: None }))
                 .collect(),
         );
-        let snapshot = Snapshot::new(vec![listing], Naming::Qualified);
+        let snapshot = ToolSnapshot::new(vec![listing], ToolNaming::Qualified);
         let kept: Vec<&str> = snapshot.tools.iter().map(|tool| tool.id.tool.as_str()).collect();
         assert_eq!(kept, ["read"]);
         let held: Vec<String> =
-            snapshot.held_back.iter().map(|held| format!("{}: {}", held.id.tool, held.why)).collect();
+            snapshot.quarantined.iter().map(|held| format!("{}: {}", held.id.tool, held.reason)).collect();
         assert_eq!(
             held,
             [
@@ -509,8 +537,8 @@ mod tests {
 
     #[test]
     fn unknown_names_come_with_the_nearest() {
-        let snapshot = Snapshot::new(vec![listing("files", &["read_text"])], Naming::Qualified);
-        let text = |name: &str| snapshot.named(name).unwrap_err().to_string();
+        let snapshot = ToolSnapshot::new(vec![listing("files", &["read_text"])], ToolNaming::Qualified);
+        let text = |name: &str| snapshot.resolve_name(name).unwrap_err().to_string();
         assert!(
             text("files:read_txt").contains("did you mean `files:read_text`?"),
             "{}",

@@ -1,49 +1,49 @@
-//! The write epoch: a number that is another one whenever something may have been changed by a call.
+//! The write epoch: a number that changes whenever a call may have changed something.
 //!
-//! What was read before a write may not be what would be read after it, on whichever server: a `git:checkout` changes what
-//! `fs:read` gives. So every call that is not known to read only counts before it is sent and once more when it has ended,
-//! however it ended. Whoever keeps what was read keeps the [`Mark`] of the moment its reading began with it, and uses it
-//! only while the mark is the same. Servers that their operator declared `isolated` count for themselves alone.
+//! What was read before a write may differ after it, on any server: a `git:checkout` changes what `fs:read` returns. So
+//! every call that is not known to be read-only counts before it is sent and again when it has ended, however it ended.
+//! A cache entry stores the [`EpochMark`] from before its first read and is valid only while the mark is unchanged.
+//! Servers that their operator declared `isolated` have a count of their own.
 //!
 //! Writes of this process count at once; those of other processes on the same database as soon as they are stored, some
-//! milliseconds later. Calls that only read cost nothing.
+//! milliseconds later. Read-only calls cost nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pml_model::ServerName;
-use pml_store::{Process, Store};
+use pml_store::{ProcessIdentity, Store};
 
 /// The epoch of all servers.
 pub struct Epoch {
     store: Store,
-    process: Process,
-    own: Mutex<HashMap<Reach, u64>>,
-    /// What others wrote, and the state of the database it was read in.
+    process: ProcessIdentity,
+    own: Mutex<HashMap<WriteReach, u64>>,
+    /// The counts of other processes, and the database version at which they were read.
     others: Mutex<Option<(i64, BTreeMap<String, i64>)>>,
-    /// For which counts one more is on its way into the database, and not there yet.
-    queued: Mutex<HashMap<Reach, Arc<AtomicBool>>>,
+    /// The counts whose increment is queued for the database and not stored yet.
+    queued: Mutex<HashMap<WriteReach, Arc<AtomicBool>>>,
 }
 
-/// How far a write may have reached.
+/// The servers that a write may have affected.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Reach {
+pub enum WriteReach {
     /// Any server.
     Everywhere,
-    /// An isolated one, alone.
+    /// Only this isolated server.
     Only(ServerName),
 }
 
-/// A moment, told from another by what was written in between.
+/// The state of the epoch at one moment; equal marks mean that nothing was written in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Mark {
+pub struct EpochMark {
     own: u64,
     others: i64,
 }
 
-impl Mark {
-    /// How often anybody was about to write or had written, up to that moment; every process counts alike.
+impl EpochMark {
+    /// The number of started and finished writes up to that moment; all processes count alike.
     pub fn writes(self) -> i64 {
         self.others.saturating_add_unsigned(self.own)
     }
@@ -51,20 +51,20 @@ impl Mark {
 
 impl Epoch {
     /// The epoch as `process` sees it.
-    pub fn new(store: Store, process: Process) -> Epoch {
+    pub fn new(store: Store, process: ProcessIdentity) -> Epoch {
         Epoch { store, process, own: Mutex::default(), others: Mutex::default(), queued: Mutex::default() }
     }
 
-    /// The mark of this moment for what is read from `server`. Takes some microseconds, and longer only where the database
-    /// changed meanwhile.
+    /// The present mark for reads from `server`. It takes some microseconds, and longer only if the database changed
+    /// meanwhile.
     ///
     /// # Errors
-    /// The database cannot be read, so nobody knows what others wrote.
-    pub fn for_server(&self, server: &ServerName) -> Result<Mark, pml_store::Error> {
+    /// The database cannot be read, so the writes of other processes are unknown.
+    pub fn mark_for_server(&self, server: &ServerName) -> Result<EpochMark, pml_store::Error> {
         let own = {
             let own = lock(&self.own);
-            let count = |reach: &Reach| own.get(reach).copied().unwrap_or_default();
-            count(&Reach::Everywhere) + count(&Reach::Only(server.clone()))
+            let count = |reach: &WriteReach| own.get(reach).copied().unwrap_or_default();
+            count(&WriteReach::Everywhere) + count(&WriteReach::Only(server.clone()))
         };
         let version = self.store.data_version()?;
         let mut others = lock(&self.others);
@@ -72,34 +72,34 @@ impl Epoch {
             *others = Some((version, self.store.writes_of_others(&self.process)?));
         }
         let count = |name: &str| others.as_ref().and_then(|(_, all)| all.get(name)).copied().unwrap_or(0);
-        Ok(Mark { own, others: count("") + count(server.as_str()) })
+        Ok(EpochMark { own, others: count("") + count(server.as_str()) })
     }
 
-    /// Counts a call that may change something, now and when what is returned goes.
+    /// Counts a call that may change something, now and when the guard is dropped.
     #[must_use = "the call counts as over when this goes"]
-    pub fn writing(&self, reach: Reach) -> Writing<'_> {
+    pub fn begin_write(&self, reach: WriteReach) -> WriteGuard<'_> {
         self.count(&reach);
-        Writing { epoch: self, reach }
+        WriteGuard { epoch: self, reach }
     }
 
-    /// Waits until other processes can see what this one wrote.
-    pub async fn settle(&self) {
+    /// Waits until other processes can see the writes of this one.
+    pub async fn flush_writes(&self) {
         let waits = lock(&self.queued).values().any(|queued| queued.load(Ordering::SeqCst));
         if waits && let Err(error) = self.store.flush().await {
             tracing::warn!(%error, "other processes do not hear of a write");
         }
     }
 
-    fn count(&self, reach: &Reach) {
+    fn count(&self, reach: &WriteReach) {
         *lock(&self.own).entry(reach.clone()).or_default() += 1;
         let queued = Arc::clone(lock(&self.queued).entry(reach.clone()).or_default());
-        // One that others cannot have seen yet stands for this one too.
+        // An increment that is not stored yet covers this write too.
         if queued.swap(true, Ordering::SeqCst) {
             return;
         }
         let server = match reach {
-            Reach::Everywhere => None,
-            Reach::Only(server) => Some(server.as_str()),
+            WriteReach::Everywhere => None,
+            WriteReach::Only(server) => Some(server.as_str()),
         };
         let (begun, ended) = (Arc::clone(&queued), queued);
         let begun = move || begun.store(false, Ordering::SeqCst);
@@ -116,13 +116,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A call that may change something and is under way.
-pub struct Writing<'e> {
+/// A call under way that may change something.
+pub struct WriteGuard<'e> {
     epoch: &'e Epoch,
-    reach: Reach,
+    reach: WriteReach,
 }
 
-impl Drop for Writing<'_> {
+impl Drop for WriteGuard<'_> {
     fn drop(&mut self) {
         self.epoch.count(&self.reach);
     }
@@ -141,11 +141,11 @@ mod tests {
     }
 
     fn epoch(store: &Store, pid: u32) -> Epoch {
-        Epoch::new(store.clone(), Process { pid, started: "here".to_owned() })
+        Epoch::new(store.clone(), ProcessIdentity { pid, started: "here".to_owned() })
     }
 
-    fn marks(epoch: &Epoch) -> [Mark; 2] {
-        ["a", "alone"].map(|name| epoch.for_server(&server(name)).unwrap())
+    fn marks(epoch: &Epoch) -> [EpochMark; 2] {
+        ["a", "alone"].map(|name| epoch.mark_for_server(&server(name)).unwrap())
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
         let epoch = epoch(&store, 1);
         let before = marks(&epoch);
         assert_eq!(marks(&epoch), before);
-        let writing = epoch.writing(Reach::Everywhere);
+        let writing = epoch.begin_write(WriteReach::Everywhere);
         let during = marks(&epoch);
         drop(writing);
         let after = marks(&epoch);
@@ -164,7 +164,7 @@ mod tests {
                 before[name] != during[name] && during[name] != after[name] && before[name] != after[name]
             );
         }
-        drop(epoch.writing(Reach::Only(server("alone"))));
+        drop(epoch.begin_write(WriteReach::Only(server("alone"))));
         let isolated = marks(&epoch);
         assert_eq!(isolated[0], after[0]);
         assert_ne!(isolated[1], after[1]);
@@ -176,7 +176,7 @@ mod tests {
         let path = dir.path().join("pml.db");
         let store = open(&path);
         let epoch = epoch(&store, 1);
-        drop(epoch.writing(Reach::Everywhere));
+        drop(epoch.begin_write(WriteReach::Everywhere));
         let mark = marks(&epoch);
         store.blocking().flush().unwrap();
         assert_eq!(marks(&epoch), mark);
@@ -189,8 +189,8 @@ mod tests {
         let (ours, theirs) = (open(&path), open(&path));
         let (mine, other) = (epoch(&ours, 1), epoch(&theirs, 2));
         let before = marks(&mine);
-        for reach in [Reach::Everywhere, Reach::Only(server("alone"))] {
-            drop(other.writing(reach));
+        for reach in [WriteReach::Everywhere, WriteReach::Only(server("alone"))] {
+            drop(other.begin_write(reach));
         }
         theirs.blocking().flush().unwrap();
         let after = marks(&mine);

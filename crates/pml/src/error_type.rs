@@ -1,13 +1,14 @@
-//! Sorts failures into the few kinds that learning tells apart.
+//! Classifies failures into the few types that learning distinguishes.
 //!
-//! What programs write for programs comes first: our own codes, those of JSON-RPC, HTTP and the operating system.
-//! Only then the words, English or French, that tools write for people.
+//! Codes written for programs come first: PML's own, those of JSON-RPC, HTTP and the operating system. Only then come
+//! the English or French words that tools write for people.
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::LazyLock;
 
+use pml_model::ErrorCode;
 use pml_model::trace::ErrorType;
 use regex::Regex;
 use serde_json::Value;
@@ -16,9 +17,9 @@ use pml_model::trace::ErrorType::{
     Cancelled, Internal, Network, NotFound, Permission, RateLimit, Timeout, Unknown, Validation,
 };
 
-/// The kind of a failure with our `code` and `message`; `data` is what the tool gave with it as JSON.
+/// The type of a failure with PML's `code` and `message`; `data` is the tool's own error data as JSON.
 pub fn of(code: &str, message: &str, data: Option<&str>) -> ErrorType {
-    if let Some(kind) = of_own_code(code) {
+    if let Some(kind) = ErrorCode::parse(code).and_then(of_own_code) {
         return kind;
     }
     let text = message.to_lowercase().replace('’', "'");
@@ -31,51 +32,87 @@ pub fn of(code: &str, message: &str, data: Option<&str>) -> ErrorType {
         .or_else(|| of_status_in_text(&text))
         .or_else(|| of_phrase(&text))
         .or_else(|| data.as_ref().and_then(|data| of_phrase(&said(data)?.to_lowercase())))
-        // Servers give this code to everything, so it says something only where nothing else does.
+        // Servers use this code for everything, so it counts only if nothing else does.
         .or_else(|| text.contains("-32603").then_some(Internal))
         .unwrap_or(Unknown)
 }
 
-/// Whether a failure says nothing about the capability that met it: it was cancelled, not allowed, asked for too
-/// often or wrongly, or its server could not be used.
+/// Whether a failure says nothing about the capability: the run was cancelled, denied, rate limited or wrongly
+/// requested, or the server was unusable.
 pub fn is_blocked(kind: ErrorType, code: &str) -> bool {
-    const BLOCKED: [&str; 11] = [
-        "ABORTED",
-        "ARGS_TOO_LARGE",
-        "DENIED",
-        "INPUT_REQUIRED",
-        "INVALID_ARGUMENTS",
-        "INVALID_REQUEST",
-        "NOT_ACCEPTED",
-        "QUARANTINED",
-        "SERVER_DOWN",
-        "SERVER_STARTING",
-        "UNAUTHORIZED",
+    const BLOCKED: [ErrorCode; 11] = [
+        ErrorCode::Aborted,
+        ErrorCode::ArgsTooLarge,
+        ErrorCode::Denied,
+        ErrorCode::InputRequired,
+        ErrorCode::InvalidArguments,
+        ErrorCode::InvalidRequest,
+        ErrorCode::NotAccepted,
+        ErrorCode::Quarantined,
+        ErrorCode::ServerDown,
+        ErrorCode::ServerStarting,
+        ErrorCode::Unauthorized,
     ];
-    matches!(kind, Cancelled | RateLimit) || BLOCKED.contains(&code)
+    matches!(kind, Cancelled | RateLimit)
+        || ErrorCode::parse(code).is_some_and(|code| BLOCKED.contains(&code))
 }
 
-/// The kind that a code of ours always means; the rest passes on what others said.
-fn of_own_code(code: &str) -> Option<ErrorType> {
+/// The type that one of PML's codes always means; `None` for codes that pass on a foreign failure.
+fn of_own_code(code: ErrorCode) -> Option<ErrorType> {
     let kind = match code {
-        "TIMEOUT" => Timeout,
-        "CANCELLED" | "ABORTED" => Cancelled,
-        "RATE_LIMITED" | "BUSY" => RateLimit,
-        "UNAUTHORIZED" | "DENIED" | "NOT_ACCEPTED" | "QUARANTINED" | "TOOL_CHANGED" => Permission,
-        "UNKNOWN_SERVER" | "UNKNOWN_TOOL" | "REMOVED_TOOL" | "UNKNOWN_RUN" | "GONE" => NotFound,
-        "INVALID_ARGUMENTS" | "INVALID_REQUEST" | "INVALID_PROGRAM" | "INPUT_REQUIRED"
-        | "ALREADY_ANSWERED" | "TOO_LARGE" | "ARGS_TOO_LARGE" | "RESULT_TOO_LARGE" | "RESULT_NOT_JSON"
-        | "TOOL_CALL_LIMIT" | "TOO_MANY_QUESTIONS" | "DEADLOCK" => Validation,
-        "SERVER_DOWN" | "SERVER_STARTING" | "DOWNSTREAM_DIED" => Network,
-        "BAD_ANSWER" | "SANDBOX" | "STORAGE" | "STORAGE_FULL" | "STORAGE_BUSY" | "STORAGE_DAMAGED"
-        | "CONFIG" | "WORKER_CRASHED" | "ENGINE_CHANGED" | "MEMORY" => Internal,
-        "OUTCOME_UNKNOWN" => Unknown,
-        _ => return None,
+        ErrorCode::Timeout => Timeout,
+        ErrorCode::Cancelled | ErrorCode::Aborted => Cancelled,
+        ErrorCode::RateLimited | ErrorCode::Busy => RateLimit,
+        ErrorCode::Unauthorized
+        | ErrorCode::Denied
+        | ErrorCode::NotAccepted
+        | ErrorCode::Quarantined
+        | ErrorCode::ToolChanged => Permission,
+        ErrorCode::UnknownServer
+        | ErrorCode::UnknownTool
+        | ErrorCode::RemovedTool
+        | ErrorCode::UnknownRun
+        | ErrorCode::Gone => NotFound,
+        ErrorCode::InvalidArguments
+        | ErrorCode::InvalidRequest
+        | ErrorCode::InvalidProgram
+        | ErrorCode::InputRequired
+        | ErrorCode::AlreadyAnswered
+        | ErrorCode::TooLarge
+        | ErrorCode::ArgsTooLarge
+        | ErrorCode::ResultTooLarge
+        | ErrorCode::ResultNotJson
+        | ErrorCode::ToolCallLimit
+        | ErrorCode::TooManyQuestions
+        | ErrorCode::Deadlock => Validation,
+        ErrorCode::ServerDown | ErrorCode::ServerStarting | ErrorCode::DownstreamDied => Network,
+        ErrorCode::BadAnswer
+        | ErrorCode::Sandbox
+        | ErrorCode::Storage
+        | ErrorCode::StorageFull
+        | ErrorCode::StorageBusy
+        | ErrorCode::StorageDamaged
+        | ErrorCode::Config
+        | ErrorCode::WorkerCrashed
+        | ErrorCode::EngineChanged
+        | ErrorCode::Memory => Internal,
+        ErrorCode::OutcomeUnknown => Unknown,
+        ErrorCode::ServerError
+        | ErrorCode::NotFound
+        | ErrorCode::ToolError
+        | ErrorCode::ProgramError
+        | ErrorCode::CapabilityFailed
+        | ErrorCode::Unresolved
+        | ErrorCode::TooDeep
+        | ErrorCode::Diverged
+        | ErrorCode::Unreadable
+        | ErrorCode::Expired
+        | ErrorCode::Unknown => return None,
     };
     Some(kind)
 }
 
-/// The kind by codes in what the tool gave as data, down to `depth` objects.
+/// The type by codes in the tool's data, down to `depth` objects.
 fn of_data(data: &Value, text: &str, depth: usize) -> Option<ErrorType> {
     const CODES: [&str; 8] =
         ["code", "status", "statusCode", "status_code", "httpStatus", "http_status", "errno", "error_code"];
@@ -93,7 +130,7 @@ fn of_data(data: &Value, text: &str, depth: usize) -> Option<ErrorType> {
     own.or_else(|| inner().filter(|_| depth > 0).find_map(|inner| of_data(inner, text, depth - 1)))
 }
 
-/// What data says in words.
+/// The message in the data.
 fn said(data: &Value) -> Option<&str> {
     let members = data.as_object()?;
     let of = |name: &str| members.get(name).and_then(|value| value.as_str().or_else(|| said(value)));
@@ -116,7 +153,7 @@ fn of_rpc(code: i64) -> Option<ErrorType> {
 
 fn of_status(status: i64, text: &str) -> Option<ErrorType> {
     match status {
-        // Some refuse whoever comes too often.
+        // Some servers answer a rate limit with these codes.
         401 | 403 if text.contains("rate limit") => Some(RateLimit),
         401 | 402 | 403 | 407 | 451 => Some(Permission),
         404 | 410 => Some(NotFound),
@@ -153,7 +190,7 @@ fn of_status_in_text(text: &str) -> Option<ErrorType> {
     of_status(status, text)
 }
 
-/// The kind by a word that programs use: of the operating system, of Python, of databases.
+/// The type by an identifier that programs use: of the operating system, of Python, of databases.
 fn of_word(word: &str) -> Option<ErrorType> {
     let kind = match word {
         "ETIMEDOUT"
@@ -253,7 +290,7 @@ fn of_word(word: &str) -> Option<ErrorType> {
     Some(kind)
 }
 
-/// Words that people are told, between bars. The more telling kinds come first: "connection timed out" is a
+/// Phrases from messages for people, separated by bars. The more specific types come first: "connection timed out" is a
 /// timeout, and "invalid credentials" is about permission.
 const PHRASES: [(ErrorType, &str); 8] = [
     (
@@ -315,7 +352,7 @@ const PHRASES: [(ErrorType, &str); 8] = [
 ];
 
 fn of_phrase(text: &str) -> Option<ErrorType> {
-    // Programs that broke say so in words that otherwise are about what they were asked.
+    // Broken programs report their own errors in words that otherwise describe a wrong request.
     const BROKE: [&str; 3] = ["cannot read properties", "is not a function", "disk image is malformed"];
     if BROKE.iter().any(|phrase| text.contains(phrase)) {
         return Some(Internal);

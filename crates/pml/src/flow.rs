@@ -1,8 +1,9 @@
-//! The spine: what happens to an intent, in order.
+//! The spine: the order of the stages that a request passes through.
 //!
-//! An intent or a call reaches the stages only through here, from whichever door (MCP, HTTP, terminal) it
-//! came: every choice about what comes next is made here, and the work is done in the stages.
+//! Every request reaches the stages only through this module, from whichever entry point (MCP, HTTP, terminal) it came.
+//! This module decides what comes next; the stages do the work.
 
+mod answer_input;
 mod approvals;
 mod authority;
 mod capabilities;
@@ -11,13 +12,12 @@ mod direct;
 mod recall;
 mod repeated;
 mod replan;
-mod said;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pml_analysis::render::Report as Misread;
-use pml_graph::graph::closeness::Close;
+use pml_analysis::render::ComplaintReport;
+use pml_graph::graph::closeness::CloseNode;
 use pml_mcp::Caller;
 use pml_model::json::empty_object;
 use pml_model::name::printable;
@@ -25,290 +25,321 @@ use pml_model::{Principal, RunId, ToolId};
 use pml_store::Idempotency;
 
 use crate::app::App;
-use crate::catalogue::Tool;
+use crate::catalogue::CatalogueTool;
 use crate::clock::now_ms;
-use crate::discover::{self, Page, Request};
-use crate::execute::replay::{self, Recording, Replayed};
-use crate::execute::{self, Asked, First, Handle, Overview, Page as ResultPage, Resumed};
+use crate::discover::{self, DiscoverPage, DiscoverRequest};
+use crate::execute::replay::{self, Recording, ReplayOutcome};
+use crate::execute::{self, AskFirstOutcome, PlannedRun, ResultPage, ResumeOutcome, RunDetails, RunHandle};
 use crate::knowledge::cache;
 use crate::knowledge::embeddings;
-use crate::knowledge::graph::{View, Way};
-use crate::knowledge::{Candidate, names_capabilities};
+use crate::knowledge::graph::{GraphView, GraphViewPath};
+use crate::knowledge::{CapabilityCandidate, may_call_capabilities};
 use crate::plan::Bounds;
 use crate::plan::Plan;
 use crate::planning;
-use crate::planning::{Execution, Refused, Setting};
-use crate::problem::{Code, Problem};
-use crate::report::{Report, Standing};
-use crate::runtime::blocking;
+use crate::planning::{PlanRefusal, PlanningContext, RunRequest};
+use crate::problem::{ErrorCode, Problem};
+use crate::report::{RunReport, RunStatus};
+use crate::runtime::run_blocking;
 use crate::suggest::SuggestedDag;
 
-pub use crate::execute::Wanted;
-pub use approvals::{By, Open, answer, asking, asks_nothing, open_question, revoke_rule, rules};
-pub use authority::needs_person;
-pub use capabilities::{
-    Contained, NewCapability, PageOfTraces, Record, capabilities, capability, delete_capability,
-    drop_results, dropped_results, forget_intent, keep_results, make_capability, merge_capabilities,
-    page_of_traces, recent_traces, record, relearn, rename_capability, trace,
+pub use crate::execute::ResultRequest;
+pub use answer_input::{AnswerInput, RememberRequest};
+pub use approvals::{
+    OpenQuestion, answer, open_question, open_questions, revoke_rule, rules, why_no_question,
 };
-pub use direct::{Called, NamedCall, call};
-use recall::Recalled;
-pub use recall::{Contradicted, Earlier, Missing, Suggested, Suggestion};
+pub use authority::{AnswerChannel, needs_person};
+pub use capabilities::{
+    CapabilityRecord, ContainedCapability, NewCapability, TracePage, cache_drop_log, capabilities,
+    capability, capability_record, configure_result_cache, delete_capability, drop_results, forget_intent,
+    make_capability, merge_capabilities, page_of_traces, recent_traces, relearn, rename_capability, trace,
+};
+pub use direct::{DirectOutcome, NamedCall, call};
+use recall::RecallOutcome;
+pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
 pub use replan::replan;
-pub use said::{Remembered, Said};
 
-/// An intent comes in; what could serve it, and the asker may see, goes out.
+/// Finds the tools and capabilities that could serve an intent and that the caller may see.
 ///
 /// # Errors
 /// The request cannot be understood.
 pub async fn discover(
     app: &App,
     (principal, session): (&Principal, Option<&str>),
-    request: &Request,
-    visible: impl Fn(&Tool) -> bool,
-) -> Result<Page, Problem> {
-    discover::check(request)?;
+    request: &DiscoverRequest,
+    visible: impl Fn(&CatalogueTool) -> bool,
+) -> Result<DiscoverPage, Problem> {
+    discover::check_request(request)?;
     app.tools.ensure_manifests_loaded().await;
-    let wanted = app.knowledge.embeddings.wanted(&request.intent).await;
+    let wanted = app.knowledge.embeddings.read_intent(&request.intent).await;
     let capabilities = match request.filter.kind {
-        discover::Kind::Tool => Vec::new(),
-        discover::Kind::Capability | discover::Kind::All => {
+        discover::ResultKind::Tool => Vec::new(),
+        discover::ResultKind::Capability | discover::ResultKind::All => {
             app.knowledge.find(principal, &request.intent, &wanted).await?
         }
     };
-    let close = session.map(|session| close_to(app, principal, session)).unwrap_or_default();
-    let mut page = found(app, principal, &wanted, (capabilities, close), request, visible)?;
-    page.note(app.knowledge.embeddings.progress());
-    page.note_unready(&app.tools.unready());
+    let close = session.map(|session| related_to_session(app, principal, session)).unwrap_or_default();
+    let mut page = rank_for_request(app, principal, &wanted, (capabilities, close), request, visible)?;
+    page.note_progress(app.knowledge.embeddings.progress());
+    page.note_unready(&app.tools.unready_servers());
     Ok(page)
 }
 
-/// What hangs together with what was just used in a session.
-fn close_to(app: &App, principal: &Principal, session: &str) -> HashMap<String, Close> {
-    let used = app.knowledge.memory.context(principal, session);
+/// The tools and capabilities related to those just used in a session.
+fn related_to_session(app: &App, principal: &Principal, session: &str) -> HashMap<String, CloseNode> {
+    let used = app.knowledge.memory.recent_session_tools(principal, session);
     let used: Vec<&str> = used.iter().map(String::as_str).collect();
-    let graph = app.knowledge.of(principal).graph().filter(|_| !used.is_empty());
-    let close = graph.map(|graph| graph.close(&used)).unwrap_or_default();
+    let graph = app.knowledge.of_principal(principal).graph().filter(|_| !used.is_empty());
+    let close = graph.map(|graph| graph.related_to(&used)).unwrap_or_default();
     close.into_iter().map(|close| (close.id.clone(), close)).collect()
 }
 
-/// The tools and capabilities for a request, with all that is remembered of them.
-fn found(
+/// Ranks the tools and capabilities for a request, with everything recorded about them.
+fn rank_for_request(
     app: &App,
     principal: &Principal,
-    wanted: &embeddings::Wanted,
-    (capabilities, close): (Vec<Candidate>, HashMap<String, Close>),
-    request: &Request,
-    visible: impl Fn(&Tool) -> bool,
-) -> Result<Page, Problem> {
-    let (snapshot, learned) = (app.tools.snapshot(), app.knowledge.of(principal));
+    wanted: &embeddings::IntentReading,
+    (capabilities, close): (Vec<CapabilityCandidate>, HashMap<String, CloseNode>),
+    request: &DiscoverRequest,
+    visible: impl Fn(&CatalogueTool) -> bool,
+) -> Result<DiscoverPage, Problem> {
+    let (snapshot, learned) = (app.tools.snapshot(), app.knowledge.of_principal(principal));
     let (observed, uses) = (learned.observed(), learned.uses());
-    let vectors = app.knowledge.embeddings.of_tools(&snapshot);
+    let vectors = app.knowledge.embeddings.tool_vectors(&snapshot);
     let past = learned.advice(&snapshot, wanted);
-    let known = discover::Recalled {
+    let known = discover::DiscoverMemory {
         capabilities,
         observed: Some(&*observed),
-        wanted: Some(wanted),
+        reading: Some(wanted),
         vectors: Some(&*vectors),
-        past: past.as_ref(),
+        advice: past.as_ref(),
         uses: Some(&*uses),
-        close,
+        close_by_id: close,
     };
     discover::find(&snapshot, &known, request, visible)
 }
 
-/// How tools and capabilities hang together.
+/// The tool graph: how tools and capabilities relate.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn graph(app: &App, principal: &Principal) -> Result<View, Problem> {
+pub async fn graph(app: &App, principal: &Principal) -> Result<GraphView, Problem> {
     let graph = app.knowledge.graph(principal).await?;
-    Ok(blocking(move || graph.view()).await)
+    Ok(run_blocking(move || graph.view()).await)
 }
 
-/// The likeliest ways from one tool or capability to another.
+/// The most likely paths from one tool or capability to another.
 ///
 /// # Errors
 /// One of them is unknown, or the database cannot be read.
-pub async fn ways(app: &App, principal: &Principal, from: &str, to: &str) -> Result<Vec<Way>, Problem> {
+pub async fn find_graph_paths(
+    app: &App,
+    principal: &Principal,
+    from: &str,
+    to: &str,
+) -> Result<Vec<GraphViewPath>, Problem> {
     let graph = app.knowledge.graph(principal).await?;
-    graph.ways(from, to).ok_or_else(|| {
+    graph.best_paths(from, to).ok_or_else(|| {
         let (from, to) = (printable(from), printable(to));
-        Problem::new(Code::NotFound, format!("`{from}` or `{to}` is no tool or capability"))
+        Problem::new(ErrorCode::NotFound, format!("`{from}` or `{to}` is no tool or capability"))
             .hint("give tools as `server:tool` and capabilities by id; `pml graph --json` lists them")
     })
 }
 
-/// A DAG of tools that could serve an intent; nothing where no tool has to do with it.
+/// A DAG of tools that could serve an intent; `None` if no tool matches it.
 pub async fn suggest_dag(
     app: &Arc<App>,
     principal: &Principal,
     intent: &str,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Option<SuggestedDag> {
-    let wanted = app.knowledge.embeddings.wanted(intent).await;
+    let wanted = app.knowledge.embeddings.read_intent(intent).await;
     compose::compose(app, principal, intent, &serde_json::Map::new(), &wanted.text, visible).await
 }
 
-/// What came of analysing a program or a DAG document.
-pub enum Analysed {
-    /// A program that was understood, complaints included.
+/// The outcome of analysing a program or a DAG document.
+pub enum AnalysisOutcome {
+    /// The analysis of a program, complaints included.
     Program(Box<pml_analysis::Analysis>),
-    /// A document that was understood, complaints included.
+    /// The analysis of a DAG document, complaints included.
     Dag(Box<pml_analysis::DagAnalysis>),
-    /// Something else.
-    NotUnderstood(Misread),
+    /// The source could not be parsed.
+    NotUnderstood(ComplaintReport),
 }
 
-/// What a program would do with the tools there are now; nothing is run.
-pub async fn analyse(app: &App, source: String) -> Analysed {
+/// Analyses a program against the current tools; nothing is run.
+pub async fn analyse(app: &App, source: String) -> AnalysisOutcome {
     analyse_for(app, &app.principal, source).await
 }
 
-async fn analyse_for(app: &App, principal: &Principal, source: String) -> Analysed {
-    let catalogue = known_to(app, principal, &source).await;
-    // It computes for as long as the program is large: not on a thread that serves others.
-    blocking(move || understand(&catalogue, &source)).await
+async fn analyse_for(app: &App, principal: &Principal, source: String) -> AnalysisOutcome {
+    let catalogue = catalogue_for(app, principal, &source).await;
+    // Analysis time grows with the size of the program: keep it off the threads that serve requests.
+    run_blocking(move || understand(&catalogue, &source)).await
 }
 
-/// What a DAG document would do with the tools there are now; nothing is run.
-pub async fn analyse_dag(app: &App, document: String) -> Analysed {
+/// Analyses a DAG document against the current tools; nothing is run.
+pub async fn analyse_dag(app: &App, document: String) -> AnalysisOutcome {
     analyse_dag_for(app, &app.principal, document).await
 }
 
-/// The tools there are, and the capabilities of the principal that `source` may name.
-async fn known_to(app: &App, principal: &Principal, source: &str) -> Arc<pml_analysis::Catalogue> {
-    if names_capabilities(source)
+/// The current tools, and the capabilities of the principal that `source` may name.
+async fn catalogue_for(
+    app: &App,
+    principal: &Principal,
+    source: &str,
+) -> Arc<pml_analysis::AnalysisCatalogue> {
+    if may_call_capabilities(source)
         && let Err(error) = app.knowledge.memory.refresh().await
     {
         tracing::warn!(%error, "which capabilities there are could not be read");
     }
-    app.knowledge.known_to(principal, source)
+    app.knowledge.catalogue_for(principal, source)
 }
 
-/// What was learned, as a principal sees it.
-struct Whose<'a> {
+/// The learned capabilities visible to one principal.
+struct CapabilitiesOf<'a> {
     app: &'a App,
     principal: &'a Principal,
 }
 
-impl planning::Learned for Whose<'_> {
-    fn named(&self, name: &str) -> Option<Arc<crate::knowledge::Known>> {
-        self.app.knowledge.memory.called(self.principal, name)
+impl planning::CapabilityLookup for CapabilitiesOf<'_> {
+    fn find_by_name(&self, name: &str) -> Option<Arc<crate::knowledge::IndexedCapability>> {
+        self.app.knowledge.memory.cached_by_name(self.principal, name)
     }
 
-    fn catalogue(&self, source: &str) -> Arc<pml_analysis::Catalogue> {
-        self.app.knowledge.known_to(self.principal, source)
+    fn catalogue_for(&self, source: &str) -> Arc<pml_analysis::AnalysisCatalogue> {
+        self.app.knowledge.catalogue_for(self.principal, source)
     }
 }
 
-async fn analyse_dag_for(app: &App, principal: &Principal, document: String) -> Analysed {
-    let catalogue = known_to(app, principal, &document).await;
-    blocking(move || match pml_analysis::analyse_dag(&document, &catalogue) {
-        Ok(analysis) => Analysed::Dag(Box::new(analysis)),
-        Err(error) => Analysed::NotUnderstood(Misread::from(&error)),
+async fn analyse_dag_for(app: &App, principal: &Principal, document: String) -> AnalysisOutcome {
+    let catalogue = catalogue_for(app, principal, &document).await;
+    run_blocking(move || match pml_analysis::analyse_dag(&document, &catalogue) {
+        Ok(analysis) => AnalysisOutcome::Dag(Box::new(analysis)),
+        Err(error) => AnalysisOutcome::NotUnderstood(ComplaintReport::from(&error)),
     })
     .await
 }
 
-/// What became of asking for a run.
-pub enum Executed {
-    /// It goes on in this process.
-    Going(Arc<Handle>),
-    /// It was asked for before, or waits for a person's word; this is how it stands.
-    Stands(RunId, Standing),
-    /// The same was asked for before and its question is still open; this is how that run stands.
-    AsksAlready(RunId, Standing),
-    /// The program cannot be run, or may not be.
-    Refused(Refused),
-    /// Nothing was run: this is what could be.
-    Suggested(Box<Suggested>),
-    /// Nothing was run: this is what came of it before.
-    Known(Box<Known>),
+/// The outcome of a request to run something.
+pub enum ExecuteOutcome {
+    /// The run is executing in this process.
+    Running(Arc<RunHandle>),
+    /// The run exists from an earlier request, or waits for approval; this is its status.
+    Status(RunId, RunStatus),
+    /// The same request was made before and its question is still open; this is the status of that run.
+    AlreadyWaiting(RunId, RunStatus),
+    /// The program cannot be run, or the policy denies it.
+    Refused(PlanRefusal),
+    /// Nothing was run: these are the candidates.
+    Suggested(Box<Suggestions>),
+    /// Nothing was run: this is the cached result.
+    Cached(Box<CachedRun>),
 }
 
-/// What came of the same thing before.
-pub struct Known {
-    /// The run it is told of.
+/// A cached result in the form of a run.
+pub struct CachedRun {
+    /// The run that produced the cached result; a new id if that is not recorded.
     pub id: RunId,
-    /// What there is to tell.
-    pub report: Report,
+    /// The report with the cached result.
+    pub report: RunReport,
 }
 
-/// A program comes in: understood, allowed, started.
+/// Executes a request: plans it, checks it against the policy and starts the run.
 ///
 /// # Errors
-/// Nothing can be started or recorded.
+/// The run cannot be started or recorded.
 pub async fn execute(
     app: &Arc<App>,
-    asked: Execution,
+    asked: RunRequest,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
-) -> Result<Executed, Problem> {
-    discover::check_length(&asked.intent)?;
+) -> Result<ExecuteOutcome, Problem> {
+    discover::check_intent_length(&asked.intent)?;
     if let Some(idempotency) = &asked.idempotency
-        && let Some(known) = asked_before(app, &asked.principal, idempotency).await?
+        && let Some(known) = find_repeated_run(app, &asked.principal, idempotency).await?
     {
         return Ok(known);
     }
     app.tools.ensure_manifests_loaded().await;
-    let asked = match recall::recall(app, asked, &visible).await? {
-        Recalled::Run(asked) => *asked,
-        Recalled::Suggested(suggested) => return Ok(Executed::Suggested(suggested)),
+    let asked = match recall::resolve_work(app, asked, &visible).await? {
+        RecallOutcome::Run(asked) => *asked,
+        RecallOutcome::Suggested(suggested) => return Ok(ExecuteOutcome::Suggested(suggested)),
     };
-    let mut plan = match planned(app, &asked, &visible).await {
+    let mut plan = match plan_request(app, &asked, &visible).await {
         Ok(plan) => plan,
-        Err(refused) => return Ok(Executed::Refused(refused)),
+        Err(refused) => return Ok(ExecuteOutcome::Refused(refused)),
     };
-    let request_mark = repeated::mark(app, &asked, &plan).await?;
+    let request_mark = repeated::request_mark(app, &asked, &plan).await?;
     if let Some(mark) = &request_mark
-        && let Some(open) = repeated::open(app, &asked.principal, mark).await?
+        && let Some(open) = repeated::find_open_run(app, &asked.principal, mark).await?
     {
         return Ok(open);
     }
-    let Execution { principal, session, caller, idempotency, patience, capability, cache, .. } = asked;
-    approvals::by_rules(app, &principal, &mut plan).await?;
+    let RunRequest {
+        principal,
+        session,
+        caller,
+        idempotency,
+        max_wait: patience,
+        capability,
+        use_cache: cache,
+        ..
+    } = asked;
+    approvals::apply_standing_rules(app, &principal, &mut plan).await?;
     let ticket = match cache {
-        true => cache::ticket(&app.knowledge, &plan, &principal, capability.as_ref()).await,
+        true => cache::make_ticket(&app.knowledge, &plan, &principal, capability.as_ref()).await,
         false => None,
     };
     if let Some(ticket) = &ticket
         && let Some(hit) = app.knowledge.cache.get(&app.knowledge, ticket).await
     {
-        return Ok(Executed::Known(known(app, &principal, &plan, hit).await?));
+        return Ok(ExecuteOutcome::Cached(known(app, &principal, &plan, hit).await?));
     }
-    approvals::compare(app, &principal, &mut plan).await?;
+    approvals::add_differences(app, &principal, &mut plan).await?;
     let again = (principal.clone(), idempotency.clone());
     let question = plan.question.clone();
-    let asked = Asked { principal, session, plan, caller, idempotency, request_mark, patience, ticket };
+    let asked = PlannedRun {
+        principal,
+        session,
+        plan,
+        caller,
+        idempotency,
+        request_mark,
+        max_wait: patience,
+        ticket,
+    };
     let begun = match question {
-        None => execute::start(&app.runs, asked).await.map(Executed::Going),
-        Some(question) => execute::ask_first(&app.runs, asked, question).await.map(|first| match first {
-            First::Waits(id, standing) => Executed::Stands(id, standing),
-            First::Same(id, standing) => Executed::AsksAlready(id, standing),
-        }),
+        None => execute::start(&app.runs, asked).await.map(ExecuteOutcome::Running),
+        Some(question) => {
+            execute::create_waiting_run(&app.runs, asked, question).await.map(|first| match first {
+                AskFirstOutcome::Waiting(id, standing) => ExecuteOutcome::Status(id, standing),
+                AskFirstOutcome::AlreadyAsked(id, standing) => ExecuteOutcome::AlreadyWaiting(id, standing),
+            })
+        }
     };
     match begun {
         Ok(executed) => Ok(executed),
-        // Somebody was quicker with the same key: theirs is the run.
+        // A concurrent request with the same idempotency key came first: its run is the run.
         Err(problem) => match again {
             (principal, Some(idempotency)) => {
-                asked_before(app, &principal, &idempotency).await?.ok_or(problem)
+                find_repeated_run(app, &principal, &idempotency).await?.ok_or(problem)
             }
             (_, None) => Err(problem),
         },
     }
 }
 
-/// A result that was known, as if it had been run.
+/// Reports a cached result as if it had been run.
 async fn known(
     app: &Arc<App>,
     principal: &Principal,
     plan: &Plan,
-    hit: cache::Hit,
-) -> Result<Box<Known>, Problem> {
-    let id = execute::new_id()?;
-    cache::note_use(&app.knowledge, plan, principal, &id);
-    let capability = plan.learn.as_ref().map(|learn| learn.capability_of(principal));
+    hit: cache::CacheHit,
+) -> Result<Box<CachedRun>, Problem> {
+    let id = execute::new_run_id()?;
+    cache::record_cache_use(&app.knowledge, plan, principal, &id);
+    let capability = plan.learn.as_ref().map(|learn| learn.capability_id(principal));
     let next = match &capability {
         Some(capability) => {
             let tools: Vec<String> = plan.tools.iter().map(|tool| tool.id.to_string()).collect();
@@ -318,120 +349,133 @@ async fn known(
         }
         None => Vec::new(),
     };
-    let report = Report::known(hit.result, hit.from, capability, next, now_ms());
-    Ok(Box::new(Known { id: hit.run.unwrap_or(id), report }))
+    let report = RunReport::from_cache(hit.result, hit.source, capability, next, now_ms());
+    Ok(Box::new(CachedRun { id: hit.run.unwrap_or(id), report }))
 }
 
-/// What would be run, without running it.
+/// Plans a request without running it.
 ///
 /// # Errors
 /// It cannot be run, or may not be.
-pub(crate) async fn dry(app: &App, asked: &Execution) -> Result<Plan, Problem> {
+pub async fn plan_without_running(app: &App, asked: &RunRequest) -> Result<Plan, Problem> {
     app.tools.ensure_manifests_loaded().await;
-    planned(app, asked, &|_| true).await.map_err(|refused| refused.problem)
+    plan_request(app, asked, &|_| true).await.map_err(|refused| refused.problem)
 }
 
-/// What was asked for, understood and allowed.
-async fn planned(
+/// Plans a request: analyses its work and checks it against the policy.
+async fn plan_request(
     app: &App,
-    asked: &Execution,
+    asked: &RunRequest,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
-) -> Result<Plan, Refused> {
+) -> Result<Plan, PlanRefusal> {
     let config = app.config();
     let mut bounds = Bounds::new(&config.limits, &config.runs);
     if let Some(timeout) = asked.timeout {
         bounds.wall_ms = bounds.wall_ms.min(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     }
-    let learned = Whose { app, principal: &asked.principal };
+    let learned = CapabilitiesOf { app, principal: &asked.principal };
     let document = match &asked.work {
-        planning::Asked::Code(code) => {
-            let analysis = understood(app, &asked.principal, code).await?;
+        planning::Work::Code(code) => {
+            let analysis = analyse_or_refuse(app, &asked.principal, code).await?;
             let (snapshot, policy) = (app.tools.snapshot(), app.policy());
-            let setting =
-                Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
+            let setting = PlanningContext {
+                snapshot: &snapshot,
+                policy: &policy,
+                bounds,
+                visible,
+                capabilities: &learned,
+            };
             return planning::plan(&setting, *analysis, asked);
         }
-        planning::Asked::Dag { document, .. } => document.clone(),
-        planning::Asked::Tool { tool, defaults } => planning::delegation(tool, defaults, &asked.arguments)?,
-        planning::Asked::Call(tool) => {
-            bounds.wall_ms = bounds.wall_ms.max(direct::longest_ms(app, tool));
-            planning::delegation(tool, &empty_object(), &asked.arguments)?
+        planning::Work::Dag { document, .. } => document.clone(),
+        planning::Work::Tool { tool, defaults } => {
+            planning::tool_call_document(tool, defaults, &asked.arguments)?
         }
-        planning::Asked::Capability(_) | planning::Asked::Anything => {
+        planning::Work::Call(tool) => {
+            bounds.wall_ms = bounds.wall_ms.max(direct::longest_ms(app, tool));
+            planning::tool_call_document(tool, &empty_object(), &asked.arguments)?
+        }
+        planning::Work::Capability(_) | planning::Work::Intent => {
             unreachable!("what is run was found before")
         }
     };
-    let analysis = understood_dag(app, &asked.principal, document).await?;
+    let analysis = analyse_dag_or_refuse(app, &asked.principal, document).await?;
     let (snapshot, policy) = (app.tools.snapshot(), app.policy());
-    let setting = Setting { snapshot: &snapshot, policy: &policy, bounds, visible, learned: &learned };
+    let setting =
+        PlanningContext { snapshot: &snapshot, policy: &policy, bounds, visible, capabilities: &learned };
     planning::plan_dag(&setting, *analysis, asked)
 }
 
-async fn understood_dag(
+async fn analyse_dag_or_refuse(
     app: &App,
     principal: &Principal,
     document: String,
-) -> Result<Box<pml_analysis::DagAnalysis>, Refused> {
+) -> Result<Box<pml_analysis::DagAnalysis>, PlanRefusal> {
     match analyse_dag_for(app, principal, document).await {
-        Analysed::Dag(analysis) => planning::without_mistakes(&analysis.complaints).map(|()| analysis),
-        Analysed::NotUnderstood(report) => Err(planning::not_understood(&report)),
-        Analysed::Program(_) => unreachable!("a document was analysed"),
+        AnalysisOutcome::Dag(analysis) => planning::refuse_mistakes(&analysis.complaints).map(|()| analysis),
+        AnalysisOutcome::NotUnderstood(report) => Err(planning::refuse_unparsed(&report)),
+        AnalysisOutcome::Program(_) => unreachable!("a document was analysed"),
     }
 }
 
-async fn asked_before(
+async fn find_repeated_run(
     app: &App,
     principal: &Principal,
     idempotency: &Idempotency,
-) -> Result<Option<Executed>, Problem> {
-    let known = app.store.by_idempotency_key(principal, &idempotency.key, now_ms()).await?;
+) -> Result<Option<ExecuteOutcome>, Problem> {
+    let known = app.store.run_by_idempotency_key(principal, &idempotency.key, now_ms()).await?;
     let Some((id, request)) = known else { return Ok(None) };
     if request != idempotency.request {
-        return Err(Problem::new(Code::InvalidRequest, "the idempotency key was used for another request")
-            .hint("choose a new key for a new request"));
+        return Err(Problem::new(
+            ErrorCode::InvalidRequest,
+            "the idempotency key was used for another request",
+        )
+        .hint("choose a new key for a new request"));
     }
-    Ok(Some(match app.runs.here(&id) {
-        Some(handle) => Executed::Going(handle),
-        None => Executed::Stands(id.clone(), execute::standing(&app.runs, principal, &id).await?),
+    Ok(Some(match app.runs.local_handle(&id) {
+        Some(handle) => ExecuteOutcome::Running(handle),
+        None => ExecuteOutcome::Status(id.clone(), execute::run_status(&app.runs, principal, &id).await?),
     }))
 }
 
-/// Below this, analysing takes less time than handing it to another thread.
+/// 16 KiB: analysing a smaller program takes less time than handing it to another thread.
 const SMALL_BYTES: usize = 16 * 1024;
 
-async fn understood(
+async fn analyse_or_refuse(
     app: &App,
     principal: &Principal,
     code: &str,
-) -> Result<Box<pml_analysis::Analysis>, Refused> {
+) -> Result<Box<pml_analysis::Analysis>, PlanRefusal> {
     let most = app.config().limits.source_bytes;
     if code.len() as u64 > most {
         let text = format!("the program has {} bytes and may have {most}", code.len());
-        return Err(Problem::new(Code::TooLarge, text)
+        return Err(Problem::new(ErrorCode::TooLarge, text)
             .hint("write less, or raise `limits.source` in pml.toml")
             .into());
     }
     let analysed = if code.len() <= SMALL_BYTES {
-        let catalogue = known_to(app, principal, code).await;
+        let catalogue = catalogue_for(app, principal, code).await;
         understand(&catalogue, code)
     } else {
         analyse_for(app, principal, code.to_owned()).await
     };
     match analysed {
-        Analysed::Program(analysis) => planning::without_mistakes(&analysis.complaints).map(|()| analysis),
-        Analysed::NotUnderstood(report) => Err(planning::not_understood(&report)),
-        Analysed::Dag(_) => unreachable!("a program was analysed"),
+        AnalysisOutcome::Program(analysis) => {
+            planning::refuse_mistakes(&analysis.complaints).map(|()| analysis)
+        }
+        AnalysisOutcome::NotUnderstood(report) => Err(planning::refuse_unparsed(&report)),
+        AnalysisOutcome::Dag(_) => unreachable!("a program was analysed"),
     }
 }
 
-fn understand(catalogue: &pml_analysis::Catalogue, source: &str) -> Analysed {
+fn understand(catalogue: &pml_analysis::AnalysisCatalogue, source: &str) -> AnalysisOutcome {
     match pml_analysis::analyse(source, catalogue) {
-        Ok(analysis) => Analysed::Program(Box::new(analysis)),
-        Err(error) => Analysed::NotUnderstood(Misread::from(&error)),
+        Ok(analysis) => AnalysisOutcome::Program(Box::new(analysis)),
+        Err(error) => AnalysisOutcome::NotUnderstood(ComplaintReport::from(&error)),
     }
 }
 
-/// A run goes on where its journal ends.
+/// Resumes a run where its journal ends.
 ///
 /// # Errors
 /// There is no such run, or it cannot be read.
@@ -440,28 +484,28 @@ pub async fn resume(
     principal: &Principal,
     id: &RunId,
     caller: Caller,
-) -> Result<Resumed, Problem> {
+) -> Result<ResumeOutcome, Problem> {
     execute::resume(&app.runs, principal, id, caller).await
 }
 
-/// How a run stands, wherever it is.
+/// The status of a run, in whichever process it executes.
 ///
 /// # Errors
 /// There is no such run, or it cannot be read.
-pub async fn standing(app: &App, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
-    execute::standing(&app.runs, principal, id).await
+pub async fn run_status(app: &App, principal: &Principal, id: &RunId) -> Result<RunStatus, Problem> {
+    execute::run_status(&app.runs, principal, id).await
 }
 
-/// A run of the principal's that goes on in this process.
-pub fn run_here(app: &App, principal: &Principal, id: &RunId) -> Option<Arc<Handle>> {
-    app.runs.here(id).filter(|handle| handle.principal == *principal)
+/// The handle of the principal's run, if it executes in this process.
+pub fn local_run(app: &App, principal: &Principal, id: &RunId) -> Option<Arc<RunHandle>> {
+    app.runs.local_handle(id).filter(|handle| handle.principal == *principal)
 }
 
-/// How a run stands, call by call.
+/// The status of a run, call by call.
 ///
 /// # Errors
 /// There is no such run, or its records are no longer kept.
-pub async fn overview(app: &App, principal: &Principal, id: &RunId) -> Result<Overview, Problem> {
+pub async fn overview(app: &App, principal: &Principal, id: &RunId) -> Result<RunDetails, Problem> {
     execute::overview(&app.runs, principal, id).await
 }
 
@@ -473,12 +517,12 @@ pub async fn task_result(
     app: &App,
     principal: &Principal,
     id: &RunId,
-    wanted: &Wanted,
+    wanted: &ResultRequest,
 ) -> Result<ResultPage, Problem> {
-    execute::result(&app.runs, principal, id, wanted).await
+    execute::result_page(&app.runs, principal, id, wanted).await
 }
 
-/// All that is recorded of a run.
+/// Everything recorded about a run.
 ///
 /// # Errors
 /// There is no such run, or its records are no longer kept.
@@ -486,15 +530,20 @@ pub async fn recording(app: &App, principal: &Principal, id: &RunId) -> Result<R
     replay::recording(&app.runs, principal, id).await
 }
 
-/// A recorded run is run again, offline; with `code`, as if that had been its program.
+/// Replays a recorded run offline; with `code`, as if that had been its program.
 ///
 /// # Errors
-/// The program cannot be run, or no worker can be had.
-pub async fn replay(app: &App, recording: &Recording, code: Option<String>) -> Result<Replayed, Problem> {
+/// The program cannot be run, or no worker is available.
+pub async fn replay(
+    app: &App,
+    recording: &Recording,
+    code: Option<String>,
+) -> Result<ReplayOutcome, Problem> {
     let plan = match code {
         None => recording.plan.clone(),
         Some(code) => {
-            let analysis = understood(app, &app.principal, &code).await.map_err(|refused| refused.problem)?;
+            let analysis =
+                analyse_or_refuse(app, &app.principal, &code).await.map_err(|refused| refused.problem)?;
             calls_only_recorded(&recording.plan, &analysis)?;
             recording.plan.clone().with_code(code, *analysis)
         }
@@ -502,26 +551,26 @@ pub async fn replay(app: &App, recording: &Recording, code: Option<String>) -> R
     replay::replay(&app.runs, recording, plan).await
 }
 
-/// Whether a program that is replayed calls only capabilities that were recorded with the run: what one that is there
-/// now would do was never recorded.
+/// Checks that a replayed program calls only capabilities that were recorded with the run. What a present capability
+/// would do was never recorded.
 fn calls_only_recorded(plan: &Plan, analysis: &pml_analysis::Analysis) -> Result<(), Problem> {
     let lacks = |name: &&String| plan.nested.iter().all(|nested| nested.name != **name);
     let Some(name) = analysis.permissions.capabilities.iter().find(lacks) else { return Ok(()) };
     let text = format!("the recorded run has no capability `{name}`, so nothing can answer a call of it");
-    Err(Problem::new(Code::InvalidProgram, text).hint(
+    Err(Problem::new(ErrorCode::InvalidProgram, text).hint(
         "write out in the program what it does, or run the program anew: `pml execute \"what it is for\" --code FILE`",
     ))
 }
 
-/// A DAG run waits before its next layer, wherever it is.
+/// Pauses a DAG run before its next layer, in whichever process it executes.
 ///
 /// # Errors
-/// There is no such run, it never waits before layers, or that cannot be recorded.
+/// There is no such run, it never pauses before layers, or the pause cannot be recorded.
 pub async fn pause(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<(), Problem> {
     execute::pause(&app.runs, principal, id).await
 }
 
-/// A run is ended, wherever it is.
+/// Aborts a run, in whichever process it executes.
 ///
 /// # Errors
 /// There is no such run, another process has it, or the end cannot be recorded.
@@ -530,14 +579,14 @@ pub async fn abort(
     principal: &Principal,
     id: &RunId,
     reason: &str,
-) -> Result<Standing, Problem> {
+) -> Result<RunStatus, Problem> {
     execute::abort(&app.runs, principal, id, reason).await
 }
 
-/// Whoever asked for a run no longer wants it.
+/// Cancels a run because the client no longer wants it.
 ///
 /// # Errors
 /// There is no such run, another process has it, or the end cannot be recorded.
-pub async fn cancel(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
+pub async fn cancel(app: &Arc<App>, principal: &Principal, id: &RunId) -> Result<RunStatus, Problem> {
     execute::cancel(&app.runs, principal, id).await
 }

@@ -1,8 +1,8 @@
-//! The passphrase by which people show that they are people, at the dashboard and on the terminal.
+//! The passphrase by which people prove that they are people, at the dashboard and on the terminal.
 //!
-//! An agent can run commands, read the bearer token and send requests; what it cannot do is know what a person
-//! knows. Only an Argon2id hash is kept, in a file for the user alone. The passphrase itself is never stored,
-//! never logged, and read from nowhere but a terminal and the sign-in form.
+//! An agent can run commands, read the bearer token and send requests, but it does not know the passphrase. Only an
+//! Argon2id hash is stored, in a file that only the user can read. The passphrase itself is never stored, never logged,
+//! and read from nowhere but a terminal and the sign-in form.
 
 use std::io::Write as _;
 
@@ -10,65 +10,67 @@ use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use pml_model::Digest;
-use pml_store::{Attempt, Store};
+use pml_store::{SignInAttempt, Store};
 
 use crate::clock::now_ms;
 use crate::config::{Paths, Secret, disk};
-use crate::problem::{Code, Problem};
-use crate::runtime::blocking;
+use crate::problem::{ErrorCode, Problem};
+use crate::runtime::run_blocking;
 
-/// The fewest characters a passphrase may have.
+/// The least number of characters of a passphrase.
 pub const LEAST_CHARACTERS: usize = 10;
-/// The most: more than anybody types, and little to hash.
+/// Bytes: the longest passphrase, more than anybody types and quick to hash.
 const MOST_BYTES: usize = 1024;
 
-/// Where a passphrase is given. Each door has a delay of its own, so that whoever guesses at one keeps nobody out of
-/// the other.
+/// Where a passphrase is entered. Each place has its own delay, so that guessing at one does not lock people out of the
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum SignInDoor {
     /// The sign-in form of the dashboard.
     Web,
     /// A command in a terminal.
     Terminal,
 }
 
-impl Door {
+impl SignInDoor {
     fn name(self) -> &'static str {
         match self {
-            Door::Web => "web",
-            Door::Terminal => "terminal",
+            SignInDoor::Web => "web",
+            SignInDoor::Terminal => "terminal",
         }
     }
 }
 
-/// Whether `given` is the passphrase. Too many wrong ones make everybody wait at that door, whichever process they ask.
+/// Checks the passphrase `given`. Too many wrong attempts delay everybody at that door, in all processes.
 ///
 /// # Errors
-/// None is set, its file cannot be used, or there were too many wrong ones just now.
-pub async fn verify(paths: &Paths, store: &Store, door: Door, given: &str) -> Result<bool, Problem> {
+/// No passphrase is set, its file cannot be used, or there were too many wrong attempts just now.
+pub async fn verify(paths: &Paths, store: &Store, door: SignInDoor, given: &str) -> Result<bool, Problem> {
     let hash = stored(paths)?.ok_or_else(not_set)?;
     let now = now_ms();
     match store.attempt_sign_in(door.name(), now, delay_ms).await? {
-        Attempt::Allowed => {}
-        Attempt::Wait(wait_ms) => {
+        SignInAttempt::Allowed => {}
+        SignInAttempt::Wait(wait_ms) => {
             let hint = format!("try again after {} s", (wait_ms + 999) / 1000);
-            return Err(Problem::new(Code::RateLimited, "there were too many wrong passphrases").hint(hint));
+            return Err(
+                Problem::new(ErrorCode::RateLimited, "there were too many wrong passphrases").hint(hint)
+            );
         }
     }
     let given = given.to_owned();
-    let right = blocking(move || matches(&hash, &given)).await;
+    let right = run_blocking(move || matches(&hash, &given)).await;
     if right {
-        store.signed_in(door.name()).await?;
+        store.clear_failed_sign_ins(door.name()).await?;
     }
     Ok(right)
 }
 
-/// How many wrong ones in a row cost nothing: people mistype.
+/// The number of wrong attempts in a row without a delay: people mistype.
 const FREE: u32 = 3;
-/// The longest wait.
+/// 30 s in milliseconds: the longest delay.
 const LONGEST_MS: i64 = 30_000;
 
-/// How long nobody is let in after so many wrong ones in a row.
+/// The delay after this many wrong attempts in a row, in milliseconds.
 fn delay_ms(wrong: u32) -> i64 {
     match wrong.checked_sub(FREE) {
         Some(over) => (1000_i64 << over.min(10)).min(LONGEST_MS),
@@ -76,28 +78,28 @@ fn delay_ms(wrong: u32) -> i64 {
     }
 }
 
-/// A code that is shown on the terminal alone and has to be typed there: what answers without reading the terminal
-/// does not know it. It is written to the terminal itself, so it is in no pipe, file or log.
+/// Shows a code on the terminal that has to be typed there. A program that answers without reading the terminal does
+/// not know it. The code is written to the terminal device itself, so it appears in no pipe, file or log.
 ///
 /// # Errors
 /// There is no terminal, or something else was typed.
 pub async fn confirm_on_terminal() -> Result<(), Problem> {
     let code = one_time_code()?;
     let shown = format!("To show that you read this terminal, type this code: {code}\n");
-    blocking(move || write_to_terminal(&shown)).await.map_err(|error| no_terminal(&error))?;
+    run_blocking(move || write_to_terminal(&shown)).await.map_err(|error| no_terminal(&error))?;
     let typed = ask_on_terminal("Code: ").await?;
     if typed.reveal().trim() == code {
         return Ok(());
     }
-    Err(Problem::new(Code::Denied, "that is not the code")
+    Err(Problem::new(ErrorCode::Denied, "that is not the code")
         .hint("nothing was changed; run the command again for another code"))
 }
 
-/// Eight digits that nobody can foresee.
+/// Eight unpredictable digits.
 fn one_time_code() -> Result<String, Problem> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|error| {
-        Problem::new(Code::Config, format!("no code can be made: {error}"))
+        Problem::new(ErrorCode::Config, format!("no code can be made: {error}"))
             .hint("check that the system's random source works")
     })?;
     let number = u64::from_le_bytes(random) % 100_000_000;
@@ -110,23 +112,23 @@ fn write_to_terminal(text: &str) -> std::io::Result<()> {
     terminal.write_all(text.as_bytes())
 }
 
-/// Whether there is a passphrase.
+/// Whether a passphrase is set.
 ///
 /// # Errors
-/// Its file is there and cannot be used.
+/// Its file exists and cannot be used.
 pub fn is_set(paths: &Paths) -> Result<bool, Problem> {
     stored(paths).map(|hash| hash.is_some())
 }
 
-/// Which passphrase is set, without saying anything about it: another after each time it is set.
+/// A fingerprint that changes each time the passphrase is set, and reveals nothing about it; `None` if none is set.
 ///
 /// # Errors
-/// Its file is there and cannot be used.
-pub fn edition(paths: &Paths) -> Result<Option<Digest>, Problem> {
+/// Its file exists and cannot be used.
+pub fn passphrase_fingerprint(paths: &Paths) -> Result<Option<Digest>, Problem> {
     stored(paths).map(|hash| hash.map(|hash| Digest::of(hash.as_bytes())))
 }
 
-/// Makes `new` the passphrase, whatever it was before.
+/// Sets the passphrase, whatever it was before.
 ///
 /// # Errors
 /// It is too short or too long, or cannot be stored.
@@ -134,12 +136,14 @@ pub async fn set(paths: &Paths, new: &str) -> Result<(), Problem> {
     if new.chars().count() < LEAST_CHARACTERS || new.len() > MOST_BYTES {
         let text =
             format!("a passphrase has {LEAST_CHARACTERS} characters at least and {MOST_BYTES} bytes at most");
-        return Err(Problem::new(Code::InvalidRequest, text).hint("a few random words are easy to remember"));
+        return Err(
+            Problem::new(ErrorCode::InvalidRequest, text).hint("a few random words are easy to remember")
+        );
     }
     let (path, new) = (paths.passphrase(), new.to_owned());
-    blocking(move || {
+    run_blocking(move || {
         let hash: PasswordHash = Argon2::default().hash_password(new.as_bytes()).map_err(|error| {
-            Problem::new(Code::Config, format!("the passphrase cannot be hashed: {error}"))
+            Problem::new(ErrorCode::Config, format!("the passphrase cannot be hashed: {error}"))
                 .hint("check that the system's random source works")
         })?;
         Ok(disk::replace(&path, format!("{hash}\n").as_bytes())?)
@@ -147,23 +151,26 @@ pub async fn set(paths: &Paths, new: &str) -> Result<(), Problem> {
     .await
 }
 
-/// What a person types at the terminal, unseen. It is read from the terminal itself: what is piped into the
-/// program is no answer.
+/// Reads hidden input from the terminal. It reads the terminal device itself: input piped into the program does not
+/// count.
 ///
 /// # Errors
 /// There is no terminal.
 pub async fn ask_on_terminal(prompt: &str) -> Result<Secret, Problem> {
     let prompt = prompt.to_owned();
-    let typed = blocking(move || rpassword::prompt_password(prompt)).await;
+    let typed = run_blocking(move || rpassword::prompt_password(prompt)).await;
     typed.map(Secret::new).map_err(|error| no_terminal(&error))
 }
 
 fn no_terminal(error: &std::io::Error) -> Problem {
-    Problem::new(Code::Denied, format!("a passphrase has to be typed, and there is no terminal: {error}"))
-        .hint("run the command in a terminal of your own, or answer at the dashboard of `pml serve`")
+    Problem::new(
+        ErrorCode::Denied,
+        format!("a passphrase has to be typed, and there is no terminal: {error}"),
+    )
+    .hint("run the command in a terminal of your own, or answer at the dashboard of `pml serve`")
 }
 
-/// The hash in the file; none where there is no file.
+/// The stored hash; `None` if there is no file.
 fn stored(paths: &Paths) -> Result<Option<String>, Problem> {
     let path = paths.passphrase();
     let Some(bytes) = disk::read(&path)? else { return Ok(None) };
@@ -171,25 +178,25 @@ fn stored(paths: &Paths) -> Result<Option<String>, Problem> {
     let anew = format!("delete `{shown}` and run `pml passphrase`");
     if disk::open_to_others(&path, 0o077) != 0 {
         let text = format!("other users can read or write the passphrase file `{shown}`");
-        return Err(Problem::new(Code::Config, text).hint(anew));
+        return Err(Problem::new(ErrorCode::Config, text).hint(anew));
     }
     let text = String::from_utf8(bytes).unwrap_or_default();
     if PasswordHash::new(text.trim()).is_err() {
         let text = format!("the file `{shown}` holds no passphrase of PML");
-        return Err(Problem::new(Code::Config, text).hint(anew));
+        return Err(Problem::new(ErrorCode::Config, text).hint(anew));
     }
     Ok(Some(text.trim().to_owned()))
 }
 
 fn matches(hash: &str, given: &str) -> bool {
-    // The comparison behind it takes the same time wherever the two differ.
+    // The comparison takes the same time wherever the two differ.
     given.len() <= MOST_BYTES
         && PasswordHash::new(hash)
             .is_ok_and(|hash| Argon2::default().verify_password(given.as_bytes(), &hash).is_ok())
 }
 
 fn not_set() -> Problem {
-    Problem::new(Code::Denied, "no passphrase is set").hint("run `pml passphrase` in a terminal")
+    Problem::new(ErrorCode::Denied, "no passphrase is set").hint("run `pml passphrase` in a terminal")
 }
 
 #[cfg(test)]
@@ -204,7 +211,7 @@ mod tests {
 
     async fn verify(paths: &Paths, given: &str) -> Result<bool, Problem> {
         let store = Store::open(paths.database()).await.unwrap();
-        super::verify(paths, &store, Door::Web, given).await
+        super::verify(paths, &store, SignInDoor::Web, given).await
     }
 
     #[tokio::test]
@@ -213,12 +220,12 @@ mod tests {
         assert!(!is_set(&paths).unwrap());
         assert_eq!(verify(&paths, "").await.unwrap_err(), not_set());
         set(&paths, "correct horse").await.unwrap();
-        let first = edition(&paths).unwrap();
+        let first = passphrase_fingerprint(&paths).unwrap();
         assert!(is_set(&paths).unwrap());
         assert!(verify(&paths, "correct horse").await.unwrap());
         assert!(!verify(&paths, "correct horse ").await.unwrap());
         set(&paths, "battery staple").await.unwrap();
-        assert_ne!(edition(&paths).unwrap(), first);
+        assert_ne!(passphrase_fingerprint(&paths).unwrap(), first);
         assert!(!verify(&paths, "correct horse").await.unwrap());
         assert!(verify(&paths, "battery staple").await.unwrap());
     }
@@ -239,7 +246,7 @@ mod tests {
     async fn short_and_endless_ones_are_refused() {
         let (_dir, paths) = home();
         for bad in ["", "ninechars", &"x".repeat(MOST_BYTES + 1)] {
-            assert_eq!(set(&paths, bad).await.unwrap_err().code, Code::InvalidRequest, "{}", bad.len());
+            assert_eq!(set(&paths, bad).await.unwrap_err().code, ErrorCode::InvalidRequest, "{}", bad.len());
         }
         assert!(!is_set(&paths).unwrap());
     }

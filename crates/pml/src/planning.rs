@@ -1,6 +1,6 @@
 //! Turns a request into a plan.
 //!
-//! Analysis is `pml-analysis`'s business; here it gets what it has to know about the tools there are.
+//! `pml-analysis` does the analysis; this module gives it what it has to know about the tools.
 
 mod nested;
 mod unfold;
@@ -9,12 +9,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pml_analysis::dag::Work;
-use pml_analysis::render::Report;
-use pml_analysis::{Analysis, Catalogue, Complaint, DagAnalysis, Remark, Severity};
+use pml_analysis::dag::DocumentWork;
+use pml_analysis::render::ComplaintReport;
+use pml_analysis::{Analysis, AnalysisCatalogue, Complaint, DagAnalysis, Remark, Severity};
 use pml_mcp::Caller;
 use pml_model::json::{Fields, empty_object, raw};
-use pml_model::question::{Answerer, Approval};
+use pml_model::question::{Answerer, ApprovalQuestion};
 use pml_model::structure::{Node, NodeKind};
 use pml_model::{CapabilityId, Principal, ToolId};
 use pml_store::Idempotency;
@@ -22,116 +22,116 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::approve::question::{before, known_arguments};
-use crate::approve::{Mode, Policy, Refusal, Verdict};
-use crate::catalogue::{self, Snapshot};
+use crate::approve::question::{known_arguments, question_before_start};
+use crate::approve::{CallPermission, Policy, PolicyRefusal, ToolVerdict};
+use crate::catalogue::{self, ToolSnapshot};
 use crate::clock::now_ms;
-use crate::config::{Dynamic, Scope};
-use crate::execute::Tasks;
-use crate::knowledge::Known;
-use crate::plan::Learn;
+use crate::config::{DynamicPolicy, ToolScope};
+use crate::execute::DagTasks;
+use crate::knowledge::IndexedCapability;
+use crate::plan::LearningPlan;
 use crate::plan::{
-    Asks, Bounds, DagPlan, DagTask, Granted, Pause, Plan, Replan, Sees, TaskCode, TaskWork, Understood,
-    Work as Planned,
+    AnalysedSource, ApprovalReason, Bounds, DagPlan, DagTask, Pause, Plan, PlannedTool, PlannedWork,
+    ProgramScope, Replan, TaskCode, TaskWork,
 };
-use crate::problem::{Code, Problem};
-use nested::Nest;
+use crate::problem::{ErrorCode, Problem};
+use nested::PlanResources;
 
-/// A program to be run.
+/// A request to run something.
 #[derive(Clone)]
-pub struct Execution {
-    /// Who asks.
+pub struct RunRequest {
+    /// The principal that the run acts for.
     pub principal: Principal,
-    /// In which session.
+    /// The session of the client.
     pub session: String,
-    /// What it is for.
+    /// The intent, in the client's words.
     pub intent: String,
-    /// What is to be run.
-    pub work: Asked,
+    /// The work to run.
+    pub work: Work,
     /// Its `args`, a JSON object.
     pub arguments: Box<RawValue>,
-    /// How long it may take, where that is less than it might.
+    /// A timeout shorter than the configured one.
     pub timeout: Option<Duration>,
-    /// Who hears of it meanwhile.
+    /// The receiver of progress and log messages.
     pub caller: Caller,
-    /// What makes a repeated request the same run.
+    /// The idempotency key that makes a repeated request the same run.
     pub idempotency: Option<Idempotency>,
-    /// How long it may wait for its turn.
-    pub patience: Duration,
-    /// Whose word counts where a person has to be asked.
-    pub by: Answerer,
-    /// What becomes of it where its calls cannot be known beforehand.
-    pub dynamic: Dynamic,
-    /// Whether anything is to be learned of it.
+    /// How long the run may queue.
+    pub max_wait: Duration,
+    /// Whose answer counts if the run needs approval.
+    pub answerer: Answerer,
+    /// How to treat a program whose calls cannot be known beforehand.
+    pub dynamic: DynamicPolicy,
+    /// Whether to learn from the run.
     pub learn: bool,
-    /// The capability that is run, where it is one.
+    /// The capability that the run executes, if it executes one.
     pub capability: Option<CapabilityId>,
-    /// Whether a result that is known already will do.
-    pub cache: bool,
+    /// Whether a cached result may be returned instead of running.
+    pub use_cache: bool,
 }
 
-/// What is to be run.
+/// The work of a request.
 #[derive(Debug, Clone)]
-pub enum Asked {
-    /// A program, TypeScript.
+pub enum Work {
+    /// A program, in TypeScript.
     Code(String),
-    /// A DAG document, JSON.
+    /// A DAG document, in JSON.
     Dag {
-        /// The document.
+        /// The text of the document.
         document: String,
-        /// When somebody's word is waited for.
+        /// When the run waits for an answer between layers.
         pause: Pause,
     },
     /// One call of a tool.
     Tool {
-        /// Which.
+        /// The tool to call.
         tool: ToolId,
-        /// What it is given where the run's arguments do not say otherwise; a JSON object.
+        /// Default arguments, a JSON object; the arguments of the run override them.
         defaults: Box<RawValue>,
     },
-    /// One call of a tool that a client called by name: what the tool answers is the run's result, unchanged.
+    /// A direct call of a tool by a client: the tool's result is the result of the run, unchanged.
     Call(ToolId),
     /// A capability, by name or id.
     Capability(String),
-    /// Whatever serves the intent.
-    Anything,
+    /// Any capability or tools that serve the intent.
+    Intent,
 }
 
-impl Asked {
-    /// The text that was asked for.
+impl Work {
+    /// The source text of the request.
     fn source(&self) -> String {
         match self {
-            Asked::Code(code) => code.clone(),
-            Asked::Dag { document, .. } => document.clone(),
-            Asked::Tool { tool, defaults } => {
+            Work::Code(code) => code.clone(),
+            Work::Dag { document, .. } => document.clone(),
+            Work::Tool { tool, defaults } => {
                 raw(&json!({ "tool": tool, "arguments": defaults })).get().to_owned()
             }
-            Asked::Call(tool) => raw(&json!({ "tool": tool })).get().to_owned(),
-            Asked::Capability(name) => name.clone(),
-            Asked::Anything => String::new(),
+            Work::Call(tool) => raw(&json!({ "tool": tool })).get().to_owned(),
+            Work::Capability(name) => name.clone(),
+            Work::Intent => String::new(),
         }
     }
 }
 
-/// Why a program is not run.
+/// The refusal to run a program.
 #[derive(Debug)]
-pub struct Refused {
-    /// The first reason.
+pub struct PlanRefusal {
+    /// The first reason, as an error.
     pub problem: Problem,
-    /// The line it is about.
+    /// The source line of that reason.
     pub line: Option<u32>,
-    /// All reasons, as a person reads them.
-    pub all: Vec<String>,
+    /// All reasons, as text for people.
+    pub reasons: Vec<String>,
 }
 
-impl From<Problem> for Refused {
-    fn from(problem: Problem) -> Refused {
-        Refused { all: vec![problem.to_string()], problem, line: None }
+impl From<Problem> for PlanRefusal {
+    fn from(problem: Problem) -> PlanRefusal {
+        PlanRefusal { reasons: vec![problem.to_string()], problem, line: None }
     }
 }
 
-/// Whether nothing is wrong: a program that would fail is not run.
-pub(crate) fn without_mistakes(complaints: &[Complaint]) -> Result<(), Refused> {
+/// Refuses a program with mistakes: a program that would fail is not run.
+pub(crate) fn refuse_mistakes(complaints: &[Complaint]) -> Result<(), PlanRefusal> {
     let mistakes = |complaint: &&Complaint| complaint.severity == Severity::Error;
     let all: Vec<String> = complaints
         .iter()
@@ -143,67 +143,71 @@ pub(crate) fn without_mistakes(complaints: &[Complaint]) -> Result<(), Refused> 
         .collect();
     let Some(first) = complaints.iter().find(mistakes) else { return Ok(()) };
     let code = match first.code {
-        pml_analysis::Code::HeldBack => Code::Quarantined,
-        pml_analysis::Code::ServerStarting => Code::ServerStarting,
-        pml_analysis::Code::ServerUnavailable => Code::ServerDown,
-        _ => Code::InvalidProgram,
+        pml_analysis::ComplaintCode::HeldBack => ErrorCode::Quarantined,
+        pml_analysis::ComplaintCode::ServerStarting => ErrorCode::ServerStarting,
+        pml_analysis::ComplaintCode::ServerUnavailable => ErrorCode::ServerDown,
+        _ => ErrorCode::InvalidProgram,
     };
     let mut problem = Problem::new(code, first.message.clone());
     problem.hint.clone_from(&first.hint);
-    Err(Refused { problem, line: Some(first.at.line), all })
+    Err(PlanRefusal { problem, line: Some(first.at.line), reasons: all })
 }
 
-/// Why a text is no program.
-pub(crate) fn not_understood(report: &Report) -> Refused {
-    let mut problem = Problem::new(Code::InvalidProgram, report.message.clone());
+/// The refusal of a text that does not parse.
+pub(crate) fn refuse_unparsed(report: &ComplaintReport) -> PlanRefusal {
+    let mut problem = Problem::new(ErrorCode::InvalidProgram, report.message.clone());
     problem.hint.clone_from(&report.hint);
-    Refused { all: vec![problem.to_string()], problem, line: report.at.map(|at| at.line) }
+    PlanRefusal { reasons: vec![problem.to_string()], problem, line: report.at.map(|at| at.line) }
 }
 
-/// What a plan is made in: the tools there are, the rules, and what the asker sees.
-pub(crate) struct Setting<'a> {
-    pub(crate) snapshot: &'a Snapshot,
+/// The context of planning: the tools, the policy, and what the caller may see.
+pub(crate) struct PlanningContext<'a> {
+    pub(crate) snapshot: &'a ToolSnapshot,
     pub(crate) policy: &'a Policy,
     pub(crate) bounds: Bounds,
     pub(crate) visible: &'a (dyn Fn(&ToolId) -> bool + Sync),
-    pub(crate) learned: &'a dyn Learned,
+    pub(crate) capabilities: &'a dyn CapabilityLookup,
 }
 
-/// What a plan has to know of what was learned.
-pub(crate) trait Learned: Sync {
-    /// The capability of that name, whether or not it can be used.
-    fn named(&self, name: &str) -> Option<Arc<Known>>;
+/// Access to the learned capabilities that planning needs.
+pub(crate) trait CapabilityLookup: Sync {
+    /// The capability with that name, whether or not it is usable.
+    fn find_by_name(&self, name: &str) -> Option<Arc<IndexedCapability>>;
 
-    /// The tools there are, and the capabilities that `source` may name.
-    fn catalogue(&self, source: &str) -> Arc<Catalogue>;
+    /// The current tools, and the capabilities that `source` may name.
+    fn catalogue_for(&self, source: &str) -> Arc<AnalysisCatalogue>;
 }
 
-/// What is run, if the rules allow it: every tool the program can call must be one it may call, or one that a person can
-/// allow it to call. Whoever may be asked is asked once, before anything runs, about all that is known by then.
-pub(crate) fn plan(setting: &Setting<'_>, analysis: Analysis, asked: &Execution) -> Result<Plan, Refused> {
+/// Plans a program if the policy permits it: every tool it can call must be permitted, or a person must be able to
+/// approve it. The person is asked once, before anything runs, about all calls known by then.
+pub(crate) fn plan(
+    setting: &PlanningContext<'_>,
+    analysis: Analysis,
+    asked: &RunRequest,
+) -> Result<Plan, PlanRefusal> {
     let opaque = &analysis.permissions.opaque;
-    if let Some(remark) = opaque.first().filter(|_| asked.dynamic == Dynamic::Refuse) {
+    if let Some(remark) = opaque.first().filter(|_| asked.dynamic == DynamicPolicy::Refuse) {
         return Err(cannot_be_known(remark));
     }
     given(&asked.arguments, setting.bounds.argument_bytes)?;
     let first = |tool: &str| first_line(&analysis, tool);
-    let mut granted = grantables(setting, &analysis.permissions.declared, first)?;
+    let mut granted = grant_declared_tools(setting, &analysis.permissions.declared, first)?;
     let opaque = remarks(opaque);
     if !opaque.is_empty() {
         granted.extend(all_others(setting, &granted));
     }
     let own = granted.len();
-    let mut nest = Nest::new(setting, granted, Vec::new());
-    let called = nest.called(&analysis.permissions.capabilities, |name| {
+    let mut nest = PlanResources::new(setting, granted, Vec::new());
+    let called = nest.add_called(&analysis.permissions.capabilities, |name| {
         capability_line(&analysis.structure.nodes, name)
     })?;
-    let Nest { tools: granted, programs, .. } = nest;
-    let work = Planned::Code(analysis.program);
-    let learn = Learn::new(&analysis.identity.identity, &analysis.parameters);
+    let PlanResources { tools: granted, programs, .. } = nest;
+    let work = PlannedWork::Code(analysis.program);
+    let learn = LearningPlan::new(&analysis.identity.identity, &analysis.parameters);
     let mut plan = Plan::new(
         asked.intent.clone(),
         asked.work.source(),
-        Understood { identity: analysis.identity, structure: analysis.structure, work },
+        AnalysedSource { identity: analysis.identity, structure: analysis.structure, work },
         asked.arguments.clone(),
         granted,
         setting.bounds,
@@ -211,54 +215,56 @@ pub(crate) fn plan(setting: &Setting<'_>, analysis: Analysis, asked: &Execution)
     );
     plan.opaque = opaque;
     if !programs.is_empty() {
-        plan.sees = Some(Sees { tools: (0..).take(own).collect(), nested: called });
+        plan.sees = Some(ProgramScope { tools: (0..).take(own).collect(), nested: called });
         plan.nested = programs;
     }
     Ok(finished(plan, learn, setting, asked))
 }
 
-/// The line of the first call of a capability.
+/// The source line of the first call of a capability.
 fn capability_line(nodes: &[Node], name: &str) -> Option<u32> {
     let calls =
         |node: &&Node| matches!(&node.kind, NodeKind::Capability { capability, .. } if capability == name);
     nodes.iter().filter(calls).map(|node| node.at.line).min()
 }
 
-/// The same for a DAG document that was understood.
+/// Plans an analysed DAG document, like `plan`.
 pub(crate) fn plan_dag(
-    setting: &Setting<'_>,
+    setting: &PlanningContext<'_>,
     analysis: DagAnalysis,
-    asked: &Execution,
-) -> Result<Plan, Refused> {
-    if let Some(remark) = analysis.permissions.opaque.first().filter(|_| asked.dynamic == Dynamic::Refuse) {
+    asked: &RunRequest,
+) -> Result<Plan, PlanRefusal> {
+    if let Some(remark) =
+        analysis.permissions.opaque.first().filter(|_| asked.dynamic == DynamicPolicy::Refuse)
+    {
         return Err(cannot_be_known(remark));
     }
     given(&asked.arguments, setting.bounds.argument_bytes)?;
     let (pause, single, direct) = match &asked.work {
-        Asked::Dag { pause, .. } => (*pause, false, false),
-        Asked::Tool { .. } => (Pause::None, true, false),
-        Asked::Call(_) => (Pause::None, true, true),
-        Asked::Code(_) | Asked::Capability(_) | Asked::Anything => {
+        Work::Dag { pause, .. } => (*pause, false, false),
+        Work::Tool { .. } => (Pause::None, true, false),
+        Work::Call(_) => (Pause::None, true, true),
+        Work::Code(_) | Work::Capability(_) | Work::Intent => {
             unreachable!("a document is planned")
         }
     };
     let opaque = remarks(&analysis.permissions.opaque);
-    let nest = Nest::new(setting, Vec::new(), Vec::new());
-    let (tasks, Nest { tools, programs, .. }) = tasks(setting, &analysis, nest, !opaque.is_empty())?;
-    let work = Planned::Dag(DagPlan { tasks, pause, single, direct });
+    let nest = PlanResources::new(setting, Vec::new(), Vec::new());
+    let (tasks, PlanResources { tools, programs, .. }) = tasks(setting, &analysis, nest, !opaque.is_empty())?;
+    let work = PlannedWork::Dag(DagPlan { tasks, pause, single, direct });
     let learn = match &asked.work {
-        Asked::Tool { tool, defaults } => {
+        Work::Tool { tool, defaults } => {
             let schema = &setting.snapshot.tool(tool)?.definition.input_schema;
-            Learn::delegation(&tool.to_string(), defaults, schema)
+            LearningPlan::of_tool_call(&tool.to_string(), defaults, schema)
         }
-        Asked::Code(_) | Asked::Dag { .. } | Asked::Call(_) | Asked::Capability(_) | Asked::Anything => {
-            Learn::new(&analysis.identity.identity, &analysis.parameters)
+        Work::Code(_) | Work::Dag { .. } | Work::Call(_) | Work::Capability(_) | Work::Intent => {
+            LearningPlan::new(&analysis.identity.identity, &analysis.parameters)
         }
     };
     let mut plan = Plan::new(
         asked.intent.clone(),
         asked.work.source(),
-        Understood { identity: analysis.identity, structure: analysis.structure, work },
+        AnalysedSource { identity: analysis.identity, structure: analysis.structure, work },
         asked.arguments.clone(),
         tools,
         setting.bounds,
@@ -267,15 +273,15 @@ pub(crate) fn plan_dag(
     plan.opaque = opaque;
     plan.nested = programs;
     let mut plan = finished(plan, learn, setting, asked);
-    if let (Asked::Call(_), Some(question)) = (&asked.work, &mut plan.question) {
+    if let (Work::Call(_), Some(question)) = (&asked.work, &mut plan.question) {
         show_as_written(question, &asked.arguments);
     }
     Ok(plan)
 }
 
-/// Shows the arguments of a direct call as they are sent: the structure has numbers as programs have them, and what is
-/// allowed has to be what is called.
-fn show_as_written(question: &mut Approval, arguments: &RawValue) {
+/// Shows the arguments of a direct call exactly as they are sent. The structure holds numbers as JavaScript represents
+/// them, and the approved arguments must be the ones of the call.
+fn show_as_written(question: &mut ApprovalQuestion, arguments: &RawValue) {
     let sent = merged(&empty_object(), arguments);
     for call in &mut question.calls {
         if let Some(known) = known_arguments(sent.get()) {
@@ -284,36 +290,37 @@ fn show_as_written(question: &mut Approval, arguments: &RawValue) {
     }
 }
 
-fn finished(mut plan: Plan, learn: Learn, setting: &Setting<'_>, asked: &Execution) -> Plan {
-    plan.by = asked.by;
+fn finished(mut plan: Plan, learn: LearningPlan, setting: &PlanningContext<'_>, asked: &RunRequest) -> Plan {
+    plan.by = asked.answerer;
     plan.session.clone_from(&asked.session);
-    plan.learn = asked.learn.then(|| asked.capability.clone().map_or(learn, Learn::known));
-    plan.question = before(&plan, |tool| setting.snapshot.description(&tool.id.to_string(), &tool.digest));
+    plan.learn = asked.learn.then(|| asked.capability.clone().map_or(learn, LearningPlan::of_capability));
+    plan.question =
+        question_before_start(&plan, |tool| setting.snapshot.description(&tool.id.to_string(), &tool.digest));
     plan
 }
 
-/// The tasks of a document as they are run, and what they call. In `nest` is what there is already; a task that says
-/// of itself that it changes something has a handle of its own, for which a person is asked.
+/// The executable tasks of a document, and what they call. `nest` holds what the plan contains already. A tool gets a
+/// second handle, which needs approval, for tasks that declare that they change something.
 fn tasks<'s>(
-    setting: &'s Setting<'s>,
+    setting: &'s PlanningContext<'s>,
     analysis: &DagAnalysis,
-    mut nest: Nest<'s>,
+    mut nest: PlanResources<'s>,
     opaque: bool,
-) -> Result<(Vec<DagTask>, Nest<'s>), Refused> {
+) -> Result<(Vec<DagTask>, PlanResources<'s>), PlanRefusal> {
     let most = setting.bounds.calls as usize;
     if analysis.dag.tasks.len() > most {
         let text =
             format!("the document has {} tasks and a run may make {most} calls", analysis.dag.tasks.len());
-        return Err(Problem::new(Code::TooLarge, text).hint("raise `limits.calls` in pml.toml").into());
+        return Err(Problem::new(ErrorCode::TooLarge, text).hint("raise `limits.calls` in pml.toml").into());
     }
     let line = |tool: &str| {
         let calls =
             |node: &&Node| matches!(&node.kind, NodeKind::Task { tool: called, .. } if called == tool);
         analysis.structure.nodes.iter().find(calls).map(|node| node.at.line)
     };
-    let known = grantables(setting, &analysis.permissions.declared, line)?;
+    let known = grant_declared_tools(setting, &analysis.permissions.declared, line)?;
     for granted in known {
-        nest.grant(granted);
+        nest.add_tool(granted);
     }
     if opaque {
         let others = all_others(setting, &nest.tools);
@@ -339,30 +346,30 @@ fn tasks<'s>(
 }
 
 fn work(
-    setting: &Setting<'_>,
-    task: &pml_analysis::dag::Task,
-    nest: &mut Nest<'_>,
-) -> Result<TaskWork, Refused> {
+    setting: &PlanningContext<'_>,
+    task: &pml_analysis::dag::DocumentTask,
+    nest: &mut PlanResources<'_>,
+) -> Result<TaskWork, PlanRefusal> {
     let handle = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
     let asks = task.side_effects == Some(true);
     match &task.work {
-        Work::Tool { tool } => {
+        DocumentWork::Tool { tool } => {
             let tools = &mut nest.tools;
             let index = tools
                 .iter()
                 .position(|granted| granted.id.to_string() == *tool)
-                .ok_or_else(|| Problem::new(Code::UnknownTool, format!("no tool is called `{tool}`")))?;
-            let index = if asks { asking(index, tools) } else { index };
+                .ok_or_else(|| Problem::new(ErrorCode::UnknownTool, format!("no tool is called `{tool}`")))?;
+            let index = if asks { approval_handle(index, tools) } else { index };
             Ok(TaskWork::Tool { handle: handle(index) })
         }
-        Work::Code { code, .. } => {
-            let catalogue = setting.learned.catalogue(code);
+        DocumentWork::Code { code, .. } => {
+            let catalogue = setting.capabilities.catalogue_for(code);
             let analysis = pml_analysis::analyse(code, &catalogue).map_err(|error| {
-                Problem::new(Code::InvalidProgram, format!("task `{}`: {error}", task.id))
+                Problem::new(ErrorCode::InvalidProgram, format!("task `{}`: {error}", task.id))
             })?;
-            let nested = nest.called(&analysis.permissions.capabilities, |_| None)?;
+            let nested = nest.add_called(&analysis.permissions.capabilities, |_| None)?;
             let tools = &mut nest.tools;
-            // One whose calls are known sees no others, whatever those of the other tasks may be.
+            // A task whose calls are known sees no other tools, even if another task is opaque.
             let opaque = !analysis.permissions.opaque.is_empty();
             let sees = |index: &usize| {
                 let id = &tools[*index].id;
@@ -371,23 +378,23 @@ fn work(
             };
             let mut seen: Vec<usize> = (0..tools.len()).filter(sees).collect();
             if asks {
-                seen.iter_mut().for_each(|index| *index = asking(*index, tools));
+                seen.iter_mut().for_each(|index| *index = approval_handle(*index, tools));
             }
             Ok(TaskWork::Code(Box::new(TaskCode {
                 source: code.clone(),
-                sees: Sees { tools: seen.into_iter().map(handle).collect(), nested },
+                sees: ProgramScope { tools: seen.into_iter().map(handle).collect(), nested },
                 program: analysis.program,
                 structure: analysis.structure,
                 capability: None,
             })))
         }
-        Work::Capability { name } => {
-            let place = nest.called(&BTreeSet::from([name.clone()]), |_| None)?[0];
+        DocumentWork::Capability { name } => {
+            let place = nest.add_called(&BTreeSet::from([name.clone()]), |_| None)?[0];
             let called = nest.programs[place as usize].clone();
             let mut sees = called.sees;
             if asks {
                 for seen in &mut sees.tools {
-                    *seen = handle(asking(*seen as usize, &mut nest.tools));
+                    *seen = handle(approval_handle(*seen as usize, &mut nest.tools));
                 }
             }
             Ok(TaskWork::Code(Box::new(TaskCode {
@@ -401,33 +408,33 @@ fn work(
     }
 }
 
-/// The handle by which the tool at `index` is called where a person is asked first.
-fn asking(index: usize, tools: &mut Vec<Granted>) -> usize {
-    let is_it = |granted: &Granted| granted.id == tools[index].id && granted.asks.is_some();
+/// The handle of the tool at `index` for calls that need approval first.
+fn approval_handle(index: usize, tools: &mut Vec<PlannedTool>) -> usize {
+    let is_it = |granted: &PlannedTool| granted.id == tools[index].id && granted.asks.is_some();
     if let Some(known) = tools.iter().position(is_it) {
         return known;
     }
-    let asks = Asks {
-        scope: Scope::McpStandard.as_str().to_owned(),
+    let asks = ApprovalReason {
+        scope: ToolScope::McpStandard.as_str().to_owned(),
         because: "the task says that it changes something".to_owned(),
     };
-    tools.push(Granted { asks: Some(asks), ..tools[index].clone() });
+    tools.push(PlannedTool { asks: Some(asks), ..tools[index].clone() });
     tools.len() - 1
 }
 
-/// A document of what has run and of what is asked for in place of the rest, so that both can be checked together.
-pub(crate) fn with_what_has_run(standing: &Tasks, document: &str) -> Result<String, Problem> {
+/// Merges the finished tasks with the document that replaces the rest, so that both are checked together.
+pub(crate) fn merge_with_finished_tasks(standing: &DagTasks, document: &str) -> Result<String, Problem> {
     #[derive(Deserialize)]
-    struct Document<'d> {
+    struct ReplanDocument<'d> {
         #[serde(borrow)]
         tasks: Vec<&'d RawValue>,
     }
     #[derive(Deserialize)]
-    struct Named {
+    struct ReplanTask {
         id: String,
     }
-    let new: Document<'_> = serde_json::from_str(document).map_err(|error| {
-        Problem::new(Code::InvalidProgram, format!("`dagStructure` cannot be read: {error}"))
+    let new: ReplanDocument<'_> = serde_json::from_str(document).map_err(|error| {
+        Problem::new(ErrorCode::InvalidProgram, format!("`dagStructure` cannot be read: {error}"))
             .hint("write {\"tasks\": [{\"id\": …, \"tool\": …, \"arguments\": {…}}]}")
     })?;
     let ids: Vec<&str> = standing.tasks.iter().map(|task| task.id.as_str()).collect();
@@ -440,7 +447,7 @@ pub(crate) fn with_what_has_run(standing: &Tasks, document: &str) -> Result<Stri
         .collect();
     let mut more = Vec::new();
     for task in new.tasks {
-        let id = serde_json::from_str::<Named>(task.get()).map(|named| named.id).unwrap_or_default();
+        let id = serde_json::from_str::<ReplanTask>(task.get()).map(|named| named.id).unwrap_or_default();
         match all.iter_mut().find(|(ran, _)| *ran == id) {
             Some((_, ran)) => *ran = under(ran, task),
             None => more.push(task.to_owned()),
@@ -450,7 +457,7 @@ pub(crate) fn with_what_has_run(standing: &Tasks, document: &str) -> Result<Stri
     Ok(raw(&json!({ "tasks": all })).get().to_owned())
 }
 
-/// A task that has run, with what is written of it now.
+/// A finished task, overridden with what the new document says about it.
 fn under(ran: &RawValue, now: &RawValue) -> Box<RawValue> {
     let (Ok(mut both), Ok(now)) = (Fields::parse(ran.get()), Fields::parse(now.get())) else {
         return now.to_owned();
@@ -472,8 +479,8 @@ fn under(ran: &RawValue, now: &RawValue) -> Box<RawValue> {
     both.to_raw()
 }
 
-/// A task as a document writes it.
-fn written(task: &DagTask, ids: &[&str], Tasks { tools, nested, .. }: &Tasks) -> Box<RawValue> {
+/// A task in the form of a DAG document.
+fn written(task: &DagTask, ids: &[&str], DagTasks { tools, nested, .. }: &DagTasks) -> Box<RawValue> {
     let after: Vec<&str> = task.after.iter().filter_map(|place| ids.get(*place).copied()).collect();
     let mut text = json!({
         "id": task.id, "arguments": task.given, "dependsOn": after, "safeToFail": task.safe_to_fail, "retries": task.retries,
@@ -491,8 +498,8 @@ fn written(task: &DagTask, ids: &[&str], Tasks { tools, nested, .. }: &Tasks) ->
     raw(&text)
 }
 
-/// Whether a task that has run is still the one that ran.
-fn unchanged(ran: &DagTask, now: &DagTask, tools: &[Granted]) -> Result<(), Problem> {
+/// Checks that a finished task is unchanged in the new document.
+fn unchanged(ran: &DagTask, now: &DagTask, tools: &[PlannedTool]) -> Result<(), Problem> {
     let tool = |handle: u32| tools.get(handle as usize).map(|tool| &tool.id);
     let same_work = match (&ran.work, &now.work) {
         (TaskWork::Tool { handle: ran }, TaskWork::Tool { handle: now }) => tool(*ran) == tool(*now),
@@ -503,29 +510,31 @@ fn unchanged(ran: &DagTask, now: &DagTask, tools: &[Granted]) -> Result<(), Prob
     if same_work && given(ran) == given(now) {
         return Ok(());
     }
-    Err(Problem::new(Code::InvalidProgram, format!("task `{}` has run and cannot be changed", ran.id))
+    Err(Problem::new(ErrorCode::InvalidProgram, format!("task `{}` has run and cannot be changed", ran.id))
         .hint("give the new task another id, or leave it out: what has run stays"))
 }
 
-/// The tasks from now on. What has run keeps its place; what has not and is not asked for any more is dropped.
+/// The tasks after a replan. Finished tasks keep their indexes; tasks that have not run and are no longer requested are
+/// dropped.
 pub(crate) fn replan(
-    setting: &Setting<'_>,
+    setting: &PlanningContext<'_>,
     analysis: &DagAnalysis,
-    standing: Tasks,
-    dynamic: Dynamic,
-) -> Result<Replan, Refused> {
+    standing: DagTasks,
+    dynamic: DynamicPolicy,
+) -> Result<Replan, PlanRefusal> {
     let opaque = &analysis.permissions.opaque;
-    if let Some(remark) = opaque.first().filter(|_| dynamic == Dynamic::Refuse) {
+    if let Some(remark) = opaque.first().filter(|_| dynamic == DynamicPolicy::Refuse) {
         return Err(cannot_be_known(remark));
     }
-    let nest = Nest::new(setting, standing.tools, standing.nested);
-    let (planned, Nest { tools, programs: nested, .. }) = tasks(setting, analysis, nest, !opaque.is_empty())?;
+    let nest = PlanResources::new(setting, standing.tools, standing.nested);
+    let (planned, PlanResources { tools, programs: nested, .. }) =
+        tasks(setting, analysis, nest, !opaque.is_empty())?;
     let mut all = standing.tasks;
     let mut places: HashMap<String, usize> = HashMap::new();
     for (place, task) in all.iter_mut().enumerate() {
         if standing.has_run[place] {
             places.insert(task.id.clone(), place);
-            // Whoever plans anew knows that it failed.
+            // The author of the replan knows that the task failed, so its dependents may run.
             task.safe_to_fail |= standing.failed[place];
         } else {
             task.dropped = true;
@@ -552,7 +561,7 @@ pub(crate) fn replan(
     Ok(Replan { tasks: all, tools, nested, code_hash: Some(analysis.identity.code_hash.clone()), by: None })
 }
 
-/// What a tool is called with: its defaults under the arguments that are given.
+/// The arguments of a tool call: `arguments` over `defaults`.
 fn merged(defaults: &RawValue, arguments: &RawValue) -> Box<RawValue> {
     let mut merged = Fields::parse(defaults.get()).unwrap_or_default();
     let given = Fields::parse(arguments.get()).unwrap_or_default();
@@ -560,21 +569,21 @@ fn merged(defaults: &RawValue, arguments: &RawValue) -> Box<RawValue> {
     merged.to_raw()
 }
 
-/// The document for one call of a tool: its defaults under what the run is given.
-pub(crate) fn delegation(
+/// The DAG document for one call of a tool: the run's arguments over the defaults.
+pub(crate) fn tool_call_document(
     tool: &ToolId,
     defaults: &RawValue,
     arguments: &RawValue,
 ) -> Result<String, Problem> {
     let object = |what: &str, json: &'_ RawValue| {
         serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json.get()).map_err(|_| {
-            Problem::new(Code::InvalidArguments, format!("{what} are no JSON object"))
+            Problem::new(ErrorCode::InvalidArguments, format!("{what} are no JSON object"))
                 .hint("write {\"name\": value, …}")
         })
     };
     object("the default arguments", defaults)?;
     object("the arguments", arguments)?;
-    // Put together as text: what is called with keeps its numbers as they were written.
+    // Assembled as text, so that numbers in the arguments stay as they were written.
     let (mut literal, mut task, mut document) = (Fields::default(), Fields::default(), Fields::default());
     literal.set("$literal", merged(defaults, arguments));
     task.set("id", raw(&"call"));
@@ -584,10 +593,10 @@ pub(crate) fn delegation(
     Ok(document.to_raw().get().to_owned())
 }
 
-fn cannot_be_known(remark: &Remark) -> Refused {
+fn cannot_be_known(remark: &Remark) -> PlanRefusal {
     let text = format!("the program may call tools that cannot be known before it runs: {}", remark.what);
-    let problem = Problem::new(Code::Denied, text).hint("write each call out, as `mcp.server.tool(…)`");
-    Refused { line: Some(remark.at.line), ..Refused::from(problem) }
+    let problem = Problem::new(ErrorCode::Denied, text).hint("write each call out, as `mcp.server.tool(…)`");
+    PlanRefusal { line: Some(remark.at.line), ..PlanRefusal::from(problem) }
 }
 
 fn remarks(opaque: &[Remark]) -> Vec<String> {
@@ -597,62 +606,66 @@ fn remarks(opaque: &[Remark]) -> Vec<String> {
 fn seed() -> Result<u64, Problem> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| {
-        Problem::new(Code::Sandbox, format!("the system gives no random numbers: {error}"))
+        Problem::new(ErrorCode::Sandbox, format!("the system gives no random numbers: {error}"))
     })?;
     Ok(u64::from_le_bytes(seed))
 }
 
-/// What a run sees of the tools that are `declared`, if the asker sees them and no rule forbids one. `line` is where the
-/// first call of a tool stands.
-fn grantables(
-    setting: &Setting<'_>,
+/// Grants the `declared` tools, if the caller may see them and no rule denies one. `line` gives the line of the first
+/// call of a tool.
+fn grant_declared_tools(
+    setting: &PlanningContext<'_>,
     declared: &BTreeSet<String>,
     line: impl Fn(&str) -> Option<u32>,
-) -> Result<Vec<Granted>, Refused> {
+) -> Result<Vec<PlannedTool>, PlanRefusal> {
     let mut granted = Vec::with_capacity(declared.len());
     let mut refused = Vec::new();
     for name in declared {
-        let id = ToolId::parse(name).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
+        let id =
+            ToolId::parse(name).map_err(|error| Problem::new(ErrorCode::UnknownTool, error.to_string()))?;
         let tool = setting.snapshot.tool(&id)?;
         if !(setting.visible)(&id) {
-            let problem = Problem::new(Code::Denied, format!("tool `{id}` is not exposed to this client"));
+            let problem =
+                Problem::new(ErrorCode::Denied, format!("tool `{id}` is not exposed to this client"));
             return Err(problem.hint("add it to `expose` in pml.toml").into());
         }
-        let verdict = setting.policy.of(&id, &tool.definition.annotations);
+        let verdict = setting.policy.verdict(&id, &tool.definition.annotations);
         refused.extend(verdict.refusal(&id));
         granted.push(grantable(tool, &verdict));
     }
     let Some(first) = refused.first() else { return Ok(granted) };
-    let problem = Problem::new(Code::Denied, first.to_string()).hint(Refusal::HINT);
+    let problem = Problem::new(ErrorCode::Denied, first.to_string()).hint(PolicyRefusal::HINT);
     let line = line(&first.tool.to_string());
-    Err(Refused { problem, line, all: refused.iter().map(ToString::to_string).collect() })
+    Err(PlanRefusal { problem, line, reasons: refused.iter().map(ToString::to_string).collect() })
 }
 
-/// What a run sees of a tool.
-fn grantable(tool: &catalogue::Tool, verdict: &Verdict) -> Granted {
-    Granted {
+/// The plan entry for a tool.
+fn grantable(tool: &catalogue::CatalogueTool, verdict: &ToolVerdict) -> PlannedTool {
+    PlannedTool {
         id: tool.id.clone(),
         names: names(tool),
         digest: tool.definition.digest.clone(),
         idempotent: verdict.idempotent,
-        asks: (verdict.mode == Mode::Ask)
-            .then(|| Asks { scope: verdict.scope.as_str().to_owned(), because: verdict.because.clone() }),
+        asks: (verdict.mode == CallPermission::Ask).then(|| ApprovalReason {
+            scope: verdict.scope.as_str().to_owned(),
+            because: verdict.because.clone(),
+        }),
     }
 }
 
-/// What a program whose calls cannot be known may come to call: whatever it sees and no rule forbids.
-fn all_others(setting: &Setting<'_>, declared: &[Granted]) -> Vec<Granted> {
-    let unknown = |tool: &&catalogue::Tool| declared.iter().all(|known| known.id != tool.id);
+/// The tools that an opaque program may call: everything it sees that no rule denies.
+fn all_others(setting: &PlanningContext<'_>, declared: &[PlannedTool]) -> Vec<PlannedTool> {
+    let unknown = |tool: &&catalogue::CatalogueTool| declared.iter().all(|known| known.id != tool.id);
     let others = setting.snapshot.tools.iter().filter(|tool| (setting.visible)(&tool.id)).filter(unknown);
     others
         .filter_map(|tool| {
-            let verdict = setting.policy.of(&tool.id, &tool.definition.annotations);
+            let verdict = setting.policy.verdict(&tool.id, &tool.definition.annotations);
             verdict.refusal(&tool.id).is_none().then(|| grantable(tool, &verdict))
         })
         .collect()
 }
 
-fn names(tool: &catalogue::Tool) -> Vec<String> {
+fn names(tool: &catalogue::CatalogueTool) -> Vec<String> {
     let mut names = vec![tool.id.tool.clone()];
     if tool.identifier != tool.id.tool {
         names.push(tool.identifier.clone());
@@ -665,17 +678,17 @@ fn first_line(analysis: &Analysis, tool: &str) -> Option<u32> {
     sites.map(|site| site.at.line).min()
 }
 
-/// Whether what the program is given can be given to it. What it makes of it is its own affair: it runs as it was submitted.
+/// Checks the size and form of the program's arguments. Their contents are not checked: the program runs as it was
+/// submitted.
 fn given(arguments: &RawValue, most: u64) -> Result<(), Problem> {
     let size = arguments.get().len();
     if size as u64 > most {
         let text = format!("the arguments of the program have {size} bytes and may have {most}");
-        return Err(
-            Problem::new(Code::TooLarge, text).hint("give less, or raise `limits.arguments` in pml.toml")
-        );
+        return Err(Problem::new(ErrorCode::TooLarge, text)
+            .hint("give less, or raise `limits.arguments` in pml.toml"));
     }
     Fields::parse(arguments.get()).map_err(|_| {
-        Problem::new(Code::InvalidArguments, "the arguments of the program are not a JSON object")
+        Problem::new(ErrorCode::InvalidArguments, "the arguments of the program are not a JSON object")
             .hint("give them as `context`, such as {\"path\": \"notes.txt\"}")
     })?;
     Ok(())

@@ -1,9 +1,12 @@
-//! Any failure, as a person or an agent is told of it: a code, a sentence and what to do.
+//! The error type for people and agents: a code, a sentence and a hint.
 //!
-//! Stages have error types of their own; here they become MCP results, JSON for programs and text
-//! for terminals, all saying the same.
+//! Stages have their own error types; here they become MCP results, JSON for programs and text for terminals, all with
+//! the same content.
 
-use pml_mcp::client::{Failure, Lost, NotSent};
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use pml_mcp::client::{LostReason, NotSentReason, RequestFailure};
 use pml_mcp::{RpcError, code};
 use pml_model::json::raw;
 use pml_model::name::printable;
@@ -13,129 +16,107 @@ use serde_json::value::RawValue;
 
 use crate::config;
 
-/// What went wrong, ready to be shown.
+pub use pml_model::ErrorCode;
+
+/// An error, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// For programs; stable.
-    pub code: Code,
-    /// One sentence that names the thing.
+    /// The stable code for programs.
+    pub code: ErrorCode,
+    /// The message: one sentence that names the subject.
     pub message: String,
-    /// What to do about it.
+    /// The hint: what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// For a call: whether anything can have happened.
+    /// For a call: whether it can have had an effect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sent: Option<Sent>,
+    pub sent: Option<SentStatus>,
+    /// The underlying error, for the log only.
+    #[serde(skip)]
+    pub(crate) cause: Option<Cause>,
 }
 
-/// Whether a call that has no answer can have had an effect.
+/// Whether a call without an answer can have had an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Sent {
+pub enum SentStatus {
     /// Nothing reached the server.
     No,
-    /// It was sent, and nobody knows.
+    /// The call was sent, and its effect is unknown.
     Unknown,
 }
 
-/// The kinds of problem a caller may act on differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Code {
-    /// No such server.
-    UnknownServer,
-    /// No such tool.
-    UnknownTool,
-    /// A tool of earlier versions that another one replaces.
-    RemovedTool,
-    /// A tool that is held back.
-    Quarantined,
-    /// The arguments break the schema.
-    InvalidArguments,
-    /// The server cannot be used now.
-    ServerDown,
-    /// The server is not ready yet.
-    ServerStarting,
-    /// The server waits for a person's word before it may be started.
-    NotAccepted,
-    /// The server ended while it worked on the request.
-    DownstreamDied,
-    /// No answer in time.
-    Timeout,
-    /// The caller cancelled.
-    Cancelled,
-    /// The server wants fewer requests.
-    RateLimited,
-    /// The server wants other credentials.
-    Unauthorized,
-    /// The server's answer cannot be used.
-    BadAnswer,
-    /// The server answered with an error.
-    ServerError,
-    /// The tool needs input that this caller cannot be asked for.
-    InputRequired,
-    /// The request is larger than may be.
-    TooLarge,
-    /// The request itself is malformed.
-    InvalidRequest,
-    /// The rules do not allow it.
-    Denied,
-    /// Somebody answered before.
-    AlreadyAnswered,
-    /// A tool is no longer what it was.
-    ToolChanged,
-    /// Too many questions wait for an answer already.
-    TooManyQuestions,
-    /// The program has mistakes and is not run.
-    InvalidProgram,
-    /// Too much is going on already.
-    Busy,
-    /// Programs cannot be run here.
-    Sandbox,
-    /// No such run.
-    UnknownRun,
-    /// No such capability, or no such trace.
-    NotFound,
-    /// It was there and is no longer kept.
-    Gone,
-    /// The database cannot be used.
-    Storage,
-    /// No space is left for the database.
-    StorageFull,
-    /// Another process holds the database.
-    StorageBusy,
-    /// The database is damaged.
-    StorageDamaged,
-    /// The configuration cannot be used.
-    Config,
+/// The underlying error. It does not count when problems are compared.
+#[derive(Debug, Clone)]
+pub(crate) struct Cause(Arc<dyn std::error::Error + Send + Sync>);
+
+impl PartialEq for Cause {
+    fn eq(&self, _: &Cause) -> bool {
+        true
+    }
+}
+
+impl Eq for Cause {}
+
+/// The HTTP status of each code. A code that is not listed is an internal error.
+fn http_status(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::UnknownRun | ErrorCode::UnknownTool | ErrorCode::UnknownServer | ErrorCode::NotFound => {
+            StatusCode::NOT_FOUND
+        }
+        ErrorCode::AlreadyAnswered | ErrorCode::ToolChanged => StatusCode::CONFLICT,
+        ErrorCode::Gone => StatusCode::GONE,
+        ErrorCode::Denied => StatusCode::FORBIDDEN,
+        ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
+        ErrorCode::InvalidRequest | ErrorCode::InvalidArguments | ErrorCode::InvalidProgram => {
+            StatusCode::BAD_REQUEST
+        }
+        ErrorCode::Busy | ErrorCode::StorageBusy => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
+        ErrorCode::TooManyQuestions | ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
 }
 
 impl Problem {
-    /// A problem and, mostly, a way out.
-    pub fn new(code: Code, message: impl Into<String>) -> Problem {
-        Problem { code, message: message.into(), hint: None, sent: None }
+    /// A problem without a hint.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Problem {
+        Problem { code, message: message.into(), hint: None, sent: None, cause: None }
     }
 
-    /// The same with a hint.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Problem {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same, saying whether the call was sent.
+    /// Sets whether the call was sent.
     #[must_use]
-    pub fn sent(mut self, sent: Sent) -> Problem {
+    pub fn sent(mut self, sent: SentStatus) -> Problem {
         self.sent = Some(sent);
         self
     }
 
-    /// The code as it is written.
-    pub fn code_text(&self) -> String {
-        self.code.text()
+    /// Sets the underlying error.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Problem {
+        self.cause = Some(Cause(Arc::new(cause)));
+        self
     }
 
-    /// As the result of a call of one of our own tools.
+    /// The HTTP status of the response.
+    pub fn http_status(&self) -> StatusCode {
+        http_status(self.code)
+    }
+
+    /// The exit code of a command: 2 for wrong input, 1 for a failure.
+    pub fn exit_code(&self) -> u8 {
+        if matches!(self.code, ErrorCode::Config | ErrorCode::InvalidRequest) { 2 } else { 1 }
+    }
+
+    /// The result of a call of one of PML's own tools.
     pub fn to_tool_result(&self) -> Box<RawValue> {
         raw(&json!({
             "content": [{ "type": "text", "text": self.to_string() }],
@@ -144,8 +125,8 @@ impl Problem {
         }))
     }
 
-    /// As the result of a call of a tool that says what its results look like: clients check structured content
-    /// against that, and would show their own complaint instead of this one.
+    /// The result of a call of a tool with an output schema: clients check structured content against the schema, and
+    /// would show their own error instead of this one.
     pub fn to_typed_tool_result(&self) -> Box<RawValue> {
         raw(&json!({
             "content": [{ "type": "text", "text": self.to_string() }],
@@ -154,61 +135,71 @@ impl Problem {
         }))
     }
 
-    /// As a protocol error.
+    /// The JSON-RPC error.
     pub fn to_rpc(&self) -> RpcError {
         RpcError::new(code::INVALID_PARAMS, self.to_string()).with_data(&json!({ "error": self }))
     }
 
-    /// Why a request to server `server` has no result.
-    pub fn of_failure(server: &str, failure: &Failure) -> Problem {
+    /// The problem for a failed request to `server`.
+    pub fn of_failure(server: &str, failure: &RequestFailure) -> Problem {
         let retry = "whether it acted is not known: check before you call again";
-        match failure {
-            Failure::NotSent(reason) => Problem::of_not_sent(server, reason),
-            Failure::Rpc(error) => Problem::new(
-                Code::ServerError,
+        let problem = match failure {
+            RequestFailure::NotSent(reason) => Problem::of_not_sent(server, reason),
+            RequestFailure::Rpc(error) => Problem::new(
+                ErrorCode::ServerError,
                 format!("server `{server}` answered: {}", printable(&error.message)),
             ),
-            Failure::Unknown(Lost::Died(reason)) => Problem::new(
-                Code::DownstreamDied,
+            RequestFailure::Unknown(LostReason::ServerEnded(reason)) => Problem::new(
+                ErrorCode::DownstreamDied,
                 format!("server `{server}` ended during the call: {reason}"),
             )
             .hint(format!("{retry}; it is started again when next needed, and `pml doctor` tells more")),
-            Failure::Unknown(Lost::Timeout) => {
-                Problem::new(Code::Timeout, format!("server `{server}` did not answer in time"))
+            RequestFailure::Unknown(LostReason::Timeout) => {
+                Problem::new(ErrorCode::Timeout, format!("server `{server}` did not answer in time"))
                     .hint(format!("{retry}; `call_timeout` of the server sets the time"))
             }
-            Failure::Unknown(Lost::Cancelled) => {
-                Problem::new(Code::Cancelled, format!("the call to server `{server}` was cancelled"))
+            RequestFailure::Unknown(LostReason::Cancelled) => {
+                Problem::new(ErrorCode::Cancelled, format!("the call to server `{server}` was cancelled"))
                     .hint(retry)
             }
-            Failure::Unknown(Lost::Garbage(reason)) => Problem::new(
-                Code::BadAnswer,
+            RequestFailure::Unknown(LostReason::UnusableAnswer(reason)) => Problem::new(
+                ErrorCode::BadAnswer,
                 format!("server `{server}` gave an unusable answer: {}", printable(reason)),
             )
             .hint(retry),
-        }
+        };
+        problem.caused_by(failure.clone())
     }
 
-    fn of_not_sent(server: &str, reason: &NotSent) -> Problem {
+    fn of_not_sent(server: &str, reason: &NotSentReason) -> Problem {
         let text =
             format!("the request was not sent to server `{server}`: {}", printable(&reason.to_string()));
         match reason {
-            NotSent::Closed(_) | NotSent::Connect(_) | NotSent::SessionEnded | NotSent::Stalled => {
-                Problem::new(Code::ServerDown, text).hint("nothing was done; try again, or see `pml doctor`")
-            }
-            NotSent::Cancelled => Problem::new(Code::Cancelled, text),
-            NotSent::Unauthorized(_) => Problem::new(Code::Unauthorized, text)
+            NotSentReason::Closed(_)
+            | NotSentReason::Connect(_)
+            | NotSentReason::SessionEnded
+            | NotSentReason::Stalled => Problem::new(ErrorCode::ServerDown, text)
+                .hint("nothing was done; try again, or see `pml doctor`"),
+            NotSentReason::Cancelled => Problem::new(ErrorCode::Cancelled, text),
+            NotSentReason::Unauthorized(_) => Problem::new(ErrorCode::Unauthorized, text)
                 .hint(format!("set `bearer` or `headers` of `[servers.{server}]` in pml.toml")),
-            NotSent::RateLimited(wait) => Problem::new(Code::RateLimited, text)
+            NotSentReason::RateLimited(wait) => Problem::new(ErrorCode::RateLimited, text)
                 .hint(format!("try again after {} s", wait.as_secs_f64().ceil())),
-            NotSent::TooLarge => Problem::new(Code::TooLarge, text).hint("send less, or in parts"),
+            NotSentReason::TooLarge => Problem::new(ErrorCode::TooLarge, text).hint("send less, or in parts"),
         }
+    }
+}
+
+impl std::error::Error for Problem {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let cause: &(dyn std::error::Error + 'static) = &*self.cause.as_ref()?.0;
+        Some(cause)
     }
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.code_text(), self.message)?;
+        write!(f, "{}: {}", self.code, self.message)?;
         match &self.hint {
             Some(hint) => write!(f, "\nhint: {hint}"),
             None => Ok(()),
@@ -219,9 +210,9 @@ impl std::fmt::Display for Problem {
 impl From<pml_store::Error> for Problem {
     fn from(error: pml_store::Error) -> Problem {
         use pml_store::Error;
-        let problem = Problem::new(storage_code(&error), error.to_string());
+        let problem = Problem::new(storage_code(&error), error.to_string()).caused_by(error.clone());
         match error {
-            Error::Full { .. } => problem.hint("free some space; nothing has to be restarted"),
+            Error::DiskFull { .. } => problem.hint("free some space; nothing has to be restarted"),
             Error::Busy { .. } => problem.hint("try again; `pml doctor` tells which processes run"),
             Error::Corrupt { .. } | Error::NotADatabase { .. } => problem.hint(
                 "end PML, then put a backup in its place with `pml restore PATH`; `pml doctor` tells what is damaged",
@@ -231,39 +222,30 @@ impl From<pml_store::Error> for Problem {
     }
 }
 
-/// Which kind of trouble with the database an error tells of.
-pub fn storage_code(error: &pml_store::Error) -> Code {
+/// The error code for an error of the store.
+pub fn storage_code(error: &pml_store::Error) -> ErrorCode {
     match error {
-        pml_store::Error::Full { .. } => Code::StorageFull,
-        pml_store::Error::Busy { .. } => Code::StorageBusy,
-        pml_store::Error::Corrupt { .. } | pml_store::Error::NotADatabase { .. } => Code::StorageDamaged,
-        _ => Code::Storage,
-    }
-}
-
-impl Code {
-    /// The code as it is written.
-    pub fn text(self) -> String {
-        serde_json::to_value(self)
-            .ok()
-            .and_then(|value| value.as_str().map(str::to_owned))
-            .unwrap_or_default()
+        pml_store::Error::DiskFull { .. } => ErrorCode::StorageFull,
+        pml_store::Error::Busy { .. } => ErrorCode::StorageBusy,
+        pml_store::Error::Corrupt { .. } | pml_store::Error::NotADatabase { .. } => ErrorCode::StorageDamaged,
+        _ => ErrorCode::Storage,
     }
 }
 
 impl From<config::Error> for Problem {
     fn from(error: config::Error) -> Problem {
-        match error {
-            config::Error::Invalid(complaint) => Problem::from(&*complaint),
-            config::Error::Refused { message, hint } => Problem::new(Code::Config, message).hint(hint),
-            config::Error::Io { .. } => Problem::new(Code::Config, error.to_string()),
-        }
+        let problem = match &error {
+            config::Error::Invalid(complaint) => Problem::from(&**complaint),
+            config::Error::Refused { message, hint } => Problem::new(ErrorCode::Config, message).hint(hint),
+            config::Error::Io { .. } => Problem::new(ErrorCode::Config, error.to_string()),
+        };
+        problem.caused_by(error)
     }
 }
 
-impl From<&config::Complaint> for Problem {
-    fn from(complaint: &config::Complaint) -> Problem {
-        let problem = Problem::new(Code::Config, complaint.place_and_message());
+impl From<&config::ConfigComplaint> for Problem {
+    fn from(complaint: &config::ConfigComplaint) -> Problem {
+        let problem = Problem::new(ErrorCode::Config, complaint.place_and_message());
         match &complaint.hint {
             Some(hint) => problem.hint(hint),
             None => problem,
@@ -271,14 +253,14 @@ impl From<&config::Complaint> for Problem {
     }
 }
 
-/// That no server has this name, with the nearest of those there are.
+/// The problem that no server has this name, with the most similar names.
 pub fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Problem {
     let hint = did_you_mean(&nearest(name, known))
         .unwrap_or_else(|| "`pml list` shows the servers there are".to_owned());
-    Problem::new(Code::UnknownServer, format!("no server is called `{}`", printable(name))).hint(hint)
+    Problem::new(ErrorCode::UnknownServer, format!("no server is called `{}`", printable(name))).hint(hint)
 }
 
-/// The words nearest to `wanted`, best first, at most three.
+/// The names most similar to `wanted`, best first, at most three.
 pub fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = wanted.to_lowercase();
     let mut scored: Vec<(f64, &str)> = known
@@ -292,7 +274,7 @@ pub fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'
     scored.into_iter().take(3).map(|(_, word)| word).collect()
 }
 
-/// How alike two names are, from 0 to 1. A server both have in common says nothing about the tool.
+/// The similarity of two names, from 0 to 1. A common server name says nothing about the tool.
 fn likeness(wanted: &str, known: &str) -> f64 {
     let (wanted_server, wanted_tool) = wanted.split_once(':').unwrap_or(("", wanted));
     let (server, tool) = known.split_once(':').unwrap_or(("", known));
@@ -300,7 +282,7 @@ fn likeness(wanted: &str, known: &str) -> f64 {
     if server == wanted_server { tools } else { strsim::jaro_winkler(wanted, known).max(tools - 0.02) }
 }
 
-/// "did you mean …" for the nearest words, where there are any.
+/// The hint "did you mean …" for the most similar names; `None` without any.
 pub fn did_you_mean(nearest: &[&str]) -> Option<String> {
     let quoted: Vec<String> = nearest.iter().map(|word| format!("`{word}`")).collect();
     (!quoted.is_empty()).then(|| format!("did you mean {}?", quoted.join(" or ")))
@@ -322,8 +304,36 @@ mod tests {
     }
 
     #[test]
+    fn a_problem_keeps_what_led_to_it_and_tells_nobody() {
+        use std::error::Error as _;
+        let damaged = pml_store::Error::WriterStopped { path: "pml.db".into() };
+        let problem = Problem::from(damaged.clone());
+        assert_eq!(problem.source().unwrap().to_string(), damaged.to_string());
+        assert!(problem.source().unwrap().downcast_ref::<pml_store::Error>().is_some());
+        let lost = Problem::of_failure("s", &RequestFailure::Unknown(LostReason::Timeout));
+        let failure = lost.source().unwrap();
+        assert_eq!(failure.source().unwrap().to_string(), "no answer before the deadline");
+        let json = serde_json::to_string(&problem).unwrap();
+        assert!(json.starts_with(r#"{"code":"STORAGE","message":"#) && !json.contains("cause"), "{json}");
+        assert_eq!(problem, Problem::new(problem.code, problem.message.clone()).caused_by(damaged));
+    }
+
+    #[test]
+    fn every_code_has_one_status_and_one_exit_code() {
+        let told = |code: &ErrorCode| {
+            let problem = Problem::new(*code, "x");
+            (problem.http_status().as_u16(), problem.exit_code())
+        };
+        assert_eq!(told(&ErrorCode::Config), (500, 2));
+        assert_eq!(told(&ErrorCode::InvalidRequest), (400, 2));
+        assert_eq!(told(&ErrorCode::UnknownRun), (404, 1));
+        assert_eq!(told(&ErrorCode::TooManyQuestions), (429, 1));
+        assert!(ErrorCode::ALL.iter().all(|code| (400..600).contains(&told(code).0)));
+    }
+
+    #[test]
     fn one_problem_says_the_same_everywhere() {
-        let problem = Problem::new(Code::UnknownTool, "no tool `x`").hint("did you mean `y`?");
+        let problem = Problem::new(ErrorCode::UnknownTool, "no tool `x`").hint("did you mean `y`?");
         assert_eq!(problem.to_string(), "UNKNOWN_TOOL: no tool `x`\nhint: did you mean `y`?");
         assert_eq!(
             problem.to_tool_result().get(),

@@ -1,14 +1,15 @@
 //! Decides whether a learned procedure may run on an intent alone, and with which arguments.
 //!
-//! A procedure was learned from an intent whose values became the defaults of its parameters. A new
-//! intent that asks for the same with other values has to say them: from `context`, or where the text
-//! leaves no doubt. A value that was said before and is not said now is missing, a value that is said
-//! now and belongs nowhere is unplaced, and either makes the answer a suggestion instead of a run.
-//! No clock, store or network: the same words always get the same answer. That the caller may run the
-//! procedure at all is decided elsewhere.
+//! A procedure was learned from an intent whose values became the defaults of its parameters. A new intent that asks
+//! for the same with other values has to give them: in `context`, or in its text where that is unambiguous. A
+//! parameter whose value the first intent gave and the new one does not is missing. A value of the new intent that
+//! fits no parameter is unplaced. Either makes the reply a suggestion instead of a run. This module uses no clock,
+//! store or network: the same texts always get the same result. Whether the caller may run the procedure at all is
+//! decided elsewhere.
 
 mod dates;
 mod fixed;
+mod fold;
 mod kinds;
 mod literals;
 mod name;
@@ -29,169 +30,181 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 pub use fixed::{Contradiction, Judgement, judge};
-pub use literals::{Class, Literal, literals};
+pub use literals::{IntentLiteral, LiteralClass, literals};
 pub use name::name_for;
-pub use similar::Read;
+pub use similar::ComparableIntent;
 
-/// The day that `text` names, as `2026-11-16`, where it says year, month and day and no more.
-pub fn day(text: &str) -> Option<String> {
-    dates::read(text).day
+/// The day that `text` names, as `2026-11-16`; `None` unless it gives year, month and day and nothing else.
+pub fn parse_day(text: &str) -> Option<String> {
+    dates::parse_date(text).day
 }
 
-use request::{Form, Request};
-use template::{Link, Template};
+use request::{BindRequest, IntentForm};
+use template::{IntentTemplate, ParameterLink};
 
-/// From here on two intents ask for the same procedure.
+/// The similarity from which on two intents count as asking for the same procedure.
 pub const SURE: f64 = 0.85;
 
-/// The longest intent that is read, in bytes: what is longer is no request but a text, and reading it all
-/// would take time.
+/// The longest intent that is read, in bytes. A longer text is no request, and reading all of it would take time.
 const LONGEST: usize = 4_000;
 
-/// What is known of a learned procedure.
+/// A learned procedure, as far as binding needs it.
 #[derive(Debug, Clone, Copy)]
-pub struct Procedure<'a> {
+pub struct ReusableProcedure<'a> {
     /// The JSON Schema of its parameters, with the values of the first intent as defaults.
     pub parameters: &'a Value,
-    /// The intents it succeeded with; the first is the one whose values are the defaults.
+    /// The intents it succeeded with. The values of the first one are the defaults.
     pub intents: &'a [&'a str],
-    /// Values that parameters had later.
+    /// Values of later runs, by parameter.
     pub examples: &'a BTreeMap<String, Vec<Value>>,
-    /// Whether all of its tools only read.
+    /// Whether all of its tools are read-only.
     pub reads_only: bool,
 }
 
-/// The arguments for a new intent, and what stands in the way of running with them.
+/// The arguments for a new intent, and what prevents a run with them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Binding {
+pub struct ArgumentBinding {
     /// A value for every parameter that has one.
     pub arguments: Map<String, Value>,
-    /// Where each argument is from.
-    pub sources: Vec<(String, From)>,
-    /// Parameters whose value the intent leaves open.
-    pub missing: Vec<Missing>,
-    /// What the intent or the context says and nothing takes, and what the first intent said besides its
-    /// values and the new one does not.
+    /// The source of each argument.
+    pub sources: Vec<(String, ArgumentSource)>,
+    /// Parameters whose value the intent does not determine.
+    pub missing: Vec<MissingParameter>,
+    /// Values of the intent or the context that no parameter takes, and values of the first intent that no parameter
+    /// takes and the new one does not repeat.
     pub unplaced: Vec<String>,
-    /// How sure the intent asks for this procedure, the values aside: compare with [`SURE`].
+    /// The similarity of the intents, values aside, from 0 to 1: compare with [`SURE`].
     pub similarity: f64,
 }
 
-impl Binding {
-    /// The same where the caller named the procedure: what no intent ever spoke of is as it was, and who gives values by
-    /// name has said what they mean.
+impl ArgumentBinding {
+    /// The binding for a caller that named the procedure. A parameter that no intent ever mentioned keeps its
+    /// default. Where the caller gives values by name in `context`, what the intent says besides does not matter.
     #[must_use]
-    pub fn by_name(mut self, context: &Map<String, Value>) -> Binding {
-        let (unsaid, missing): (Vec<Missing>, Vec<Missing>) =
-            self.missing.into_iter().partition(|missing| missing.unsaid.is_some());
-        for Missing { name, unsaid, .. } in unsaid {
+    pub fn for_named_procedure(mut self, context: &Map<String, Value>) -> ArgumentBinding {
+        let (unsaid, missing): (Vec<MissingParameter>, Vec<MissingParameter>) =
+            self.missing.into_iter().partition(|missing| missing.unspoken_default.is_some());
+        for MissingParameter { name, unspoken_default: unsaid, .. } in unsaid {
             self.arguments.extend(unsaid.map(|value| (name.clone(), value)));
-            self.sources.push((name, From::Default));
+            self.sources.push((name, ArgumentSource::Default));
         }
         if !context.is_empty() {
-            // Names that the procedure does not know stay.
+            // Only the names in `context` that the procedure does not know stay unplaced.
             self.unplaced.retain(|said| context.contains_key(said));
         }
-        Binding { missing, ..self }
+        ArgumentBinding { missing, ..self }
     }
 
-    /// Whether every value is known and everything said has its place.
-    pub fn runs(&self) -> bool {
+    /// Whether every parameter has a value and every value has a parameter.
+    pub fn is_complete(&self) -> bool {
         self.missing.is_empty() && self.unplaced.is_empty()
     }
 }
 
-/// Where an argument is from.
+/// The source of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum From {
-    /// The caller gave it by name.
+pub enum ArgumentSource {
+    /// The caller gave it by name in `context`.
     Context,
-    /// The intent says it.
+    /// The intent names it.
     Intent,
-    /// It is the default, and the intent says it again.
-    Repeated,
-    /// It is the default, which no intent ever spoke of.
+    /// The default, which the intent repeats.
+    RepeatedDefault,
+    /// The default, which no intent ever mentioned.
     Default,
 }
 
-/// A parameter whose value is not known.
+/// A parameter without a value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Missing {
-    /// The parameter.
+pub struct MissingParameter {
+    /// The name of the parameter.
     pub name: String,
-    /// A sentence that says what is open.
-    pub why: String,
-    /// Values it has had.
+    /// A sentence that explains why the value is not known.
+    pub reason: String,
+    /// Values of earlier runs.
     pub candidates: Vec<Value>,
-    /// Its default, where no intent ever spoke of it: whoever names the procedure takes it as it is.
-    pub unsaid: Option<Value>,
+    /// The default, where no intent ever mentioned it. A caller that names the procedure accepts it.
+    pub unspoken_default: Option<Value>,
 }
 
-/// The arguments with which `procedure` would do what `intent` asks.
-pub fn bind(procedure: &Procedure<'_>, intent: &str, context: &Map<String, Value>) -> Binding {
+/// Binds the parameters of `procedure` to the values in `intent` and `context`.
+pub fn bind(
+    procedure: &ReusableProcedure<'_>,
+    intent: &str,
+    context: &Map<String, Value>,
+) -> ArgumentBinding {
     if intent.len() > LONGEST {
         return too_long();
     }
-    let new = words::tokens(intent);
+    let new = words::tokenize(intent);
     let properties =
         procedure.parameters.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-    let first = Template::new(
+    let first = IntentTemplate::new(
         procedure.intents.first().unwrap_or(&""),
-        &values_of(procedure, &properties, Past::First),
+        &values_of(procedure, &properties, EarlierValues::First),
     );
-    let request = Request { procedure, properties: &properties, intent, new: &new, context, first: &first };
-    let mut best = request.bind(&first, Form::Any);
+    let request = BindRequest {
+        procedure,
+        properties: &properties,
+        intent,
+        tokens: &new,
+        context,
+        first_template: &first,
+    };
+    let mut best = request.bind(&first, IntentForm::Any);
     for later in procedure.intents.iter().skip(1) {
-        let template = Template::new(later, &values_of(procedure, &properties, Past::Any));
-        // A later intent stands in for the first only where it says all that the first does.
-        let says = |(name, link): (&String, &Link)| {
-            !matches!(link, Link::Slot(_)) || matches!(template.links.get(name), Some(Link::Slot(_)))
+        let template = IntentTemplate::new(later, &values_of(procedure, &properties, EarlierValues::Any));
+        // A later intent replaces the first as the template only where it names every parameter that the first does.
+        let says = |(name, link): (&String, &ParameterLink)| {
+            !matches!(link, ParameterLink::Slot(_))
+                || matches!(template.links.get(name), Some(ParameterLink::Slot(_)))
         };
-        if !best.runs() && first.links.iter().all(says) {
-            let other = request.bind(&template, Form::Same);
-            best = if other.runs() { other } else { best };
+        if !best.is_complete() && first.links.iter().all(says) {
+            let other = request.bind(&template, IntentForm::Same);
+            best = if other.is_complete() { other } else { best };
         }
-        let alike = similar::similarity_of(later, intent, request.strict());
-        best.similarity = best.similarity.max(request.doubted(later, alike));
+        let alike = similar::similarity_of(later, intent, request.strictness());
+        best.similarity = best.similarity.max(request.discount_question(later, alike));
     }
     best
 }
 
-/// Whether `intent` says `value`: as a literal or in the same words; of a list or an object, every part.
+/// Whether `intent` contains `value`, as a literal or in the same words. Of a list or an object it must contain every
+/// part.
 pub fn mentions(intent: &str, value: &Value) -> bool {
     match value {
         Value::Array(items) => !items.is_empty() && items.iter().all(|item| mentions(intent, item)),
         Value::Object(fields) => !fields.is_empty() && fields.values().all(|field| mentions(intent, field)),
-        leaf => !template::places(&words::tokens(intent), leaf).is_empty(),
+        leaf => !template::find_value(&words::tokenize(intent), leaf).is_empty(),
     }
 }
 
 /// Whether two intents name the same values in the same order.
 pub fn same_literals(one: &str, other: &str) -> bool {
     let (one, other) = (literals(one), literals(other));
-    one.len() == other.len() && one.iter().zip(&other).all(|(mine, theirs)| mine.same(theirs))
+    one.len() == other.len() && one.iter().zip(&other).all(|(mine, theirs)| mine.says_same_as(theirs))
 }
 
-fn too_long() -> Binding {
+fn too_long() -> ArgumentBinding {
     let unplaced = vec![format!("an intent of more than {LONGEST} bytes")];
-    Binding { unplaced, ..Binding::default() }
+    ArgumentBinding { unplaced, ..ArgumentBinding::default() }
 }
 
-/// Which earlier values are looked for in an intent.
+/// Which earlier values are searched for in an intent: the defaults, or the later examples too.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Past {
+enum EarlierValues {
     First,
     Any,
 }
 
 fn values_of(
-    procedure: &Procedure<'_>,
+    procedure: &ReusableProcedure<'_>,
     properties: &Map<String, Value>,
-    past: Past,
+    past: EarlierValues,
 ) -> Vec<(String, Vec<Value>)> {
     let values = |(name, schema): (&String, &Value)| {
         let default = schema.get("default").cloned();
-        let later = procedure.examples.get(name).filter(|_| past == Past::Any);
+        let later = procedure.examples.get(name).filter(|_| past == EarlierValues::Any);
         (name.clone(), default.into_iter().chain(later.into_iter().flatten().cloned()).collect())
     };
     properties.iter().map(values).collect()

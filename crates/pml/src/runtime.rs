@@ -1,23 +1,55 @@
-//! What the process offers its parts: threads for work that blocks, and the path of its own program.
+//! Services of the process: threads for blocking work, the executable that workers start from, and the log.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
-/// Runs work that blocks, such as reading a file, on a thread that serves no requests.
-pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+use crate::config::Env;
+
+/// Runs blocking work, such as reading a file, on a thread that serves no requests.
+pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The program is ending, and nobody waits for this any more.
+        // The runtime is shutting down, and no caller waits for the result any more.
         Err(_) => std::future::pending().await,
     }
 }
 
-/// The program of this process, also where its file was removed or replaced since it was started: what it starts as a
-/// part of itself must be of the same version.
+/// The executable for workers and guards, if it is not the one of this process.
+static PROGRAM_OF_PARTS: OnceLock<PathBuf> = OnceLock::new();
+
+/// Starts sandbox workers and guards from `pml`. A program that uses this library and is not `pml` itself calls this
+/// before it starts anything; only the first call counts.
+pub fn start_parts_from(pml: PathBuf) {
+    PROGRAM_OF_PARTS.get_or_init(|| pml);
+}
+
+/// The executable that sandbox workers and guards start from. It is that of this process, even if its file was removed
+/// or replaced since the start, because a worker must have the same version.
 ///
 /// # Errors
-/// The operating system does not tell.
-pub fn this_program() -> std::io::Result<PathBuf> {
+/// The operating system does not say where the executable is.
+pub fn program_of_parts() -> std::io::Result<PathBuf> {
+    if let Some(program) = PROGRAM_OF_PARTS.get() {
+        return Ok(program.clone());
+    }
     let own = PathBuf::from("/proc/self/exe");
     if own.exists() { Ok(own) } else { std::env::current_exe() }
+}
+
+/// Logs to standard error. `PML_LOG` sets the filter. Without it, `usual` does, or a more detailed one if `verbose` is
+/// not 0. Standard output is reserved for results and the protocol.
+pub fn log_to_stderr(env: &Env, usual: &str, verbose: u8) {
+    use tracing_subscriber::EnvFilter;
+    let wanted = match verbose {
+        0 => usual,
+        1 => "pml=debug,pml_mcp=debug,pml_store=debug,info",
+        _ => "trace",
+    };
+    let filter = env
+        .get("PML_LOG")
+        .and_then(|text| EnvFilter::try_new(text).ok())
+        .unwrap_or_else(|| EnvFilter::new(wanted));
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).init();
 }

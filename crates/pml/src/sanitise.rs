@@ -1,10 +1,11 @@
-//! Takes secrets out of whatever is kept: traces, capabilities, observed schemas, caches and logs.
+//! Removes secrets from everything that is stored: traces, capabilities, observed schemas, caches and logs.
 //!
-//! A secret is known by its value (what the configuration holds, in any usual encoding), by the name it is
-//! kept under, or by its shape. Everything around it stays as it was, byte for byte. It looks at each text a
-//! fixed number of times and never goes back, so that nobody can make it slow. What a program or a tool gets
-//! to see is not its business: only what stays behind is.
+//! A secret is recognised by its value (the configured ones, in any usual encoding), by its name, or by its shape.
+//! Everything around it stays unchanged, byte for byte. Each text is scanned a fixed number of times without
+//! backtracking, so that no input can make it slow. What programs and tools receive is not sanitised: only what is
+//! stored is.
 
+mod appearance;
 mod known;
 mod name;
 mod named;
@@ -23,69 +24,69 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::value::RawValue;
 
-use known::Known;
-pub(crate) use known::is_common;
+pub(crate) use appearance::is_common;
+use known::SecretMatcher;
 pub use known::{Certainty, KnownSecret};
 pub use name::is_secret_name;
-use view::{Escapes, View};
+use view::{DecodedText, Escapes};
 
-/// What stands where a secret stood.
+/// The replacement of a secret.
 pub const MARK: &str = "[REDACTED]";
 
-/// How often text may be encoded over: JSON in a query parameter of an HTML link is three.
+/// How many times a text may be encoded over: JSON in a query parameter of an HTML link is three.
 const LAYERS: usize = 3;
 
-/// Knows the secrets of this configuration, and how secrets of others look.
+/// Recognises the configured secrets, and the shapes of others.
 #[derive(Debug)]
 pub struct Sanitiser {
-    known: Known,
-    /// What was taken out elsewhere in the same trace.
-    also: Known,
-    /// What is taken out, where somebody wants to know.
+    known: SecretMatcher,
+    /// The secrets removed elsewhere in the same trace.
+    also: SecretMatcher,
+    /// The removed secrets; `None` unless they are recorded.
     noted: Option<Mutex<BTreeSet<String>>>,
 }
 
 /// A JSON value without its secrets.
 #[derive(Debug, Clone)]
-pub struct Cleaned {
-    /// What may be kept.
+pub struct SanitisedJson {
+    /// The sanitised value.
     pub value: Box<RawValue>,
-    /// Whether it is another value than before.
+    /// Whether anything was removed.
     pub changed: bool,
 }
 
 impl Sanitiser {
-    /// One that also looks for the values `known`, as far as they are as certain as they must be.
+    /// A sanitiser that also removes the values `known`, as far as their certainty requires.
     pub fn new(known: impl IntoIterator<Item = KnownSecret>) -> Sanitiser {
-        Sanitiser { known: Known::new(known), also: Known::default(), noted: None }
+        Sanitiser { known: SecretMatcher::new(known), also: SecretMatcher::default(), noted: None }
     }
 
-    /// The same, which remembers what it takes out.
-    pub(crate) fn noting(&self) -> Sanitiser {
+    /// The same sanitiser, which also records what it removes.
+    pub(crate) fn recording_secrets(&self) -> Sanitiser {
         Sanitiser { known: self.known.clone(), also: self.also.clone(), noted: Some(Mutex::default()) }
     }
 
-    /// What was taken out since [`noting`](Sanitiser::noting).
-    pub(crate) fn noted(&self) -> BTreeSet<String> {
+    /// The secrets removed since [`recording_secrets`](Sanitiser::recording_secrets).
+    pub(crate) fn recorded_secrets(&self) -> BTreeSet<String> {
         let noted =
             self.noted.as_ref().map(|noted| noted.lock().unwrap_or_else(PoisonError::into_inner).clone());
         noted.unwrap_or_default()
     }
 
-    /// The same, which also takes out `secrets` wherever they stand.
-    pub(crate) fn with(&self, secrets: impl IntoIterator<Item = String>) -> Sanitiser {
+    /// The same sanitiser, which also removes `secrets` wherever they occur.
+    pub(crate) fn with_secrets(&self, secrets: impl IntoIterator<Item = String>) -> Sanitiser {
         let secrets = secrets.into_iter().map(|value| KnownSecret::new(Certainty::Certain, value));
-        Sanitiser { known: self.known.clone(), also: Known::new(secrets), noted: None }
+        Sanitiser { known: self.known.clone(), also: SecretMatcher::new(secrets), noted: None }
     }
 
-    /// The same, which also takes out what is secret in `value`, wherever it stands.
-    pub(crate) fn with_those_in(&self, value: &RawValue) -> Sanitiser {
-        let noting = self.noting();
-        noting.json(value);
-        self.with(noting.noted())
+    /// The same sanitiser, which also removes the secrets in `value` wherever they occur.
+    pub(crate) fn with_secrets_in(&self, value: &RawValue) -> Sanitiser {
+        let noting = self.recording_secrets();
+        noting.clean_json(value);
+        self.with_secrets(noting.recorded_secrets())
     }
 
-    /// Remembers what is taken out of `text`, where somebody wants to know.
+    /// Records the secrets removed from `text`, if recording is on.
     fn note<'e>(&self, text: &str, edits: impl Iterator<Item = &'e Edit>) {
         if let Some(noted) = &self.noted {
             let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,8 +96,8 @@ impl Sanitiser {
         }
     }
 
-    /// `text` without its secrets; borrowed where there are none.
-    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    /// `text` without its secrets; borrowed if there are none.
+    pub fn clean_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.is_ordinary(text.as_bytes()) {
             return Cow::Borrowed(text);
         }
@@ -105,25 +106,25 @@ impl Sanitiser {
         if edits.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(edited(text, &mut edits)) }
     }
 
-    /// `value` without its secrets: by the names of members, and in every string.
-    pub fn json(&self, value: &RawValue) -> Cleaned {
+    /// `value` without its secrets, by the names of members and within every string.
+    pub fn clean_json(&self, value: &RawValue) -> SanitisedJson {
         let text = value.get();
         if self.is_ordinary(text.as_bytes()) {
-            return Cleaned { value: value.to_owned(), changed: false };
+            return SanitisedJson { value: value.to_owned(), changed: false };
         }
         let mut edits = Vec::new();
         walk::walk(self, text.as_bytes(), 0, &mut edits);
         if edits.is_empty() {
-            return Cleaned { value: value.to_owned(), changed: false };
+            return SanitisedJson { value: value.to_owned(), changed: false };
         }
         self.note(text, edits.iter());
-        // Every edit leaves a value where a value was. Were one wrong, keeping nothing would be right.
+        // Every edit replaces a value by a value. If one were wrong, storing nothing would be right.
         let value =
             RawValue::from_string(edited(text, &mut edits)).unwrap_or_else(|_| pml_model::json::raw(&MARK));
-        Cleaned { value, changed: true }
+        SanitisedJson { value, changed: true }
     }
 
-    /// Whether nothing in `bytes` calls for a closer look, as with most of what passes.
+    /// Whether nothing in `bytes` needs a closer check, as in most texts.
     fn is_ordinary(&self, bytes: &[u8]) -> bool {
         let wrapped = self.may_be_wrapped();
         !bytes.iter().any(|byte| Escapes::Any.may_begin_with(*byte) || (wrapped && *byte == b'\n'))
@@ -131,7 +132,7 @@ impl Sanitiser {
             && !self.knows(bytes)
     }
 
-    /// Whether a secret that is known by its value is in `bytes`.
+    /// Whether `bytes` contains a configured or recorded secret.
     fn knows(&self, bytes: &[u8]) -> bool {
         self.known.is_in(bytes) || self.also.is_in(bytes)
     }
@@ -145,13 +146,14 @@ impl Sanitiser {
         self.also.find(bytes, found);
     }
 
-    /// Where secrets are in `bytes`, as it stands and with its encodings taken off.
+    /// The positions of secrets in `bytes`, as it stands and decoded.
     fn secrets(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut secrets = Vec::new();
         self.look(bytes, &[], &mut secrets);
-        let mut views: Vec<View> = Vec::new();
+        let mut views: Vec<DecodedText> = Vec::new();
         for _ in 0..LAYERS {
-            let Some(view) = View::without(Escapes::Any, views.last().map_or(bytes, |view| &view.bytes))
+            let Some(view) =
+                DecodedText::decode(Escapes::Any, views.last().map_or(bytes, |view| &view.bytes))
             else {
                 break;
             };
@@ -162,23 +164,25 @@ impl Sanitiser {
         secrets
     }
 
-    /// Looks at `bytes` once, which is how the text looks through `views`.
-    fn look(&self, bytes: &[u8], views: &[View], secrets: &mut Vec<Range<usize>>) {
+    /// Scans `bytes` once, which is the text as seen through `views`.
+    fn look(&self, bytes: &[u8], views: &[DecodedText], secrets: &mut Vec<Range<usize>>) {
         let in_text = |range: Range<usize>| views.iter().rev().fold(range, |range, view| view.source(range));
         let mut found = Vec::new();
         self.find_known(bytes, &mut found);
         shape::find(bytes, &mut found);
         pair::find(bytes, &mut found);
         secrets.extend(found.drain(..).map(in_text));
-        // Long values are wrapped in mail, PEM files and terminals.
-        if let Some(joined) = self.may_be_wrapped().then(|| View::without(Escapes::Lines, bytes)).flatten() {
+        // Mail, PEM files and terminals wrap long values.
+        if let Some(joined) =
+            self.may_be_wrapped().then(|| DecodedText::decode(Escapes::Lines, bytes)).flatten()
+        {
             self.find_known(&joined.bytes, &mut found);
             secrets.extend(found.into_iter().map(|range| in_text(joined.source(range))));
         }
     }
 }
 
-/// One place to change.
+/// One replacement in a text.
 #[derive(Debug)]
 struct Edit {
     range: Range<usize>,
@@ -191,7 +195,7 @@ impl Edit {
     }
 }
 
-/// `text` with the edits made. Where they overlap the outer and earlier one counts, for as far as they reach.
+/// `text` with the edits applied. Of overlapping edits the outer and earlier one wins, and covers the union of both.
 fn edited(text: &str, edits: &mut [Edit]) -> String {
     edits.sort_by(|a, b| a.range.start.cmp(&b.range.start).then(b.range.end.cmp(&a.range.end)));
     let mut clean = String::with_capacity(text.len());
@@ -209,7 +213,7 @@ fn edited(text: &str, edits: &mut [Edit]) -> String {
     clean
 }
 
-/// `range`, and what it would leave of characters at its ends.
+/// `range`, extended to character boundaries.
 fn whole_characters(text: &str, range: &Range<usize>) -> Range<usize> {
     let (mut start, mut end) = (range.start, range.end);
     while !text.is_char_boundary(start) {

@@ -1,4 +1,4 @@
-//! The configuration in force, what it lets programs do, and where the program was started.
+//! The configuration in force, the policy derived from it, and the environment the program was started in.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use arc_swap::ArcSwap;
 use crate::approve::Policy;
 use crate::config::{self, Config, Env, Paths};
 
-/// The configuration in force. A changed one takes its place as a whole.
+/// The configuration in force. A changed configuration replaces it as a whole.
 #[derive(Debug)]
-pub struct Settings {
-    /// Where the program's files are.
+pub struct AppSettings {
+    /// The locations of the program's files.
     pub paths: Paths,
-    /// The environment it was started in.
+    /// The environment variables at the start.
     pub env: Env,
-    /// Where it was started.
+    /// The working directory at the start.
     pub cwd: PathBuf,
-    in_force: ArcSwap<InForce>,
+    in_force: ArcSwap<ActiveConfig>,
 }
 
-/// A configuration and what follows from it.
+/// A configuration and the policy derived from it.
 #[derive(Debug)]
-struct InForce {
+struct ActiveConfig {
     config: Arc<Config>,
     policy: Arc<Policy>,
 }
 
-impl InForce {
-    fn new(config: Arc<Config>) -> InForce {
-        InForce { policy: Arc::new(Policy::new(&config)), config }
+impl ActiveConfig {
+    fn new(config: Arc<Config>) -> ActiveConfig {
+        ActiveConfig { policy: Arc::new(Policy::new(&config)), config }
     }
 }
 
-impl Settings {
+impl AppSettings {
     /// Reads the configuration.
     ///
     /// # Errors
     /// It cannot be read, or is wrong.
-    pub fn load(paths: Paths, env: Env, cwd: PathBuf) -> Result<Settings, config::Error> {
+    pub fn load(paths: Paths, env: Env, cwd: PathBuf) -> Result<AppSettings, config::Error> {
         let config = Arc::new(config::load(&paths, &cwd, &env)?);
-        Ok(Settings { in_force: ArcSwap::from_pointee(InForce::new(config)), paths, env, cwd })
+        Ok(AppSettings { in_force: ArcSwap::from_pointee(ActiveConfig::new(config)), paths, env, cwd })
     }
 
     /// The configuration in force.
@@ -48,18 +48,18 @@ impl Settings {
         Arc::clone(&self.in_force.load().config)
     }
 
-    /// What programs may do with tools, by the configuration in force.
+    /// The policy for tool calls, from the configuration in force.
     pub fn policy(&self) -> Arc<Policy> {
         Arc::clone(&self.in_force.load().policy)
     }
 
-    /// Reads the configuration again, without putting it in force.
+    /// Reads the configuration again, without applying it.
     pub(crate) fn read_again(&self) -> Result<Arc<Config>, config::Error> {
         Ok(Arc::new(config::load(&self.paths, &self.cwd, &self.env)?))
     }
 
-    /// Puts another configuration in force.
+    /// Applies another configuration.
     pub(crate) fn replace(&self, config: Arc<Config>) {
-        self.in_force.store(Arc::new(InForce::new(config)));
+        self.in_force.store(Arc::new(ActiveConfig::new(config)));
     }
 }

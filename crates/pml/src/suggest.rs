@@ -1,8 +1,8 @@
-//! A DAG for an intent that nothing learned serves: which tools, in which order, with which arguments.
+//! Builds a DAG for an intent that no capability serves: which tools, in which order, with which arguments.
 //!
-//! Takes the tools that were found for each step of the intent. What goes from one to the other follows from their schemas;
-//! arguments are values that the intent says or results of other steps, and nothing else: what is not known is listed as
-//! missing. Pure, but for the examples it is handed.
+//! The input is the tools found for each step of the intent. Data flow between them follows from their schemas. An
+//! argument is a value of the intent or the result of another step, nothing else; other required arguments are listed
+//! as missing. The module is pure: examples are passed in.
 
 mod clauses;
 pub(crate) mod deprecated;
@@ -14,70 +14,71 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use pml_graph::graph::feeds::{Calls, Edge, Order, feeds};
+use pml_graph::graph::feeds::{CallOrder, FlowEdge, PlannedCalls, infer_flow};
 use pml_graph::graph::fields;
-use pml_graph::graph::provides::Provides;
-use pml_model::json::without_hidden;
+use pml_graph::graph::provides::ProvidesIndex;
+use pml_model::json::strip_hidden_characters;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::catalogue::Tool;
-use crate::reuse::{self, Class, Literal};
+use crate::catalogue::CatalogueTool;
+use crate::reuse::{self, IntentLiteral, LiteralClass};
 
-use values::Wanted;
+use values::WantedParameter;
 
-pub(crate) use clauses::clauses;
+pub use clauses::split_clauses;
 
-/// How sure it must be that a value of the intent is meant for a parameter.
+/// The lowest score at which a value of the intent is bound to a parameter.
 const MEANT: f32 = 0.5;
 
-/// What it is worth, beside the logarithm of how likely each tool is, that one takes what another gives, that a tool's name
-/// begins with the verb of its step; and what it costs to call one twice.
+/// Terms of the score of a choice of tools, added to the logarithm of each tool's probability: `FED` for each data
+/// flow from one tool to another, `VERB` for each tool whose name begins with the verb of its step, minus `TWICE` for
+/// each tool that is called again.
 const FED: f64 = 0.7;
 const VERB: f64 = 0.7;
 const TWICE: f64 = 1.0;
 
-/// A tool for one step of the intent.
-pub(crate) struct Step<'s> {
-    /// The step, in words.
-    pub(crate) words: &'s str,
-    /// The tool.
-    pub(crate) tool: &'s Tool,
-    /// What it takes and gives.
-    pub(crate) fields: &'s fields::Tool,
-    /// How sure it is that this tool is meant, from 0 to 1.
-    pub(crate) score: f64,
-    /// It is known to change nothing.
-    pub(crate) reads: bool,
-    /// The words are those of the intent, not only of the tool.
-    pub(crate) said: bool,
-    /// Others that would do, best first.
-    pub(crate) others: Vec<&'s Tool>,
+/// A step of the intent with the tool chosen for it.
+pub struct SuggestStep<'s> {
+    /// The words of the step.
+    pub words: &'s str,
+    /// The chosen tool.
+    pub tool: &'s CatalogueTool,
+    /// The parameters and result fields of the tool.
+    pub fields: &'s fields::ToolFields,
+    /// The probability that this tool serves the step, from 0 to 1.
+    pub score: f64,
+    /// Whether the tool is known to change nothing.
+    pub reads_only: bool,
+    /// Whether the words come from the intent and not only from the tool.
+    pub from_intent: bool,
+    /// Other candidates for the step, best first.
+    pub alternatives: Vec<&'s CatalogueTool>,
 }
 
-/// A DAG that could serve an intent.
+/// A suggested DAG for an intent.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestedDag {
-    /// The document, ready to be completed and executed.
+    /// The DAG document, to be completed and executed.
     pub dag_structure: Value,
-    /// How sure it is that these tools are meant, from 0 to 1.
+    /// The probability that these tools serve the intent, from 0 to 1.
     pub confidence: f64,
-    /// Why these.
+    /// Why these tools were chosen.
     pub rationale: String,
-    /// What goes from one task to the other.
+    /// The data flow between tasks.
     pub dependency_paths: Vec<DependencyPath>,
-    /// Tools that could stand in for one of these.
+    /// Tools that could replace one of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
-    /// What to look at before it is executed.
+    /// What to check before executing it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// Arguments that have to be given.
+    /// Required arguments without a value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingArgument>,
-    /// What there is to know of each tool.
+    /// The schemas and examples of each tool, by id.
     pub tool_schemas: BTreeMap<String, ToolSchema>,
     /// Whether every argument is a value of the intent or a whole result.
     #[serde(skip)]
@@ -85,8 +86,9 @@ pub struct SuggestedDag {
 }
 
 impl SuggestedDag {
-    /// Says that no tool was found for these steps of the intent, so that it is not executed as if it were all of it.
-    pub(crate) fn leaves_out(&mut self, steps: &[String]) {
+    /// Adds a warning that no tool was found for these steps of the intent, so that the DAG is not taken for all of
+    /// it.
+    pub(crate) fn note_left_out(&mut self, steps: &[String]) {
         if steps.is_empty() {
             return;
         }
@@ -97,67 +99,68 @@ impl SuggestedDag {
     }
 }
 
-/// Something that goes from one task to another.
+/// Data flow from one task to another.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct DependencyPath {
-    /// The tool that gives.
+    /// The tool that gives the data.
     pub from: String,
-    /// The tool that takes.
+    /// The tool that takes it.
     pub to: String,
-    /// What, and why that is so.
+    /// Which data, and why.
     pub explanation: String,
 }
 
-/// A required argument that nobody gave.
+/// A required argument without a value.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct MissingArgument {
-    /// The task.
+    /// The id of the task.
     pub task: String,
-    /// The parameter.
+    /// The name of the parameter.
     pub name: String,
 }
 
-/// What there is to know of a tool to call it.
+/// What a caller needs to know to call a tool.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSchema {
-    /// What it does.
+    /// The description of the tool.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of its arguments.
     pub input_schema: Box<RawValue>,
-    /// What has to be given.
+    /// The names of the required arguments.
     pub required_inputs: Vec<String>,
-    /// What may be given.
+    /// The names of the optional arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub optional_inputs: Vec<String>,
-    /// JSON Schema of its result, declared or seen.
+    /// The JSON Schema of its result, declared or observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Box<RawValue>>,
-    /// Calls that worked.
+    /// Successful calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub examples: Vec<Example>,
+    pub examples: Vec<CallExample>,
 }
 
-/// A call that worked.
+/// A successful call of a tool.
 #[derive(Debug, Clone, Serialize)]
-pub struct Example {
-    /// What for.
+pub struct CallExample {
+    /// The intent of the call.
     pub description: String,
-    /// What it was given.
+    /// Its arguments.
     pub input: Box<RawValue>,
-    /// What it gave.
+    /// Its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Box<RawValue>>,
 }
 
-/// Which of the tools that were found for each step go together best: each is likely by itself, begins with the verb of its
-/// step, and takes what another gives. A tool is not called twice where another would do.
-pub(crate) fn choose(
+/// Chooses one tool per step so that they fit together best: each is probable by itself, begins with the verb of its
+/// step, and takes what another gives. A tool is not called twice where another would do. Returns an index into the
+/// candidates of each step.
+pub(crate) fn choose_tools(
     intent: &str,
-    found: &[(String, Vec<(&Tool, f64)>)],
-    read: &[Vec<fields::Tool>],
+    found: &[(String, Vec<(&CatalogueTool, f64)>)],
+    read: &[Vec<fields::ToolFields>],
 ) -> Vec<usize> {
-    // As many as can be tried in a few milliseconds.
+    // Limits the combinations to as many as can be scored in a few milliseconds.
     let each = match found.len() {
         0 | 1 => 1,
         2 | 3 => 4,
@@ -172,7 +175,7 @@ pub(crate) fn choose(
         if worth > best.0 {
             best = (worth, choice.clone());
         }
-        // Counts on, the last step first.
+        // The next combination, like an odometer: the last step changes first.
         let Some(place) = (0..choice.len()).rev().find(|place| choice[*place] + 1 < widths[*place]) else {
             return best.1;
         };
@@ -181,17 +184,23 @@ pub(crate) fn choose(
     }
 }
 
-/// How much a choice of tools is worth.
+/// The score of a choice of tools; higher is better.
 fn worth(
     intent: &str,
-    found: &[(String, Vec<(&Tool, f64)>)],
-    read: &[Vec<fields::Tool>],
+    found: &[(String, Vec<(&CatalogueTool, f64)>)],
+    read: &[Vec<fields::ToolFields>],
     choice: &[usize],
 ) -> f64 {
-    let tools: Vec<&fields::Tool> = choice.iter().zip(read).map(|(place, read)| &read[*place]).collect();
-    let calls =
-        Calls { tools: &tools, order: Order::Given, request: Some(intent), known: &[], similar: None };
-    let fed = if tools.len() > 1 { feeds(&calls).edges.len() } else { 0 };
+    let tools: Vec<&fields::ToolFields> =
+        choice.iter().zip(read).map(|(place, read)| &read[*place]).collect();
+    let calls = PlannedCalls {
+        tools: &tools,
+        order: CallOrder::AsListed,
+        request: Some(intent),
+        known_arguments: &[],
+        similarity: None,
+    };
+    let fed = if tools.len() > 1 { infer_flow(&calls).edges.len() } else { 0 };
     let mut worth = FED * fed as f64;
     for (at, ((words, tools), place)) in found.iter().zip(choice).enumerate() {
         let (tool, score) = tools[*place];
@@ -222,63 +231,71 @@ fn begins_alike(words: &str, name: &str) -> bool {
     first(words) == first(name)
 }
 
-/// The DAG of these steps.
-pub(crate) fn suggest(
+/// Builds the DAG of these steps.
+pub fn build_dag(
     intent: &str,
     context: &Map<String, Value>,
-    steps: &[Step<'_>],
-    schema_of: impl Fn(&Tool) -> Option<Box<RawValue>>,
-    examples_of: impl Fn(&Tool) -> Vec<Example>,
+    steps: &[SuggestStep<'_>],
+    schema_of: impl Fn(&CatalogueTool) -> Option<Box<RawValue>>,
+    examples_of: impl Fn(&CatalogueTool) -> Vec<CallExample>,
 ) -> SuggestedDag {
-    let tools: Vec<&fields::Tool> = steps.iter().map(|step| step.fields).collect();
-    let calls =
-        Calls { tools: &tools, order: Order::Given, request: Some(intent), known: &[], similar: None };
-    let mut flow = feeds(&calls);
+    let tools: Vec<&fields::ToolFields> = steps.iter().map(|step| step.fields).collect();
+    let calls = PlannedCalls {
+        tools: &tools,
+        order: CallOrder::AsListed,
+        request: Some(intent),
+        known_arguments: &[],
+        similarity: None,
+    };
+    let mut flow = infer_flow(&calls);
     flow.edges.extend(referred(steps, &flow.edges));
     let literals = reuse::literals(intent);
-    let mut tasks: Vec<Task> = (1..).zip(steps).map(|(number, step)| Task::new(number, step)).collect();
-    // What is given by name is meant for whoever has the name.
+    let mut tasks: Vec<DraftTask> =
+        (1..).zip(steps).map(|(number, step)| DraftTask::new(number, step)).collect();
+    // A value in `context` goes to every task that has a parameter of that name.
     let mut unused: Vec<&String> = context.keys().collect();
     for task in &mut tasks {
         for (name, value) in context {
             if !task.schema["properties"][name].is_null() {
-                task.arguments.insert(name.clone(), literally(value.clone()));
+                task.arguments.insert(name.clone(), escape_braces(value.clone()));
                 unused.retain(|unused| *unused != name);
             }
         }
     }
-    let mut unplaced: Vec<&Literal> = literals.iter().collect();
-    for given in flow.given.iter().filter(|given| given.score >= MEANT) {
-        // A part of what is written is another value.
-        let whole =
-            |literal: &&Literal| literal.span.start <= given.at.start && given.at.end <= literal.span.end;
+    let mut unplaced: Vec<&IntentLiteral> = literals.iter().collect();
+    for given in flow.request_values.iter().filter(|given| given.score >= MEANT) {
+        // The whole literal is used, because a part of it would be another value.
+        let whole = |literal: &&IntentLiteral| {
+            literal.span.start <= given.span.start && given.span.end <= literal.span.end
+        };
         let literal = literals.iter().find(whole);
         let task = &mut tasks[given.call];
         let schema = task.schema["properties"][&given.parameter].clone();
         if task.arguments.contains_key(&given.parameter) {
             continue;
         }
-        let after = literal.map_or(given.at.end, |literal| literal.span.end);
-        let other_unit = units::differ(&intent[after..], &given.parameter, &schema);
-        let wanted = Wanted { name: &given.parameter, schema: &schema, named: given.named };
-        if let Some(value) = wanted.value(literal, &intent[given.at.clone()]).filter(|_| !other_unit) {
-            task.arguments.insert(given.parameter.clone(), literally(value));
-            unplaced.retain(|literal| !overlaps(&literal.span, &given.at));
+        let after = literal.map_or(given.span.end, |literal| literal.span.end);
+        let other_unit = units::units_differ(&intent[after..], &given.parameter, &schema);
+        let wanted =
+            WantedParameter { name: &given.parameter, schema: &schema, is_named: given.is_named_nearby };
+        if let Some(value) = wanted.value_of(literal, &intent[given.span.clone()]).filter(|_| !other_unit) {
+            task.arguments.insert(given.parameter.clone(), escape_braces(value));
+            unplaced.retain(|literal| !overlaps(&literal.span, &given.span));
         }
     }
     unplaced.retain(|literal| !place_by_kind(literal, &mut tasks));
     let mut paths = Vec::new();
     let mut first_only = false;
     for edge in &flow.edges {
-        first_only |= take(edge, &mut tasks);
+        first_only |= apply_edge(edge, &mut tasks);
         paths.push(path(edge, steps));
     }
     keep_order(steps, &mut tasks);
-    let missing: Vec<MissingArgument> = tasks.iter().flat_map(Task::missing).collect();
+    let missing: Vec<MissingArgument> = tasks.iter().flat_map(DraftTask::missing).collect();
     let warning = warning(steps, first_only);
     let confidence = steps.iter().map(|step| step.score).product::<f64>();
     SuggestedDag {
-        dag_structure: json!({ "tasks": tasks.iter().map(Task::document).collect::<Vec<_>>() }),
+        dag_structure: json!({ "tasks": tasks.iter().map(DraftTask::document).collect::<Vec<_>>() }),
         confidence: (confidence * 1000.0).round() / 1000.0,
         rationale: rationale(steps),
         dependency_paths: paths,
@@ -289,23 +306,26 @@ pub(crate) fn suggest(
         tool_schemas: steps
             .iter()
             .zip(&tasks)
-            .map(|(step, task)| (step.tool.id.to_string(), known(step.tool, task, &schema_of, &examples_of)))
+            .map(|(step, task)| {
+                (step.tool.id.to_string(), tool_schema(step.tool, task, &schema_of, &examples_of))
+            })
             .collect(),
     }
 }
 
-/// Words in the names of parameters that take values of a kind.
-const CALLED: &[(Class, &[&str])] = &[
-    (Class::Path, &["path", "file", "filename", "filepath", "directory", "folder", "dir"]),
-    (Class::Url, &["url", "uri", "link"]),
-    (Class::Email, &["email", "recipient"]),
-    (Class::Zone, &["timezone", "tz", "zone"]),
-    (Class::Channel, &["channel"]),
-    (Class::Handle, &["user", "username"]),
+/// Words in parameter names, by the class of literals that such parameters take.
+const CALLED: &[(LiteralClass, &[&str])] = &[
+    (LiteralClass::Path, &["path", "file", "filename", "filepath", "directory", "folder", "dir"]),
+    (LiteralClass::Url, &["url", "uri", "link"]),
+    (LiteralClass::Email, &["email", "recipient"]),
+    (LiteralClass::Zone, &["timezone", "tz", "zone"]),
+    (LiteralClass::Channel, &["channel"]),
+    (LiteralClass::Handle, &["user", "username"]),
 ];
 
-/// Gives a value to the one required parameter whose name has a word for its kind; says whether there is just one.
-fn place_by_kind(literal: &Literal, tasks: &mut [Task]) -> bool {
+/// Binds a literal to the only required parameter whose name has a word for its class; returns whether there was
+/// exactly one.
+fn place_by_kind(literal: &IntentLiteral, tasks: &mut [DraftTask]) -> bool {
     let Some((_, names)) = CALLED.iter().find(|(class, _)| *class == literal.class) else { return false };
     let mut places = Vec::new();
     for (number, task) in tasks.iter().enumerate() {
@@ -319,65 +339,65 @@ fn place_by_kind(literal: &Literal, tasks: &mut [Task]) -> bool {
     let [(number, name)] = places.as_slice() else { return false };
     let task = &mut tasks[*number];
     let schema = task.schema["properties"][name].clone();
-    let wanted = Wanted { name, schema: &schema, named: false };
-    match wanted.value(Some(literal), &literal.text) {
-        Some(value) => task.arguments.insert(name.clone(), literally(value)).is_none(),
+    let wanted = WantedParameter { name, schema: &schema, is_named: false };
+    match wanted.value_of(Some(literal), &literal.text) {
+        Some(value) => task.arguments.insert(name.clone(), escape_braces(value)).is_none(),
         None => false,
     }
 }
 
-/// A value as it stands in a document, where doubled braces would be a reference.
-fn literally(value: Value) -> Value {
+/// The value as a DAG document has to write it: double braces would be read as a reference.
+fn escape_braces(value: Value) -> Value {
     if value.to_string().contains("{{") { json!({ "$literal": value }) } else { value }
 }
 
-/// Lets steps wait for the one before them where nothing else says when they run: what changes something is not done at
-/// the same time as anything else.
-fn keep_order(steps: &[Step<'_>], tasks: &mut [Task]) {
+/// Makes steps depend on the one before them where nothing else orders them: a step that changes something never runs
+/// in parallel with another.
+fn keep_order(steps: &[SuggestStep<'_>], tasks: &mut [DraftTask]) {
     for number in 1..tasks.len() {
-        if tasks[number].depends_on.is_empty() && steps[..=number].iter().any(|step| !step.reads) {
+        if tasks[number].depends_on.is_empty() && steps[..=number].iter().any(|step| !step.reads_only) {
             let before = tasks[number - 1].id.clone();
             tasks[number].depends_on.push(before);
         }
     }
 }
 
-/// Words for what the step before results in, and words that are that only at the end of a step or after its verb.
+/// Words that refer to the result of the step before. `AT_TIMES` do so only at the end of a step or after its verb.
 const REFERRING: &[&str] = &["it", "its", "them"];
 const AT_TIMES: &[&str] = &["this", "that", "these", "those", "result", "results"];
 
-/// Whether a step speaks of what the one before results in.
-fn refers(step: &Step<'_>) -> bool {
+/// Whether a step refers to the result of the one before.
+fn refers(step: &SuggestStep<'_>) -> bool {
     let words: Vec<String> =
         step.words.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
     let ends = |at: usize| at == 1 || at + 1 == words.len();
-    step.said
+    step.from_intent
         && words.iter().enumerate().any(|(at, word)| {
             REFERRING.contains(&word.as_str()) || (AT_TIMES.contains(&word.as_str()) && ends(at))
         })
 }
 
-/// What steps that speak of the one before take from it, where nothing else is known to go there.
-fn referred(steps: &[Step<'_>], edges: &[Edge]) -> Vec<Edge> {
+/// Data flow into steps that refer to the one before, where no other data flow is known.
+fn referred(steps: &[SuggestStep<'_>], edges: &[FlowEdge]) -> Vec<FlowEdge> {
     let mut more = Vec::new();
     for (to, step) in steps.iter().enumerate().skip(1) {
         if !refers(step) || edges.iter().any(|edge| edge.to == to) {
             continue;
         }
         let before = steps[to - 1].fields;
-        let provides = Provides::build([before.clone(), step.fields.clone()]);
-        let link = provides.link(&before.id, &step.fields.id);
+        let provides = ProvidesIndex::build([before.clone(), step.fields.clone()]);
+        let link = provides.link_between(&before.id, &step.fields.id);
         let best = link
             .into_iter()
             .flat_map(|link| link.mapping)
             .reduce(|best, next| if next.weight > best.weight { next } else { best });
-        more.extend(best.map(|mapping| Edge { from: to - 1, to, mapping: vec![mapping] }));
+        more.extend(best.map(|mapping| FlowEdge { from: to - 1, to, mapping: vec![mapping] }));
     }
     more
 }
 
-/// A task as it is put together.
-struct Task {
+/// A task under construction.
+struct DraftTask {
     id: String,
     tool: String,
     schema: Value,
@@ -385,9 +405,9 @@ struct Task {
     depends_on: Vec<String>,
 }
 
-impl Task {
-    fn new(number: usize, step: &Step<'_>) -> Task {
-        Task {
+impl DraftTask {
+    fn new(number: usize, step: &SuggestStep<'_>) -> DraftTask {
+        DraftTask {
             id: format!("t{number}"),
             tool: step.tool.id.to_string(),
             schema: serde_json::from_str(step.tool.definition.input_schema.get()).unwrap_or_default(),
@@ -426,8 +446,8 @@ fn overlaps(one: &std::ops::Range<usize>, other: &std::ops::Range<usize>) -> boo
     one.start < other.end && other.start < one.end
 }
 
-/// Gives one task what another one results in. Says whether only the first of several is taken.
-fn take(edge: &Edge, tasks: &mut [Task]) -> bool {
+/// Binds arguments of one task to results of another. Returns whether only the first of several elements is taken.
+fn apply_edge(edge: &FlowEdge, tasks: &mut [DraftTask]) -> bool {
     let from = tasks[edge.from].id.clone();
     let task = &mut tasks[edge.to];
     let mut first_only = false;
@@ -436,8 +456,10 @@ fn take(edge: &Edge, tasks: &mut [Task]) -> bool {
             continue;
         }
         first_only |= mapping.from.contains("[]");
-        task.arguments
-            .insert(mapping.to.clone(), json!({ "$ref": format!("{from}{}", steps_to(&mapping.from)) }));
+        task.arguments.insert(
+            mapping.to.clone(),
+            json!({ "$ref": format!("{from}{}", reference_path(&mapping.from)) }),
+        );
     }
     if !task.depends_on.contains(&from) {
         task.depends_on.push(from);
@@ -445,8 +467,8 @@ fn take(edge: &Edge, tasks: &mut [Task]) -> bool {
     first_only
 }
 
-/// The way to a field as references write it; of a list the first element.
-fn steps_to(path: &str) -> String {
+/// The path to a field in the syntax of references; of a list the first element.
+fn reference_path(path: &str) -> String {
     let mut out = String::new();
     for step in path.split('.').filter(|step| !step.is_empty()) {
         let (name, lists) = step.split_at(step.find("[]").unwrap_or(step.len()));
@@ -465,13 +487,13 @@ fn steps_to(path: &str) -> String {
     out
 }
 
-fn path(edge: &Edge, steps: &[Step<'_>]) -> DependencyPath {
+fn path(edge: &FlowEdge, steps: &[SuggestStep<'_>]) -> DependencyPath {
     let fields: Vec<String> = edge
         .mapping
         .iter()
         .map(|mapping| {
             let from = if mapping.from.is_empty() { "the result" } else { &mapping.from };
-            format!("`{from}` becomes `{}` ({})", mapping.to, mapping.how.words())
+            format!("`{from}` becomes `{}` ({})", mapping.to, mapping.basis.describe())
         })
         .collect();
     DependencyPath {
@@ -481,14 +503,15 @@ fn path(edge: &Edge, steps: &[Step<'_>]) -> DependencyPath {
     }
 }
 
-fn rationale(steps: &[Step<'_>]) -> String {
-    let said = |step: &Step<'_>| format!("`{}` for “{}” ({:.2})", step.tool.id, step.words, step.score);
+fn rationale(steps: &[SuggestStep<'_>]) -> String {
+    let said =
+        |step: &SuggestStep<'_>| format!("`{}` for “{}” ({:.2})", step.tool.id, step.words, step.score);
     steps.iter().map(said).collect::<Vec<_>>().join(", then ")
 }
 
-fn alternatives(steps: &[Step<'_>]) -> Vec<String> {
+fn alternatives(steps: &[SuggestStep<'_>]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    for other in steps.iter().flat_map(|step| &step.others) {
+    for other in steps.iter().flat_map(|step| &step.alternatives) {
         let id = other.id.to_string();
         if !all.contains(&id) && steps.iter().all(|step| step.tool.id != other.id) {
             all.push(id);
@@ -497,7 +520,7 @@ fn alternatives(steps: &[Step<'_>]) -> Vec<String> {
     all
 }
 
-fn warning(steps: &[Step<'_>], first_only: bool) -> Option<String> {
+fn warning(steps: &[SuggestStep<'_>], first_only: bool) -> Option<String> {
     let mut warnings = Vec::new();
     if first_only {
         warnings.push(
@@ -513,15 +536,15 @@ fn warning(steps: &[Step<'_>], first_only: bool) -> Option<String> {
     (!warnings.is_empty()).then(|| warnings.join("; "))
 }
 
-fn known(
-    tool: &Tool,
-    task: &Task,
-    schema_of: &impl Fn(&Tool) -> Option<Box<RawValue>>,
-    examples_of: &impl Fn(&Tool) -> Vec<Example>,
+fn tool_schema(
+    tool: &CatalogueTool,
+    task: &DraftTask,
+    schema_of: &impl Fn(&CatalogueTool) -> Option<Box<RawValue>>,
+    examples_of: &impl Fn(&CatalogueTool) -> Vec<CallExample>,
 ) -> ToolSchema {
     ToolSchema {
         description: tool.definition.description.clone().unwrap_or_default(),
-        input_schema: without_hidden(&tool.definition.input_schema),
+        input_schema: strip_hidden_characters(&tool.definition.input_schema),
         required_inputs: task.required().into_iter().map(str::to_owned).collect(),
         optional_inputs: task.optional(),
         output_schema: schema_of(tool),
@@ -529,7 +552,7 @@ fn known(
     }
 }
 
-/// The words of a text or a name, in lower case, cut where case shows a new word.
+/// The words of a text or an identifier, in lower case, split where the case changes.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut before = ' ';

@@ -1,12 +1,12 @@
-//! How servers that are reached over TLS are known: by the certificates this machine trusts.
+//! TLS settings: servers are verified with the certificates that this machine trusts.
 
 use std::sync::Arc;
 
-/// Settings for clients.
+/// The TLS settings for clients.
 ///
 /// # Errors
-/// The certificates cannot be read; says what to do.
-pub(crate) fn trusted() -> Result<rustls::ClientConfig, String> {
+/// The certificates cannot be read; the text says what to do.
+pub(crate) fn tls_client_config() -> Result<rustls::ClientConfig, String> {
     use rustls_platform_verifier::BuilderVerifierExt as _;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verified = rustls::ClientConfig::builder_with_provider(provider)

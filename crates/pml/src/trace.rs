@@ -1,137 +1,138 @@
-//! Makes the trace of a run: what is kept of it for good.
+//! Builds the trace of a run: what is kept of it for good.
 //!
-//! A [`Recorder`] is told of every call and its end, live or from the journal, and at the end turns that into a
-//! [`Trace`] without secrets. What depended on what is found in the values as they were; what is kept is what is left of
-//! them then.
+//! A [`Recorder`] receives every call and its end, live or from the journal, and finally builds a [`Trace`] without
+//! secrets. Data flow is found in the original values; the trace contains the sanitised ones.
 
 mod edges;
 
+use pml_model::ErrorCode;
 use std::collections::HashMap;
 use std::time::Duration;
 
 use pml_model::json::raw;
 use pml_model::structure::{DecisionForm, NodeId, NodeKind, Structure};
-use pml_model::trace::{Body, Decision, ErrorType, Failed, Status, TaskResult, Trace};
+use pml_model::trace::{DecisionOutcome, ErrorType, TaskResult, Trace, TraceBody, TraceFailure, TraceStatus};
 use pml_model::{Digest, Principal, RunId, RunState, TraceId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::error_type;
-use crate::report::{Failure, Path, Report};
+use crate::report::{ExecutedPath, RunFailure, RunReport};
 use crate::sanitise::Sanitiser;
 
-/// The largest result that is kept whole.
+/// 10 KiB: the largest result that is kept complete.
 const MOST_BYTES: usize = 10 * 1024;
-/// How many calls of one node are kept, and how many of a run: those of a loop are much alike.
+/// The number of calls kept per node: the calls of a loop are much alike.
 const MOST_OF_A_NODE: u32 = 20;
+/// The number of calls kept per run.
 const MOST_CALLS: usize = 500;
-/// How many operations of a run are kept, beside its calls.
+/// The number of operations kept per run, beside its calls.
 const MOST_OPERATIONS: usize = 200;
-/// How many characters of an error are kept.
+/// The number of characters kept of an error message.
 const MESSAGE_CHARACTERS: usize = 500;
 
-/// What is called.
+/// What a call refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Which {
-    /// A tool, in the call of that number.
+pub(crate) enum CallRef {
+    /// A tool, in the call with that number.
     Call(u32),
-    /// A capability, in the frame of that number.
+    /// A capability, in the frame with that number.
     Frame(u32),
-    /// Nothing: a pure operation of the program.
+    /// A pure operation of the program, which calls nothing.
     Operation,
 }
 
-/// Is told of the calls of a run. What is read back is of something that is over, and is told of no more.
+/// Records the calls of a run. A recorder restored from storage belongs to a finished run and receives nothing more.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Recorder {
-    calls: Vec<Call>,
-    /// Where the calls that are kept stand, by number.
+    calls: Vec<TracedCall>,
+    /// The indexes of the recorded calls.
     #[serde(skip)]
-    places: HashMap<Which, usize>,
+    places: HashMap<CallRef, usize>,
     #[serde(skip)]
     of_node: HashMap<Option<NodeId>, u32>,
     omitted: u32,
-    /// How many of what is kept are operations.
+    /// The number of operations among the recorded calls.
     #[serde(skip)]
     operations: usize,
 }
 
-/// When something happened.
+/// The time of an event.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct When {
-    /// How often the program had been given something: times are too coarse to tell what came first.
+pub(crate) struct TurnTime {
+    /// The number of deliveries to the program before it: the clock is too coarse to order events.
     pub(crate) turn: u64,
-    /// In milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub(crate) at: i64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Call {
-    which: Which,
+pub(crate) struct TracedCall {
+    which: CallRef,
     node: Option<NodeId>,
     tool: String,
     arguments: String,
-    end: Option<End>,
+    end: Option<TracedEnd>,
     asked_at: i64,
     ended_at: Option<i64>,
-    /// How often the program had been given something when it asked for this.
+    /// The number of deliveries before the program issued it.
     began: u64,
-    /// Which of those times it was given this one's end.
+    /// The number of the delivery that ended it.
     ended: Option<u64>,
-    /// How many operations had been seen by then: they begin and end while the program is given nothing.
+    /// The number of operations seen by then: operations start and end between two deliveries.
     #[serde(default)]
     step: u64,
-    /// Of an operation.
+    /// The origin; `None` unless this is an operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    operation: Option<OperationOf>,
+    operation: Option<OperationOrigin>,
     attempt: u32,
 }
 
-/// What a pure operation is a part of.
+/// What a pure operation is part of.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-enum OperationOf {
-    /// A program, which was given nothing between its beginning and its end.
+enum OperationOrigin {
+    /// A program, which received nothing between the operation's start and end.
     Program {
         took_us: u64,
-        /// What is kept of its result is all of it.
+        /// Whether the recorded result is complete.
         whole: bool,
     },
-    /// A document: it is a task of its own, with a program for it alone.
+    /// A DAG document, in which it is a task of its own.
     Dag,
 }
 
-/// A pure operation that has given something.
+/// A pure operation that returned a result.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Operation<'o> {
+pub(crate) struct TracedOperation<'o> {
     pub(crate) node: NodeId,
-    /// `code:filter` and the like.
+    /// The operation, such as `code:filter`.
     pub(crate) tool: &'o str,
-    /// JSON of what it gave, or of a part of it.
+    /// The JSON of its result, or of a part of it.
     pub(crate) gave: &'o RawValue,
     pub(crate) whole: bool,
     pub(crate) took: Duration,
 }
 
-impl Call {
-    /// Whether the program knew the end of this one when it asked for the other.
-    fn is_before(&self, other: &Call) -> bool {
-        // An end that is delivered comes before all that the program then does; an operation ends one step after it began.
+impl TracedCall {
+    /// Whether the program knew the end of this call when it issued the other.
+    fn is_before(&self, other: &TracedCall) -> bool {
+        // A delivered end precedes everything the program does next; an operation ends one step after it starts.
         let step = match self.operation {
-            Some(OperationOf::Program { .. }) => self.step + 1,
-            Some(OperationOf::Dag) | None => 0,
+            Some(OperationOrigin::Program { .. }) => self.step + 1,
+            Some(OperationOrigin::Dag) | None => 0,
         };
         self.ended.is_some_and(|ended| (ended, step) <= (other.began, other.step))
     }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-enum End {
+enum TracedEnd {
     Result {
         kept: Option<Box<RawValue>>,
         size: usize,
         #[serde(skip)]
-        values: edges::Values,
+        values: edges::ValueHashes,
     },
     Error {
         code: String,
@@ -140,18 +141,18 @@ enum End {
     },
 }
 
-impl End {
-    fn of(ended: &Ended<'_>) -> End {
+impl TracedEnd {
+    fn of(ended: &CallEnding<'_>) -> TracedEnd {
         match ended {
-            Ended::Result(value) => {
+            CallEnding::Result(value) => {
                 let size = value.get().len();
                 let kept = (size <= MOST_BYTES).then(|| (*value).to_owned());
-                // What is small is gone through when it is known to matter.
+                // Small values are searched later, if they turn out to matter.
                 let values =
-                    if kept.is_some() { edges::Values::default() } else { edges::values(value.get()) };
-                End::Result { kept, size, values }
+                    if kept.is_some() { edges::ValueHashes::default() } else { edges::values(value.get()) };
+                TracedEnd::Result { kept, size, values }
             }
-            Ended::Error { code, message, data } => End::Error {
+            CallEnding::Error { code, message, data } => TracedEnd::Error {
                 code: (*code).to_owned(),
                 message: (*message).to_owned(),
                 data: data.map(str::to_owned),
@@ -161,29 +162,29 @@ impl End {
 }
 
 /// How a call ended.
-pub(crate) enum Ended<'e> {
+pub(crate) enum CallEnding<'e> {
     /// With a result.
     Result(&'e RawValue),
     /// With an error.
     Error {
-        /// For programs.
+        /// The stable code for programs.
         code: &'e str,
-        /// For people.
+        /// The message for people.
         message: &'e str,
-        /// What the tool said beside that; JSON.
+        /// The tool's own error data, as JSON.
         data: Option<&'e str>,
     },
 }
 
 impl Recorder {
-    /// A call was asked for.
-    pub(crate) fn issued(
+    /// Records an issued call.
+    pub(crate) fn record_call(
         &mut self,
-        which: Which,
+        which: CallRef,
         node: Option<NodeId>,
         tool: &str,
         arguments: &str,
-        when: When,
+        when: TurnTime,
     ) {
         let of_node = self.of_node.entry(node).or_default();
         *of_node += 1;
@@ -192,7 +193,7 @@ impl Recorder {
             return;
         }
         self.places.insert(which, self.calls.len());
-        self.calls.push(Call {
+        self.calls.push(TracedCall {
             which,
             node,
             tool: tool.to_owned(),
@@ -208,74 +209,74 @@ impl Recorder {
         });
     }
 
-    /// An operation gave something.
-    pub(crate) fn operation(&mut self, operation: &Operation<'_>, when: When) {
+    /// Records the result of an operation.
+    pub(crate) fn record_operation(&mut self, operation: &TracedOperation<'_>, when: TurnTime) {
         let of_node = self.of_node.entry(Some(operation.node)).or_default();
         *of_node += 1;
         if *of_node > MOST_OF_A_NODE || self.operations >= MOST_OPERATIONS {
             return;
         }
         let took_us = u64::try_from(operation.took.as_micros()).unwrap_or(u64::MAX);
-        self.calls.push(Call {
-            which: Which::Operation,
+        self.calls.push(TracedCall {
+            which: CallRef::Operation,
             node: Some(operation.node),
             tool: operation.tool.to_owned(),
             arguments: "{}".to_owned(),
-            end: Some(End::Result {
+            end: Some(TracedEnd::Result {
                 kept: Some(operation.gave.to_owned()),
                 size: operation.gave.get().len(),
-                values: edges::Values::default(),
+                values: edges::ValueHashes::default(),
             }),
             asked_at: when.at,
             ended_at: Some(when.at.saturating_add_unsigned(took_us / 1_000)),
             began: when.turn,
             ended: Some(when.turn),
             step: self.operations as u64,
-            operation: Some(OperationOf::Program { took_us, whole: operation.whole }),
+            operation: Some(OperationOrigin::Program { took_us, whole: operation.whole }),
             attempt: 1,
         });
         self.operations += 1;
     }
 
-    /// A task of a document that is a pure operation ended; it began when those `after` which it comes had.
-    pub(crate) fn operation_task(
+    /// Records the end of a task that is a pure operation; it started when the tasks it comes `after` had ended.
+    pub(crate) fn record_operation_task(
         &mut self,
         node: NodeId,
         tool: &str,
         after: &[NodeId],
-        ended: &Ended<'_>,
-        when: When,
+        ended: &CallEnding<'_>,
+        when: TurnTime,
     ) {
         let ends = self.calls.iter().filter(|call| call.node.is_some_and(|node| after.contains(&node)));
         let began = ends.filter_map(|call| call.ended).max().unwrap_or(0);
-        self.calls.push(Call {
-            which: Which::Operation,
+        self.calls.push(TracedCall {
+            which: CallRef::Operation,
             node: Some(node),
             tool: tool.to_owned(),
             arguments: "{}".to_owned(),
-            end: Some(End::of(ended)),
+            end: Some(TracedEnd::of(ended)),
             asked_at: when.at,
             ended_at: Some(when.at),
             began,
             ended: Some(when.turn),
             step: 0,
-            operation: Some(OperationOf::Dag),
+            operation: Some(OperationOrigin::Dag),
             attempt: 1,
         });
         self.operations += 1;
     }
 
-    /// A call ended.
-    pub(crate) fn ended(&mut self, which: Which, ended: &Ended<'_>, when: When) {
+    /// Records the end of a call.
+    pub(crate) fn record_end(&mut self, which: CallRef, ended: &CallEnding<'_>, when: TurnTime) {
         let Some(call) = self.places.get(&which).and_then(|place| self.calls.get_mut(*place)) else {
             return;
         };
         (call.ended_at, call.ended) = (Some(when.at), Some(when.turn));
-        call.end = Some(End::of(ended));
+        call.end = Some(TracedEnd::of(ended));
     }
 
-    /// A call is not this one's after all, but another's.
-    pub(crate) fn give_up(&mut self, which: Which) -> Option<Call> {
+    /// Removes a call that turned out to belong to another recorder.
+    pub(crate) fn remove_call(&mut self, which: CallRef) -> Option<TracedCall> {
         let place = self.places.remove(&which)?;
         self.places.values_mut().filter(|later| **later > place).for_each(|later| *later -= 1);
         let call = self.calls.remove(place);
@@ -283,18 +284,18 @@ impl Recorder {
         Some(call)
     }
 
-    /// Takes on a call that another gave up, which stands at this node here.
-    pub(crate) fn take_over(&mut self, call: Call, node: Option<NodeId>) {
+    /// Adds a call that another recorder removed, at this node.
+    pub(crate) fn adopt_call(&mut self, call: TracedCall, node: Option<NodeId>) {
         self.places.insert(call.which, self.calls.len());
         *self.of_node.entry(node).or_default() += 1;
-        self.calls.push(Call { node, ..call });
+        self.calls.push(TracedCall { node, ..call });
     }
 
-    /// What is kept of the run.
-    pub(crate) fn trace(&self, about: &About<'_>) -> Trace {
+    /// Builds the trace of the run.
+    pub(crate) fn build_trace(&self, about: &TraceContext<'_>) -> Trace {
         let report = about.report;
-        // What was found in the journal later was asked for earlier.
-        let mut calls: Vec<&Call> = self.calls.iter().collect();
+        // Calls that were found in the journal later were issued earlier.
+        let mut calls: Vec<&TracedCall> = self.calls.iter().collect();
         calls.sort_by_key(|call| call.began);
         let task_results: Vec<TaskResult> = calls.iter().map(|call| task(call, about)).collect();
         let error = report.error.as_ref().map(|failure| about.failed(failure));
@@ -305,7 +306,7 @@ impl Recorder {
             session: about.session.to_owned(),
             capability_id: None,
             plan_hash: about.code_hash.to_owned(),
-            intent: about.sanitiser.text(about.intent).into_owned(),
+            intent: about.sanitiser.clean_text(about.intent).into_owned(),
             status: status(report, error.as_ref()),
             error,
             duration_ms: about.active_ms,
@@ -316,20 +317,20 @@ impl Recorder {
             cached: false,
             exploratory: false,
             approved: about.approved,
-            body: Body {
+            body: TraceBody {
                 executed_path: report.path.nodes.clone(),
                 decisions: decisions(&report.path, about.structure, about.sanitiser),
                 edges: edges::between(&calls, about.structure),
                 task_results,
                 omitted: self.omitted,
-                initial_context: Some(bounded(about.sanitiser.json(about.arguments).value)),
+                initial_context: Some(bounded(about.sanitiser.clean_json(about.arguments).value)),
             },
         }
     }
 }
 
-/// What else there is to say of a run.
-pub(crate) struct About<'a> {
+/// Further input for the trace.
+pub(crate) struct TraceContext<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) principal: &'a Principal,
     pub(crate) session: &'a str,
@@ -337,79 +338,79 @@ pub(crate) struct About<'a> {
     pub(crate) code_hash: &'a str,
     pub(crate) structure: &'a Structure,
     pub(crate) arguments: &'a RawValue,
-    /// The tasks of a document, by their nodes.
-    pub(crate) tasks: HashMap<NodeId, OfTask>,
-    /// The definition a tool had.
+    /// The tasks of a DAG document, by node.
+    pub(crate) tasks: HashMap<NodeId, TaskInfo>,
+    /// The definition digest of a tool.
     pub(crate) digest: &'a dyn Fn(&str) -> Digest,
-    pub(crate) report: &'a Report,
-    /// How long it was worked on.
+    pub(crate) report: &'a RunReport,
+    /// How long the run was active, in milliseconds.
     pub(crate) active_ms: i64,
-    /// A person allowed what it did.
+    /// Whether a person approved its calls.
     pub(crate) approved: bool,
     pub(crate) sanitiser: &'a Sanitiser,
 }
 
 /// The task that a call belongs to.
-pub(crate) struct OfTask {
-    /// Its name in the document.
+pub(crate) struct TaskInfo {
+    /// The id of the task in the document.
     pub(crate) id: String,
-    /// Its layer, from 0.
+    /// The layer of the task, from 0.
     pub(crate) layer: Option<u32>,
-    /// It is one call, which is made again where it fails.
+    /// Whether it is a single call that is retried when it fails.
     pub(crate) retried: bool,
-    /// How long it took, where it has ended.
+    /// Its duration in milliseconds; `None` if it has not ended.
     pub(crate) took_ms: Option<i64>,
 }
 
-impl About<'_> {
-    fn failed(&self, failure: &Failure) -> Failed {
-        let kind = error_type::of(&failure.code, &failure.message, None);
-        self.error(&failure.code, &failure.message, kind, failure.node_id.clone())
+impl TraceContext<'_> {
+    fn failed(&self, failure: &RunFailure) -> TraceFailure {
+        let kind = error_type::of(failure.code.as_str(), &failure.message, None);
+        self.error(failure.code.as_str(), &failure.message, kind, failure.node_id.clone())
     }
 
-    fn error(&self, code: &str, message: &str, kind: ErrorType, node_id: Option<String>) -> Failed {
-        let message = self.sanitiser.text(message);
-        Failed {
+    fn error(&self, code: &str, message: &str, kind: ErrorType, node_id: Option<String>) -> TraceFailure {
+        let message = self.sanitiser.clean_text(message);
+        TraceFailure {
             code: code.to_owned(),
-            message: pml_model::name::shortened(&message, MESSAGE_CHARACTERS),
+            message: pml_model::name::truncate_text(&message, MESSAGE_CHARACTERS),
             error_type: kind,
             node_id,
         }
     }
 }
 
-/// What is kept of one call.
-fn task(call: &Call, about: &About<'_>) -> TaskResult {
+/// The trace entry of one call.
+fn task(call: &TracedCall, about: &TraceContext<'_>) -> TaskResult {
     let arguments = RawValue::from_string(call.arguments.clone()).unwrap_or_else(|_| raw(&json!({})));
-    let cleaned = about.sanitiser.json(&arguments);
+    let cleaned = about.sanitiser.clean_json(&arguments);
     let mut altered = cleaned.changed || cleaned.value.get().len() > MOST_BYTES;
-    altered |= matches!(call.operation, Some(OperationOf::Program { whole: false, .. }));
+    altered |= matches!(call.operation, Some(OperationOrigin::Program { whole: false, .. }));
     let (result, error) = match &call.end {
-        Some(End::Result { kept: Some(value), .. }) => {
-            let cleaned = about.sanitiser.json(value);
+        Some(TracedEnd::Result { kept: Some(value), .. }) => {
+            let cleaned = about.sanitiser.clean_json(value);
             altered |= cleaned.changed;
             (Some(cleaned.value), None)
         }
-        Some(End::Result { kept: None, size, .. }) => {
+        Some(TracedEnd::Result { kept: None, size, .. }) => {
             altered = true;
             (Some(truncated(*size)), None)
         }
-        Some(End::Error { code, message, data }) => {
+        Some(TracedEnd::Error { code, message, data }) => {
             let kind = error_type::of(code, message, data.as_deref());
             (None, Some(about.error(code, message, kind, None)))
         }
         None => (None, None),
     };
     let of = call.node.and_then(|node| about.tasks.get(&node));
-    // Of a task that is an operation only the end is told.
+    // For a task that is an operation, only the end is recorded.
     let waited = match call.operation {
-        Some(OperationOf::Dag) => of.and_then(|of| of.took_ms).unwrap_or(0),
-        Some(OperationOf::Program { .. }) | None => 0,
+        Some(OperationOrigin::Dag) => of.and_then(|of| of.took_ms).unwrap_or(0),
+        Some(OperationOrigin::Program { .. }) | None => 0,
     };
     TaskResult {
         call: match call.which {
-            Which::Call(number) => number,
-            Which::Frame(_) | Which::Operation => 0,
+            CallRef::Call(number) => number,
+            CallRef::Frame(_) | CallRef::Operation => 0,
         },
         node_id: call.node,
         task_id: of.map(|of| of.id.clone()),
@@ -417,60 +418,60 @@ fn task(call: &Call, about: &About<'_>) -> TaskResult {
         tool_digest: (about.digest)(&call.tool),
         args: bounded(cleaned.value),
         result,
-        success: matches!(call.end, Some(End::Result { .. })),
+        success: matches!(call.end, Some(TracedEnd::Result { .. })),
         error,
         started_at: call.asked_at - waited,
         duration_ms: call.ended_at.map(|at| at - call.asked_at + waited),
         duration_us: match call.operation {
-            Some(OperationOf::Program { took_us, .. }) => Some(took_us),
-            Some(OperationOf::Dag) | None => None,
+            Some(OperationOrigin::Program { took_us, .. }) => Some(took_us),
+            Some(OperationOrigin::Dag) | None => None,
         },
-        // Only tasks that call a tool are tried again; a program comes to a place as often as it likes.
+        // Only tasks that call a tool are retried; a program may reach a place any number of times.
         attempt: if of.is_some_and(|of| of.retried) { call.attempt } else { 1 },
         layer: of.and_then(|of| of.layer),
         altered,
     }
 }
 
-/// What a run says of its procedure.
-fn status(report: &Report, error: Option<&Failed>) -> Status {
+/// The status of the procedure that the run shows.
+fn status(report: &RunReport, error: Option<&TraceFailure>) -> TraceStatus {
     match report.state {
-        RunState::Done if report.has_failures() => Status::Partial,
-        RunState::Done => Status::Success,
-        RunState::Cancelled | RunState::Aborted => Status::Cancelled,
-        RunState::Expired => Status::Blocked,
+        RunState::Done if report.has_failures() => TraceStatus::Partial,
+        RunState::Done => TraceStatus::Success,
+        RunState::Cancelled | RunState::Aborted => TraceStatus::Cancelled,
+        RunState::Expired => TraceStatus::Blocked,
         RunState::Failed | RunState::Running | RunState::Waiting | RunState::Interrupted => match error {
-            Some(error) if error.code == "DIVERGED" => Status::Diverged,
-            Some(error) if error_type::is_blocked(error.error_type, &error.code) => Status::Blocked,
-            Some(error) if error.code == "TIMEOUT" => Status::Timeout,
-            Some(_) | None => Status::Failed,
+            Some(error) if error.code == ErrorCode::Diverged.as_str() => TraceStatus::Diverged,
+            Some(error) if error_type::is_blocked(error.error_type, &error.code) => TraceStatus::Blocked,
+            Some(error) if error.code == ErrorCode::Timeout.as_str() => TraceStatus::Timeout,
+            Some(_) | None => TraceStatus::Failed,
         },
     }
 }
 
-fn decisions(path: &Path, structure: &Structure, sanitiser: &Sanitiser) -> Vec<Decision> {
+fn decisions(path: &ExecutedPath, structure: &Structure, sanitiser: &Sanitiser) -> Vec<DecisionOutcome> {
     let condition = |node: NodeId| match structure.node(node).map(|node| &node.kind) {
-        Some(NodeKind::Decision { condition, .. }) => sanitiser.text(condition).into_owned(),
+        Some(NodeKind::Decision { condition, .. }) => sanitiser.clean_text(condition).into_owned(),
         Some(_) | None => String::new(),
     };
     path.decisions
         .iter()
-        .map(|decided| Decision {
+        .map(|decided| DecisionOutcome {
             node_id: decided.node,
             condition: condition(decided.node),
             value: value_of(&decided.outcome, structure.node(decided.node).map(|node| &node.kind))
-                .filter(|value| sanitiser.text(&value.to_string()) == value.to_string()),
-            outcome: sanitiser.text(&decided.outcome).into_owned(),
+                .filter(|value| sanitiser.clean_text(&value.to_string()) == value.to_string()),
+            outcome: sanitiser.clean_text(&decided.outcome).into_owned(),
             times: decided.times,
         })
         .collect()
 }
 
-/// What was decided on, as far as its outcome says.
+/// The value that was decided on, as far as the outcome reveals it.
 fn value_of(outcome: &str, kind: Option<&NodeKind>) -> Option<Value> {
     let nullish = matches!(kind, Some(NodeKind::Decision { form: DecisionForm::Nullish, .. }));
     match outcome {
-        // Its outcome says whether there is something on the left, and not what.
+        // The outcome says whether the left side has a value, not which.
         "true" | "false" if nullish => None,
         "true" => Some(Value::Bool(true)),
         "false" => Some(Value::Bool(false)),
@@ -481,7 +482,7 @@ fn value_of(outcome: &str, kind: Option<&NodeKind>) -> Option<Value> {
     }
 }
 
-/// A value, where it is small enough to be kept.
+/// The value, if it is small enough to be kept.
 fn bounded(value: Box<RawValue>) -> Box<RawValue> {
     if value.get().len() <= MOST_BYTES { value } else { truncated(value.get().len()) }
 }

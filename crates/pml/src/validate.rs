@@ -1,32 +1,31 @@
-//! Whether arguments fit a tool's JSON Schema, told before anything is sent.
+//! Checks arguments against a tool's JSON Schema before anything is sent.
 //!
-//! Compiled schemas are kept by definition digest. A schema that cannot be compiled checks nothing:
-//! its server is the judge then, and `pml doctor` says so. References to other documents are never
-//! followed.
+//! Compiled schemas are cached by definition digest. A schema that cannot be compiled checks nothing: then the server
+//! decides, and `pml doctor` reports it. References to other documents are never followed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jsonschema::{PatternOptions, Validator};
-use pml_model::json::{MAX_DEPTH, depth};
-use pml_model::name::{printable, shortened};
+use pml_model::json::{MAX_DEPTH, nesting_depth};
+use pml_model::name::{printable, truncate_text};
 use pml_model::{Definition, Digest, ToolId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
-/// Compiled schemas.
+/// The compiled schemas.
 #[derive(Debug, Default)]
 pub struct Validators {
-    compiled: Mutex<HashMap<Digest, Arc<Compiled>>>,
+    compiled: Mutex<HashMap<Digest, Arc<CompiledSchema>>>,
 }
 
-type Compiled = Result<Validator, String>;
+type CompiledSchema = Result<Validator, String>;
 
-/// Schemas kept compiled before all are dropped and made again on need.
+/// The number of compiled schemas; beyond it all are dropped and compiled again on demand.
 const KEPT: usize = 512;
-/// Violations named in one answer.
+/// The number of violations named in one error.
 const NAMED: usize = 5;
 
 impl Validators {
@@ -36,8 +35,8 @@ impl Validators {
     /// They are no object, nest too deep, or break the schema; each violation is named by its path.
     pub fn check(&self, tool: &ToolId, definition: &Definition, arguments: &RawValue) -> Result<(), Problem> {
         let text = arguments.get();
-        let invalid = |message: String| Problem::new(Code::InvalidArguments, message);
-        if depth(text) > MAX_DEPTH {
+        let invalid = |message: String| Problem::new(ErrorCode::InvalidArguments, message);
+        if nesting_depth(text) > MAX_DEPTH {
             return Err(invalid(format!(
                 "the arguments of `{tool}` are nested deeper than {MAX_DEPTH} levels"
             )));
@@ -59,18 +58,18 @@ impl Validators {
         Err(problem.hint(expected(definition)))
     }
 
-    /// Why the schema of a definition cannot be used, if it cannot.
+    /// Why the schema of a definition cannot be used; `None` if it can.
     pub fn schema_problem(&self, definition: &Definition) -> Option<String> {
         self.compiled(definition).as_ref().as_ref().err().cloned()
     }
 
-    fn compiled(&self, definition: &Definition) -> Arc<Compiled> {
+    fn compiled(&self, definition: &Definition) -> Arc<CompiledSchema> {
         let all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(&definition.digest) {
             return Arc::clone(known);
         }
         drop(all);
-        // Not under the lock: a huge schema must not hold up calls of other tools.
+        // Compiled outside the lock: a huge schema must not delay calls of other tools.
         let made = Arc::new(compile(definition.input_schema.get()));
         let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= KEPT {
@@ -81,8 +80,7 @@ impl Validators {
     }
 }
 
-/// The value to check. A number that no machine holds counts as the largest that one does: it is sent
-/// as it was written all the same.
+/// Parses the value to check. A number out of range counts as the largest one; it is still sent as written.
 fn value(text: &str) -> Result<Value, serde_json::Error> {
     let error = match serde_json::from_str(text) {
         Ok(value) => return Ok(value),
@@ -104,10 +102,10 @@ fn value(text: &str) -> Result<Value, serde_json::Error> {
     }
 }
 
-fn compile(schema: &str) -> Compiled {
+fn compile(schema: &str) -> CompiledSchema {
     let schema: Value = serde_json::from_str(schema).map_err(|error| error.to_string())?;
     jsonschema::options()
-        // The linear engine: a server's pattern must not be able to stall the gateway.
+        // The linear-time engine: a server's pattern must not be able to stall the gateway.
         .with_pattern_options(PatternOptions::regex())
         .build(&schema)
         .map_err(|error| error.to_string())
@@ -116,10 +114,10 @@ fn compile(schema: &str) -> Compiled {
 fn describe(error: &jsonschema::ValidationError<'_>) -> String {
     let path = error.instance_path().to_string();
     let at = if path.is_empty() { "the whole".to_owned() } else { format!("`{path}`") };
-    format!("{at}: {}", printable(&shortened(&error.to_string(), 200)))
+    format!("{at}: {}", printable(&truncate_text(&error.to_string(), 200)))
 }
 
-/// Which parameters there are, as a hint.
+/// The hint that lists the parameters.
 fn expected(definition: &Definition) -> String {
     let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
     let required: Vec<&str> =
@@ -142,7 +140,7 @@ fn expected(definition: &Definition) -> String {
     }
 }
 
-/// Whether `value` is one of those that `schema` describes; a schema that is not valid describes all.
+/// Whether `value` satisfies `schema`; an invalid schema accepts everything.
 pub(crate) fn satisfies(schema: &Value, value: &RawValue) -> bool {
     let Ok(value) = serde_json::from_str::<Value>(value.get()) else { return true };
     compile(&schema.to_string()).map_or(true, |validator| validator.is_valid(&value))

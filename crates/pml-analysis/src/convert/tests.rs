@@ -1,21 +1,24 @@
-//! Programs made by hand, as the analysis of code would show them.
+//! Synthetic programs, as the analysis would return them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 use pml_model::ToolId;
-use pml_model::structure::{Basis, Coverage, DecisionForm, Edge, Field, Node, Position};
+use pml_model::structure::{ArgumentField, Coverage, DecisionForm, Edge, EdgeBasis, Node, Position};
 use serde_json::value::to_raw_value;
 
 use super::*;
 use crate::dag::analyse_dag;
-use crate::{Capability, Complaint, Identity, Parameters, Permissions, Program, Remark, Tool};
+use crate::{
+    AnalysisCapability, AnalysisTool, Complaint, InstrumentedProgram, Parameters, Permissions,
+    ProgramIdentity, Remark,
+};
 
-/// What a made-up program does.
+/// A step of a synthetic program.
 #[derive(Debug, Clone)]
 enum Do {
-    /// Calls a tool (or a capability, where there is no colon).
+    /// Calls a tool, or a capability when there is no colon.
     Call(&'static str, Argument),
     /// `Promise.all` over these branches.
     All(Vec<Vec<Do>>),
@@ -23,13 +26,19 @@ enum Do {
     Other(NodeKind),
 }
 
-fn catalogue() -> Catalogue {
-    let mut catalogue = Catalogue::default();
+fn catalogue() -> AnalysisCatalogue {
+    let mut catalogue = AnalysisCatalogue::default();
     for (id, read_only) in [("db:read", true), ("db:write", false)] {
         let input = to_raw_value(&json!({})).unwrap();
-        catalogue.add(Tool::new(ToolId::parse(id).unwrap(), id[3..].to_owned(), input, None, read_only));
+        catalogue.add_tool(AnalysisTool::new(
+            ToolId::parse(id).unwrap(),
+            id[3..].to_owned(),
+            input,
+            None,
+            read_only,
+        ));
     }
-    catalogue.add_capability(Capability::new("tidy".to_owned(), to_raw_value(&json!({})).unwrap()));
+    catalogue.add_capability(AnalysisCapability::new("tidy".to_owned(), to_raw_value(&json!({})).unwrap()));
     catalogue
 }
 
@@ -38,13 +47,13 @@ fn catalogue() -> Catalogue {
 struct Builder {
     structure: Structure,
     counts: [u32; 2],
-    /// For each call, the branches it stands in: fork and number.
+    /// For each call, its enclosing branches: fork and branch number.
     places: Vec<(NodeId, Vec<(NodeId, usize)>)>,
     inside: Vec<(NodeId, usize)>,
 }
 
 impl Builder {
-    fn node(&mut self, letter: Letter, number: u32, kind: NodeKind, after: &[NodeId]) -> NodeId {
+    fn node(&mut self, letter: NodeLetter, number: u32, kind: NodeKind, after: &[NodeId]) -> NodeId {
         let id = NodeId { letter, number };
         let line = u32::try_from(self.structure.nodes.len()).unwrap() + 1;
         self.structure.nodes.push(Node {
@@ -53,12 +62,12 @@ impl Builder {
             at: Position { line, column: 1, start: 0, end: 0 },
             branches: Vec::new(),
         });
-        let edges = after.iter().map(|&from| Edge { from, to: id, link: Link::Sequence });
+        let edges = after.iter().map(|&from| Edge { from, to: id, link: EdgeLink::Sequence });
         self.structure.edges.extend(edges);
         id
     }
 
-    /// Adds steps that follow `after`; returns what is last.
+    /// Adds steps after `after`. Returns the last nodes.
     fn run(&mut self, steps: &[Do], mut after: Vec<NodeId>) -> Vec<NodeId> {
         for step in steps {
             after = match step {
@@ -70,25 +79,26 @@ impl Builder {
                         NodeKind::Capability { capability: name, arguments }
                     };
                     self.counts[0] += 1;
-                    let id = self.node(Letter::N, self.counts[0], kind, &after);
+                    let id = self.node(NodeLetter::N, self.counts[0], kind, &after);
                     self.places.push((id, self.inside.clone()));
                     vec![id]
                 }
                 Do::Other(kind) => {
                     self.counts[0] += 1;
-                    vec![self.node(Letter::N, self.counts[0], kind.clone(), &after)]
+                    vec![self.node(NodeLetter::N, self.counts[0], kind.clone(), &after)]
                 }
                 Do::All(branches) => {
                     self.counts[1] += 1;
                     let number = self.counts[1];
-                    let fork = self.node(Letter::F, number, NodeKind::Fork { form: ForkForm::All }, &after);
+                    let fork =
+                        self.node(NodeLetter::F, number, NodeKind::Fork { form: ForkForm::All }, &after);
                     let mut ends = Vec::new();
                     for (branch, steps) in branches.iter().enumerate() {
                         self.inside.push((fork, branch));
                         ends.extend(self.run(steps, vec![fork]));
                         self.inside.pop();
                     }
-                    vec![self.node(Letter::J, number, NodeKind::Join, &ends)]
+                    vec![self.node(NodeLetter::J, number, NodeKind::Join, &ends)]
                 }
             };
         }
@@ -102,8 +112,8 @@ fn analysis(structure: Structure) -> Analysis {
         parameters: Parameters { schema: json!({}), literals: Vec::new() },
         permissions: Permissions::default(),
         complaints: Vec::new(),
-        identity: Identity { identity: String::new(), code_hash: String::new(), analysis_version: 0 },
-        program: Program {
+        identity: ProgramIdentity { identity: String::new(), code_hash: String::new(), analysis_version: 0 },
+        program: InstrumentedProgram {
             js: String::new(),
             probe: String::new(),
             sites: Vec::new(),
@@ -121,37 +131,38 @@ fn program(steps: &[Do]) -> Analysis {
 }
 
 fn n(number: u32) -> NodeId {
-    NodeId { letter: Letter::N, number }
+    NodeId { letter: NodeLetter::N, number }
 }
 
 fn literal(value: Value) -> Argument {
     Argument::Literal { value }
 }
 
-fn result(number: u32, path: &[Step]) -> Argument {
+fn result(number: u32, path: &[PathStep]) -> Argument {
     Argument::Reference { node: n(number), path: path.to_vec() }
 }
 
-fn key(name: &str) -> Step {
-    Step::Key(name.to_owned())
+fn key(name: &str) -> PathStep {
+    PathStep::Key(name.to_owned())
 }
 
 fn object(fields: Vec<(&str, Argument)>) -> Argument {
-    let fields = fields.into_iter().map(|(name, value)| Field { name: name.to_owned(), value }).collect();
+    let fields =
+        fields.into_iter().map(|(name, value)| ArgumentField { name: name.to_owned(), value }).collect();
     Argument::Object { fields, spreads: Vec::new() }
 }
 
 fn read() -> Do {
-    Do::Call("db:read", Argument::nothing())
+    Do::Call("db:read", Argument::empty_object())
 }
 
 fn write() -> Do {
-    Do::Call("db:write", Argument::nothing())
+    Do::Call("db:write", Argument::empty_object())
 }
 
 #[track_caller]
 fn check(analysis: &Analysis, expected: &Expect) {
-    let shown = match to_dag(analysis, &catalogue()) {
+    let shown = match convert_to_dag(analysis, &catalogue()) {
         Ok(document) => {
             let analysed = analyse_dag(&document.to_string(), &catalogue()).unwrap();
             assert_eq!(analysed.complaints, [], "{document}");
@@ -170,7 +181,7 @@ fn arguments_are_spelled_as_a_document_does() {
     let text = Argument::Template {
         parts: vec![
             literal(json!("row ")),
-            result(1, &[key("odd key"), Step::Index(0)]),
+            result(1, &[key("odd key"), PathStep::Index(0)]),
             literal(json!("!")),
         ],
     };
@@ -205,7 +216,7 @@ fn arguments_are_spelled_as_a_document_does() {
 #[test]
 fn writes_keep_their_order_and_reads_see_what_was_written() {
     check(
-        &program(&[write(), read(), read(), write(), Do::Call("tidy", Argument::nothing()), read()]),
+        &program(&[write(), read(), read(), write(), Do::Call("tidy", Argument::empty_object()), read()]),
         &expect![[r#"
         {"id":"n1","tool":"db:write","arguments":{},"dependsOn":[]}
         {"id":"n2","tool":"db:read","arguments":{},"dependsOn":["n1"]}
@@ -246,14 +257,14 @@ fn members_of_a_fork_do_not_wait_for_each_other() {
 
 #[test]
 fn a_call_inside_the_arguments_of_another_comes_first() {
-    // As in `mcp.db.write({x: await mcp.db.read({})})`, where the outer call is named first.
+    // As in `mcp.db.write({x: await mcp.db.read({})})`, where the outer call has the lower number.
     let mut analysis = program(&[Do::Call("db:write", object(vec![("x", result(2, &[]))])), read()]);
     analysis.structure.edges = vec![
-        Edge { from: n(2), to: n(1), link: Link::Sequence },
+        Edge { from: n(2), to: n(1), link: EdgeLink::Sequence },
         Edge {
             from: n(2),
             to: n(1),
-            link: Link::Provides { coverage: Coverage::Strict, basis: Basis::Data, around: None },
+            link: EdgeLink::Provides { coverage: Coverage::Strict, basis: EdgeBasis::Data, around: None },
         },
     ];
     check(
@@ -274,7 +285,7 @@ fn everything_a_document_cannot_say_is_listed() {
             "db:read",
             object(vec![("x", Argument::Expression { source: "a + 1".to_owned(), reads: vec![] })]),
         ),
-        Do::Call("db:read", object(vec![("x", result(1, &[key("rows"), Step::Any]))])),
+        Do::Call("db:read", object(vec![("x", result(1, &[key("rows"), PathStep::Any]))])),
         other(NodeKind::Decision { condition: "r.ok".to_owned(), form: DecisionForm::If }),
         other(NodeKind::Fork { form: ForkForm::Race }),
         other(NodeKind::Fork { form: ForkForm::AllSettled }),
@@ -296,14 +307,14 @@ fn everything_a_document_cannot_say_is_listed() {
     analysis.permissions.opaque.push(Remark { what: "`mcp` is passed on".to_owned(), at });
     analysis.complaints.push(Complaint {
         severity: Severity::Warning,
-        code: Code::NotAwaited,
+        code: ComplaintCode::NotAwaited,
         message: "nobody waits for `db:write`".to_owned(),
         hint: None,
         at,
         excerpt: String::new(),
         node: None,
     });
-    let why = to_dag(&analysis, &catalogue()).unwrap_err();
+    let why = convert_to_dag(&analysis, &catalogue()).unwrap_err();
     expect![[r#"
         the program cannot be written as a DAG document: line 9: not all calls are known: `mcp` is passed on
         line 9: nobody waits for `db:write`
@@ -324,7 +335,7 @@ fn everything_a_document_cannot_say_is_listed() {
     check(&program(&[]), &expect!["the program cannot be written as a DAG document: it calls nothing"]);
 }
 
-/// Random numbers from a seed; good enough to make up programs.
+/// Seeded pseudorandom numbers for synthetic programs.
 struct Dice(u64);
 
 impl Dice {
@@ -336,7 +347,7 @@ impl Dice {
     }
 }
 
-/// A made-up program; `made` counts its calls, `seen` are those whose results it can use here.
+/// A synthetic program; `made` counts its calls, `seen` are those whose results it can use here.
 fn made_up(dice: &mut Dice, depth: usize, made: &mut u32, seen: &mut Vec<u32>) -> Vec<Do> {
     let mut steps = Vec::new();
     for _ in 0..=dice.below(5) {
@@ -353,9 +364,9 @@ fn made_up(dice: &mut Dice, depth: usize, made: &mut u32, seen: &mut Vec<u32>) -
             continue;
         }
         let arguments = match seen.len() {
-            0 => Argument::nothing(),
+            0 => Argument::empty_object(),
             known if dice.below(3) == 0 => object(vec![("x", result(seen[dice.below(known)], &[]))]),
-            _ => Argument::nothing(),
+            _ => Argument::empty_object(),
         };
         *made += 1;
         seen.push(*made);
@@ -367,7 +378,7 @@ fn made_up(dice: &mut Dice, depth: usize, made: &mut u32, seen: &mut Vec<u32>) -
     steps
 }
 
-/// Which tasks each task waits for, through however many others.
+/// Transitive dependencies of each task.
 fn before(document: &Value) -> HashMap<String, BTreeSet<String>> {
     let mut before: HashMap<String, BTreeSet<String>> = HashMap::new();
     for task in document["tasks"].as_array().unwrap() {
@@ -389,14 +400,14 @@ fn no_order_that_matters_is_lost() {
         let mut dice = Dice(u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15));
         let mut builder = Builder::default();
         builder.run(&made_up(&mut dice, 2, &mut 0, &mut Vec::new()), Vec::new());
-        // Where the structure leaves out an order, the order of the nodes still counts.
-        let plain = |edge: &Edge| edge.from.letter == Letter::N && edge.to.letter == Letter::N;
+        // Where the structure has no order edge, the order of the nodes still counts.
+        let plain = |edge: &Edge| edge.from.letter == NodeLetter::N && edge.to.letter == NodeLetter::N;
         if dice.below(3) == 0 && builder.counts[1] == 0 {
             builder.structure.edges.retain(|edge| !plain(edge) || dice.below(2) == 0);
         }
         let kinds: HashMap<NodeId, NodeKind> =
             builder.structure.nodes.iter().map(|node| (node.id, node.kind.clone())).collect();
-        let document = to_dag(&analysis(builder.structure), &catalogue).unwrap();
+        let document = convert_to_dag(&analysis(builder.structure), &catalogue).unwrap();
         let before = before(&document);
         for (later, (b, b_in)) in builder.places.iter().enumerate() {
             for (a, a_in) in &builder.places[..later] {

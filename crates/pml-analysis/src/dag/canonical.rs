@@ -1,24 +1,24 @@
-//! What remains of a document when ids, layout, the order of members and lifted literals do not count.
+//! Canonical form of a document: without ids, layout, order of members and lifted literals.
 //!
-//! Every literal that counts is `{"$literal":…}`, every lifted one `{"$lifted":…}` and the number of its parameter.
-//! Members are never numbers by themselves, so neither can be taken for something the document says. The form is
+//! Every remaining literal is `{"$literal":…}`, every lifted one `{"$lifted":…}` with the number of its parameter. A
+//! number never stands as a member by itself, so neither can be confused with content of the document. The form is
 //! hashed, never run.
 
 use std::collections::HashMap;
 
-use pml_model::structure::{NodeId, Step};
+use pml_model::structure::{NodeId, PathStep};
 
-use super::given::{between, push_parts, push_reference, push_text};
-use super::text::{BadEscape, JsonKind, JsonMember, JsonTree, read};
-use super::{Dag, Given};
+use super::given::{push_json_string, push_parts, push_reference, write_list};
+use super::text::{BadEscape, JsonKind, JsonMember, JsonTree, parse_json};
+use super::{DagDocument, TaskArguments};
 use crate::Parameters;
 
-/// The number of the parameter that a place in the arguments of a task became.
-type LiftedPaths<'p> = HashMap<&'p [Step], usize>;
+/// Number of the parameter that each path in the arguments of a task became.
+type LiftedPaths<'p> = HashMap<&'p [PathStep], usize>;
 
-/// The form in which documents that differ in ids, layout, the order of members and in `parameters` only are equal. The
-/// order of tasks is part of what a document is.
-pub(super) fn canonical(dag: &Dag, parameters: &Parameters) -> String {
+/// The canonical form: equal for documents that differ only in ids, layout, order of members and in `parameters`. The
+/// order of tasks counts.
+pub(super) fn canonical_document(dag: &DagDocument, parameters: &Parameters) -> String {
     let nodes: HashMap<&str, NodeId> = dag.tasks.iter().map(|task| (task.id.as_str(), task.node)).collect();
     let name = |id: &str| nodes.get(id).map_or_else(|| format!("?{id}"), NodeId::to_string);
     let mut lifted: HashMap<NodeId, LiftedPaths<'_>> = HashMap::new();
@@ -28,7 +28,7 @@ pub(super) fn canonical(dag: &Dag, parameters: &Parameters) -> String {
         }
     }
     let (none, mut out) = (LiftedPaths::new(), String::new());
-    between(&mut out, ('[', ']'), &dag.tasks, |task, out| {
+    write_list(&mut out, ('[', ']'), &dag.tasks, |task, out| {
         let lifted = lifted.get(&task.node).unwrap_or(&none);
         let mut arguments = String::new();
         CanonicalWriter { name: &name, lifted, path: Vec::new() }.given(&task.arguments, &mut arguments);
@@ -43,33 +43,33 @@ pub(super) fn canonical(dag: &Dag, parameters: &Parameters) -> String {
 struct CanonicalWriter<'w> {
     name: &'w dyn Fn(&str) -> String,
     lifted: &'w LiftedPaths<'w>,
-    /// Where it is.
-    path: Vec<Step>,
+    /// Current path.
+    path: Vec<PathStep>,
 }
 
 impl CanonicalWriter<'_> {
-    fn given(&mut self, given: &Given, out: &mut String) {
+    fn given(&mut self, given: &TaskArguments, out: &mut String) {
         if self.lifts(out) {
             return;
         }
         match given {
-            Given::Literal(raw) | Given::Escaped(raw) => match read(raw.get()) {
+            TaskArguments::Literal(raw) | TaskArguments::Escaped(raw) => match parse_json(raw.get()) {
                 Ok(tree) => self.tree(&tree, raw.get(), out),
                 Err(BadEscape(_)) => out.push_str(raw.get()),
             },
-            Given::Reference(reference) => push_reference(reference, self.name, out),
-            Given::Text(parts) => push_parts(parts, self.name, out),
-            Given::Object(members) => {
-                let mut members: Vec<&(String, Given)> = members.iter().collect();
+            TaskArguments::Reference(reference) => push_reference(reference, self.name, out),
+            TaskArguments::Text(parts) => push_parts(parts, self.name, out),
+            TaskArguments::Object(members) => {
+                let mut members: Vec<&(String, TaskArguments)> = members.iter().collect();
                 members.sort_by_key(|(key, _)| key);
-                between(out, ('{', '}'), &members, |(key, value), out| {
+                write_list(out, ('{', '}'), &members, |(key, value), out| {
                     self.member(key, out, |writer, out| writer.given(value, out));
                 });
             }
-            Given::Array(items) => {
+            TaskArguments::Array(items) => {
                 let mut places = 0..;
-                between(out, ('[', ']'), items, |item, out| {
-                    let place = Step::Index(places.next().unwrap_or(u64::MAX));
+                write_list(out, ('[', ']'), items, |item, out| {
+                    let place = PathStep::Index(places.next().unwrap_or(u64::MAX));
                     self.step(place, |writer| writer.given(item, out));
                 });
             }
@@ -84,20 +84,20 @@ impl CanonicalWriter<'_> {
             JsonKind::Object(members) => {
                 let mut members: Vec<&JsonMember<'_>> = members.iter().collect();
                 members.sort_by(|a, b| a.key.cmp(&b.key));
-                between(out, ('{', '}'), &members, |member, out| {
+                write_list(out, ('{', '}'), &members, |member, out| {
                     self.member(&member.key, out, |writer, out| writer.tree(&member.value, text, out));
                 });
             }
             JsonKind::Array(items) => {
                 let mut places = 0..;
-                between(out, ('[', ']'), items, |item, out| {
-                    let place = Step::Index(places.next().unwrap_or(u64::MAX));
+                write_list(out, ('[', ']'), items, |item, out| {
+                    let place = PathStep::Index(places.next().unwrap_or(u64::MAX));
                     self.step(place, |writer| writer.tree(item, text, out));
                 });
             }
             JsonKind::String(text) => {
                 out.push_str("{\"$literal\":");
-                push_text(text, out);
+                push_json_string(text, out);
                 out.push('}');
             }
             // Numbers keep their spelling.
@@ -110,18 +110,18 @@ impl CanonicalWriter<'_> {
     }
 
     fn member(&mut self, key: &str, out: &mut String, write: impl FnOnce(&mut Self, &mut String)) {
-        push_text(key, out);
+        push_json_string(key, out);
         out.push(':');
-        self.step(Step::Key(key.to_owned()), |writer| write(writer, out));
+        self.step(PathStep::Key(key.to_owned()), |writer| write(writer, out));
     }
 
-    fn step(&mut self, step: Step, write: impl FnOnce(&mut Self)) {
+    fn step(&mut self, step: PathStep, write: impl FnOnce(&mut Self)) {
         self.path.push(step);
         write(self);
         self.path.pop();
     }
 
-    /// Writes what stands for a lifted literal where there is one.
+    /// Writes the placeholder of a lifted literal. Returns false when the current path is not lifted.
     fn lifts(&self, out: &mut String) -> bool {
         let Some(number) = self.lifted.get(self.path.as_slice()) else { return false };
         out.push_str(&format!("{{\"$lifted\":{number}}}"));

@@ -1,49 +1,49 @@
-//! Gathers what is wrong with a document; never more than a reader can use.
+//! Collects complaints about a document, up to a useful number.
 
 use pml_model::structure::NodeId;
 
 use super::text::{ByteSpan, DocumentText};
-use crate::schema::nearest;
-use crate::{Code, Complaint, Severity};
+use crate::schema::closest_names;
+use crate::{Complaint, ComplaintCode, Severity};
 
-/// More complaints than this are counted, not kept.
+/// Maximum number of complaints kept; further ones are counted.
 const MAX_COMPLAINTS: usize = 100;
 
-/// How often similar names are looked for: each time costs as much as there are names.
+/// Maximum number of searches for similar names: each costs as much as there are names.
 const MAX_SUGGESTIONS: usize = 10;
 
-pub(crate) struct Complaints<'t, 'd> {
+pub(crate) struct DagComplaints<'t, 'd> {
     pub(crate) text: &'t DocumentText<'d>,
     kept: Vec<Complaint>,
     left_out: usize,
-    /// The worst and first place of those left out.
-    worst_left_out: Option<(Severity, Code, ByteSpan)>,
+    /// Severity, code and span of the worst omitted complaint, the first of equals.
+    worst_left_out: Option<(Severity, ComplaintCode, ByteSpan)>,
     suggestions: usize,
 }
 
-impl<'t, 'd> Complaints<'t, 'd> {
-    pub(crate) fn new(text: &'t DocumentText<'d>) -> Complaints<'t, 'd> {
-        Complaints { text, kept: Vec::new(), left_out: 0, worst_left_out: None, suggestions: 0 }
+impl<'t, 'd> DagComplaints<'t, 'd> {
+    pub(crate) fn new(text: &'t DocumentText<'d>) -> DagComplaints<'t, 'd> {
+        DagComplaints { text, kept: Vec::new(), left_out: 0, worst_left_out: None, suggestions: 0 }
     }
 
-    /// Keeps a complaint about the place `at`.
+    /// Adds a complaint about the span `at`.
     pub(crate) fn add(
         &mut self,
-        (severity, code): (Severity, Code),
+        (severity, code): (Severity, ComplaintCode),
         (at, node): (ByteSpan, Option<NodeId>),
         message: String,
         hint: Option<String>,
     ) {
-        // Those left out are many; they are not worth the work.
+        // There may be many omitted ones; making their excerpts is not worth the work.
         let kept = self.kept.len() < MAX_COMPLAINTS;
         let excerpt = if kept { self.text.excerpt(at.start) } else { String::new() };
         self.add_with((severity, code), (at, node), message, hint, excerpt);
     }
 
-    /// Keeps a complaint that shows something else than its line.
+    /// Adds a complaint with another excerpt than its line.
     pub(crate) fn add_with(
         &mut self,
-        (severity, code): (Severity, Code),
+        (severity, code): (Severity, ComplaintCode),
         (at, node): (ByteSpan, Option<NodeId>),
         message: String,
         hint: Option<String>,
@@ -55,13 +55,13 @@ impl<'t, 'd> Complaints<'t, 'd> {
             return;
         }
         self.left_out += 1;
-        // `Error` is the least of the severities.
+        // `Error` is the smallest severity.
         if self.worst_left_out.is_none_or(|(worst, ..)| severity < worst) {
             self.worst_left_out = Some((severity, code, at));
         }
     }
 
-    /// `did you mean …?` for a name that means nothing.
+    /// `did you mean …?` for an unknown name.
     pub(crate) fn did_you_mean<'c>(
         &mut self,
         wanted: &str,
@@ -72,11 +72,11 @@ impl<'t, 'd> Complaints<'t, 'd> {
         }
         self.suggestions += 1;
         let names: Vec<String> =
-            nearest(wanted, candidates).into_iter().map(|name| format!("`{name}`")).collect();
+            closest_names(wanted, candidates).into_iter().map(|name| format!("`{name}`")).collect();
         (!names.is_empty()).then(|| format!("did you mean {}?", names.join(" or ")))
     }
 
-    /// All complaints, in the order of the document.
+    /// All complaints, in document order.
     pub(crate) fn finish(mut self) -> Vec<Complaint> {
         self.kept.sort_by_key(|complaint| complaint.at.start);
         if let Some((severity, code, at)) = self.worst_left_out {

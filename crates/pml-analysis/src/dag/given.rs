@@ -1,32 +1,32 @@
-//! What a task is given: raw JSON with references in it.
+//! Arguments of a task: raw JSON with references in it.
 //!
-//! Whatever holds no reference stays the bytes that were written. `{"$ref": "t1.content"}` and a text that is
-//! `{{t1.content}}` and nothing else stand for the value; inside a longer text the value is put into the text;
-//! nothing inside `{"$literal": …}` is looked at.
+//! A part without references keeps its bytes. `{"$ref": "t1.content"}` and a text that is exactly `{{t1.content}}`
+//! stand for the value; inside a longer text the value is inserted into the text. Nothing inside `{"$literal": …}` is
+//! interpreted.
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::reference::{Part, Reference, Source};
+use super::reference::{Reference, ReferenceRoot, TextPart};
 
-/// What a task is given.
+/// Arguments of a task.
 #[derive(Debug, Clone)]
-pub enum Given {
-    /// JSON without references, as it was written.
+pub enum TaskArguments {
+    /// JSON without references, as written.
     Literal(Box<RawValue>),
-    /// JSON in which nothing is looked at, as it was written.
+    /// JSON that is not interpreted, as written.
     Escaped(Box<RawValue>),
-    /// A value that comes from elsewhere.
+    /// A value from a task or from `args`.
     Reference(Reference),
-    /// A text with values in it.
-    Text(Vec<Part>),
+    /// A text with inserted values.
+    Text(Vec<TextPart>),
     /// An object with references somewhere inside.
-    Object(Vec<(String, Given)>),
+    Object(Vec<(String, TaskArguments)>),
     /// A list with references somewhere inside.
-    Array(Vec<Given>),
+    Array(Vec<TaskArguments>),
 }
 
-impl Given {
+impl TaskArguments {
     /// Every reference, in order.
     pub fn references(&self) -> Vec<&Reference> {
         let mut found = Vec::new();
@@ -36,36 +36,36 @@ impl Given {
 
     fn collect<'a>(&'a self, found: &mut Vec<&'a Reference>) {
         match self {
-            Given::Literal(_) | Given::Escaped(_) => {}
-            Given::Reference(reference) => found.push(reference),
-            Given::Text(parts) => found.extend(parts.iter().filter_map(Part::reference)),
-            Given::Object(members) => members.iter().for_each(|(_, value)| value.collect(found)),
-            Given::Array(items) => items.iter().for_each(|item| item.collect(found)),
+            TaskArguments::Literal(_) | TaskArguments::Escaped(_) => {}
+            TaskArguments::Reference(reference) => found.push(reference),
+            TaskArguments::Text(parts) => found.extend(parts.iter().filter_map(TextPart::reference)),
+            TaskArguments::Object(members) => members.iter().for_each(|(_, value)| value.collect(found)),
+            TaskArguments::Array(items) => items.iter().for_each(|item| item.collect(found)),
         }
     }
 
-    /// The document's form of it.
+    /// Writes it in document notation.
     pub(crate) fn write(&self, out: &mut String) {
         match self {
-            Given::Literal(raw) => out.push_str(raw.get()),
-            Given::Escaped(raw) => {
+            TaskArguments::Literal(raw) => out.push_str(raw.get()),
+            TaskArguments::Escaped(raw) => {
                 out.push_str("{\"$literal\":");
                 out.push_str(raw.get());
                 out.push('}');
             }
-            Given::Reference(reference) => push_reference(reference, &str::to_owned, out),
-            Given::Text(parts) => push_parts(parts, &str::to_owned, out),
-            Given::Object(members) => between(out, ('{', '}'), members, |(key, value), out| {
-                push_text(key, out);
+            TaskArguments::Reference(reference) => push_reference(reference, &str::to_owned, out),
+            TaskArguments::Text(parts) => push_parts(parts, &str::to_owned, out),
+            TaskArguments::Object(members) => write_list(out, ('{', '}'), members, |(key, value), out| {
+                push_json_string(key, out);
                 out.push(':');
                 value.write(out);
             }),
-            Given::Array(items) => between(out, ('[', ']'), items, Given::write),
+            TaskArguments::Array(items) => write_list(out, ('[', ']'), items, TaskArguments::write),
         }
     }
 }
 
-impl Serialize for Given {
+impl Serialize for TaskArguments {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut text = String::new();
         self.write(&mut text);
@@ -73,8 +73,8 @@ impl Serialize for Given {
     }
 }
 
-/// Writes items with commas between brackets.
-pub(crate) fn between<T>(
+/// Writes items separated by commas, in brackets.
+pub(crate) fn write_list<T>(
     out: &mut String,
     (open, close): (char, char),
     items: &[T],
@@ -91,7 +91,7 @@ pub(crate) fn between<T>(
 }
 
 /// Writes a JSON string.
-pub(crate) fn push_text(text: &str, out: &mut String) {
+pub(crate) fn push_json_string(text: &str, out: &mut String) {
     if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
         out.push('"');
         out.push_str(text);
@@ -101,36 +101,36 @@ pub(crate) fn push_text(text: &str, out: &mut String) {
     }
 }
 
-/// Whether JSON could be taken for something with references. Escaping too much does no harm, so a look at
-/// the text is enough; a key or brace can also be spelled with `\u`.
+/// Whether JSON might be mistaken for references. Escaping too much does no harm, so searching the text is enough; a
+/// key or brace can also be spelled with `\u`.
 pub(crate) fn needs_escape(json: &str) -> bool {
     ["{{", "\"$ref\"", "\"$literal\"", "\\u"].iter().any(|sign| json.contains(sign))
 }
 
-/// Writes a reference, tasks called as `name` says.
+/// Writes a reference; `name` maps task ids.
 pub(crate) fn push_reference(reference: &Reference, name: &dyn Fn(&str) -> String, out: &mut String) {
     out.push_str("{\"$ref\":");
-    push_text(&renamed(reference, name), out);
+    push_json_string(&renamed(reference, name), out);
     out.push('}');
 }
 
-/// Writes a text with values in it.
-pub(crate) fn push_parts(parts: &[Part], name: &dyn Fn(&str) -> String, out: &mut String) {
+/// Writes a text with inserted values.
+pub(crate) fn push_parts(parts: &[TextPart], name: &dyn Fn(&str) -> String, out: &mut String) {
     let text: String = parts
         .iter()
         .map(|part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Reference(reference) => format!("{{{{{}}}}}", renamed(reference, name)),
+            TextPart::Text(text) => text.clone(),
+            TextPart::Reference(reference) => format!("{{{{{}}}}}", renamed(reference, name)),
         })
         .collect();
-    push_text(&text, out);
+    push_json_string(&text, out);
 }
 
 fn renamed(reference: &Reference, name: &dyn Fn(&str) -> String) -> String {
     match &reference.of {
-        Source::Task(id) => {
-            Reference { of: Source::Task(name(id)), path: reference.path.clone() }.to_string()
+        ReferenceRoot::Task(id) => {
+            Reference { of: ReferenceRoot::Task(name(id)), path: reference.path.clone() }.to_string()
         }
-        Source::Arguments => reference.to_string(),
+        ReferenceRoot::Arguments => reference.to_string(),
     }
 }

@@ -1,22 +1,22 @@
-//! What follows from the tasks together: cycles, edges and parameters. Linear in the size of the document.
+//! Analysis across tasks: cycles, edges and parameters. Linear in the size of the document.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use pml_model::structure::{Argument, Basis, Coverage, Edge, Link, NodeId, Step};
+use pml_model::structure::{Argument, Coverage, Edge, EdgeBasis, EdgeLink, NodeId, PathStep};
 use serde_json::{Map, Value, json};
 
-use super::complaints::Complaints;
+use super::complaints::DagComplaints;
 use super::row::TaskRow;
-use super::{Reference, Source, Work, shown};
+use super::{DocumentWork, Reference, ReferenceRoot, shorten_for_message};
 use crate::schema::{follow, parameter_schema, required};
-use crate::{Catalogue, Code, Severity};
+use crate::{AnalysisCatalogue, ComplaintCode, Severity};
 
-/// How many tasks of a cycle are named.
+/// Maximum number of tasks of a cycle that are named.
 const SHOWN_OF_CYCLE: usize = 10;
 
-/// Complains of tasks that wait for each other. One cycle of every tangle is named; the next appears once that
-/// one is gone.
-pub(crate) fn cycles(rows: &[TaskRow<'_>], complaints: &mut Complaints<'_, '_>) {
+/// Complains about tasks that wait for each other. One cycle of every tangle is reported; the next appears once that
+/// one is fixed.
+pub(crate) fn cycles(rows: &[TaskRow<'_>], complaints: &mut DagComplaints<'_, '_>) {
     let index: HashMap<&str, usize> =
         rows.iter().enumerate().map(|(index, row)| (row.task.id.as_str(), index)).collect();
     let waits: Vec<Vec<usize>> = rows
@@ -24,7 +24,7 @@ pub(crate) fn cycles(rows: &[TaskRow<'_>], complaints: &mut Complaints<'_, '_>) 
         .map(|row| row.task.depends_on.iter().filter_map(|id| index.get(id.as_str()).copied()).collect())
         .collect();
     let stuck = never_ready(&waits);
-    // Each task that is stuck waits for at least one that is, so following any such leads into a cycle.
+    // Each stuck task waits for at least one stuck task, so following those leads into a cycle.
     let mut walk_of = vec![0_usize; rows.len()];
     for (walk, start) in (1..).zip((0..rows.len()).filter(|&task| stuck[task])) {
         let (mut here, mut path) = (start, Vec::new());
@@ -43,7 +43,7 @@ pub(crate) fn cycles(rows: &[TaskRow<'_>], complaints: &mut Complaints<'_, '_>) 
     }
 }
 
-/// Which tasks could never start, as all others are done.
+/// Tasks that can never start, even when all others are done.
 fn never_ready(waits: &[Vec<usize>]) -> Vec<bool> {
     let mut dependants = vec![Vec::new(); waits.len()];
     for (task, others) in waits.iter().enumerate() {
@@ -62,9 +62,10 @@ fn never_ready(waits: &[Vec<usize>]) -> Vec<bool> {
     open.into_iter().map(|count| count > 0).collect()
 }
 
-fn name_cycle(rows: &[TaskRow<'_>], cycle: &[usize], complaints: &mut Complaints<'_, '_>) {
+fn name_cycle(rows: &[TaskRow<'_>], cycle: &[usize], complaints: &mut DagComplaints<'_, '_>) {
     let first = cycle.iter().enumerate().min_by_key(|(_, task)| **task).map_or(0, |(place, _)| place);
-    let around = cycle[first..].iter().chain(&cycle[..first]).map(|&task| shown(&rows[task].task.id));
+    let around =
+        cycle[first..].iter().chain(&cycle[..first]).map(|&task| shorten_for_message(&rows[task].task.id));
     let mut names: Vec<String> = around.take(SHOWN_OF_CYCLE).collect();
     if cycle.len() > SHOWN_OF_CYCLE {
         names.push(format!("{} more", cycle.len() - SHOWN_OF_CYCLE));
@@ -72,14 +73,14 @@ fn name_cycle(rows: &[TaskRow<'_>], cycle: &[usize], complaints: &mut Complaints
     names.push(names[0].clone());
     let row = &rows[cycle[first]];
     complaints.add(
-        (Severity::Error, Code::Cycle),
+        (Severity::Error, ComplaintCode::Cycle),
         (row.at, Some(row.task.node)),
         format!("tasks wait for each other: `{}`", names.join(" → ")),
         Some("each waits for the next; take one of these dependencies or references out".to_owned()),
     );
 }
 
-/// A `sequence` edge for every dependency, and a `provides` edge besides where data goes along.
+/// A `sequence` edge for every dependency, plus a `provides` edge where data flows.
 pub(crate) fn edges(rows: &[TaskRow<'_>]) -> Vec<Edge> {
     let nodes: HashMap<&str, NodeId> = rows.iter().map(|row| (row.task.id.as_str(), row.task.node)).collect();
     let there: HashSet<NodeId> = nodes.values().copied().collect();
@@ -88,12 +89,12 @@ pub(crate) fn edges(rows: &[TaskRow<'_>]) -> Vec<Edge> {
     for row in rows {
         let to = row.task.node;
         let before = row.task.depends_on.iter().filter_map(|id| nodes.get(id.as_str()));
-        edges.extend(before.map(|&from| Edge { from, to, link: Link::Sequence }));
+        edges.extend(before.map(|&from| Edge { from, to, link: EdgeLink::Sequence }));
         let wanted =
             row.input.map(|input| &*required_by.entry(input).or_insert_with(|| required(input, input)));
         for (from, coverage) in providers(row, wanted) {
             if from != to && there.contains(&from) {
-                let link = Link::Provides { coverage, basis: Basis::Data, around: None };
+                let link = EdgeLink::Provides { coverage, basis: EdgeBasis::Data, around: None };
                 edges.push(Edge { from, to, link });
             }
         }
@@ -101,7 +102,7 @@ pub(crate) fn edges(rows: &[TaskRow<'_>]) -> Vec<Edge> {
     edges
 }
 
-/// Whose results go into the arguments, and how much of the required input each gives.
+/// Tasks whose results fill the arguments, and the share of the required input each provides.
 fn providers(row: &TaskRow<'_>, wanted: Option<&Vec<&str>>) -> BTreeMap<NodeId, Coverage> {
     let Argument::Object { fields, .. } = &row.argument else {
         let all = nodes_in(&row.argument);
@@ -126,7 +127,7 @@ fn providers(row: &TaskRow<'_>, wanted: Option<&Vec<&str>>) -> BTreeMap<NodeId, 
 
 fn nodes_in(argument: &Argument) -> BTreeSet<NodeId> {
     let mut nodes = BTreeSet::new();
-    argument.leaves(&mut |leaf| {
+    argument.visit_leaves(&mut |leaf| {
         if let Argument::Reference { node, .. } = leaf {
             nodes.insert(*node);
         }
@@ -134,40 +135,52 @@ fn nodes_in(argument: &Argument) -> BTreeSet<NodeId> {
     nodes
 }
 
-/// Complains of references to members that a result does not have, where its tool says what it has.
+/// Complains about references to members that the declared result of a tool does not have.
 pub(crate) fn unknown_fields(
     rows: &[TaskRow<'_>],
-    catalogue: &Catalogue,
-    complaints: &mut Complaints<'_, '_>,
+    catalogue: &AnalysisCatalogue,
+    complaints: &mut DagComplaints<'_, '_>,
 ) {
-    let works: HashMap<&str, &Work> = rows.iter().map(|row| (row.task.id.as_str(), &row.task.work)).collect();
+    let works: HashMap<&str, &DocumentWork> =
+        rows.iter().map(|row| (row.task.id.as_str(), &row.task.work)).collect();
     let output = |id: &str| match works.get(id) {
-        Some(Work::Tool { tool }) => {
+        Some(DocumentWork::Tool { tool }) => {
             let (server, name) = tool.split_once(':')?;
-            catalogue.tool(server, name)?.output()
+            catalogue.tool(server, name)?.output_schema()
         }
         _ => None,
     };
     for row in rows {
         for (reference, at) in &row.references {
-            let Source::Task(id) = &reference.of else { continue };
+            let ReferenceRoot::Task(id) = &reference.of else { continue };
             let Some(schema) = output(id) else { continue };
             let Err(missing) = follow(schema, schema, &reference.path) else { continue };
             let severity = if missing.closed { Severity::Error } else { Severity::Warning };
-            let step =
-                Reference { of: Source::Task(id.clone()), path: reference.path[..=missing.taken].to_vec() };
+            let step = Reference {
+                of: ReferenceRoot::Task(id.clone()),
+                path: reference.path[..=missing.taken].to_vec(),
+            };
             let wanted = match &reference.path[missing.taken] {
-                Step::Key(key) => key.as_str(),
-                Step::Index(_) | Step::Any => "",
+                PathStep::Key(key) => key.as_str(),
+                PathStep::Index(_) | PathStep::Any => "",
             };
             let hint = complaints.did_you_mean(wanted, missing.known.iter().copied());
-            let message = format!("the result of `{}` has no `{}`", shown(id), shown(&step.to_string()));
-            complaints.add((severity, Code::UnknownField), (*at, Some(row.task.node)), message, hint);
+            let message = format!(
+                "the result of `{}` has no `{}`",
+                shorten_for_message(id),
+                shorten_for_message(&step.to_string())
+            );
+            complaints.add(
+                (severity, ComplaintCode::UnknownField),
+                (*at, Some(row.task.node)),
+                message,
+                hint,
+            );
         }
     }
 }
 
-/// JSON Schema of what `args` has to hold: whatever is referred to, of the type of the input it goes into.
+/// JSON Schema of `args`: every referenced member, with the type of the input it fills.
 pub(crate) fn parameters(rows: &[TaskRow<'_>]) -> Value {
     let mut properties: Map<String, Value> = Map::new();
     for row in rows {
@@ -180,14 +193,14 @@ pub(crate) fn parameters(rows: &[TaskRow<'_>]) -> Value {
 fn parameters_in(
     argument: &Argument,
     input: Option<&Value>,
-    path: &mut Vec<Step>,
+    path: &mut Vec<PathStep>,
     properties: &mut Map<String, Value>,
 ) {
     match argument {
         Argument::Parameter { name, path: inside } if !name.is_empty() => {
             let schema = match inside.first() {
-                Some(Step::Key(_)) => json!({"type": "object"}),
-                Some(Step::Index(_) | Step::Any) => json!({"type": "array"}),
+                Some(PathStep::Key(_)) => json!({"type": "object"}),
+                Some(PathStep::Index(_) | PathStep::Any) => json!({"type": "array"}),
                 None => schema_at(input, path).unwrap_or_else(|| json!({})),
             };
             let known = properties.entry(name.clone()).or_insert_with(|| json!({}));
@@ -197,14 +210,14 @@ fn parameters_in(
         }
         Argument::Object { fields, .. } => {
             for field in fields {
-                path.push(Step::Key(field.name.clone()));
+                path.push(PathStep::Key(field.name.clone()));
                 parameters_in(&field.value, input, path, properties);
                 path.pop();
             }
         }
         Argument::Array { items } => {
             for (item, index) in items.iter().zip(0..) {
-                path.push(Step::Index(index));
+                path.push(PathStep::Index(index));
                 parameters_in(item, input, path, properties);
                 path.pop();
             }
@@ -216,7 +229,7 @@ fn parameters_in(
     }
 }
 
-fn schema_at(input: Option<&Value>, path: &[Step]) -> Option<Value> {
+fn schema_at(input: Option<&Value>, path: &[PathStep]) -> Option<Value> {
     let root = input?;
     follow(root, root, path).ok().flatten().map(|schema| parameter_schema(root, schema))
 }

@@ -1,39 +1,41 @@
-//! Reads the tasks of a document, strictly but kindly: whatever cannot be meant is said, with what could be.
+//! Parses the tasks of a document strictly: everything that cannot be meant is reported, with a suggestion.
 
 use std::collections::HashSet;
 
 use pml_model::json::empty_object;
-use pml_model::structure::{Argument, Letter, Node, NodeId, Structure};
+use pml_model::structure::{Argument, Node, NodeId, NodeLetter, Structure};
 
-use super::complaints::Complaints;
-use super::given::Given;
+use super::complaints::DagComplaints;
+use super::given::TaskArguments;
 use super::graph;
 use super::lift::LiteralReader;
 use super::reader::DocumentReader;
-use super::reference::{ARGUMENTS, MAX_ID_BYTES, Reference, Source};
+use super::reference::{ARGUMENTS, MAX_ID_BYTES, Reference, ReferenceRoot};
 use super::row::TaskRow;
 use super::text::{ByteSpan, DocumentText, JsonKind, JsonTree};
 use super::values::{ArgumentReader, TaskIds};
 use super::work::kind;
 use super::written::{MEMBERS, TaskMember, WrittenTask};
-use super::{BadCode, CodeSummary, Dag, DagError, MAX_TASKS, Task, Work, shown};
+use super::{
+    BadCode, CodeSummary, DagDocument, DagError, DocumentTask, DocumentWork, MAX_TASKS, shorten_for_message,
+};
 use crate::literals::hide_secrets;
-use crate::value::Value;
-use crate::{Catalogue, Code, Complaint, Parameters, Permissions, Severity};
+use crate::value::AbstractValue;
+use crate::{AnalysisCatalogue, Complaint, ComplaintCode, Parameters, Permissions, Severity};
 
-/// How often a task may be tried again.
+/// Maximum number of retries of a task.
 const MAX_RETRIES: u32 = 10;
 
-/// What was read.
+/// Result of parsing a document.
 pub(crate) struct DocumentReading {
-    pub(crate) dag: Dag,
+    pub(crate) dag: DagDocument,
     pub(crate) structure: Structure,
     pub(crate) parameters: Parameters,
     pub(crate) permissions: Permissions,
     pub(crate) complaints: Vec<Complaint>,
 }
 
-/// References to tasks that could not be read lead nowhere.
+/// Removes references to tasks that could not be parsed.
 fn forget(argument: &mut Argument, known: &HashSet<NodeId>) {
     match argument {
         Argument::Reference { node, .. } if !known.contains(node) => {
@@ -50,14 +52,14 @@ fn forget(argument: &mut Argument, known: &HashSet<NodeId>) {
     }
 }
 
-/// Reads a document that is known to be JSON.
-pub(crate) fn document<'t, 'd>(
+/// Parses a document that is known to be JSON.
+pub(crate) fn read_document<'t, 'd>(
     text: &'t DocumentText<'d>,
     tree: &'t JsonTree<'d>,
-    catalogue: &'t Catalogue,
+    catalogue: &'t AnalysisCatalogue,
     look: &dyn Fn(&str) -> Result<CodeSummary, BadCode>,
 ) -> Result<DocumentReading, DagError> {
-    let mut complaints = Complaints::new(text);
+    let mut complaints = DagComplaints::new(text);
     let tasks = tasks(tree, &mut complaints)?;
     let mut reader = DocumentReader {
         catalogue,
@@ -92,7 +94,7 @@ pub(crate) fn document<'t, 'd>(
     }
     hide_secrets(&mut nodes, &parameters);
     Ok(DocumentReading {
-        dag: Dag { tasks },
+        dag: DagDocument { tasks },
         structure: Structure { nodes, edges },
         parameters,
         permissions: reader.permissions,
@@ -103,7 +105,7 @@ pub(crate) fn document<'t, 'd>(
 /// The list of tasks.
 fn tasks<'t, 'd>(
     tree: &'t JsonTree<'d>,
-    complaints: &mut Complaints<'_, '_>,
+    complaints: &mut DagComplaints<'_, '_>,
 ) -> Result<&'t [JsonTree<'d>], DagError> {
     let text = complaints.text;
     let wrong = |span: ByteSpan, message: &str, hint: &str| DagError::NotADocument {
@@ -126,8 +128,8 @@ fn tasks<'t, 'd>(
             }
             (other, _) => {
                 let hint = complaints.did_you_mean(other, ["tasks"].into_iter());
-                let message = format!("`{}` is not a member of a DAG document", shown(other));
-                complaints.add((Severity::Warning, Code::BadTask), (member.at, None), message, hint);
+                let message = format!("`{}` is not a member of a DAG document", shorten_for_message(other));
+                complaints.add((Severity::Warning, ComplaintCode::BadTask), (member.at, None), message, hint);
             }
         }
     }
@@ -147,9 +149,9 @@ fn tasks<'t, 'd>(
 }
 
 impl<'t, 'd> DocumentReader<'_, 't, 'd> {
-    /// Sorts the members of a task.
+    /// Classifies the members of a task.
     fn members(&mut self, tree: &'t JsonTree<'d>, number: u32) -> Option<WrittenTask<'t, 'd>> {
-        let node = NodeId { letter: Letter::N, number };
+        let node = NodeId { letter: NodeLetter::N, number };
         let JsonKind::Object(members) = &tree.kind else {
             self.bad(
                 tree.span,
@@ -170,8 +172,8 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
                 None => {
                     let hint =
                         self.complaints.did_you_mean(&member.key, MEMBERS.iter().map(|(name, _)| *name));
-                    let message = format!("`{}` is not a member of a task", shown(&member.key));
-                    let kind = (Severity::Warning, Code::BadTask);
+                    let message = format!("`{}` is not a member of a task", shorten_for_message(&member.key));
+                    let kind = (Severity::Warning, ComplaintCode::BadTask);
                     self.complaints.add(kind, (member.at, Some(node)), message, hint);
                 }
             }
@@ -179,7 +181,7 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
         Some(written)
     }
 
-    /// The id of a task, when it is one that can be used.
+    /// The id of a task, when it is usable.
     fn id(&mut self, task: &WrittenTask<'t, 'd>) -> Option<&'t str> {
         let (node, number) = (task.node, task.node.number);
         let Some(tree) = task.get(TaskMember::Id) else {
@@ -197,7 +199,7 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
         };
         let odd = |c: char| c.is_control() || "{}[]\"'".contains(c);
         if id.is_empty() || id.len() > MAX_ID_BYTES || id.trim() != &**id || id.contains(odd) {
-            let message = format!("`{}` cannot be the id of a task", shown(id));
+            let message = format!("`{}` cannot be the id of a task", shorten_for_message(id));
             let hint = format!("use up to {MAX_ID_BYTES} letters, digits, `_` and `-`");
             self.bad(tree.span, node, message, &hint);
             return None;
@@ -208,22 +210,26 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
             return None;
         }
         if let Some(first) = self.ids.get(&**id) {
-            let message = format!("id `{}` is taken by task {}", shown(id), first.number);
+            let message = format!("id `{}` is taken by task {}", shorten_for_message(id), first.number);
             let hint = Some("give every task its own id".to_owned());
-            self.complain(Code::DuplicateId, tree.span, node, message, hint);
+            self.complain(ComplaintCode::DuplicateId, tree.span, node, message, hint);
             return None;
         }
         self.ids.insert(id, node);
         Some(id)
     }
 
-    /// Ids like `a.b` beside a task `a`: nobody could tell what `{{a.b}}` is.
+    /// Complains about ids like `a.b` beside a task `a`: `{{a.b}}` would be ambiguous.
     fn ambiguous(&mut self, named: &[(&'t str, WrittenTask<'t, 'd>)]) {
         for (id, task) in named {
             let beginnings = id.match_indices('.').map(|(at, _)| &id[..at]);
             let other = beginnings.into_iter().find(|name| self.ids.contains_key(name) || *name == ARGUMENTS);
             if let Some(other) = other {
-                let message = format!("id `{}` could be a member of `{}`", shown(id), shown(other));
+                let message = format!(
+                    "id `{}` could be a member of `{}`",
+                    shorten_for_message(id),
+                    shorten_for_message(other)
+                );
                 let at = task.get(TaskMember::Id).map_or(task.span, |tree| tree.span);
                 self.bad(at, task.node, message, "use an id without a dot");
             }
@@ -240,12 +246,14 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
         let retries = self.number(written, TaskMember::Retries, "retries", 0..=u64::from(MAX_RETRIES));
         let work = self.work(id, written)?;
         let input = self.check(id, &work, written, &argument);
-        let pure = matches!(work, Work::Code { pure: true, .. });
+        let pure = matches!(work, DocumentWork::Code { pure: true, .. });
         let literals = match (&work, written.get(TaskMember::Arguments)) {
-            (Work::Tool { .. } | Work::Capability { .. }, Some(tree)) => self.literals.read(tree, &argument),
-            (Work::Code { .. }, _) | (_, None) => Value::Unknown,
+            (DocumentWork::Tool { .. } | DocumentWork::Capability { .. }, Some(tree)) => {
+                self.literals.read(tree, &argument)
+            }
+            (DocumentWork::Code { .. }, _) | (_, None) => AbstractValue::Unknown,
         };
-        let task = Task {
+        let task = DocumentTask {
             id: id.to_owned(),
             node,
             depends_on: with_implied(explicit, &arguments, id),
@@ -259,8 +267,11 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
         Some(TaskRow { at: written.span, task, argument, input, literals, references })
     }
 
-    fn arguments(&mut self, written: &WrittenTask<'t, 'd>) -> (Given, Argument, Vec<(Reference, ByteSpan)>) {
-        let none = || (Given::Literal(empty_object()), Argument::nothing(), Vec::new());
+    fn arguments(
+        &mut self,
+        written: &WrittenTask<'t, 'd>,
+    ) -> (TaskArguments, Argument, Vec<(Reference, ByteSpan)>) {
+        let none = || (TaskArguments::Literal(empty_object()), Argument::empty_object(), Vec::new());
         let Some(tree) = written.get(TaskMember::Arguments) else { return none() };
         let mut values = ArgumentReader {
             ids: &self.ids,
@@ -270,7 +281,7 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
         };
         let (given, argument) = values.read(tree);
         let found = values.found;
-        if !matches!(given, Given::Reference(_)) && !matches!(tree.kind, JsonKind::Object(_)) {
+        if !matches!(given, TaskArguments::Reference(_)) && !matches!(tree.kind, JsonKind::Object(_)) {
             let message = format!("`arguments` is {}, not an object", tree.name());
             self.bad(tree.span, written.node, message, "write `{\"name\": value}`");
             return none();
@@ -289,15 +300,15 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
         for item in items {
             match &item.kind {
                 JsonKind::String(other) if **other == *id => {
-                    let message = format!("task `{}` depends on itself", shown(id));
+                    let message = format!("task `{}` depends on itself", shorten_for_message(id));
                     let hint = Some("take it out of `dependsOn`".to_owned());
-                    self.complain(Code::Cycle, item.span, written.node, message, hint);
+                    self.complain(ComplaintCode::Cycle, item.span, written.node, message, hint);
                 }
                 JsonKind::String(other) if self.ids.contains_key(&**other) => found.push(other.to_string()),
                 JsonKind::String(other) => {
                     let hint = self.complaints.did_you_mean(other, self.ids.keys().copied());
-                    let message = format!("there is no task `{}` to depend on", shown(other));
-                    self.complain(Code::UnknownDependency, item.span, written.node, message, hint);
+                    let message = format!("there is no task `{}` to depend on", shorten_for_message(other));
+                    self.complain(ComplaintCode::UnknownDependency, item.span, written.node, message, hint);
                 }
                 _ => {
                     let message = format!("`dependsOn` holds {}, not only ids", item.name());
@@ -336,10 +347,10 @@ impl<'t, 'd> DocumentReader<'_, 't, 'd> {
     }
 }
 
-/// `dependsOn` and what references add to it, each once.
-fn with_implied(explicit: Vec<String>, arguments: &Given, id: &str) -> Vec<String> {
+/// `dependsOn` plus the tasks that references imply, without duplicates.
+fn with_implied(explicit: Vec<String>, arguments: &TaskArguments, id: &str) -> Vec<String> {
     let implied = arguments.references().into_iter().filter_map(|reference| match &reference.of {
-        Source::Task(other) if other != id => Some(other.clone()),
+        ReferenceRoot::Task(other) if other != id => Some(other.clone()),
         _ => None,
     });
     let mut all: Vec<String> = explicit.into_iter().chain(implied).collect();

@@ -1,22 +1,22 @@
-//! What is known while the tasks of a document are read.
+//! State of parsing the tasks of a document.
 
 use pml_model::structure::NodeId;
 
-use super::complaints::Complaints;
+use super::complaints::DagComplaints;
 use super::lift::LiteralReader;
 use super::text::ByteSpan;
 use super::values::TaskIds;
 use super::{BadCode, CodeSummary};
-use crate::{Catalogue, Code, Permissions, Severity};
+use crate::{AnalysisCatalogue, ComplaintCode, Permissions, Severity};
 
-/// What is known while the tasks are read.
+/// State of parsing the tasks.
 pub(super) struct DocumentReader<'r, 't, 'd> {
-    pub(super) catalogue: &'t Catalogue,
+    pub(super) catalogue: &'t AnalysisCatalogue,
     pub(super) look: &'r dyn Fn(&str) -> Result<CodeSummary, BadCode>,
-    pub(super) complaints: Complaints<'t, 'd>,
+    pub(super) complaints: DagComplaints<'t, 'd>,
     pub(super) ids: TaskIds<'t>,
     pub(super) permissions: Permissions,
-    /// The names of all tools, once somebody asked for one that is not there.
+    /// Names of all tools; computed for the first unknown one.
     pub(super) tool_names: Option<Vec<String>>,
     pub(super) literals: LiteralReader<'t, 'd>,
 }
@@ -24,7 +24,7 @@ pub(super) struct DocumentReader<'r, 't, 'd> {
 impl DocumentReader<'_, '_, '_> {
     pub(super) fn complain(
         &mut self,
-        code: Code,
+        code: ComplaintCode,
         at: ByteSpan,
         node: NodeId,
         message: String,
@@ -34,6 +34,6 @@ impl DocumentReader<'_, '_, '_> {
     }
 
     pub(super) fn bad(&mut self, at: ByteSpan, node: NodeId, message: String, hint: &str) {
-        self.complain(Code::BadTask, at, node, message, Some(hint.to_owned()));
+        self.complain(ComplaintCode::BadTask, at, node, message, Some(hint.to_owned()));
     }
 }

@@ -1,33 +1,33 @@
 //! References of a DAG document: `t1.content`, `t1.items[0].name`, `t1["odd key"]`, `t1.items.0`, `args.city`.
 //!
-//! A reference begins with the id of a task, or with `args` for the arguments of the run. Ids may contain
-//! dots: the longest id that fits is meant, and documents in which that could surprise (`a` and `a.b` are
-//! both tasks) are refused. What follows is a path as JavaScript would write it.
+//! A reference begins with the id of a task, or with `args` for the arguments of the run. Ids may contain dots: the
+//! longest matching id wins, and documents in which that could surprise (`a` and `a.b` are both tasks) are refused. The
+//! rest is a path in JavaScript notation.
 
 use std::fmt;
 
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 use serde::{Deserialize, Serialize};
 
-/// The name of the run's arguments in references.
+/// Name of the run's arguments in references.
 pub(crate) const ARGUMENTS: &str = "args";
 
-/// How long the id of a task may be.
+/// Maximum length of a task id, in bytes.
 pub(crate) const MAX_ID_BYTES: usize = 128;
 
-/// (Part of) a value that is known only when the document runs.
+/// A value, or a part of one, that is known only when the document runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
-    /// Of which value.
-    pub of: Source,
-    /// Which part; never [`Step::Any`].
-    pub path: Vec<Step>,
+    /// The value that the path starts from.
+    pub of: ReferenceRoot,
+    /// Path to the part; never contains [`PathStep::Any`].
+    pub path: Vec<PathStep>,
 }
 
-/// What a reference begins with.
+/// Start of a reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Source {
-    /// The result of the task of this id.
+pub enum ReferenceRoot {
+    /// The result of the task with this id.
     Task(String),
     /// The arguments of the run.
     Arguments,
@@ -36,19 +36,19 @@ pub enum Source {
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.of {
-            Source::Task(id) => id,
-            Source::Arguments => ARGUMENTS,
+            ReferenceRoot::Task(id) => id,
+            ReferenceRoot::Arguments => ARGUMENTS,
         })?;
         self.path.iter().try_for_each(|step| write_step(step, f))
     }
 }
 
-fn write_step(step: &Step, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_step(step: &PathStep, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match step {
-        Step::Index(index) => write!(f, "[{index}]"),
-        Step::Key(key) if is_word(key) => write!(f, ".{key}"),
-        Step::Key(key) => write!(f, "[{}]", serde_json::Value::from(key.as_str())),
-        Step::Any => f.write_str("[*]"),
+        PathStep::Index(index) => write!(f, "[{index}]"),
+        PathStep::Key(key) if is_word(key) => write!(f, ".{key}"),
+        PathStep::Key(key) => write!(f, "[{}]", serde_json::Value::from(key.as_str())),
+        PathStep::Any => f.write_str("[*]"),
     }
 }
 
@@ -57,83 +57,89 @@ fn is_word(key: &str) -> bool {
         && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '-'))
 }
 
-/// Why a text is no reference.
+/// Reason why a text is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReferenceProblem {
-    /// It begins with no known id.
+    /// It does not begin with a known id.
     Unknown(String),
-    /// The path cannot be read.
+    /// The path is malformed.
     Path(String),
 }
 
-/// A part of a text.
+/// A part of a text template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Part {
-    /// As it is.
+pub enum TextPart {
+    /// Literal text.
     Text(String),
-    /// What a value says, as a JavaScript template would put it; an object as JSON.
+    /// The value as text, as a JavaScript template would convert it; an object as JSON.
     Reference(Reference),
 }
 
-impl Part {
-    /// The reference, where it is one.
+impl TextPart {
+    /// The reference, if the part is one.
     pub fn reference(&self) -> Option<&Reference> {
         match self {
-            Part::Reference(reference) => Some(reference),
-            Part::Text(_) => None,
+            TextPart::Reference(reference) => Some(reference),
+            TextPart::Text(_) => None,
         }
     }
 }
 
-/// A text that holds references.
+/// A text that may contain references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TextTemplate {
-    /// Nothing in it: a plain text.
+    /// No references: a plain text.
     Plain,
-    /// Nothing but one reference: the value itself.
+    /// Exactly one reference: stands for the value itself.
     Whole(Reference),
-    /// Text and references.
-    Parts(Vec<Part>),
+    /// Text with references.
+    Parts(Vec<TextPart>),
 }
 
-/// Reads a text that is one reference.
-pub(crate) fn whole(text: &str, known: &dyn Fn(&str) -> bool) -> Result<Reference, ReferenceProblem> {
+/// Parses a text that is one reference.
+pub(crate) fn parse_reference(
+    text: &str,
+    known: &dyn Fn(&str) -> bool,
+) -> Result<Reference, ReferenceProblem> {
     let (reference, rest) = prefix(text.trim(), known)?;
     if rest.trim().is_empty() { Ok(reference) } else { Err(unexpected(rest)) }
 }
 
-/// Reads a text that may hold `{{references}}`.
-pub(crate) fn template(text: &str, known: &dyn Fn(&str) -> bool) -> Result<TextTemplate, ReferenceProblem> {
+/// Parses a text that may contain `{{references}}`.
+pub(crate) fn parse_template(
+    text: &str,
+    known: &dyn Fn(&str) -> bool,
+) -> Result<TextTemplate, ReferenceProblem> {
     let (mut parts, mut rest) = (Vec::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {
         if !before.is_empty() {
-            parts.push(Part::Text(before.to_owned()));
+            parts.push(TextPart::Text(before.to_owned()));
         }
         let (reference, after) = prefix(after.trim_start(), known)?;
         rest = after.trim_start().strip_prefix("}}").ok_or_else(|| unexpected(after))?;
-        parts.push(Part::Reference(reference));
+        parts.push(TextPart::Reference(reference));
     }
     if !rest.is_empty() {
-        parts.push(Part::Text(rest.to_owned()));
+        parts.push(TextPart::Text(rest.to_owned()));
     }
     Ok(match parts.as_mut_slice() {
-        [] | [Part::Text(_)] => TextTemplate::Plain,
-        [Part::Reference(_)] => match parts.remove(0) {
-            Part::Reference(reference) => TextTemplate::Whole(reference),
-            Part::Text(_) => TextTemplate::Plain,
+        [] | [TextPart::Text(_)] => TextTemplate::Plain,
+        [TextPart::Reference(_)] => match parts.remove(0) {
+            TextPart::Reference(reference) => TextTemplate::Whole(reference),
+            TextPart::Text(_) => TextTemplate::Plain,
         },
         _ => TextTemplate::Parts(parts),
     })
 }
 
-/// Reads the reference at the beginning of `text`; what follows it is returned.
+/// Parses the reference at the beginning of `text`. Also returns the rest.
 fn prefix<'t>(text: &'t str, known: &dyn Fn(&str) -> bool) -> Result<(Reference, &'t str), ReferenceProblem> {
     let (head, mut rest) = text.split_at(text.find(['[', '{', '}']).unwrap_or(text.len()));
     let head = head.trim_end();
     let name = longest(head, known).ok_or_else(|| {
         ReferenceProblem::Unknown(head.split_once('.').map_or(head, |(name, _)| name).trim().to_owned())
     })?;
-    let of = if name == ARGUMENTS { Source::Arguments } else { Source::Task(name.to_owned()) };
+    let of = if name == ARGUMENTS { ReferenceRoot::Arguments } else { ReferenceRoot::Task(name.to_owned()) };
     let mut path = Vec::new();
     members(&head[name.len()..], &mut path)?;
     while let Some(inside) = rest.strip_prefix('[') {
@@ -146,15 +152,15 @@ fn prefix<'t>(text: &'t str, known: &dyn Fn(&str) -> bool) -> Result<(Reference,
     Ok((Reference { of, path }, rest))
 }
 
-/// The longest beginning of `head`, up to a dot, that is known. Ids are short, so few beginnings are tried.
+/// The longest known prefix of `head` that ends at a dot. Ids are short, so few prefixes are tried.
 fn longest<'t>(head: &'t str, known: &dyn Fn(&str) -> bool) -> Option<&'t str> {
     let ends = head.match_indices('.').map(|(at, _)| at).take_while(|&at| at <= MAX_ID_BYTES);
     let whole = (head.len() <= MAX_ID_BYTES).then_some(head.len());
     ends.chain(whole).map(|end| &head[..end]).filter(|name| known(name) || *name == ARGUMENTS).last()
 }
 
-/// Reads `.a.b.0`.
-fn members(dotted: &str, path: &mut Vec<Step>) -> Result<(), ReferenceProblem> {
+/// Parses `.a.b.0`.
+fn members(dotted: &str, path: &mut Vec<PathStep>) -> Result<(), ReferenceProblem> {
     if dotted.is_empty() {
         return Ok(());
     }
@@ -165,18 +171,21 @@ fn members(dotted: &str, path: &mut Vec<Step>) -> Result<(), ReferenceProblem> {
         {
             return Err(unexpected(if name.is_empty() { dotted } else { name }));
         }
-        path.push(index(name).unwrap_or_else(|| Step::Key(name.to_owned())));
+        path.push(index(name).unwrap_or_else(|| PathStep::Key(name.to_owned())));
     }
     Ok(())
 }
 
-/// Reads `0]` or `"odd key"]`.
-fn bracket(inside: &str) -> Result<(Step, &str), ReferenceProblem> {
+/// Parses `0]` or `"odd key"]`.
+fn bracket(inside: &str) -> Result<(PathStep, &str), ReferenceProblem> {
     if inside.starts_with('"') {
         let mut keys = serde_json::Deserializer::from_str(inside).into_iter::<String>();
         if let Some(Ok(key)) = keys.next() {
             let rest = &inside[keys.byte_offset()..];
-            return rest.strip_prefix(']').map(|rest| (Step::Key(key), rest)).ok_or_else(|| unexpected(rest));
+            return rest
+                .strip_prefix(']')
+                .map(|rest| (PathStep::Key(key), rest))
+                .ok_or_else(|| unexpected(rest));
         }
     } else if let Some((number, rest)) = inside.split_once(']')
         && let Some(step) = index(number)
@@ -186,9 +195,9 @@ fn bracket(inside: &str) -> Result<(Step, &str), ReferenceProblem> {
     Err(unexpected(&format!("[{}", inside.split_inclusive(']').next().unwrap_or(inside))))
 }
 
-fn index(text: &str) -> Option<Step> {
+fn index(text: &str) -> Option<PathStep> {
     let plain = text == "0" || !text.starts_with(['0', '+']);
-    plain.then(|| text.parse().ok().map(Step::Index)).flatten()
+    plain.then(|| text.parse().ok().map(PathStep::Index)).flatten()
 }
 
 fn unexpected(rest: &str) -> ReferenceProblem {
@@ -204,14 +213,14 @@ mod tests {
 
     fn check(text: &str, expected: &Expect) {
         let known = |id: &str| ["t1", "a.b", "fetch data"].contains(&id);
-        let shown = match template(text, &known) {
+        let shown = match parse_template(text, &known) {
             Ok(TextTemplate::Plain) => "plain".to_owned(),
             Ok(TextTemplate::Whole(reference)) => format!("whole {reference}"),
             Ok(TextTemplate::Parts(parts)) => parts
                 .iter()
                 .map(|part| match part {
-                    Part::Text(text) => format!("{text:?}"),
-                    Part::Reference(reference) => reference.to_string(),
+                    TextPart::Text(text) => format!("{text:?}"),
+                    TextPart::Reference(reference) => reference.to_string(),
                 })
                 .collect::<Vec<_>>()
                 .join(" + "),

@@ -1,22 +1,22 @@
-//! A task that has been read, with what is needed to connect it to others.
+//! A parsed task with the data that connects it to others.
 
 use pml_model::structure::Argument;
 use serde_json::Value as Json;
 
 use super::text::ByteSpan;
-use super::{Reference, Task};
-use crate::value::Value;
+use super::{DocumentTask, Reference};
+use crate::value::AbstractValue;
 
-/// A task with what is needed to connect it to others.
+/// A parsed task with the data that connects it to others.
 pub(crate) struct TaskRow<'t> {
     pub(crate) at: ByteSpan,
-    pub(crate) task: Task,
-    /// Its arguments as the structure shows them.
+    pub(crate) task: DocumentTask,
+    /// Its arguments, for the structure.
     pub(crate) argument: Argument,
-    /// Schema of its input, where known.
+    /// Input schema of its callee; `None` when unknown.
     pub(crate) input: Option<&'t Json>,
-    /// Its arguments for the sake of their literals; nothing is known of those of code, which may decide by them.
-    pub(crate) literals: Value<'static>,
-    /// Every reference in its arguments, and where.
+    /// Its arguments, for lifting literals; unknown for code tasks, which may decide by them.
+    pub(crate) literals: AbstractValue<'static>,
+    /// Every reference in its arguments, with its span.
     pub(crate) references: Vec<(Reference, ByteSpan)>,
 }

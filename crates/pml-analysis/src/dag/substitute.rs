@@ -1,44 +1,43 @@
-//! Fills the references of a task's arguments.
+//! Fills the references in a task's arguments.
 //!
-//! Values are put in as bytes and never looked at again: a result that says `{{t2.secret}}` stays a text that
-//! says so.
+//! Values are inserted as bytes and never parsed again: a result that contains `{{t2.secret}}` stays that text.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pml_model::json::raw;
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 use serde_json::value::RawValue;
 
-use super::given::{Given, between, push_text};
-use super::reference::{Part, Reference, Source};
-use super::shown;
+use super::given::{TaskArguments, push_json_string, write_list};
+use super::reference::{Reference, ReferenceRoot, TextPart};
+use super::shorten_for_message;
 
-/// How large the filled arguments of one task may be.
+/// Maximum size of the filled arguments of one task, in bytes.
 pub const MAX_ARGUMENTS_BYTES: usize = 256 * 1024;
 
-/// Why arguments could not be filled.
+/// Reason why arguments could not be filled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unresolved {
+pub enum SubstitutionError {
     /// The task has not run, or has no result.
     #[error("`{reference}` refers to task `{task}`, which has no result")]
     NoResult {
-        /// The reference.
+        /// The reference, as written.
         reference: String,
-        /// The task.
+        /// Id of the task.
         task: String,
     },
     /// The value has no such part.
     #[error("`{reference}` does not exist: `{reached}` {instead}")]
     NoSuchPart {
-        /// The reference.
+        /// The reference, as written.
         reference: String,
-        /// How far it could be followed.
+        /// The prefix of the path that exists.
         reached: String,
-        /// What is there.
+        /// Description of the value found there.
         instead: String,
     },
-    /// The values are too large to be handed on.
+    /// The filled arguments exceed [`MAX_ARGUMENTS_BYTES`].
     #[error("the arguments become larger than {MAX_ARGUMENTS_BYTES} bytes; hand on less of `{reference}`")]
     TooLarge {
         /// The reference at which the limit was passed.
@@ -46,21 +45,21 @@ pub enum Unresolved {
     },
 }
 
-/// The arguments with every reference filled: those to `args` from `arguments`, those to tasks from what
-/// `result` says. Literals keep their bytes, values theirs.
+/// The arguments with every reference filled: references to `args` from `arguments`, references to tasks from `result`.
+/// Literals and values keep their bytes.
 ///
 /// # Errors
-/// A reference leads nowhere, or the arguments become too large.
-pub fn substitute<'v>(
-    given: &Given,
+/// A reference does not resolve, or the arguments become too large.
+pub fn fill_references<'v>(
+    given: &TaskArguments,
     arguments: &'v RawValue,
     result: &dyn Fn(&str) -> Option<&'v RawValue>,
-) -> Result<Box<RawValue>, Unresolved> {
+) -> Result<Box<RawValue>, SubstitutionError> {
     let mut filling = Substitution { arguments, result, failed: None };
     let mut out = String::new();
     filling.write(given, &mut out);
     match filling.failed {
-        // What was written until then may not even be JSON.
+        // After a failure the output may not be valid JSON.
         Some(why) => Err(why),
         None => Ok(RawValue::from_string(out).expect("put together from JSON values and JSON strings")),
     }
@@ -70,42 +69,44 @@ struct Substitution<'v, 'f> {
     arguments: &'v RawValue,
     result: &'f dyn Fn(&str) -> Option<&'v RawValue>,
     /// The first failure; nothing is filled after it.
-    failed: Option<Unresolved>,
+    failed: Option<SubstitutionError>,
 }
 
 impl<'v> Substitution<'v, '_> {
-    fn write(&mut self, given: &Given, out: &mut String) {
+    fn write(&mut self, given: &TaskArguments, out: &mut String) {
         match given {
             _ if self.failed.is_some() => {}
-            Given::Literal(raw) | Given::Escaped(raw) => out.push_str(raw.get()),
-            Given::Reference(reference) => {
+            TaskArguments::Literal(raw) | TaskArguments::Escaped(raw) => out.push_str(raw.get()),
+            TaskArguments::Reference(reference) => {
                 if let Some(value) = self.value(reference) {
                     self.put(reference, value.get(), out);
                 }
             }
-            Given::Text(parts) => {
+            TaskArguments::Text(parts) => {
                 let text = self.text(parts);
                 let json = serde_json::Value::from(text).to_string();
-                match parts.iter().find_map(Part::reference) {
+                match parts.iter().find_map(TextPart::reference) {
                     Some(reference) => self.put(reference, &json, out),
                     None => out.push_str(&json),
                 }
             }
-            Given::Object(members) => between(out, ('{', '}'), members, |(key, value), out| {
-                push_text(key, out);
+            TaskArguments::Object(members) => write_list(out, ('{', '}'), members, |(key, value), out| {
+                push_json_string(key, out);
                 out.push(':');
                 self.write(value, out);
             }),
-            Given::Array(items) => between(out, ('[', ']'), items, |item, out| self.write(item, out)),
+            TaskArguments::Array(items) => {
+                write_list(out, ('[', ']'), items, |item, out| self.write(item, out));
+            }
         }
     }
 
-    fn text(&mut self, parts: &[Part]) -> String {
+    fn text(&mut self, parts: &[TextPart]) -> String {
         let mut text = String::new();
         for part in parts {
             match part {
-                Part::Text(written) => text.push_str(written),
-                Part::Reference(reference) => {
+                TextPart::Text(written) => text.push_str(written),
+                TextPart::Reference(reference) => {
                     if let Some(value) = self.value(reference) {
                         self.put(reference, &in_text(&value), &mut text);
                     }
@@ -119,7 +120,7 @@ impl<'v> Substitution<'v, '_> {
         if out.len() + value.len() <= MAX_ARGUMENTS_BYTES {
             out.push_str(value);
         } else {
-            self.failed.get_or_insert(Unresolved::TooLarge { reference: reference.to_string() });
+            self.failed.get_or_insert(SubstitutionError::TooLarge { reference: reference.to_string() });
         }
     }
 
@@ -128,25 +129,27 @@ impl<'v> Substitution<'v, '_> {
             return None;
         }
         let found = match &reference.of {
-            Source::Arguments => follow(self.arguments, reference),
-            Source::Task(id) => match (self.result)(id) {
+            ReferenceRoot::Arguments => follow(self.arguments, reference),
+            ReferenceRoot::Task(id) => match (self.result)(id) {
                 Some(root) => follow(root, reference),
-                None => Err(Unresolved::NoResult { reference: reference.to_string(), task: id.clone() }),
+                None => {
+                    Err(SubstitutionError::NoResult { reference: reference.to_string(), task: id.clone() })
+                }
             },
         };
         found.map_err(|why| self.failed = Some(why)).ok()
     }
 }
 
-/// The part of `root` that the path of `reference` leads to.
-fn follow<'v>(root: &'v RawValue, reference: &Reference) -> Result<Cow<'v, RawValue>, Unresolved> {
+/// The part of `root` at the path of `reference`.
+fn follow<'v>(root: &'v RawValue, reference: &Reference) -> Result<Cow<'v, RawValue>, SubstitutionError> {
     let mut reached = Cow::Borrowed(root);
     for (done, step) in reference.path.iter().enumerate() {
         let next = match &reached {
             Cow::Borrowed(value) => part(value, step),
             Cow::Owned(value) => part(value, step).map(|value| Cow::Owned(value.into_owned())),
         };
-        reached = next.map_err(|instead| Unresolved::NoSuchPart {
+        reached = next.map_err(|instead| SubstitutionError::NoSuchPart {
             reference: reference.to_string(),
             reached: Reference { of: reference.of.clone(), path: reference.path[..done].to_vec() }
                 .to_string(),
@@ -156,13 +159,13 @@ fn follow<'v>(root: &'v RawValue, reference: &Reference) -> Result<Cow<'v, RawVa
     Ok(reached)
 }
 
-/// One step into a value as JavaScript takes it: `0` is a member of an object and a place in a list alike, and
-/// lists and texts have a `length`. Failing that, what is there instead.
-fn part<'v>(value: &'v RawValue, step: &Step) -> Result<Cow<'v, RawValue>, String> {
+/// One step into a value with JavaScript semantics: `0` is a member of an object or an index of a list, and lists and
+/// texts have a `length`. The error describes the value that is there instead.
+fn part<'v>(value: &'v RawValue, step: &PathStep) -> Result<Cow<'v, RawValue>, String> {
     let key = match step {
-        Step::Index(index) => Cow::Owned(index.to_string()),
-        Step::Key(key) => Cow::Borrowed(key.as_str()),
-        Step::Any => return Err("is no single value".to_owned()),
+        PathStep::Index(index) => Cow::Owned(index.to_string()),
+        PathStep::Key(key) => Cow::Borrowed(key.as_str()),
+        PathStep::Any => return Err("is no single value".to_owned()),
     };
     let text = value.get();
     match text.as_bytes().first() {
@@ -171,7 +174,7 @@ fn part<'v>(value: &'v RawValue, step: &Step) -> Result<Cow<'v, RawValue>, Strin
                 serde_json::from_str(text).unwrap_or_default();
             members.get(&*key).map(|value| Cow::Borrowed(*value)).ok_or_else(|| {
                 let names: Vec<String> =
-                    members.keys().take(8).map(|name| format!("`{}`", shown(name))).collect();
+                    members.keys().take(8).map(|name| format!("`{}`", shorten_for_message(name))).collect();
                 if names.is_empty() { "is empty".to_owned() } else { format!("has {}", names.join(", ")) }
             })
         }
@@ -194,7 +197,7 @@ fn part<'v>(value: &'v RawValue, step: &Step) -> Result<Cow<'v, RawValue>, Strin
     }
 }
 
-/// What a JavaScript template makes of a value; an object becomes JSON instead of `[object Object]`.
+/// Text of a value in a JavaScript template; an object becomes JSON instead of `[object Object]`.
 fn in_text(value: &RawValue) -> String {
     let text = value.get();
     match text.as_bytes().first() {
@@ -212,7 +215,7 @@ fn in_text(value: &RawValue) -> String {
     }
 }
 
-/// JSON without the white space between its values.
+/// JSON without white space between its tokens.
 fn compact(json: &str) -> String {
     let (mut inside, mut escaped) = (false, false);
     json.chars()
@@ -229,7 +232,7 @@ fn compact(json: &str) -> String {
         .collect()
 }
 
-/// A number as JavaScript prints it: the shortest digits, plain from 1e-6 to below 1e21.
+/// A number as JavaScript prints it: the shortest digits, without exponent from 1e-6 to below 1e21.
 fn number_in_text(number: f64) -> String {
     if number == 0.0 {
         return "0".to_owned();

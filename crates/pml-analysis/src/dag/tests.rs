@@ -7,18 +7,18 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 use pml_model::ToolId;
-use pml_model::structure::{Link, Position};
+use pml_model::structure::{EdgeLink, Position};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::*;
-use crate::{Capability, Code, Remark, Severity, Tool};
+use crate::{AnalysisCapability, AnalysisTool, ComplaintCode, Remark, Severity};
 
-fn catalogue() -> Catalogue {
-    let mut catalogue = Catalogue::default();
+fn catalogue() -> AnalysisCatalogue {
+    let mut catalogue = AnalysisCatalogue::default();
     let text = json!({"type": "string"});
     let mut tool = |id: &str, identifier: &str, input: Value, output: Option<Value>| {
-        catalogue.add(Tool::new(
+        catalogue.add_tool(AnalysisTool::new(
             ToolId::parse(id).unwrap(),
             identifier.to_owned(),
             to_raw_value(&input).unwrap(),
@@ -38,11 +38,14 @@ fn catalogue() -> Catalogue {
         json!({"type": "object", "properties": {"to": text, "text": text, "copies": {"type": "integer"}}, "required": ["to", "text"]}),
         None,
     );
-    catalogue.add_capability(Capability::new("weather:report".to_owned(), to_raw_value(&json!({})).unwrap()));
+    catalogue.add_capability(AnalysisCapability::new(
+        "weather:report".to_owned(),
+        to_raw_value(&json!({})).unwrap(),
+    ));
     catalogue
 }
 
-/// Looks into code as far as these tests need it.
+/// Analyses code as far as these tests need it.
 fn look(code: &str) -> Result<CodeSummary, BadCode> {
     if code.contains("syntax error") {
         return Err(BadCode {
@@ -60,7 +63,7 @@ fn look(code: &str) -> Result<CodeSummary, BadCode> {
         inside.permissions.opaque.push(Remark { what: "`mcp[x]` can be any server".to_owned(), at });
         inside.complaints.push(Complaint {
             severity: Severity::Warning,
-            code: Code::Opaque,
+            code: ComplaintCode::Opaque,
             message: "`mcp[x]` can be any server".to_owned(),
             hint: None,
             at,
@@ -81,7 +84,7 @@ fn good(document: &str) -> DagAnalysis {
     analysis
 }
 
-/// What is complained of, one line each.
+/// The complaints, one per line.
 #[track_caller]
 fn check(document: &str, expected: &Expect) {
     let mut shown = String::new();
@@ -100,7 +103,7 @@ fn check(document: &str, expected: &Expect) {
         }
         Err(error) => {
             writeln!(shown, "{error}").unwrap();
-            if let Some((_, excerpt)) = error.place() {
+            if let Some((_, excerpt)) = error.location() {
                 writeln!(shown, "  | {excerpt}").unwrap();
             }
             if let Some(hint) = error.hint() {
@@ -111,7 +114,7 @@ fn check(document: &str, expected: &Expect) {
     expected.assert_eq(&shown);
 }
 
-/// Tasks without the braces around them.
+/// Checks tasks, given without the document around them.
 #[track_caller]
 fn check_tasks(tasks: &str, expected: &Expect) {
     check(&format!("{{\"tasks\": [\n{tasks}\n]}}"), expected);
@@ -135,8 +138,8 @@ fn a_good_document() {
     }
     for edge in &analysis.structure.edges {
         let what = match &edge.link {
-            Link::Sequence => "sequence".to_owned(),
-            Link::Provides { coverage, basis, .. } => format!("provides {coverage:?} {basis:?}"),
+            EdgeLink::Sequence => "sequence".to_owned(),
+            EdgeLink::Provides { coverage, basis, .. } => format!("provides {coverage:?} {basis:?}"),
             other => format!("{other:?}"),
         };
         writeln!(shown, "{} -> {} {what}", edge.from, edge.to).unwrap();
@@ -191,7 +194,8 @@ fn identity_is_what_a_document_does() {
            {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a.content}}"}}"#,
     );
     let same = [
-        // Other ids, order of members, layout, spellings of member names, tool and reference; what is implied said.
+        // Other ids, order of members, layout, spellings of member names, tool and reference; implied dependencies
+        // written out.
         r#"{ "tool":"fs:read", "args":{"path":"\u0078"}, "id":"first.step" },
            {"id":"b","tool":"mail:send_mail","dependsOn":["first.step"],"arguments":{"text":{"$ref":"first.step[\"content\"]"},"to":"t"}}"#,
         // Other literals.
@@ -204,14 +208,14 @@ fn identity_is_what_a_document_does() {
         assert_eq!(one, document(other), "{other}");
     }
     let different = [
-        // A literal that is meant as it is, and another one.
+        // An escaped literal, and another one.
         r#"{"id":"a","tool":"fs:read","arguments":{"path":{"$literal":"x"}}},
            {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a.content}}"}}"#,
         r#"{"id":"a","tool":"fs:read","arguments":{"path":{"$literal":"y"}}},
            {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a.content}}"}}"#,
         r#"{"id":"a","tool":"fs:read","arguments":{"path":{"$ref":"args.path"}}},
            {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a.content}}"}}"#,
-        // Another tool, one more argument, another text around what is referred to.
+        // Another tool, one more argument, another text around the reference.
         r#"{"id":"a","capability":"weather:report","arguments":{"path":"x"}},
            {"id":"b","tool":"mail:send-mail","arguments":{"to":"t","text":"{{a.content}}"}}"#,
         r#"{"id":"a","tool":"fs:read","arguments":{"path":"x"}},
@@ -527,7 +531,7 @@ fn a_chain_of_ten_thousand_tasks_is_no_problem() {
     }));
     let analysis = good(&format!("{{\"tasks\":[{}]}}", tasks.join(",")));
     assert_eq!(analysis.structure.edges.len(), 2 * (MAX_TASKS - 1));
-    // The same backwards, and closed to one cycle.
+    // The same in reverse order, and closed to one cycle.
     tasks[0] = format!(
         r#"{{"id":"t0","tool":"fs:read","arguments":{{"path":"{{{{t{}.content}}}}"}}}}"#,
         MAX_TASKS - 1
@@ -537,7 +541,7 @@ fn a_chain_of_ten_thousand_tasks_is_no_problem() {
     expect!["tasks wait for each other: `t0 → t9999 → t9998 → t9997 → t9996 → t9995 → t9994 → t9993 → t9992 → t9991 → 9990 more → t0`"].assert_eq(&cycles.join("\n"));
 }
 
-/// The arguments of the last of `tasks`, filled.
+/// The filled arguments of the last of `tasks`.
 #[track_caller]
 fn check_filled(arguments: &str, expected: &Expect) {
     let document = format!(
@@ -555,7 +559,7 @@ fn check_filled(arguments: &str, expected: &Expect) {
         "a.b" => Some(&*dotted),
         _ => None,
     };
-    let shown = match substitute(&good(&document).dag.tasks[2].arguments, &args, &results) {
+    let shown = match fill_references(&good(&document).dag.tasks[2].arguments, &args, &results) {
         Ok(filled) => filled.get().to_owned(),
         Err(why) => why.to_string(),
     };
@@ -628,9 +632,9 @@ fn a_task_that_has_no_result_and_one_that_has_too_much() {
     );
     let arguments = &analysis.dag.tasks[1].arguments;
     let nothing = RawValue::from_string("{}".to_owned()).unwrap();
-    let missing = substitute(arguments, &nothing, &|_| None).unwrap_err();
+    let missing = fill_references(arguments, &nothing, &|_| None).unwrap_err();
     assert_eq!(missing.to_string(), "`t1` refers to task `t1`, which has no result");
     let large = RawValue::from_string(format!("\"{}\"", "x".repeat(100_000))).unwrap();
-    let too_large = substitute(arguments, &nothing, &|_| Some(&large)).unwrap_err();
-    assert_eq!(too_large, Unresolved::TooLarge { reference: "t1".to_owned() });
+    let too_large = fill_references(arguments, &nothing, &|_| Some(&large)).unwrap_err();
+    assert_eq!(too_large, SubstitutionError::TooLarge { reference: "t1".to_owned() });
 }

@@ -1,32 +1,32 @@
-//! JSON text as a tree that remembers where everything stands.
+//! JSON text as a tree with spans.
 //!
-//! The text is checked by `serde_json` first, so the scanner here reads only what is known to be JSON,
-//! once, from beginning to end. It keeps bytes and offsets; it never turns a number into another spelling.
+//! The text is validated by `serde_json` first, so the scanner reads only valid JSON, once, from beginning to end. It
+//! keeps bytes and offsets; it never changes the spelling of a number.
 
 use std::borrow::Cow;
 
 use pml_model::structure::Position;
 use serde_json::value::RawValue;
 
-/// How many characters of a line an excerpt shows; documents are often one line of a megabyte.
+/// Maximum characters of a line in an excerpt; documents are often one line of a megabyte.
 const EXCERPT_CHARS: usize = 120;
 
-/// Distance of the marks from which characters are counted.
+/// Distance in bytes of the positions up to which characters are counted in advance.
 const BLOCK: usize = 1024;
 
-/// First byte and the byte after the last.
+/// Byte range: first byte, and the byte after the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ByteSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-/// A document and where its lines begin.
+/// A document with its line index.
 pub(crate) struct DocumentText<'d> {
     pub(crate) text: &'d str,
     /// Offset of the first byte of every line.
     lines: Vec<usize>,
-    /// How many characters begin before byte `i * BLOCK`.
+    /// Number of characters that begin before byte `i * BLOCK`.
     blocks: Vec<usize>,
 }
 
@@ -58,7 +58,7 @@ impl<'d> DocumentText<'d> {
         }
     }
 
-    /// The byte at a line and a column in bytes, both from 1, as `serde_json` tells them.
+    /// Offset of a line and a column in bytes, both from 1, as `serde_json` reports them.
     pub(crate) fn offset(&self, line: usize, column: usize) -> usize {
         let begin = self.lines.get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
         let mut at = (begin + column.saturating_sub(1)).min(self.text.len());
@@ -86,7 +86,7 @@ impl<'d> DocumentText<'d> {
         format!("{front}{}{back}", &rest[..after])
     }
 
-    /// How many characters begin before byte `at`.
+    /// Number of characters that begin before byte `at`.
     fn characters(&self, at: usize) -> usize {
         let block = (at / BLOCK).min(self.blocks.len().saturating_sub(1));
         let rest = &self.text.as_bytes()[block * BLOCK..at];
@@ -103,14 +103,14 @@ fn number(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// A value and where it stands.
+/// A value with its span.
 #[derive(Debug)]
 pub(crate) struct JsonTree<'d> {
     pub(crate) span: ByteSpan,
     pub(crate) kind: JsonKind<'d>,
 }
 
-/// What a value is.
+/// Kind of a value.
 #[derive(Debug)]
 pub(crate) enum JsonKind<'d> {
     Null,
@@ -130,7 +130,7 @@ pub(crate) struct JsonMember<'d> {
 }
 
 impl<'d> JsonTree<'d> {
-    /// What to call it in a message.
+    /// Name of the kind in messages.
     pub(crate) fn name(&self) -> &'static str {
         match &self.kind {
             JsonKind::Null => "null",
@@ -142,19 +142,19 @@ impl<'d> JsonTree<'d> {
         }
     }
 
-    /// Its bytes.
+    /// Raw bytes of the value.
     pub(crate) fn raw(&self, text: &DocumentText<'d>) -> Box<RawValue> {
         let written = text.text[self.span.start..self.span.end].to_owned();
         RawValue::from_string(written).expect("a value of a text that was checked to be JSON")
     }
 }
 
-/// A text whose `\u` escapes are no characters.
+/// A string whose `\u` escapes are not valid characters.
 #[derive(Debug)]
 pub(crate) struct BadEscape(pub(crate) ByteSpan);
 
-/// The tree of `text`, which is known to be JSON and not nested deeper than the stack bears.
-pub(crate) fn read<'d>(text: &'d str) -> Result<JsonTree<'d>, BadEscape> {
+/// Tree of `text`, which must be JSON and not too deeply nested for the stack.
+pub(crate) fn parse_json<'d>(text: &'d str) -> Result<JsonTree<'d>, BadEscape> {
     JsonScanner { text, at: 0 }.value()
 }
 
@@ -257,7 +257,7 @@ mod tests {
     fn values_keep_their_place_and_their_bytes() {
         let json = "\n { \"é\" : [ 10e110 , {} , [] ],\n\"\\u0061\":\"x\\\"y\" } ";
         let text = DocumentText::new(json);
-        let tree = read(json).unwrap();
+        let tree = parse_json(json).unwrap();
         let JsonKind::Object(members) = &tree.kind else { panic!("an object") };
         assert_eq!(members[1].key, "a");
         assert_eq!(members[1].value.raw(&text).get(), r#""x\"y""#);
@@ -279,6 +279,6 @@ mod tests {
 
     #[test]
     fn half_a_character_is_found() {
-        assert_eq!(read(r#"["\ud800"]"#).unwrap_err().0, ByteSpan { start: 1, end: 9 });
+        assert_eq!(parse_json(r#"["\ud800"]"#).unwrap_err().0, ByteSpan { start: 1, end: 9 });
     }
 }

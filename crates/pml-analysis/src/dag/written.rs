@@ -1,4 +1,4 @@
-//! A task as it stands in the document, its members sorted.
+//! A task as written in the document, with its members classified.
 
 use pml_model::structure::NodeId;
 
@@ -20,7 +20,7 @@ pub(super) enum TaskMember {
     Retries,
 }
 
-/// Its names, the right one first for each; the others are what writers used to other languages write.
+/// Accepted names of the members, for each the right one first; the others are habits from other formats.
 pub(super) const MEMBERS: &[(&str, TaskMember)] = &[
     ("id", TaskMember::Id),
     ("tool", TaskMember::Tool),
@@ -44,7 +44,7 @@ pub(super) const MEMBERS: &[(&str, TaskMember)] = &[
     ("retries", TaskMember::Retries),
 ];
 
-/// A task as it stands in the document.
+/// A task as written in the document.
 pub(super) struct WrittenTask<'t, 'd> {
     pub(super) node: NodeId,
     pub(super) span: ByteSpan,
@@ -54,7 +54,7 @@ pub(super) struct WrittenTask<'t, 'd> {
 impl<'t, 'd> WrittenTask<'t, 'd> {
     pub(super) fn get(&self, slot: TaskMember) -> Option<&'t JsonTree<'d>> {
         let found = self.members.iter().find(|(name, _)| *name == slot).map(|(_, tree)| *tree);
-        // Writers of documents say "none" with null as often as by leaving a member out.
+        // Authors write null for an absent member as often as they leave it out.
         found.filter(|tree| !matches!(tree.kind, JsonKind::Null))
     }
 }

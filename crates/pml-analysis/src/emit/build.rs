@@ -1,6 +1,6 @@
-//! Makes the few kinds of nodes the probes are built from. The only place that knows how nodes are made.
+//! Builds the syntax nodes of probes. The only place that constructs nodes.
 //!
-//! What is made here carries no place in the source, so that no mark and no line is taken for it.
+//! These nodes have no span, so that no mark and no source line refers to them.
 
 use oxc_allocator::{Allocator, ArenaBox, ArenaVec, GetAllocator};
 use oxc_ast::ast::*;
@@ -8,7 +8,7 @@ use oxc_ast::builder::AstBuilder;
 use oxc_span::SPAN;
 use oxc_syntax::operator::AssignmentOperator;
 
-/// Makes nodes that talk to the probe object.
+/// Builds nodes that use the probe object.
 pub(super) struct TreeBuilder<'a> {
     ast: AstBuilder<'a>,
     allocator: &'a Allocator,
@@ -21,12 +21,12 @@ impl<'a> TreeBuilder<'a> {
         TreeBuilder { ast: AstBuilder::new(allocator), allocator, probe: Str::from_str_in(probe, &allocator) }
     }
 
-    /// A text that lives as long as the tree.
+    /// A text allocated with the tree.
     pub(super) fn text(&self, text: &str) -> Str<'a> {
         Str::from_str_in(text, &self.allocator)
     }
 
-    /// A name of ours: nothing in the program is called so, because it begins with the probe's.
+    /// A generated name: it begins with the probe's name, which no name of the program does.
     pub(super) fn own_name(&self, kind: char, number: u32) -> Str<'a> {
         let mut name = String::with_capacity(self.probe.len() + 12);
         name.extend([self.probe.as_str(), "_"]);
@@ -40,7 +40,7 @@ impl<'a> TreeBuilder<'a> {
         self.name_at(SPAN, name)
     }
 
-    /// `name`, in the place of what stood at `span`.
+    /// `name`, with the span of the node it replaces.
     pub(super) fn name_at(&self, span: Span, name: Str<'a>) -> Expression<'a> {
         Expression::new_identifier(span, name, &self.ast)
     }
@@ -50,7 +50,7 @@ impl<'a> TreeBuilder<'a> {
         PropertyKey::new_static_identifier(span, name, &self.ast)
     }
 
-    /// `7`, which is made a name because the printer takes every number for a fraction.
+    /// `7`, as an identifier because the printer treats every number literal as a fraction.
     pub(super) fn number(&self, value: u32) -> Expression<'a> {
         self.name(self.text(digits(value, &mut [0; 10])))
     }
@@ -223,7 +223,7 @@ impl<'a> TreeBuilder<'a> {
         SwitchCase::new(SPAN, None, [statement], &self.ast)
     }
 
-    /// The block of an arrow function, made of the expression it returns where it has none.
+    /// Body of an arrow function as a block; an expression body becomes a `return`.
     pub(super) fn arrow_block(&self, body: ArrowFunctionBody<'a>) -> ArrowFunctionBody<'a> {
         match body {
             ArrowFunctionBody::FunctionBody(_) => body,
@@ -235,7 +235,7 @@ impl<'a> TreeBuilder<'a> {
     }
 }
 
-/// The digits of `number`, which take the end of `room`.
+/// Decimal digits of `number`, written to the end of `room`.
 pub(super) fn digits(mut number: u32, room: &mut [u8; 10]) -> &str {
     let mut at = room.len();
     loop {

@@ -1,9 +1,9 @@
-//! The canonical form: what remains of a program when names, layout and lifted literals do not count.
+//! Canonical form of a program: without names, layout and lifted literals.
 //!
-//! Variables become `@0`, `@1`, … in the order they first appear, labels `@label0`, …, lifted literals
-//! `@literal` and the number of their parameter. `@` cannot begin a name, so none of them can be taken
-//! for a free name or capture one. Names of members, `#private` ones too, and texts of templates count
-//! as they are written. The form is hashed, never run.
+//! Variables become `@0`, `@1`, … in the order of first appearance, labels `@label0`, …, lifted literals `@literal`
+//! with the number of their parameter. `@` cannot begin a name, so none of them can be confused with a free name or
+//! capture one. Names of members, including `#private` ones, and template texts count as written. The form is hashed,
+//! never run.
 
 use rustc_hash::FxHashMap as HashMap;
 
@@ -15,10 +15,10 @@ use oxc_semantic::{Reference, Scoping, SymbolId};
 use oxc_span::GetSpan;
 use oxc_syntax::identifier::is_identifier_name;
 
-use super::Error;
+use super::EmitError;
 use super::build::{TreeBuilder, digits};
 
-/// What the canonical form left out and the program needs back.
+/// Parts that the canonical form removed and the program needs back.
 #[derive(Default)]
 pub(super) struct RemovedParts<'a> {
     literals: HashMap<Span, Expression<'a>>,
@@ -28,7 +28,7 @@ pub(super) struct RemovedParts<'a> {
 const LABEL: &str = "@label";
 
 impl<'a> RemovedParts<'a> {
-    /// Puts the literal back if `expression` stands for one.
+    /// Restores the literal if `expression` is a placeholder.
     pub(super) fn restore_literal(&mut self, expression: &mut Expression<'a>) {
         if let Expression::Identifier(it) = expression
             && it.name.starts_with('@')
@@ -38,14 +38,14 @@ impl<'a> RemovedParts<'a> {
         }
     }
 
-    /// Puts the name of a label back.
+    /// Restores the name of a label.
     pub(super) fn restore_label(&self, label: &mut LabelIdentifier<'a>) {
         if let Some(number) = number_of(label.name) {
             label.name = self.labels[number];
         }
     }
 
-    /// Puts the name of `other` back where `label` was used.
+    /// Gives uses of `label` the name of `other`.
     pub(super) fn rename_label(&mut self, label: Ident<'a>, other: Ident<'a>) {
         if let (Some(label), Some(other)) = (number_of(label), number_of(other)) {
             self.labels[label] = self.labels[other];
@@ -53,18 +53,18 @@ impl<'a> RemovedParts<'a> {
     }
 }
 
-/// Which label a name of the canonical form stands for.
+/// Number of the label that a canonical name stands for.
 fn number_of(label: Ident<'_>) -> Option<usize> {
     label.strip_prefix(LABEL).and_then(|number| number.parse().ok())
 }
 
 /// Prints the canonical form. The tree is left with gaps that [`RemovedParts`] fills.
-pub(super) fn print<'a>(
+pub(super) fn print_canonical<'a>(
     allocator: &'a Allocator,
     program: &mut Program<'a>,
     mut scoping: Scoping,
     lifted: &HashMap<Span, u32>,
-) -> Result<(String, RemovedParts<'a>), Error> {
+) -> Result<(String, RemovedParts<'a>), EmitError> {
     let mut names = CanonicalNames {
         build: TreeBuilder::new(allocator, ""),
         scoping: &scoping,
@@ -81,7 +81,7 @@ pub(super) fn print<'a>(
     if let Some(error) = refused {
         return Err(error);
     }
-    // What is only declared (`declare const x`) has a symbol but is a free name.
+    // A `declare const x` has a symbol but is a free name.
     let mut name = String::new();
     for (number, symbol) in order.into_iter().filter(|symbol| bound[symbol.index()]).enumerate() {
         name.clear();
@@ -94,22 +94,22 @@ pub(super) fn print<'a>(
     Ok((printed.code, kept))
 }
 
-/// Goes through the tree once: numbers what is bound, takes out what does not count, refuses what
-/// the engine cannot run.
+/// One pass over the tree: numbers the bound names, removes what does not count, and refuses what the engine cannot
+/// run.
 struct CanonicalNames<'a, 'm> {
     build: TreeBuilder<'a>,
     scoping: &'m Scoping,
     lifted: &'m HashMap<Span, u32>,
-    /// Which symbols have appeared.
+    /// Whether each symbol has appeared.
     seen: Vec<bool>,
-    /// Which symbols the program binds.
+    /// Whether the program binds each symbol.
     bound: Vec<bool>,
-    /// Symbols as they first appear.
+    /// Symbols in the order of first appearance.
     order: Vec<SymbolId>,
-    /// Labels around the current place.
+    /// Labels of the enclosing statements.
     open_labels: Vec<(Ident<'a>, Ident<'a>)>,
     kept: RemovedParts<'a>,
-    refused: Option<Error>,
+    refused: Option<EmitError>,
 }
 
 impl<'a> CanonicalNames<'a, '_> {
@@ -120,10 +120,10 @@ impl<'a> CanonicalNames<'a, '_> {
     }
 
     fn refuse(&mut self, what: &'static str, instead: &'static str, at: Span) {
-        self.refused.get_or_insert(Error::Unsupported { what, instead, at });
+        self.refused.get_or_insert(EmitError::Unsupported { what, instead, at });
     }
 
-    /// `{ "a": 1 }` is `{ a: 1 }`, in what is run as well.
+    /// `{ "a": 1 }` becomes `{ a: 1 }`, also in the program that runs.
     fn unquote(&self, key: &mut PropertyKey<'a>, computed: bool) {
         if let PropertyKey::StringLiteral(text) = key
             && !computed
@@ -134,7 +134,7 @@ impl<'a> CanonicalNames<'a, '_> {
     }
 
     fn lift(&mut self, expression: &mut Expression<'a>) -> bool {
-        // The most common ones are no literals.
+        // Fast path: the most common expressions are not literals.
         if let Expression::Identifier(_)
         | Expression::StaticMemberExpression(_)
         | Expression::CallExpression(_)

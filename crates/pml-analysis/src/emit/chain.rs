@@ -1,8 +1,8 @@
 //! Which links of an optional chain can be tested by a probe.
 //!
-//! A chain `a?.b.c?.(x)` is a spine of member accesses and calls down to its head `a`. A link with `?.`
-//! that finds nothing ends the whole chain. Testing a link takes what is left of it out of the chain,
-//! as an argument; so every `?.` further down must be tested too, to tell that the chain had ended there.
+//! A chain `a?.b.c?.(x)` is a spine of member accesses and calls down to its head `a`. A link with `?.` that finds null
+//! or undefined ends the whole chain. Testing a link moves the spine below it out of the chain, into an argument. So
+//! every `?.` further down must be tested too, to know whether the chain ended there.
 
 use oxc_ast::ast::{CallExpression, ChainElement, Expression};
 use oxc_span::Span;
@@ -18,7 +18,7 @@ pub(super) fn has_optional(spine: &Expression<'_>) -> bool {
     }
 }
 
-/// The call that a chain with `?.` ends with.
+/// The call that ends an optional chain.
 pub(super) fn last_call(chain: &Expression<'_>) -> Option<Span> {
     match chain {
         Expression::ChainExpression(it) => match &it.expression {
@@ -45,8 +45,8 @@ pub(super) fn is_testable_call(call: &CallExpression<'_>) -> bool {
     (!call.optional || is_testable_callee(&call.callee)) && is_testable(&call.callee)
 }
 
-/// The probe reads the member itself to keep `this`. It cannot read a private member or one of `super`,
-/// and a computed key must not be computed when the chain ends before it.
+/// The probe reads the member itself to preserve `this`. It cannot read a private member or one of `super`, and a
+/// computed key must not be evaluated when the chain ends before it.
 fn is_testable_callee(callee: &Expression<'_>) -> bool {
     match callee {
         Expression::StaticMemberExpression(it) => !matches!(it.object, Expression::Super(_)),

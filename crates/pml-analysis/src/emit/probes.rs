@@ -1,8 +1,7 @@
-//! Puts the probes of [`marks`](crate::marks) into the tree.
+//! Inserts the probes of [`marks`](crate::marks) into the tree.
 //!
-//! A probe is handed a value and gives it back, or stands where a statement may stand. It never waits,
-//! never adds an argument, never moves an evaluation; what it needs to remember is in local variables of
-//! the activation it belongs to.
+//! A probe takes a value and returns it, or stands where a statement may stand. It never awaits, never adds an
+//! argument, and never moves an evaluation. State that it needs is in local variables of its activation.
 
 use oxc_allocator::{Allocator, ArenaVec, ReplaceWith, TakeIn};
 use oxc_ast::ast::*;
@@ -15,9 +14,9 @@ use super::canonical::RemovedParts;
 use super::chain;
 use crate::marks::{ProbeMarks, ProbePlace};
 
-/// Fills the gaps the canonical form left and puts the probes in. Gives a text to leave out of what is
-/// printed, if there is one.
-pub(super) fn insert<'a>(
+/// Fills the gaps that the canonical form left and inserts the probes. Returns a text to remove from the printed
+/// program, if there is one.
+pub(super) fn insert_probes<'a>(
     allocator: &'a Allocator,
     source: &str,
     program: &mut Program<'a>,
@@ -37,14 +36,14 @@ struct ProbeInserter<'a, 'm> {
     source: &'m str,
     marks: &'m ProbeMarks,
     kept: RemovedParts<'a>,
-    /// The variable that holds the context, inside a followed function.
+    /// Variable that holds the context, inside a followed function.
     context: Option<Str<'a>>,
-    /// The link about to be visited belongs to a chain of which a link further out is tested.
+    /// Whether the next link to visit belongs to a chain with a tested link further out.
     enclosed: bool,
     guard: Option<String>,
 }
 
-/// What a tested `?.` reports: its point, or nothing when only the chain around it needs to know.
+/// Point that a tested `?.` reports; `None` when only the outer chain needs the result.
 type TestedPoint = Option<u32>;
 
 impl<'a> ProbeInserter<'a, '_> {
@@ -61,7 +60,7 @@ impl<'a> ProbeInserter<'a, '_> {
         self.build.probe(method, [Some(self.build.number(point)), self.context()])
     }
 
-    /// Makes `P.method(point, value, ctx)` of `value` if there is a mark.
+    /// Wraps `value` as `P.method(point, value, ctx)` if there is a mark.
     fn around(&self, method: &'static str, place: ProbePlace, span: Span, value: &mut Expression<'a>) {
         if let Some(point) = self.point(place, span) {
             let point = Some(self.build.number(point));
@@ -69,8 +68,8 @@ impl<'a> ProbeInserter<'a, '_> {
         }
     }
 
-    /// Makes `P.did(point, f(…, P.does(point, x, ctx)), ctx)` of a call that is an operation, where `x` is what is evaluated
-    /// last before the operation begins: its last argument, else what it is a method of, else its name.
+    /// Wraps a call of an operation as `P.did(point, f(…, P.does(point, x, ctx)), ctx)`, where `x` is what is evaluated
+    /// last before the operation begins: its last argument, else its receiver, else its name.
     fn operation(&self, it: &mut Expression<'a>) {
         let span = it.span();
         if let Expression::CallExpression(call) = it {
@@ -82,7 +81,7 @@ impl<'a> ProbeInserter<'a, '_> {
                     Expression::ComputedMemberExpression(it) => Some(&mut it.object),
                     Expression::PrivateFieldExpression(it) => Some(&mut it.object),
                     callee @ Expression::Identifier(_) => Some(callee),
-                    // `(a?.f)()` calls with `this`, which nothing may come between.
+                    // `(a?.f)()` calls with `this`, which a wrapper would lose.
                     _ => None,
                 },
             };
@@ -93,8 +92,8 @@ impl<'a> ProbeInserter<'a, '_> {
         self.around("did", ProbePlace::Operation, span, it);
     }
 
-    /// Makes `P.got(P.may(point, ctx), chain)` of a chain with `?.` that ends with an operation: what it gave is known only
-    /// where it happened.
+    /// Wraps an optional chain that ends with an operation as `P.got(P.may(point, ctx), chain)`: the result belongs to
+    /// the operation only if it happened.
     fn operation_of_chain(&self, it: &mut Expression<'a>, last: Span) {
         if let Some(point) = self.point(ProbePlace::Operation, last) {
             let may = self.report("may", point);
@@ -102,7 +101,7 @@ impl<'a> ProbeInserter<'a, '_> {
         }
     }
 
-    /// What has to stand before a loop or `switch` and its labels.
+    /// Statement to insert before a loop or `switch` and its labels.
     fn before(&self, statement: &Statement<'a>) -> Option<Statement<'a>> {
         let mut inner = statement;
         while let Statement::LabeledStatement(labelled) = inner {
@@ -119,7 +118,7 @@ impl<'a> ProbeInserter<'a, '_> {
         }
     }
 
-    /// `P.turn(point, ctx);` first in the body of a loop.
+    /// Inserts `P.turn(point, ctx);` first in the body of a loop.
     fn turn(&self, span: Span, body: &mut Statement<'a>) {
         let Some(point) = self.point(ProbePlace::Loop, span) else { return };
         let turn = self.build.statement(self.report("turn", point));
@@ -130,7 +129,7 @@ impl<'a> ProbeInserter<'a, '_> {
         }
     }
 
-    /// `P.take(function, ctx)` for a followed function, and the variable it goes into.
+    /// `P.take(function, ctx)` for a followed function, and the variable for its result.
     fn take(&self, span: Span) -> Option<(Str<'a>, Expression<'a>)> {
         let function = self.marks.followed.get(&span)?.function;
         Some((self.build.own_name('c', function), self.report("take", function)))
@@ -141,20 +140,20 @@ impl<'a> ProbeInserter<'a, '_> {
         self.point(ProbePlace::Turn, span).map(|point| self.build.statement(self.report("turn", point)))
     }
 
-    /// Whether the `?.` of a link is tested, and what it reports.
+    /// Whether the `?.` of a link is tested, and the point it reports.
     fn test(&self, span: Span, enclosed: bool, is_testable: impl FnOnce() -> bool) -> Option<TestedPoint> {
         let point = self.point(ProbePlace::Optional, span);
         (enclosed || (point.is_some() && is_testable())).then_some(point)
     }
 
-    /// Visits what a link is applied to.
+    /// Visits the operand of a link.
     fn visit_spine(&mut self, spine: &mut Expression<'a>, enclosed: bool) {
         self.enclosed =
             enclosed && (spine.is_member_expression() || matches!(spine, Expression::CallExpression(_)));
         self.visit_expression(spine);
     }
 
-    /// Visits the object of a member access and tests it if need be.
+    /// Visits the object of a member access, and tests it if needed.
     fn visit_object(&mut self, span: Span, optional: bool, object: &mut Expression<'a>) {
         let enclosed = std::mem::take(&mut self.enclosed);
         let test = if optional { self.test(span, enclosed, || chain::is_testable(object)) } else { None };
@@ -178,7 +177,7 @@ impl<'a> ProbeInserter<'a, '_> {
         }
     }
 
-    /// Tests what an optional call calls, keeping the `this` of a member.
+    /// Tests the callee of an optional call, preserving the `this` of a member.
     fn test_callee(&self, callee: &mut Expression<'a>, report: TestedPoint, enclosed: bool) {
         let [point, context, more] = self.test_arguments(report, enclosed);
         callee.replace_with(|callee| match callee {
@@ -196,7 +195,7 @@ impl<'a> ProbeInserter<'a, '_> {
         });
     }
 
-    /// Adds `...P.method(point, ctx)` to the arguments if there is a mark.
+    /// Appends `...P.method(point, ctx)` to the arguments if there is a mark.
     fn last_argument(
         &self,
         method: &'static str,
@@ -209,8 +208,8 @@ impl<'a> ProbeInserter<'a, '_> {
         }
     }
 
-    /// Reports which key of a table is asked for if there is a mark. Only texts are compared: what else is made a key
-    /// of is made one once.
+    /// Reports the requested key of a function table if there is a mark. Only strings are compared: any other value
+    /// must be converted to a key only once.
     fn choose(&self, callee: &mut Expression<'a>) {
         if let Expression::ComputedMemberExpression(it) = callee
             && let Some(table) = self.marks.tables.get(&it.span)
@@ -233,8 +232,8 @@ impl<'a> ProbeInserter<'a, '_> {
         }
     }
 
-    /// Makes `(g, (...given) => g(...given, ...P.enter(point, ctx)))` of the name `g` if there is a mark. The name is
-    /// still evaluated where it stands, which may be before it has a value.
+    /// Replaces the name `g` by `(g, (...given) => g(...given, ...P.enter(point, ctx)))` if there is a mark. The name
+    /// is still evaluated in place, which may be before it has a value.
     fn hand_on(&self, argument: &mut Argument<'a>) {
         if let Argument::Identifier(it) = argument
             && let Some(point) = self.point(ProbePlace::Enter, it.span)
@@ -252,7 +251,7 @@ impl<'a> ProbeInserter<'a, '_> {
         }
     }
 
-    /// Makes one label of several on one statement: the engine lets `continue` name the innermost only.
+    /// Merges several labels of one statement into one: the engine allows `continue` with the innermost only.
     fn keep_innermost_label(&mut self, it: &mut LabeledStatement<'a>) {
         let mut innermost = &*it;
         while let Statement::LabeledStatement(inner) = &innermost.body {
@@ -267,7 +266,7 @@ impl<'a> ProbeInserter<'a, '_> {
         }
     }
 
-    /// A text that is nowhere in the source.
+    /// A text that does not occur in the source.
     fn guard(&mut self) -> String {
         let mut guard = String::from('\u{10FFFD}');
         while self.source.contains(&guard) {
@@ -288,7 +287,7 @@ impl<'a> VisitJsMut<'a> for ProbeInserter<'a, '_> {
         *it = statements;
     }
 
-    /// A statement that is not in a list.
+    /// A statement outside a statement list.
     fn visit_statement(&mut self, it: &mut Statement<'a>) {
         let before = self.before(it);
         walk_js_mut::walk_statement(self, it);
@@ -300,7 +299,7 @@ impl<'a> VisitJsMut<'a> for ProbeInserter<'a, '_> {
     fn visit_labeled_statement(&mut self, it: &mut LabeledStatement<'a>) {
         self.keep_innermost_label(it);
         self.kept.restore_label(&mut it.label);
-        // What has to stand before a loop was put before its labels.
+        // The statement before a loop was inserted before its labels.
         walk_js_mut::walk_statement(self, &mut it.body);
     }
 
@@ -355,7 +354,7 @@ impl<'a> VisitJsMut<'a> for ProbeInserter<'a, '_> {
     fn visit_assignment_expression(&mut self, it: &mut AssignmentExpression<'a>) {
         walk_js_mut::walk_assignment_expression(self, it);
         let Some(point) = self.point(ProbePlace::Assign, it.span) else { return };
-        // A function that gets its name from the assignment would lose it.
+        // A function that takes its name from the assignment would lose it.
         if it.right.is_function() || matches!(it.right, Expression::ClassExpression(_)) {
             return;
         }
@@ -397,7 +396,7 @@ impl<'a> VisitJsMut<'a> for ProbeInserter<'a, '_> {
     }
 
     fn visit_function(&mut self, it: &mut Function<'a>, _: ScopeFlags) {
-        // Parameters are set before the context is taken: their defaults belong to the context outside.
+        // Parameters come before the context is taken: their defaults belong to the outer context.
         self.visit_formal_parameters(&mut it.params);
         let Some(body) = &mut it.body else { return };
         let outer = self.context;
@@ -444,7 +443,8 @@ impl<'a> VisitJsMut<'a> for ProbeInserter<'a, '_> {
     }
 
     fn visit_static_member_expression(&mut self, it: &mut StaticMemberExpression<'a>) {
-        // What directly follows a name stands on the same line: that one place tells.
+        // The property directly follows a name on the same line: the position of the name is enough for the line
+        // mapping.
         if matches!(it.object, Expression::Identifier(_) | Expression::StaticMemberExpression(_))
             && it.object.span().end + 1 == it.property.span.start
         {
@@ -478,7 +478,7 @@ impl<'a> VisitJsMut<'a> for ProbeInserter<'a, '_> {
             self.around("fork", ProbePlace::Fork, it.span, first);
         }
         if may_not_happen {
-            // Nothing can be put around a call that ends with the chain it stands in.
+            // A call that ends with its chain cannot be wrapped.
             self.last_argument("doing", ProbePlace::Operation, it.span, &mut it.arguments);
         }
         self.last_argument("at", ProbePlace::Call, it.span, &mut it.arguments);
@@ -494,7 +494,7 @@ impl<'a> VisitJsMut<'a> for ProbeInserter<'a, '_> {
     fn visit_tagged_template_expression(&mut self, it: &mut TaggedTemplateExpression<'a>) {
         walk_js_mut::walk_tagged_template_expression(self, it);
         for quasi in &mut it.quasi.quasis {
-            // The printer escapes `</script`, which a tag could see in the raw text.
+            // The printer escapes `</script`, which a tag function could see in the raw text.
             if quasi.value.raw.to_ascii_lowercase().contains("</script") {
                 let guarded = format!("<{}/", self.guard());
                 quasi.value.raw = self.build.text(&quasi.value.raw.replace("</", &guarded));

@@ -1,4 +1,4 @@
-//! Programs are run by the real engine with and without probes.
+//! Programs run in the real engine with and without probes.
 
 mod behaviour;
 mod identity;
@@ -12,14 +12,14 @@ use oxc_semantic::SemanticBuilder;
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeFlags;
 
-use super::{EmittedProgram, Error, emit};
+use super::{EmitError, EmittedProgram, emit_program};
 use crate::marks::{FollowedFunction, ProbeMarks, ProbePlace};
 
 const HOST: &str = include_str!("tests/host.js");
 const WORLD: &str = include_str!("tests/world.js");
 
-/// Emits `source` with the marks `mark` makes of its tree.
-fn emitted(source: &str, mark: impl FnOnce(&Program<'_>) -> ProbeMarks) -> Result<EmittedProgram, Error> {
+/// Emits `source` with the marks that `mark` makes for its tree.
+fn emitted(source: &str, mark: impl FnOnce(&Program<'_>) -> ProbeMarks) -> Result<EmittedProgram, EmitError> {
     let allocator = Allocator::default();
     let source = allocator.alloc_str(source);
     let options = ParseOptions { allow_return_outside_function: true, ..ParseOptions::default() };
@@ -29,14 +29,14 @@ fn emitted(source: &str, mark: impl FnOnce(&Program<'_>) -> ProbeMarks) -> Resul
     let mut program = parsed.program;
     let marks = mark(&program);
     let scoping = SemanticBuilder::new().with_enum_eval(true).build(&program).semantic.into_scoping();
-    emit(&allocator, source, &mut program, scoping, &marks)
+    emit_program(&allocator, source, &mut program, scoping, &marks)
 }
 
 fn plain(source: &str) -> EmittedProgram {
     emitted(source, |_| ProbeMarks::default()).expect("the program can be emitted")
 }
 
-/// What the engine says a program did, line by line, and what its probes reported.
+/// Log of a program in the engine, line by line, and the reports of its probes.
 struct Ran {
     did: String,
     reports: Vec<String>,
@@ -63,7 +63,7 @@ fn run(emitted: &EmittedProgram) -> Ran {
     })
 }
 
-/// Marks every place there is, with points from 1 in the order of the tree, if `wanted` says so.
+/// Marks every place for which `wanted` returns true, with points from 1 in the order of the tree.
 fn mark_all(program: &Program<'_>, wanted: impl FnMut(ProbePlace) -> bool) -> ProbeMarks {
     let mut marker = Marker { wanted, marks: ProbeMarks::default(), next: 1 };
     marker.visit_program(program);

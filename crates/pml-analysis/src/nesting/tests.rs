@@ -1,11 +1,11 @@
-//! What the scan refuses, and what it lets pass.
+//! Texts that the scan refuses, and texts that it accepts.
 
 use super::*;
 
 #[track_caller]
 fn passes(source: &str) {
-    assert_eq!(check(source, 500), Ok(()), "{source}");
-    assert_eq!(brackets(source), UnpairedBrackets::default(), "{source}");
+    assert_eq!(check_nesting(source, 500), Ok(()), "{source}");
+    assert_eq!(find_unpaired_brackets(source), UnpairedBrackets::default(), "{source}");
 }
 
 #[test]
@@ -50,31 +50,31 @@ fn what_the_parser_would_read_again_and_again_is_refused() {
         "a?(b):c=>",
     ] {
         let source = format!("x={}", unit.repeat(10_000));
-        assert!(matches!(check(&source, usize::MAX), Err(NestingRefusal::Ambiguous(_))), "{unit}");
+        assert!(matches!(check_nesting(&source, usize::MAX), Err(NestingRefusal::Ambiguous(_))), "{unit}");
     }
 }
 
 #[test]
 fn brackets_too_deep_are_found_where_they_are() {
-    assert_eq!(check("[[[ ]]]", 3), Ok(()));
-    assert_eq!(check("[[ [] {}, [(", 3), Err(NestingRefusal::Deep(11..12)));
-    assert_eq!(check("`${`${`${", 2), Err(NestingRefusal::Deep(7..9)));
+    assert_eq!(check_nesting("[[[ ]]]", 3), Ok(()));
+    assert_eq!(check_nesting("[[ [] {}, [(", 3), Err(NestingRefusal::Deep(11..12)));
+    assert_eq!(check_nesting("`${`${`${", 2), Err(NestingRefusal::Deep(7..9)));
 }
 
 #[test]
 fn a_slash_that_could_be_either_is_refused_only_when_it_matters() {
     passes("if (a) {} /b/.test(c)");
-    assert_eq!(check("if (a) {} /b`/.test(c)", 500), Err(NestingRefusal::Slash(10..11)));
+    assert_eq!(check_nesting("if (a) {} /b`/.test(c)", 500), Err(NestingRefusal::Slash(10..11)));
     passes("if (a) {}; /b`/.test(c)");
 }
 
 #[test]
 fn unmatched_brackets_are_named() {
     let stray = |at, open| UnpairedBrackets { stray: Some(StrayBracket { at, open }), open: None };
-    assert_eq!(brackets("f(1))"), stray(4, None));
+    assert_eq!(find_unpaired_brackets("f(1))"), stray(4, None));
     assert_eq!(
-        brackets("f([1)"),
+        find_unpaired_brackets("f([1)"),
         UnpairedBrackets { stray: Some(StrayBracket { at: 4, open: Some(2) }), open: Some(2) }
     );
-    assert_eq!(brackets("a = { b: [1]"), UnpairedBrackets { stray: None, open: Some(4) });
+    assert_eq!(find_unpaired_brackets("a = { b: [1]"), UnpairedBrackets { stray: None, open: Some(4) });
 }

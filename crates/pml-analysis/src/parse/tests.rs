@@ -1,4 +1,4 @@
-//! What is said of texts that are not programs.
+//! Messages for texts that are not programs.
 
 use expect_test::{Expect, expect};
 
@@ -6,9 +6,9 @@ use super::*;
 
 fn understood(source: &str) -> Result<(), Error> {
     on_large_stack(source, |allocator| {
-        let lines = Lines::new(source);
-        let (program, stats) = parse(allocator, &lines)?;
-        let (_, beside) = scopes(&lines, &program, stats)?;
+        let lines = SourceLines::new(source);
+        let (program, stats) = parse_program(allocator, &lines)?;
+        let (_, beside) = resolve_scopes(&lines, &program, stats)?;
         beside.into_iter().next().map_or(Ok(()), Err)
     })?
 }
@@ -346,7 +346,7 @@ fn forms_a_file_may_have_are_read() {
 fn the_tree_has_no_module_left() {
     let allocator = Allocator::default();
     let source = "#!/usr/bin/env node\nimport type { A } from 'a'; export {}; return 1";
-    let (program, _) = parse(&allocator, &Lines::new(source)).unwrap();
+    let (program, _) = parse_program(&allocator, &SourceLines::new(source)).unwrap();
     assert_eq!((program.body.len(), program.hashbang.is_none()), (1, true));
 }
 

@@ -1,13 +1,13 @@
-//! A structure for Graphviz.
+//! Renders a structure for Graphviz.
 
-use pml_model::name::shortened;
-use pml_model::structure::{Basis, Link, Node, NodeId, NodeKind, Structure};
+use pml_model::name::truncate_text;
+use pml_model::structure::{EdgeBasis, EdgeLink, Node, NodeId, NodeKind, Structure};
 use std::collections::{HashMap, HashSet};
 
-use super::tree::{loops, reached};
-use super::words::{arguments, outcome, piece, provision, title};
+use super::tree::{enclosing_loops, nodes_with_predecessor};
+use super::words::{arguments, node_title, outcome, piece, provision};
 
-/// How much of the arguments a box shows.
+/// Maximum characters of the arguments in a box.
 const MAX_ARGUMENTS: usize = 60;
 
 const HEAD: &str = "\
@@ -17,11 +17,11 @@ digraph structure {
     edge [fontname=\"Helvetica\" fontsize=9]
 ";
 
-/// A directed graph: boxes for calls, diamonds for decisions, dark bars for fork and join, a cluster
-/// around each loop. Solid edges are order, dashed ones data; dotted grey ones only could be.
-pub fn dot(structure: &Structure) -> String {
+/// A directed graph: boxes for calls, diamonds for decisions, dark bars for fork and join, a cluster around each loop.
+/// Solid edges are order, dashed ones data, dotted grey ones possible data.
+pub fn render_dot(structure: &Structure) -> String {
     let mut text = HEAD.to_owned();
-    let loops = loops(structure);
+    let loops = enclosing_loops(structure);
     let mut bodies: HashMap<Option<NodeId>, Vec<&Node>> = HashMap::new();
     for node in &structure.nodes {
         bodies.entry(loops.get(&node.id).copied()).or_default().push(node);
@@ -53,7 +53,7 @@ fn nodes(
 }
 
 fn vertex(node: &Node) -> String {
-    let name = quoted(&format!("{} {}", node.id, title(&node.kind)));
+    let name = quoted(&format!("{} {}", node.id, node_title(&node.kind)));
     let look = match &node.kind {
         NodeKind::Task { tool, .. } if tool.starts_with("code:") => {
             "shape=box style=\"filled,rounded\" fillcolor=\"#f3f3f3\" color=\"#999999\""
@@ -71,7 +71,7 @@ fn vertex(node: &Node) -> String {
         NodeKind::Task { tool, code, .. } if tool.starts_with("code:") => {
             code.as_deref().map(piece).unwrap_or_default()
         }
-        kind => shortened(&arguments(kind), MAX_ARGUMENTS),
+        kind => truncate_text(&arguments(kind), MAX_ARGUMENTS),
     };
     let below = if below.is_empty() { below } else { format!("\\n{}", quoted(&below)) };
     format!("{} [label=\"{name}{below}\" {look}]", node.id)
@@ -79,28 +79,28 @@ fn vertex(node: &Node) -> String {
 
 fn edges(text: &mut String, structure: &Structure) {
     let known: HashSet<NodeId> = structure.nodes.iter().map(|node| node.id).collect();
-    let reached = reached(structure);
+    let reached = nodes_with_predecessor(structure);
     for edge in structure.edges.iter().filter(|edge| known.contains(&edge.from) && known.contains(&edge.to)) {
         let look = match &edge.link {
-            Link::Sequence => String::new(),
-            Link::Conditional { outcome: name } => format!(" [label=\"{}\"]", quoted(&outcome(name))),
-            Link::Provides { coverage, basis, around } => {
+            EdgeLink::Sequence => String::new(),
+            EdgeLink::Conditional { outcome: name } => format!(" [label=\"{}\"]", quoted(&outcome(name))),
+            EdgeLink::Provides { coverage, basis, around } => {
                 let label = quoted(&provision(*coverage, *basis, *around));
                 let style = match basis {
-                    Basis::Data => "style=dashed color=\"#3b6fb6\"",
-                    Basis::Schema => "style=dotted color=\"#aaaaaa\" fontcolor=\"#888888\" penwidth=0.7",
+                    EdgeBasis::Data => "style=dashed color=\"#3b6fb6\"",
+                    EdgeBasis::Schema => "style=dotted color=\"#aaaaaa\" fontcolor=\"#888888\" penwidth=0.7",
                 };
                 format!(" [label=\"{label}\" {style} constraint=false]")
             }
-            // The cluster says what is inside; how a turn begins is said here.
-            Link::Contains if !reached.contains(&edge.to) => " [label=\"each turn\"]".to_owned(),
-            Link::Contains => continue,
+            // The cluster shows the nesting; this label shows how a turn begins.
+            EdgeLink::Contains if !reached.contains(&edge.to) => " [label=\"each turn\"]".to_owned(),
+            EdgeLink::Contains => continue,
         };
         text.push_str(&format!("    {} -> {}{look}\n", edge.from, edge.to));
     }
 }
 
-/// `text` inside double quotes: Graphviz knows backslash escapes and HTML entities there.
+/// `text` in double quotes: Graphviz interprets backslash escapes and HTML entities there.
 fn quoted(text: &str) -> String {
     text.replace('&', "&amp;").replace('\\', "\\\\").replace('"', "\\\"")
 }

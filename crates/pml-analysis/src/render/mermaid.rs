@@ -1,16 +1,16 @@
-//! A structure as a Mermaid flowchart.
+//! Renders a structure as a Mermaid flowchart.
 //!
-//! Node ids are ours and harmless; every other text goes through [`label`], because Mermaid reads
-//! quotes, entities, Markdown and icons in labels.
+//! Node ids are generated and harmless; every other text goes through [`label`], because Mermaid interprets quotes,
+//! entities, Markdown and icons in labels.
 
-use pml_model::name::shortened;
-use pml_model::structure::{Basis, Link, Node, NodeId, NodeKind, Structure};
+use pml_model::name::truncate_text;
+use pml_model::structure::{EdgeBasis, EdgeLink, Node, NodeId, NodeKind, Structure};
 use std::collections::HashMap;
 
-use super::tree::{loops, reached};
-use super::words::{arguments, outcome, piece, provision, title};
+use super::tree::{enclosing_loops, nodes_with_predecessor};
+use super::words::{arguments, node_title, outcome, piece, provision};
 
-/// How much of the arguments a box shows.
+/// Maximum characters of the arguments in a box.
 const MAX_ARGUMENTS: usize = 60;
 
 const STYLES: &str = "    classDef tool fill:#e8f0fe,stroke:#3b6fb6,color:#111
@@ -21,11 +21,11 @@ const STYLES: &str = "    classDef tool fill:#e8f0fe,stroke:#3b6fb6,color:#111
     classDef guard fill:#fdeaea,stroke:#b33a3a,color:#111
 ";
 
-/// A flowchart: boxes for calls, rhombi for decisions, dark bars for fork and join, a frame around
-/// each loop. Solid arrows are order, dotted ones data; thin ones only could be.
-pub fn mermaid(structure: &Structure) -> String {
+/// A flowchart: boxes for calls, rhombi for decisions, dark bars for fork and join, a frame around each loop. Solid
+/// arrows are order, dotted ones data, thin ones possible data.
+pub fn render_mermaid(structure: &Structure) -> String {
     let mut text = "flowchart TD\n".to_owned();
-    let loops = loops(structure);
+    let loops = enclosing_loops(structure);
     let mut bodies: HashMap<Option<NodeId>, Vec<&Node>> = HashMap::new();
     for node in &structure.nodes {
         bodies.entry(loops.get(&node.id).copied()).or_default().push(node);
@@ -36,7 +36,7 @@ pub fn mermaid(structure: &Structure) -> String {
     text
 }
 
-/// Writes the nodes directly inside `of`; a loop is a frame that holds its head and its body.
+/// Writes the nodes directly inside `of`; a loop is a frame with its head and its body.
 fn nodes(
     text: &mut String,
     bodies: &mut HashMap<Option<NodeId>, Vec<&Node>>,
@@ -58,7 +58,7 @@ fn nodes(
 
 fn shape(node: &Node) -> String {
     let id = node.id;
-    let name = label(&format!("{id} {}", title(&node.kind)));
+    let name = label(&format!("{id} {}", node_title(&node.kind)));
     match &node.kind {
         NodeKind::Task { tool, code, .. } if tool.starts_with("code:") => {
             format!(
@@ -67,10 +67,13 @@ fn shape(node: &Node) -> String {
             )
         }
         NodeKind::Task { .. } => {
-            format!("{id}[\"{name}{}\"]:::tool", below(&shortened(&arguments(&node.kind), MAX_ARGUMENTS)))
+            format!("{id}[\"{name}{}\"]:::tool", below(&truncate_text(&arguments(&node.kind), MAX_ARGUMENTS)))
         }
         NodeKind::Capability { .. } => {
-            format!("{id}[[\"{name}{}\"]]:::tool", below(&shortened(&arguments(&node.kind), MAX_ARGUMENTS)))
+            format!(
+                "{id}[[\"{name}{}\"]]:::tool",
+                below(&truncate_text(&arguments(&node.kind), MAX_ARGUMENTS))
+            )
         }
         NodeKind::Decision { .. } => format!("{id}{{\"{name}\"}}:::decision"),
         NodeKind::Fork { .. } | NodeKind::Join => format!("{id}[\"{name}\"]:::bar"),
@@ -79,29 +82,29 @@ fn shape(node: &Node) -> String {
     }
 }
 
-/// A second line of a label.
+/// Second line of a label.
 fn below(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("<br/>{}", label(text)) }
 }
 
 fn edges(text: &mut String, structure: &Structure) {
     let known: std::collections::HashSet<NodeId> = structure.nodes.iter().map(|node| node.id).collect();
-    let reached = reached(structure);
+    let reached = nodes_with_predecessor(structure);
     let mut thin: Vec<String> = Vec::new();
     let mut count = 0;
     for edge in structure.edges.iter().filter(|edge| known.contains(&edge.from) && known.contains(&edge.to)) {
         let arrow = match &edge.link {
-            Link::Sequence => "-->".to_owned(),
-            Link::Conditional { outcome: name } => format!("-->|\"{}\"|", label(&outcome(name))),
-            Link::Provides { coverage, basis, around } => {
-                if *basis == Basis::Schema {
+            EdgeLink::Sequence => "-->".to_owned(),
+            EdgeLink::Conditional { outcome: name } => format!("-->|\"{}\"|", label(&outcome(name))),
+            EdgeLink::Provides { coverage, basis, around } => {
+                if *basis == EdgeBasis::Schema {
                     thin.push(count.to_string());
                 }
                 format!("-.->|\"{}\"|", label(&provision(*coverage, *basis, *around)))
             }
-            // The frame says what is inside; how a turn begins is said here.
-            Link::Contains if !reached.contains(&edge.to) => "-->|each turn|".to_owned(),
-            Link::Contains => continue,
+            // The frame shows the nesting; this label shows how a turn begins.
+            EdgeLink::Contains if !reached.contains(&edge.to) => "-->|each turn|".to_owned(),
+            EdgeLink::Contains => continue,
         };
         text.push_str(&format!("    {} {arrow} {}\n", edge.from, edge.to));
         count += 1;
@@ -111,14 +114,13 @@ fn edges(text: &mut String, structure: &Structure) {
     }
 }
 
-/// `text` so that Mermaid shows it as it is: whatever means something to it, to Markdown or to HTML is
-/// written as a character code.
+/// `text` escaped for Mermaid: everything that Mermaid, Markdown or HTML would interpret becomes a character code.
 fn label(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
     for c in text.chars() {
         if (before, c) == ('$', '$') {
-            // Two dollar signs begin a formula even when they are written as codes.
+            // Two dollar signs begin a formula even as character codes, so a zero-width space separates them.
             out.push_str("#8203;");
         }
         before = c;

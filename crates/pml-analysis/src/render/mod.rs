@@ -1,9 +1,8 @@
-//! An analysis as text for people: a table for terminals, Mermaid and Graphviz for pictures,
-//! complaints as compilers print them.
+//! Renders an analysis as text for people: a table for terminals, Mermaid and Graphviz for drawings, complaints in the
+//! style of compilers.
 //!
-//! Everything here only shows. Texts of programs and servers are shortened visibly, and what could
-//! mislead a reader or drive a terminal is written as an escape. There are no colours: whoever has a
-//! terminal adds them.
+//! Texts of programs and servers are shortened visibly, and characters that could mislead a reader or control a
+//! terminal are escaped. There are no colours: the terminal front end adds them.
 
 mod dot;
 mod mermaid;
@@ -19,27 +18,27 @@ use pml_model::structure::Structure;
 
 use crate::{Analysis, Complaint, DagAnalysis, Parameters, Permissions};
 
-pub use dot::dot;
-pub use mermaid::mermaid;
-pub use report::{File, Report};
-pub use table::table;
+pub use dot::render_dot;
+pub use mermaid::render_mermaid;
+pub use report::{ComplaintReport, NamedSource};
+pub use table::render_table;
 
-/// What a table shows.
+/// Parts of an analysis that a table shows.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
-    /// What can happen.
+pub struct AnalysisView<'a> {
+    /// Nodes and edges.
     pub structure: &'a Structure,
-    /// What is to be given.
+    /// Arguments of the program.
     pub parameters: &'a Parameters,
-    /// Which tools can be called.
+    /// Tools it can call.
     pub permissions: &'a Permissions,
-    /// What is wrong, or looks so.
+    /// Errors, warnings and notes.
     pub complaints: &'a [Complaint],
 }
 
-impl<'a> From<&'a Analysis> for Shown<'a> {
-    fn from(analysis: &'a Analysis) -> Shown<'a> {
-        Shown {
+impl<'a> From<&'a Analysis> for AnalysisView<'a> {
+    fn from(analysis: &'a Analysis) -> AnalysisView<'a> {
+        AnalysisView {
             structure: &analysis.structure,
             parameters: &analysis.parameters,
             permissions: &analysis.permissions,
@@ -48,9 +47,9 @@ impl<'a> From<&'a Analysis> for Shown<'a> {
     }
 }
 
-impl<'a> From<&'a DagAnalysis> for Shown<'a> {
-    fn from(analysis: &'a DagAnalysis) -> Shown<'a> {
-        Shown {
+impl<'a> From<&'a DagAnalysis> for AnalysisView<'a> {
+    fn from(analysis: &'a DagAnalysis) -> AnalysisView<'a> {
+        AnalysisView {
             structure: &analysis.structure,
             parameters: &analysis.parameters,
             permissions: &analysis.permissions,

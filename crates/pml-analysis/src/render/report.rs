@@ -1,4 +1,4 @@
-//! A complaint as a compiler prints it: what, where, the line with the place underlined, a way out.
+//! Prints a complaint in the style of a compiler: message, position, the underlined line, a hint.
 
 use pml_model::name::{is_plain, printable};
 use pml_model::structure::Position;
@@ -7,38 +7,38 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::{Complaint, DagError, Error, Severity};
 
-/// How much of a long line is shown.
+/// Maximum columns shown of a long line.
 const MAX_LINE: usize = 100;
-/// How much of it is shown before the place.
+/// Columns shown before the position.
 const LEAD: usize = 40;
 
-/// A text and the name its reader knows it by.
+/// A source text with its file name.
 #[derive(Debug, Clone, Copy)]
-pub struct File<'a> {
-    /// Such as `plan.ts`.
+pub struct NamedSource<'a> {
+    /// File name, such as `plan.ts`.
     pub name: &'a str,
-    /// All of it.
+    /// The whole text.
     pub text: &'a str,
 }
 
-/// Something wrong, ready to be shown.
+/// A complaint or error, ready to print.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Report {
-    /// How bad.
+pub struct ComplaintReport {
+    /// Error or warning.
     pub severity: Severity,
     /// What is wrong.
     pub message: String,
-    /// What to do.
+    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Where, unless it is about the whole.
+    /// Position; `None` when it concerns the whole source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Position>,
 }
 
-impl From<&Complaint> for Report {
-    fn from(complaint: &Complaint) -> Report {
-        Report {
+impl From<&Complaint> for ComplaintReport {
+    fn from(complaint: &Complaint) -> ComplaintReport {
+        ComplaintReport {
             severity: complaint.severity,
             message: complaint.message.clone(),
             hint: complaint.hint.clone(),
@@ -47,9 +47,9 @@ impl From<&Complaint> for Report {
     }
 }
 
-impl From<&Error> for Report {
-    fn from(error: &Error) -> Report {
-        Report {
+impl From<&Error> for ComplaintReport {
+    fn from(error: &Error) -> ComplaintReport {
+        ComplaintReport {
             severity: Severity::Error,
             message: error.to_string(),
             hint: error.hint(),
@@ -58,20 +58,20 @@ impl From<&Error> for Report {
     }
 }
 
-impl From<&DagError> for Report {
-    fn from(error: &DagError) -> Report {
-        let at = error.place().map(|(at, _)| at);
+impl From<&DagError> for ComplaintReport {
+    fn from(error: &DagError) -> ComplaintReport {
+        let at = error.location().map(|(at, _)| at);
         let message = error.to_string();
-        // The place is told apart from the message.
+        // The position is printed separately, so it is removed from the message.
         let place = at.map(|at| format!("line {}, column {}: ", at.line, at.column)).unwrap_or_default();
         let message = message.strip_prefix(&place).unwrap_or(&message).to_owned();
-        Report { severity: Severity::Error, message, hint: error.hint(), at }
+        ComplaintReport { severity: Severity::Error, message, hint: error.hint(), at }
     }
 }
 
-impl Report {
-    /// Several lines about `file`, without a line break at the end.
-    pub fn text(&self, file: &File<'_>) -> String {
+impl ComplaintReport {
+    /// The report about `file` in several lines, without a final line break.
+    pub fn render(&self, file: &NamedSource<'_>) -> String {
         let kind = match self.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -88,7 +88,7 @@ impl Report {
     }
 }
 
-fn place(text: &mut String, file: &File<'_>, at: Position) {
+fn place(text: &mut String, file: &NamedSource<'_>, at: Position) {
     let number = at.line.to_string();
     let margin = " ".repeat(number.len());
     text.push_str(&format!("\n{margin}--> {}:{}:{}", printable(file.name), at.line, at.column));
@@ -97,7 +97,7 @@ fn place(text: &mut String, file: &File<'_>, at: Position) {
     }
 }
 
-/// The line at a place, shown around it where it is long, and the carets below it.
+/// The line at a position, shortened around it, and the line of carets below.
 fn marked_line(text: &str, at: Position) -> Option<(String, String)> {
     let (before, rest) = text.split_at_checked(at.start as usize)?;
     let marked = text.get(at.start as usize..at.end as usize)?;
@@ -109,17 +109,22 @@ fn marked_line(text: &str, at: Position) -> Option<(String, String)> {
         return None;
     }
     let before = last(&shown(before), LEAD);
-    let marked = start(&shown(marked), MAX_LINE - LEAD);
-    let room = MAX_LINE.saturating_sub(width(&before) + width(&marked));
-    let after = if marked.ends_with('…') { String::new() } else { start(shown(after).trim_end(), room) };
-    let underline = format!("{}{}", " ".repeat(width(&before)), "^".repeat(width(&marked).max(1)));
+    let marked = truncate_to_width(&shown(marked), MAX_LINE - LEAD);
+    let room = MAX_LINE.saturating_sub(display_width(&before) + display_width(&marked));
+    let after = if marked.ends_with('…') {
+        String::new()
+    } else {
+        truncate_to_width(shown(after).trim_end(), room)
+    };
+    let underline =
+        format!("{}{}", " ".repeat(display_width(&before)), "^".repeat(display_width(&marked).max(1)));
     Some((format!("{before}{marked}{after}"), underline))
 }
 
-/// What ends a line of TypeScript.
+/// Line terminators of TypeScript.
 const BREAKS: [char; 4] = ['\n', '\r', '\u{2028}', '\u{2029}'];
 
-/// Text of one line as it is printed: tabs as spaces, and nothing that does not show.
+/// Text of one line for printing: tabs as spaces, without invisible characters.
 fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -132,14 +137,14 @@ fn shown(text: &str) -> String {
     out
 }
 
-/// How many columns of a terminal a text takes.
-pub(super) fn width(text: &str) -> usize {
+/// Width of a text in terminal columns.
+pub(super) fn display_width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// The beginning of a text, as much as has room.
-pub(super) fn start(text: &str, room: usize) -> String {
-    if width(text) <= room {
+/// The beginning of a text that fits into `room` columns.
+pub(super) fn truncate_to_width(text: &str, room: usize) -> String {
+    if display_width(text) <= room {
         return text.to_owned();
     }
     let mut taken = 0;
@@ -153,9 +158,9 @@ pub(super) fn start(text: &str, room: usize) -> String {
     format!("{kept}…")
 }
 
-/// The end of a text, as much as has room.
+/// The end of a text that fits into `room` columns.
 fn last(text: &str, room: usize) -> String {
-    if width(text) <= room {
+    if display_width(text) <= room {
         return text.to_owned();
     }
     let mut taken = 0;

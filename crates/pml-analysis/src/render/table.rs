@@ -1,27 +1,26 @@
-//! A structure for a terminal: program order, nesting by indentation, and what goes where.
+//! Renders a structure for a terminal: program order, nesting by indentation, and data flow.
 
 use std::collections::HashMap;
 
-use pml_model::name::shortened;
-use pml_model::structure::{Basis, Link, Node, NodeId, NodeKind, Position, Structure};
+use pml_model::name::truncate_text;
+use pml_model::structure::{EdgeBasis, EdgeLink, Node, NodeId, NodeKind, Position, Structure};
 use serde_json::Value;
 
-use super::report::{start, width};
-use super::tree::{NestedNode, tree};
-use super::words::{arguments, members, one_line, outcomes, piece, provision, steps, title};
-use super::{File, Report, Shown};
+use super::report::{display_width, truncate_to_width};
+use super::tree::{NestedNode, nest_structure};
+use super::words::{arguments, members, node_title, one_line, outcomes, piece, provision, steps};
+use super::{AnalysisView, ComplaintReport, NamedSource};
 use crate::{Complaint, Parameters, Permissions, Remark, Severity};
 
-/// Nothing is narrower than this, whatever the terminal says.
+/// Minimum width in columns, whatever the terminal reports.
 const MIN_WIDTH: usize = 40;
-/// Deeper nesting than this is no longer shown by indentation.
+/// Maximum nesting shown by indentation.
 const MAX_INDENT: usize = 20;
-/// How many sources of one consumer are named.
+/// Maximum number of sources named for one consumer.
 const MAX_SOURCES: usize = 12;
 
-/// Everything a person wants to know about a program at a glance, in lines of at most about `width`
-/// columns. Complaints are about `file`.
-pub fn table(shown: &Shown<'_>, file: &File<'_>, width: usize) -> String {
+/// Overview of a program in lines of about `width` columns. Complaints refer to `file`.
+pub fn render_table(shown: &AnalysisView<'_>, file: &NamedSource<'_>, width: usize) -> String {
     let width = width.max(MIN_WIDTH);
     let mut sections = vec![structure(shown.structure, width)];
     sections.extend(data_flow(shown.structure));
@@ -37,7 +36,7 @@ fn structure(structure: &Structure, width: usize) -> String {
     }
     let gutter = structure.nodes.iter().map(|node| place(node.at).len()).max().unwrap_or(0);
     let mut lines = TableText { structure, gutter, width, text: "STRUCTURE".to_owned() };
-    lines.items(&tree(structure).top, 0);
+    lines.items(&nest_structure(structure).top, 0);
     lines.text
 }
 
@@ -67,7 +66,7 @@ impl TableText<'_> {
     fn node(&mut self, item: &NestedNode, depth: usize) {
         let node = &self.structure.nodes[item.node];
         let place = place(node.at);
-        let mut text = format!("{} {}", node.id, title(&node.kind));
+        let mut text = format!("{} {}", node.id, node_title(&node.kind));
         if let Some(name) = &item.goes_on_with {
             text.push_str(&format!("  (goes on when {})", outcomes(name)));
         }
@@ -77,7 +76,7 @@ impl TableText<'_> {
         let given = arguments(&node.kind);
         let room = self.room(depth);
         let whole = format!("{text} {given}{}", source(node));
-        if width(&whole) <= room {
+        if display_width(&whole) <= room {
             return self.line(&place, depth, whole.trim_end());
         }
         self.line(&place, depth, &format!("{text}{}", source(node)));
@@ -90,14 +89,14 @@ impl TableText<'_> {
 
     fn line(&mut self, place: &str, depth: usize, text: &str) {
         let indent = 2 * depth.min(MAX_INDENT);
-        let text = start(text, self.room(depth));
+        let text = truncate_to_width(text, self.room(depth));
         let line = format!("  {place:<gutter$}  {:indent$}{text}", "", gutter = self.gutter);
         self.text.push('\n');
         self.text.push_str(line.trim_end());
     }
 }
 
-/// The source of an operation or a code task.
+/// Source text of an operation or a code task.
 fn source(node: &Node) -> String {
     match &node.kind {
         NodeKind::Task { code: Some(code), .. } => format!("  {}", piece(code)),
@@ -105,19 +104,19 @@ fn source(node: &Node) -> String {
     }
 }
 
-/// Which results go where, and which could by their schemas alone.
+/// Results with their consumers, and those that could have some by their schemas alone.
 fn data_flow(structure: &Structure) -> Option<String> {
-    let mut into: HashMap<(NodeId, Basis), Vec<String>> = HashMap::new();
+    let mut into: HashMap<(NodeId, EdgeBasis), Vec<String>> = HashMap::new();
     for edge in &structure.edges {
-        if let Link::Provides { coverage, basis, around } = edge.link {
-            // The basis is said once, in front of all of them.
-            let source = format!("{} ({})", edge.from, provision(coverage, Basis::Data, around));
+        if let EdgeLink::Provides { coverage, basis, around } = edge.link {
+            // The basis is printed once, before all of them.
+            let source = format!("{} ({})", edge.from, provision(coverage, EdgeBasis::Data, around));
             into.entry((edge.to, basis)).or_default().push(source);
         }
     }
     let mut text = String::new();
     for node in &structure.nodes {
-        for (basis, words) in [(Basis::Data, "<-"), (Basis::Schema, "could take")] {
+        for (basis, words) in [(EdgeBasis::Data, "<-"), (EdgeBasis::Schema, "could take")] {
             if let Some(sources) = into.get(&(node.id, basis)) {
                 text.push_str(&format!("\n  {} {words} {}", node.id, some(sources)));
             }
@@ -146,22 +145,22 @@ fn parameters(parameters: &Parameters, width: usize) -> Option<String> {
             let need = match &schema["default"] {
                 Value::Null if required(name) => "required".to_owned(),
                 Value::Null => "optional".to_owned(),
-                default => format!("default {}", shortened(&one_line(&default.to_string()), 32)),
+                default => format!("default {}", truncate_text(&one_line(&default.to_string()), 32)),
             };
-            [shortened(&one_line(name), 32), type_of(schema), need, fills(parameters, name)]
+            [truncate_text(&one_line(name), 32), type_of(schema), need, fills(parameters, name)]
         })
         .collect();
-    let widest = |column: usize| rows.iter().map(|row| super::report::width(&row[column])).max().unwrap_or(0);
+    let widest = |column: usize| rows.iter().map(|row| display_width(&row[column])).max().unwrap_or(0);
     let widths = [widest(0), widest(1), widest(2)];
     let mut text = "PARAMETERS".to_owned();
     for row in &rows {
         let mut line = "  ".to_owned();
         for (cell, width) in row.iter().zip(widths) {
-            line.push_str(&format!("{cell}{}  ", " ".repeat(width - super::report::width(cell))));
+            line.push_str(&format!("{cell}{}  ", " ".repeat(width - display_width(cell))));
         }
         line.push_str(&row[3]);
         text.push('\n');
-        text.push_str(&start(line.trim_end(), width));
+        text.push_str(&truncate_to_width(line.trim_end(), width));
     }
     Some(text)
 }
@@ -176,10 +175,10 @@ fn type_of(schema: &Value) -> String {
         (_, Value::String(name)) => name.clone(),
         _ => "any".to_owned(),
     };
-    shortened(&one_line(&text), 32)
+    truncate_text(&one_line(&text), 32)
 }
 
-/// Which arguments a literal that became a parameter fills.
+/// The arguments that a lifted literal fills.
 fn fills(parameters: &Parameters, name: &str) -> String {
     let Some(literal) = parameters.literals.iter().find(|literal| literal.name == name) else {
         return String::new();
@@ -207,7 +206,7 @@ fn wrapped<'a>(text: &mut String, title: &str, names: impl Iterator<Item = &'a s
         let name = one_line(name);
         if line.is_empty() {
             line = format!("  {title:<13} {name}");
-        } else if width(&line) + width(&name) + 3 > limit {
+        } else if display_width(&line) + display_width(&name) + 3 > limit {
             text.push_str(&format!("\n{line},"));
             line = format!("  {:<13} {name}", "");
         } else {
@@ -226,19 +225,19 @@ fn remarks(text: &mut String, title: &str, remarks: &[Remark]) {
     }
 }
 
-fn complaints(complaints: &[Complaint], file: &File<'_>) -> Option<String> {
+fn complaints(complaints: &[Complaint], file: &NamedSource<'_>) -> Option<String> {
     if complaints.is_empty() {
         return None;
     }
     let mut text = "COMPLAINTS".to_owned();
     for complaint in complaints {
-        text.push_str(&format!("\n{}\n", Report::from(complaint).text(file)));
+        text.push_str(&format!("\n{}\n", ComplaintReport::from(complaint).render(file)));
     }
     text.push_str(&format!("\n{}", summary(complaints)));
     Some(text)
 }
 
-/// How many complaints of each kind there are.
+/// Number of complaints of each severity.
 fn summary(complaints: &[Complaint]) -> String {
     let kinds = [
         (Severity::Error, "error", "errors"),

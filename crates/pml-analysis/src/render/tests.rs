@@ -1,4 +1,4 @@
-//! What people see of small structures made by hand.
+//! Rendering of small synthetic structures.
 
 mod pictures;
 
@@ -7,7 +7,7 @@ use pml_model::structure::{NodeId, Position, Structure};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Code, Filled, LiteralParameter, Remark, Severity};
+use crate::{ComplaintCode, FilledArgument, LiteralParameter, Remark, Severity};
 
 /// A structure from its nodes (`[id, line, kind]`) and edges (`n1 > n2`, `d1 true> n2`, `l1 has n2`, `n1 gives n2`,
 /// `n1 could n2`).
@@ -73,8 +73,9 @@ fn no_parameters() -> Parameters {
 #[track_caller]
 fn check(structure: &Structure, expected: &Expect) {
     let permissions = Permissions::default();
-    let shown = Shown { structure, parameters: &no_parameters(), permissions: &permissions, complaints: &[] };
-    let text = table(&shown, &File { name: "a.ts", text: SOURCE }, 80);
+    let shown =
+        AnalysisView { structure, parameters: &no_parameters(), permissions: &permissions, complaints: &[] };
+    let text = render_table(&shown, &NamedSource { name: "a.ts", text: SOURCE }, 80);
     expected.assert_eq(&format!("{}\n", text.split("\n\nPERMISSIONS").next().unwrap()));
 }
 
@@ -248,7 +249,7 @@ fn forks_hold_their_members_and_try_its_block_and_handler() {
 #[test]
 fn what_follows_a_handler_that_leaves_is_after_the_try() {
     let plain = || call("fs:read", &nothing());
-    // The helper that n2 stands in is called in the block and written at the end.
+    // The helper that contains n2 is called in the block and written at the end.
     let made = structure(
         &json!([
             ["t1", 1, {"type": "try"}, 4],
@@ -327,7 +328,7 @@ fn arguments_are_compact_and_nothing_drives_the_terminal() {
     );
 }
 
-/// What the complaint of the whole table is about.
+/// Source of the complaint in the whole-table test.
 const SOURCE: &str = "// A program.\nconst path = args.path;\nawait mcp.fs.raed({ path });\n";
 
 #[test]
@@ -350,7 +351,7 @@ fn the_whole_table() {
             name: "limit".into(),
             default: Some(json!(10)),
             written: vec![at],
-            fills: vec![Filled {
+            fills: vec![FilledArgument {
                 node: made.nodes[0].id,
                 path: serde_json::from_value(json!(["limit"])).unwrap(),
             }],
@@ -364,14 +365,14 @@ fn the_whole_table() {
     };
     let complaints = [Complaint {
         severity: Severity::Error,
-        code: Code::UnknownTool,
+        code: ComplaintCode::UnknownTool,
         message: "no tool is called `fs:raed`".into(),
         hint: Some("did you mean `fs:read`?".into()),
         at,
         excerpt: "await mcp.fs.raed({ path })".into(),
         node: None,
     }];
-    let shown = Shown {
+    let shown = AnalysisView {
         structure: &made,
         parameters: &parameters,
         permissions: &permissions,
@@ -403,10 +404,10 @@ fn the_whole_table() {
 
         1 error
     "#]]
-    .assert_eq(&(table(&shown, &File { name: "a.ts", text: SOURCE }, 80) + "\n"));
+    .assert_eq(&(render_table(&shown, &NamedSource { name: "a.ts", text: SOURCE }, 80) + "\n"));
 }
 
-/// A report about what stands between `«` and `»`.
+/// A report about the text between `«` and `»`.
 #[track_caller]
 fn report(source: &str, expected: &Expect) {
     let start = source.find('«').unwrap();
@@ -416,8 +417,8 @@ fn report(source: &str, expected: &Expect) {
     let column = text[..start].chars().rev().take_while(|c| *c != '\n').count() as u32 + 1;
     let at = Position { line, column, start: start as u32, end: end as u32 };
     let message = "something is wrong".to_owned();
-    let report = Report { severity: Severity::Error, message, hint: None, at: Some(at) };
-    expected.assert_eq(&(report.text(&File { name: "a.ts", text: &text }) + "\n"));
+    let report = ComplaintReport { severity: Severity::Error, message, hint: None, at: Some(at) };
+    expected.assert_eq(&(report.render(&NamedSource { name: "a.ts", text: &text }) + "\n"));
 }
 
 #[test]
@@ -432,7 +433,7 @@ fn the_place_is_underlined() {
           |           ^
     "#]],
     );
-    // Tabs, wide letters and what does not show take the room they are printed with.
+    // Tabs, wide letters and invisible characters take the width they are printed with.
     report(
         "\n\tф(\"日本\u{202e}\", «x»)\n",
         &expect![[r#"
@@ -443,7 +444,7 @@ fn the_place_is_underlined() {
           |                       ^
     "#]],
     );
-    // A place that goes on over the next lines ends with this one.
+    // A span over several lines is underlined to the end of the first.
     report(
         "\n\n\n\n\n\n\n\n\n«call({\r\n  a,\n})»",
         &expect![[r#"
@@ -497,13 +498,17 @@ fn the_place_is_underlined() {
 #[test]
 fn a_place_that_is_not_there_is_named_all_the_same() {
     let at = Position { line: 7, column: 3, start: 90, end: 95 };
-    let report =
-        |at| Report { severity: Severity::Note, message: "odd".into(), hint: Some("look".into()), at };
-    let file = File { name: "a\u{1b}.ts", text: "x" };
-    assert_eq!(report(Some(at)).text(&file), "note: odd\n --> a\\u{1b}.ts:7:3\nhint: look");
-    assert_eq!(report(None).text(&file), "note: odd\nhint: look");
+    let report = |at| ComplaintReport {
+        severity: Severity::Note,
+        message: "odd".into(),
+        hint: Some("look".into()),
+        at,
+    };
+    let file = NamedSource { name: "a\u{1b}.ts", text: "x" };
+    assert_eq!(report(Some(at)).render(&file), "note: odd\n --> a\\u{1b}.ts:7:3\nhint: look");
+    assert_eq!(report(None).render(&file), "note: odd\nhint: look");
     let large = crate::Error::TooLarge { size_bytes: 300_000, limit: 262_144 };
-    let text = Report::from(&large).text(&file);
+    let text = ComplaintReport::from(&large).render(&file);
     assert!(text.starts_with("error: the program has 300000 bytes"), "{text}");
     assert!(text.contains("\nhint: "), "{text}");
 }
@@ -515,9 +520,9 @@ fn edges_to_nowhere_and_cycles_are_survived() {
         &json!([["n1", 1, plain()], ["n2", 2, plain()], ["n3", 3, plain()]]),
         "n1 > n2, n2 > n3, n3 > n1, n9 > n1, n1 true> n8, l7 has n2",
     );
-    let text = mermaid(&made);
+    let text = render_mermaid(&made);
     assert!(!text.contains("n9") && !text.contains("n8"), "{text}");
-    assert!(dot(&made).contains("n3 -> n1"));
+    assert!(render_dot(&made).contains("n3 -> n1"));
     check(
         &made,
         &expect![[r#"

@@ -1,37 +1,35 @@
-//! Which node stands inside which: the nesting of a program, found from its edges.
+//! Nesting of a structure's nodes, derived from its edges.
 //!
-//! `contains` says what a loop has in its body. A node belongs to an arm of a decision when there is no
-//! way to it past that arm, which holds for programs that return early and for helper functions as
-//! well as for blocks.
+//! `contains` edges give the body of a loop. A node belongs to an arm of a decision when every path to it passes that
+//! arm. This holds for early returns and helper functions as well as for blocks.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use pml_model::structure::{Letter, Link, NodeId, NodeKind, Structure};
+use pml_model::structure::{EdgeLink, NodeId, NodeKind, NodeLetter, Structure};
 
 use super::words::BETWEEN;
 
 /// A structure in nested program order.
 #[derive(Debug)]
 pub(super) struct NestedStructure {
-    /// What is inside nothing.
+    /// Nodes at the top level.
     pub(super) top: Vec<NestedNode>,
 }
 
-/// A node and what is inside it.
+/// A node with its nested nodes.
 #[derive(Debug)]
 pub(super) struct NestedNode {
     /// Index into the structure's nodes.
     pub(super) node: usize,
-    /// What is inside of a loop, a fork or the block of a `try`.
+    /// Nodes inside a loop, a fork or the block of a `try`.
     pub(super) inside: Vec<NestedNode>,
-    /// What happens with each outcome, or with several that share an arm.
+    /// Nodes of each outcome, or of several outcomes that share an arm.
     pub(super) arms: Vec<(String, Vec<NestedNode>)>,
-    /// The outcome with which everything goes on that comes after this at the same level, because
-    /// every other one leaves.
+    /// The outcome with which the program continues at the same level, because every other one leaves.
     pub(super) goes_on_with: Option<String>,
 }
 
-/// Where a node stands.
+/// Position of a node in the nesting.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum NestPlace {
     Top,
@@ -39,11 +37,11 @@ enum NestPlace {
     Arm(usize, String),
 }
 
-/// The outcome that stands for the block of a `try`.
+/// Outcome that stands for the block of a `try`.
 const BLOCK: &str = "";
 
 /// Nests the nodes of `structure`.
-pub(super) fn tree(structure: &Structure) -> NestedStructure {
+pub(super) fn nest_structure(structure: &Structure) -> NestedStructure {
     let flow = Dominators::of(structure);
     let mut nesting = Nesting { structure, children: HashMap::new(), arms: HashMap::new() };
     for node in 0..structure.nodes.len() {
@@ -58,11 +56,11 @@ pub(super) fn tree(structure: &Structure) -> NestedStructure {
     NestedStructure { top: nesting.items(&NestPlace::Top) }
 }
 
-/// What is still to be put in its place.
+/// Nodes that are not nested yet.
 struct Nesting<'a> {
     structure: &'a Structure,
     children: HashMap<NestPlace, Vec<usize>>,
-    /// The arms of each node that hold something, in the order of the program.
+    /// Non-empty arms of each node, in program order.
     arms: HashMap<usize, Vec<String>>,
 }
 
@@ -93,7 +91,7 @@ impl Nesting<'_> {
         arms.filter(|(_, inside)| !inside.is_empty()).collect()
     }
 
-    /// The arm that is no block of the decision but the rest of the program: with the others it ends.
+    /// The arm that is not a block of the decision but the rest of the program, because every other arm ends it.
     fn continuation(&self, node: usize) -> Option<String> {
         let decision = &self.structure.nodes[node];
         if !matches!(decision.kind, NodeKind::Decision { .. }) {
@@ -108,38 +106,38 @@ impl Nesting<'_> {
     }
 }
 
-/// The nodes that some other node leads to in the order of the program.
-pub(super) fn reached(structure: &Structure) -> HashSet<NodeId> {
+/// Nodes with a predecessor in program order.
+pub(super) fn nodes_with_predecessor(structure: &Structure) -> HashSet<NodeId> {
     structure.edges.iter().filter(|edge| is_order(&edge.link)).map(|edge| edge.to).collect()
 }
 
-fn is_order(link: &Link) -> bool {
-    matches!(link, Link::Sequence | Link::Conditional { .. })
+fn is_order(link: &EdgeLink) -> bool {
+    matches!(link, EdgeLink::Sequence | EdgeLink::Conditional { .. })
 }
 
-/// The loop that each node is directly in.
-pub(super) fn loops(structure: &Structure) -> HashMap<NodeId, NodeId> {
-    let contained = structure.edges.iter().filter(|edge| matches!(edge.link, Link::Contains));
-    contained.filter(|edge| edge.from.letter == Letter::L).map(|edge| (edge.to, edge.from)).collect()
+/// The innermost loop around each node.
+pub(super) fn enclosing_loops(structure: &Structure) -> HashMap<NodeId, NodeId> {
+    let contained = structure.edges.iter().filter(|edge| matches!(edge.link, EdgeLink::Contains));
+    contained.filter(|edge| edge.from.letter == NodeLetter::L).map(|edge| (edge.to, edge.from)).collect()
 }
 
-/// A point of the flow: a node, or an arm of one before its first node.
+/// A point of the control flow: a node, or the start of one of its arms.
 #[derive(Debug)]
 struct FlowPoint {
     place: NestPlace,
-    /// The last point that every way to this one goes through.
+    /// Immediate dominator.
     before: Option<usize>,
     depth: usize,
 }
 
-/// What every way to each node goes through.
+/// Dominator tree of the control flow.
 struct Dominators {
     points: Vec<FlowPoint>,
-    /// Node → point.
+    /// Point of each node.
     at: Vec<Option<usize>>,
-    /// Node → the loop it is directly in.
+    /// Innermost loop of each node.
     inside: Vec<Option<usize>>,
-    /// Join → its fork.
+    /// Fork of each join.
     forks: HashMap<usize, usize>,
 }
 
@@ -151,13 +149,13 @@ impl Dominators {
         for edge in structure.edges.iter().filter(|edge| is_order(&edge.link)) {
             let (Some(&from), Some(&to)) = (index.get(&edge.from), index.get(&edge.to)) else { continue };
             let outcome = match &edge.link {
-                Link::Conditional { outcome } => Some(outcome.clone()),
+                EdgeLink::Conditional { outcome } => Some(outcome.clone()),
                 _ if matches!(structure.nodes[from].kind, NodeKind::Try) => Some(BLOCK.to_owned()),
                 _ => None,
             };
             ways[to].push((from, outcome));
         }
-        let loops = loops(structure);
+        let loops = enclosing_loops(structure);
         let inside = structure.nodes.iter().map(|node| index.get(loops.get(&node.id)?).copied()).collect();
         let mut flow = Dominators {
             points: Vec::new(),
@@ -170,7 +168,7 @@ impl Dominators {
         for node in order(&ways) {
             let mut before: Option<Option<usize>> = None;
             for (from, outcome) in &ways[node] {
-                // A way from a node that is not placed yet leads around a cycle and adds nothing.
+                // A path from a node without a point is the back edge of a cycle and adds nothing.
                 let Some(from_point) = flow.at[*from] else { continue };
                 let point = match outcome {
                     None => from_point,
@@ -196,7 +194,7 @@ impl Dominators {
         flow
     }
 
-    /// The last point that every way to `a` and every way to `b` goes through.
+    /// The nearest common dominator of `a` and `b`.
     fn common(&self, mut a: usize, mut b: usize) -> Option<usize> {
         while a != b {
             if self.points[a].depth >= self.points[b].depth {
@@ -208,11 +206,11 @@ impl Dominators {
         Some(a)
     }
 
-    /// What a node stands in.
+    /// Position of a node in the nesting.
     fn place(&self, structure: &Structure, node: usize) -> NestPlace {
         let mut joined: Vec<usize> = self.forks.get(&node).copied().into_iter().collect();
         let mut at = self.at[node].and_then(|point| self.points[point].before);
-        // The nodes on the way from where we are back to here.
+        // Nodes on the path from the current dominator to this node.
         let mut passed = vec![node];
         while let Some(point) = at {
             match &self.points[point].place {
@@ -243,9 +241,10 @@ impl Dominators {
     }
 }
 
-/// Whether a node that is reached through the block of a `try`, and through nothing else, stands after it: when the
-/// handler leaves, all that follows is. Of `passed`, the node and those on the way to it, one is written behind the whole
-/// statement, and not in a function that is: from there the program would go back to what is written before.
+/// Whether a node that is reached only through the block of a `try` comes after the statement: when the handler leaves,
+/// everything after it is reached that way. This is so when one of `passed` (the node and those on the path to it) is
+/// written behind the whole statement, and not in a function written there: from that, the program would return to code
+/// written before.
 fn comes_after(structure: &Structure, tried: usize, passed: &[usize]) -> bool {
     let end = structure.nodes[tried].at.end;
     passed.iter().any(|node| {
@@ -256,8 +255,8 @@ fn comes_after(structure: &Structure, tried: usize, passed: &[usize]) -> bool {
     })
 }
 
-/// Several outcomes of one decision that lead to the same node, as cases without a `break` do, are one
-/// arm; when all of its outcomes lead there, the node simply comes after it.
+/// Merges several outcomes of one decision that lead to the same node, like cases without a `break`, into one arm. When
+/// all outcomes lead there, the node simply comes after the decision.
 fn share_arms(ways: &mut [Vec<(usize, Option<String>)>]) {
     let mut targets: HashMap<usize, HashSet<usize>> = HashMap::new();
     for (to, into) in ways.iter().enumerate() {
@@ -275,7 +274,7 @@ fn share_arms(ways: &mut [Vec<(usize, Option<String>)>]) {
     }
 }
 
-/// Join → its fork: joins close the fork that was opened last and stands at the same place.
+/// Fork of each join: a join closes the fork that was opened last at the same place.
 fn forks(structure: &Structure) -> HashMap<usize, usize> {
     let (mut open, mut closed): (Vec<usize>, _) = (Vec::new(), HashMap::new());
     for (index, node) in structure.nodes.iter().enumerate() {
@@ -293,7 +292,7 @@ fn forks(structure: &Structure) -> HashMap<usize, usize> {
     closed
 }
 
-/// The nodes so that each comes after those that lead to it, as far as there is such an order.
+/// Nodes in topological order, as far as there is one.
 fn order(ways: &[Vec<(usize, Option<String>)>]) -> Vec<usize> {
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); ways.len()];
     let mut missing: Vec<usize> = ways.iter().map(Vec::len).collect();

@@ -1,22 +1,23 @@
-//! How nodes and arguments are put into words: short, on one line, and safe to print.
+//! Short one-line descriptions of nodes and arguments, safe to print.
 
-use pml_model::name::{is_plain, printable, shortened};
+use pml_model::name::{is_plain, printable, truncate_text};
 use pml_model::structure::{
-    Argument, Basis, Coverage, DecisionForm, Field, ForkForm, LoopForm, NodeId, NodeKind, Step,
+    Argument, ArgumentField, Coverage, DecisionForm, EdgeBasis, ForkForm, LoopForm, NodeId, NodeKind,
+    PathStep,
 };
 use serde_json::Value;
 
-/// How long one literal may be before it is cut.
+/// Maximum characters of a literal.
 const MAX_LITERAL: usize = 40;
-/// How long a piece of source may be before it is cut.
+/// Maximum characters of a piece of source.
 const MAX_PIECE: usize = 60;
-/// How many members or items are shown before the rest is counted.
+/// Maximum number of members or items shown; the rest is counted.
 const MAX_MEMBERS: usize = 12;
-/// How deep arguments are shown.
+/// Maximum depth of arguments shown.
 const MAX_DEPTH: usize = 8;
 
-/// What a node is, without its arguments.
-pub(super) fn title(kind: &NodeKind) -> String {
+/// Title of a node, without its arguments.
+pub(super) fn node_title(kind: &NodeKind) -> String {
     match kind {
         NodeKind::Task { tool, .. } => one_line(tool),
         NodeKind::Capability { capability, .. } => format!("capability {}", one_line(capability)),
@@ -35,7 +36,7 @@ fn decision(condition: &str, form: DecisionForm) -> String {
         DecisionForm::Switch => format!("switch {condition}"),
         DecisionForm::And => format!("{condition} &&"),
         DecisionForm::Or => format!("{condition} ||"),
-        // Their conditions say in full what is tested.
+        // The condition of these forms tells the whole test.
         DecisionForm::Nullish | DecisionForm::Optional => format!("when {condition}"),
     }
 }
@@ -63,7 +64,7 @@ fn repetition(over: &str, form: LoopForm) -> String {
     }
 }
 
-/// What a node is given, compactly; empty where nothing is.
+/// Arguments of a node in short form; empty when there are none.
 pub(super) fn arguments(kind: &NodeKind) -> String {
     match kind.arguments() {
         None => String::new(),
@@ -75,11 +76,11 @@ pub(super) fn arguments(kind: &NodeKind) -> String {
     }
 }
 
-/// The members of what a node is given, each on its own; all of it where it has none.
+/// Members of a node's arguments, one text each; a single text when they are not an object.
 pub(super) fn members(kind: &NodeKind) -> Vec<String> {
     match kind.arguments() {
         None => Vec::new(),
-        // What an operation works on has no names but what its source says already.
+        // The inputs of an operation have no names beyond its source text.
         Some(Argument::Object { fields, .. }) if is_operation(kind) => {
             fields.iter().map(|field| compact(&field.value, 1)).collect()
         }
@@ -88,13 +89,13 @@ pub(super) fn members(kind: &NodeKind) -> Vec<String> {
     }
 }
 
-/// A pure operation of a program; the arguments of a code task of a DAG document have names.
+/// Whether the node is an operation of a program; the arguments of a code task of a DAG document have names.
 fn is_operation(kind: &NodeKind) -> bool {
     matches!(kind, NodeKind::Task { tool, .. } if tool.starts_with("code:") && tool != "code:program")
 }
 
 fn object_members<'a>(
-    fields: &'a [Field],
+    fields: &'a [ArgumentField],
     spreads: &'a [Argument],
     depth: usize,
 ) -> impl Iterator<Item = String> + 'a {
@@ -155,7 +156,7 @@ fn expression(source: &str, reads: &[Argument], depth: usize) -> String {
     let source = piece(source);
     match from.as_slice() {
         [] => source,
-        // `n1.items` computed from `n1.items` says the same twice.
+        // `n1.items` computed from `n1.items` would repeat itself.
         [only] if *only == source => source,
         _ => format!("{source} (from {})", bare(&from)),
     }
@@ -171,7 +172,7 @@ fn template_part(part: &Argument, depth: usize) -> String {
     match part {
         Argument::Literal { value: Value::String(text) } => {
             let text: String = text.chars().flat_map(visible).collect();
-            shortened(&text, MAX_LITERAL)
+            truncate_text(&text, MAX_LITERAL)
         }
         other => format!("${{{}}}", compact(other, depth)),
     }
@@ -180,23 +181,23 @@ fn template_part(part: &Argument, depth: usize) -> String {
 fn literal(value: &Value) -> String {
     match value {
         Value::String(text) => {
-            // A JSON string has its line breaks and quotes escaped already.
-            let short = printable(&Value::from(shortened(text, MAX_LITERAL)).to_string());
+            // A JSON string escapes line breaks and quotes already.
+            let short = printable(&Value::from(truncate_text(text, MAX_LITERAL)).to_string());
             let length = text.chars().count();
             if length > MAX_LITERAL { format!("{short} ({length} characters)") } else { short }
         }
-        Value::Array(_) | Value::Object(_) => shortened(&printable(&value.to_string()), MAX_LITERAL),
+        Value::Array(_) | Value::Object(_) => truncate_text(&printable(&value.to_string()), MAX_LITERAL),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
 
-/// A path into a value, as it would be written.
-pub(super) fn steps(path: &[Step]) -> String {
+/// A path as it would be written.
+pub(super) fn steps(path: &[PathStep]) -> String {
     path.iter()
         .map(|step| match step {
-            Step::Index(index) => format!("[{index}]"),
-            Step::Key(key) => step_into(key),
-            Step::Any => "[*]".to_owned(),
+            PathStep::Index(index) => format!("[{index}]"),
+            PathStep::Key(key) => step_into(key),
+            PathStep::Any => "[*]".to_owned(),
         })
         .collect()
 }
@@ -215,12 +216,12 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().next().is_some_and(|c| !c.is_numeric())
 }
 
-/// A piece of source on one line, cut where it is long.
+/// A piece of source on one line, shortened when it is long.
 pub(super) fn piece(source: &str) -> String {
-    shortened(&one_line(source), MAX_PIECE)
+    truncate_text(&one_line(source), MAX_PIECE)
 }
 
-/// `text` on one line, with nothing in it that does not show.
+/// `text` on one line, without invisible characters.
 pub(super) fn one_line(text: &str) -> String {
     printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -234,15 +235,15 @@ fn visible(c: char) -> Vec<char> {
     }
 }
 
-/// What stands between the outcomes that share an arm.
+/// Separator of the outcomes that share an arm.
 pub(super) const BETWEEN: char = '\u{1f}';
 
-/// The outcomes that lead to one arm of a decision, as a person says it.
+/// The outcomes that lead to one arm of a decision, in words.
 pub(super) fn outcomes(arm: &str) -> String {
     arm.split(BETWEEN).map(outcome).collect::<Vec<_>>().join(", ")
 }
 
-/// The outcome of a decision as a person says it.
+/// The outcome of a decision, in words.
 pub(super) fn outcome(outcome: &str) -> String {
     match outcome.strip_prefix("case:") {
         Some(value) => format!("case {}", piece(value)),
@@ -250,8 +251,8 @@ pub(super) fn outcome(outcome: &str) -> String {
     }
 }
 
-/// How a result is used, in a word or two.
-pub(super) fn provision(coverage: Coverage, basis: Basis, around: Option<NodeId>) -> String {
+/// Short description of how a result is used.
+pub(super) fn provision(coverage: Coverage, basis: EdgeBasis, around: Option<NodeId>) -> String {
     let coverage = match coverage {
         Coverage::Strict => "strict",
         Coverage::Partial => "partial",
@@ -259,7 +260,7 @@ pub(super) fn provision(coverage: Coverage, basis: Basis, around: Option<NodeId>
     };
     let around = around.map(|turning| format!(", around {turning}")).unwrap_or_default();
     match basis {
-        Basis::Data => format!("{coverage}{around}"),
-        Basis::Schema => format!("could: {coverage}{around}"),
+        EdgeBasis::Data => format!("{coverage}{around}"),
+        EdgeBasis::Schema => format!("could: {coverage}{around}"),
     }
 }

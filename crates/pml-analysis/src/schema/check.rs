@@ -1,53 +1,53 @@
-//! Whether what a tool is given can be what its schema wants.
+//! Checks the arguments of a call against the tool's schema.
 //!
-//! Only what is certain is an error. What is computed, taken from a result or hidden behind a spread
-//! could be anything and passes.
+//! Only certain violations are errors. Values that are computed, taken from a result or hidden behind a spread could be
+//! anything and pass.
 
 use std::collections::HashSet;
 
-use pml_model::structure::{Argument, Field, Step};
+use pml_model::structure::{Argument, ArgumentField, PathStep};
 use serde_json::{Map, Value};
 
-use super::nearest::nearest;
-use super::values::{near_value, not_whole, out_of_bounds, same, unquoted};
+use super::nearest::closest_names;
+use super::values::{near_value, not_whole, out_of_bounds, same_value, unquoted};
 use super::words::{
     alternatives, listed, name_words, object_words, one_of, own_words, path_words, schema_words, value_words,
 };
 use super::{JsonTypes, SchemaPlace, UnnamedMembers, is_foreign, items, others, own_types, resolve};
-use crate::analysis::{Code, Severity};
+use crate::analysis::{ComplaintCode, Severity};
 
-/// So many schemas are looked at to check one value; what is beyond passes.
+/// Maximum number of schemas visited to check one value; the rest passes.
 const FUEL: usize = 50_000;
-/// So deep, references included.
+/// Maximum depth, references included.
 const DEPTH: u32 = 64;
 
-/// Something wrong with the arguments of a call.
+/// A problem with the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArgumentFinding {
-    /// Which rule.
-    pub(crate) code: Code,
-    /// How bad.
+    /// The rule that is violated.
+    pub(crate) code: ComplaintCode,
+    /// Error or warning.
     pub(crate) severity: Severity,
-    /// Where in the arguments.
-    pub(crate) path: Vec<Step>,
-    /// One sentence without the tool.
+    /// Path within the arguments.
+    pub(crate) path: Vec<PathStep>,
+    /// One sentence, without the name of the tool.
     pub(crate) message: String,
-    /// What the writer can do.
+    /// What the author can do.
     pub(crate) hint: Option<String>,
 }
 
 impl ArgumentFinding {
-    /// How bad it is where nobody declared what is taken: types that follow from how a program uses its arguments may be
-    /// narrower than what it can do with.
+    /// Severity when the schema is inferred, not declared: types inferred from how a program uses its arguments may be
+    /// narrower than what it accepts.
     pub(crate) fn inferred(&self) -> Severity {
         match self.code {
-            Code::WrongType if !self.path.is_empty() => Severity::Warning,
+            ComplaintCode::WrongType if !self.path.is_empty() => Severity::Warning,
             _ => self.severity,
         }
     }
 }
 
-/// Everything wrong with the arguments of a call of the tool whose input schema is `root`.
+/// All problems with the arguments of a call of the tool with input schema `root`.
 pub(crate) fn check_arguments(root: &Value, argument: &Argument) -> Vec<ArgumentFinding> {
     if is_plainly_right(root, argument) {
         return Vec::new();
@@ -55,8 +55,8 @@ pub(crate) fn check_arguments(root: &Value, argument: &Argument) -> Vec<Argument
     problems(root, root, CheckedValue::of(argument)).into_iter().map(ArgumentProblem::into_finding).collect()
 }
 
-/// Arguments that name every required member and nothing unknown, with literals of the one type a member has: what
-/// most calls look like, seen at a glance.
+/// Fast path for most calls: all required members are given and no unknown ones, and literals have the single declared
+/// type.
 fn is_plainly_right(schema: &Value, argument: &Argument) -> bool {
     let Argument::Object { fields, spreads } = argument else { return false };
     let Some(map) = schema.as_object().filter(|_| spreads.is_empty()) else { return false };
@@ -74,7 +74,7 @@ fn is_plainly_right(schema: &Value, argument: &Argument) -> bool {
             .all(|field| super::plain_member(schema, &field.name).is_some_and(|s| fits(s, &field.value)))
 }
 
-/// A value whose place says one type, or lists values, and nothing else; it is of that type and listed, or no literal.
+/// Whether a value certainly fits a schema that only declares one type or an `enum`. A value that is no literal fits.
 fn fits(schema: &Value, value: &Argument) -> bool {
     let Some(map) = schema.as_object() else { return false };
     let (mut types, mut listed, mut inner) = (None, None, None);
@@ -109,7 +109,7 @@ fn fits(schema: &Value, value: &Argument) -> bool {
     }
 }
 
-/// Whether a plain value is of a type, seen at a glance.
+/// Whether a literal has the type named `wanted`.
 fn is_of_type(value: &Value, wanted: &str) -> bool {
     match value {
         Value::String(_) => wanted == "string",
@@ -125,7 +125,7 @@ fn problems(root: &Value, schema: &Value, given: CheckedValue<'_>) -> Vec<Argume
     let mut checker = Checker { root, lonely_references, fuel: FUEL, path: Vec::new() };
     let mut found: Vec<ArgumentProblem> = Vec::new();
     for problem in checker.value(schema, given, DEPTH) {
-        // Several parts of a schema may say the same of one place.
+        // Several parts of a schema may report the same problem for one path.
         let said =
             |other: &ArgumentProblem| other.path == problem.path && other.kind.code() == problem.kind.code();
         if !found.iter().any(said) {
@@ -135,18 +135,18 @@ fn problems(root: &Value, schema: &Value, given: CheckedValue<'_>) -> Vec<Argume
     found
 }
 
-/// What is checked: a value, or a tree of which only parts are known.
+/// A value to check: JSON, or a tree of which only parts are known.
 #[derive(Clone, Copy)]
 enum CheckedValue<'g> {
     Json(&'g Value),
     Object {
-        fields: &'g [Field],
+        fields: &'g [ArgumentField],
         spread: bool,
     },
     Array(&'g [Argument]),
-    /// Text, but not which.
+    /// Text with unknown content.
     Text,
-    /// Not known before the program runs.
+    /// Unknown before the program runs.
     Anything,
 }
 
@@ -199,7 +199,7 @@ impl<'g> CheckedValue<'g> {
         }
     }
 
-    /// Its members, where it has some.
+    /// Members of an object; `None` for other values.
     fn members(self) -> Option<Vec<(&'g str, CheckedValue<'g>)>> {
         match self {
             CheckedValue::Json(Value::Object(map)) => {
@@ -226,12 +226,12 @@ impl<'g> CheckedValue<'g> {
     }
 }
 
-/// Something wrong at a place.
+/// A problem at a path.
 #[derive(Debug, Clone, PartialEq)]
 struct ArgumentProblem {
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     kind: ProblemKind,
-    /// It would be refused.
+    /// Whether the tool would certainly refuse the call.
     certain: bool,
 }
 
@@ -243,11 +243,11 @@ enum ProblemKind {
 }
 
 impl ProblemKind {
-    fn code(&self) -> Code {
+    fn code(&self) -> ComplaintCode {
         match self {
-            ProblemKind::Missing { .. } => Code::MissingArgument,
-            ProblemKind::Unknown { .. } => Code::UnknownArgument,
-            ProblemKind::Wrong { .. } => Code::WrongType,
+            ProblemKind::Missing { .. } => ComplaintCode::MissingArgument,
+            ProblemKind::Unknown { .. } => ComplaintCode::UnknownArgument,
+            ProblemKind::Wrong { .. } => ComplaintCode::WrongType,
         }
     }
 }
@@ -275,14 +275,14 @@ impl ArgumentProblem {
     }
 }
 
-fn unknown_words(at: &str, path: &[Step]) -> String {
+fn unknown_words(at: &str, path: &[PathStep]) -> String {
     match path_words(&path[..path.len().saturating_sub(1)]).as_str() {
         "" => format!("`{at}` is not an argument"),
         parent => format!("`{at}` is not a member of `{parent}`"),
     }
 }
 
-fn unknown_hint(near: &[String], known: &str, path: &[Step]) -> String {
+fn unknown_hint(near: &[String], known: &str, path: &[PathStep]) -> String {
     let near: Vec<String> = near.iter().map(|name| format!("`{}`", name_words(name))).collect();
     match (near.is_empty(), known, path.len()) {
         (false, ..) => format!("did you mean {}?", alternatives(&near)),
@@ -295,14 +295,14 @@ fn unknown_hint(near: &[String], known: &str, path: &[Step]) -> String {
 
 struct Checker<'s> {
     root: &'s Value,
-    /// What stands beside a `$ref` does not count, as was so up to draft 7.
+    /// Keywords beside `$ref` are ignored, as in drafts up to 7.
     lonely_references: bool,
     fuel: usize,
-    path: Vec<Step>,
+    path: Vec<PathStep>,
 }
 
 impl<'s> Checker<'s> {
-    /// Everything wrong with a value.
+    /// All problems of a value.
     fn value(&mut self, schema: &'s Value, given: CheckedValue<'_>, depth: u32) -> Vec<ArgumentProblem> {
         let mut found = self.here(schema, given, depth);
         if depth > 0 && self.fuel > 0 {
@@ -311,7 +311,7 @@ impl<'s> Checker<'s> {
         found
     }
 
-    /// What one of the schemas that speak about a value says of it.
+    /// Problems of a value by one of the schemas that apply to it.
     fn here(&mut self, schema: &'s Value, given: CheckedValue<'_>, depth: u32) -> Vec<ArgumentProblem> {
         if depth == 0 || self.fuel == 0 {
             return Vec::new();
@@ -359,7 +359,7 @@ impl<'s> Checker<'s> {
         found
     }
 
-    /// Type, `const`, `enum` and bounds.
+    /// Problem by type, `const`, `enum` or bounds.
     fn plain(&self, map: &'s Map<String, Value>, given: CheckedValue<'_>) -> Option<ArgumentProblem> {
         let types = own_types(map);
         if !types.meets(given.types()) {
@@ -367,27 +367,27 @@ impl<'s> Checker<'s> {
             return Some(self.wrong_with_hint(&expected, given, unquoted(types, given.json())));
         }
         let value = given.json()?;
-        if map.get("default").is_some_and(|default| same(default, value)) {
+        if map.get("default").is_some_and(|default| same_value(default, value)) {
             return None;
         }
         if let Some(expected) = not_whole(map, value).or_else(|| out_of_bounds(map, value)) {
             return Some(self.wrong(&expected, given));
         }
         if let Some(wanted) = map.get("const")
-            && !same(wanted, value)
+            && !same_value(wanted, value)
         {
             return Some(self.wrong(&one_of(std::slice::from_ref(wanted)), given));
         }
         let Some(Value::Array(values)) = map.get("enum") else { return None };
-        // An `enum` that no value of the `type` is in contradicts itself: the type is believed.
+        // An `enum` without any value of the declared `type` contradicts itself: the type wins.
         let possible = values.iter().any(|value| types.meets(JsonTypes::of(value)));
-        if !possible || values.iter().any(|wanted| same(wanted, value)) {
+        if !possible || values.iter().any(|wanted| same_value(wanted, value)) {
             return None;
         }
         Some(self.wrong_with_hint(&one_of(values), given, near_value(values, value)))
     }
 
-    /// `anyOf` and `oneOf`: one of the branches has to fit.
+    /// `anyOf` and `oneOf`: one of the branches must fit.
     fn choice(&mut self, branches: &'s [Value], given: CheckedValue<'_>, depth: u32) -> Vec<ArgumentProblem> {
         let here = self.path.len();
         let mut results = Vec::new();
@@ -398,7 +398,7 @@ impl<'s> Checker<'s> {
             }
             results.push((branch, found));
         }
-        // Those that want this kind of value and only object to what is in it.
+        // Branches that accept this kind of value and only reject something inside it.
         let deeper = |found: &[ArgumentProblem]| {
             !found.iter().any(|it| matches!(it.kind, ProblemKind::Wrong { .. }) && it.path.len() == here)
         };
@@ -430,7 +430,7 @@ impl<'s> Checker<'s> {
         vec![self.wrong(&alternatives(&expected), given)]
     }
 
-    /// `properties`, `required` and `additionalProperties`.
+    /// Checks `properties`, `required` and `additionalProperties`.
     fn members(
         &mut self,
         map: &'s Map<String, Value>,
@@ -447,7 +447,7 @@ impl<'s> Checker<'s> {
             let schema = match (properties.and_then(|properties| properties.get(name)), others(map)) {
                 (Some(schema), _) | (None, UnnamedMembers::Described(schema)) => schema,
                 (None, UnnamedMembers::Refused) => {
-                    // What the schema names elsewhere was meant to be allowed.
+                    // Names declared anywhere in the schema count as known.
                     let known =
                         known.get_or_insert_with(|| KnownMembers::new(&SchemaPlace::of_map(self.root, map)));
                     if !known.set.contains(name) {
@@ -458,11 +458,11 @@ impl<'s> Checker<'s> {
                 }
                 (None, UnnamedMembers::Unsaid | UnnamedMembers::Welcome | UnnamedMembers::ByName) => continue,
             };
-            self.path.push(Step::Key(name.to_owned()));
+            self.path.push(PathStep::Key(name.to_owned()));
             found.extend(self.value(schema, value, depth));
             self.path.pop();
         }
-        // What is spread in after a member may replace it.
+        // A later spread may replace the member.
         if spread {
             found
                 .iter_mut()
@@ -480,8 +480,8 @@ impl<'s> Checker<'s> {
                 let schema = map.get("properties").and_then(|properties| properties.get(name));
                 let expected =
                     schema.map_or_else(|| "any value".to_owned(), |it| schema_words(self.root, it));
-                // Some generators list members with a default as required although servers fill them in,
-                // and some servers require what they forgot to describe.
+                // Some generators list members with a default as required although servers fill them in, and some
+                // servers require members that they do not describe.
                 let described = schema.is_some() || !map.contains_key("properties");
                 let certain = described && schema.is_none_or(|schema| schema.get("default").is_none());
                 self.member_problem(name, ProblemKind::Missing { expected }, certain)
@@ -489,7 +489,7 @@ impl<'s> Checker<'s> {
             .collect()
     }
 
-    /// Members that the schemas of this place do not name, where they name others.
+    /// Members that the schemas of this path do not name, while they name others.
     fn strangers(&mut self, schema: &'s Value, given: CheckedValue<'_>) -> Vec<ArgumentProblem> {
         let Some(members) = given.members().filter(|members| !members.is_empty()) else { return Vec::new() };
         let place = SchemaPlace::new(self.root, schema);
@@ -506,7 +506,7 @@ impl<'s> Checker<'s> {
         let mut found = Vec::new();
         for (name, _) in members.iter().filter(|(name, _)| !known.set.contains(name)) {
             let kind = self.unknown(name, &known, &names);
-            // Where others are welcome, only a slip of the fingers is worth a word.
+            // Where additional members are allowed, only a likely typo is reported.
             if !place.welcomes_others()
                 || matches!(&kind, ProblemKind::Unknown { near, .. } if !near.is_empty())
             {
@@ -516,7 +516,7 @@ impl<'s> Checker<'s> {
         found
     }
 
-    /// `items`, `prefixItems`, `additionalItems`.
+    /// Checks `items`, `prefixItems`, `additionalItems`.
     fn items(
         &mut self,
         map: &'s Map<String, Value>,
@@ -524,7 +524,7 @@ impl<'s> Checker<'s> {
         depth: u32,
     ) -> Vec<ArgumentProblem> {
         let Some(values) = given.items() else { return Vec::new() };
-        // A spread before an item moves it: positions count only where every item is written out.
+        // A spread before an item shifts it: positions count only when every item is written out.
         let fixed = values.iter().all(|value| matches!(value, CheckedValue::Json(_)));
         let by_position =
             map.contains_key("prefixItems") || matches!(map.get("items"), Some(Value::Array(_)));
@@ -534,7 +534,7 @@ impl<'s> Checker<'s> {
         let mut found = Vec::new();
         for (index, value) in values.into_iter().enumerate() {
             for schema in items(map, Some(index)) {
-                self.path.push(Step::Index(index as u64));
+                self.path.push(PathStep::Index(index as u64));
                 found.extend(self.value(schema, value, depth));
                 self.path.pop();
             }
@@ -544,7 +544,7 @@ impl<'s> Checker<'s> {
 
     fn unknown(&mut self, name: &str, known: &KnownMembers<'_>, given: &HashSet<&str>) -> ProblemKind {
         let free = known.list.iter().copied().filter(|known| !given.contains(known));
-        let near = nearest(name, free.take(self.fuel)).into_iter().map(str::to_owned).collect();
+        let near = closest_names(name, free.take(self.fuel)).into_iter().map(str::to_owned).collect();
         self.spend(known.list.len());
         ProblemKind::Unknown { near, known: known.text.clone() }
     }
@@ -569,12 +569,12 @@ impl<'s> Checker<'s> {
 
     fn member_problem(&self, name: &str, kind: ProblemKind, certain: bool) -> ArgumentProblem {
         let mut path = self.path.clone();
-        path.push(Step::Key(name.to_owned()));
+        path.push(PathStep::Key(name.to_owned()));
         ArgumentProblem { path, kind, certain }
     }
 }
 
-/// The members that the schemas of a place name.
+/// Members named by the schemas of a path.
 struct KnownMembers<'s> {
     list: Vec<&'s str>,
     set: HashSet<&'s str>,

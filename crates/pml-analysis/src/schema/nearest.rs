@@ -1,16 +1,16 @@
-//! Which of the known names a wrong one was probably meant to be.
+//! Suggests known names for a wrong one.
 
-/// The known names nearest to `wanted`, best first, at most three: slips of the fingers (`raed`), other
-/// ways of writing (`readFile` for `read_file`), other orders (`file_read`) and parts (`path` for `file_path`).
-/// Of `server:tool`, a server that both have in common says nothing about the tool.
-pub fn nearest<'c>(wanted: &str, known: impl IntoIterator<Item = &'c str>) -> Vec<&'c str> {
+/// The known names nearest to `wanted`, best first, at most three: typos (`raed`), other spellings (`readFile` for
+/// `read_file`), other orders (`file_read`) and parts (`path` for `file_path`). In `server:tool` a common server does
+/// not make the tools similar.
+pub fn closest_names<'c>(wanted: &str, known: impl IntoIterator<Item = &'c str>) -> Vec<&'c str> {
     let wanted = ComparedName::new(wanted);
     let mut scored: Vec<(usize, &str)> = known
         .into_iter()
         .filter_map(|candidate| Some((wanted.distance(&ComparedName::new(candidate))?, candidate)))
         .collect();
     scored.sort_unstable();
-    // Beside a name that differs only in its writing, others were not meant.
+    // Beside a name that differs only in its spelling, others are not suggested.
     if scored.first().is_some_and(|(best, _)| *best <= REORDERED) {
         scored.retain(|(distance, _)| *distance <= REORDERED);
     }
@@ -18,7 +18,7 @@ pub fn nearest<'c>(wanted: &str, known: impl IntoIterator<Item = &'c str>) -> Ve
     scored.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The words of a name in lower case: `readFile`, `read-file` and `READ_FILE` are `read`, `file`.
+/// Words of a name in lower case: `readFile`, `read-file` and `READ_FILE` are `read`, `file`.
 pub(super) fn tokens(name: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut before = ' ';
@@ -35,14 +35,14 @@ pub(super) fn tokens(name: &str) -> Vec<String> {
     found
 }
 
-/// A name, taken apart.
+/// A name, split for comparison.
 struct ComparedName {
     server: Option<String>,
     tokens: Vec<String>,
     joined: String,
 }
 
-/// Another server costs more than any slip within the name.
+/// Distance of a different server: more than any typo within the name.
 const OTHER_SERVER: usize = 100;
 
 impl ComparedName {
@@ -56,7 +56,7 @@ impl ComparedName {
         ComparedName { server, tokens, joined }
     }
 
-    /// How far another name is; `None` when it is too far to have been meant.
+    /// Distance to another name; `None` when it is too far.
     fn distance(&self, other: &ComparedName) -> Option<usize> {
         let own = self.own_distance(other)?;
         match (&self.server, &other.server) {
@@ -74,7 +74,7 @@ impl ComparedName {
         [slips, self.shared(other)].into_iter().flatten().min()
     }
 
-    /// The distance of names that have words in common.
+    /// Distance of names that share words.
     fn shared(&self, other: &ComparedName) -> Option<usize> {
         let (few, many) = if self.tokens.len() <= other.tokens.len() { (self, other) } else { (other, self) };
         let within = few.tokens.iter().all(|token| many.tokens.contains(token));
@@ -83,11 +83,10 @@ impl ComparedName {
     }
 }
 
-/// The distance of names with the same words in another order.
+/// Distance of names with the same words in another order.
 const REORDERED: usize = 5;
 
-/// How many letters have to be added, taken away, replaced or swapped with their neighbour; `None`
-/// when they are too many for names of this length.
+/// Edit distance with transpositions; `None` when it is too large for names of this length.
 fn slips(wanted: &str, known: &str) -> Option<usize> {
     let (a, b) = (wanted.chars().count(), known.chars().count());
     let (long, short) = (a.max(b), a.min(b));

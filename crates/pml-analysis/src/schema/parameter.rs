@@ -1,18 +1,18 @@
-//! A small copy of a tool's schema for a parameter of our own.
+//! Copies a small part of a tool's schema for a lifted parameter.
 
-use pml_model::name::shortened;
+use pml_model::name::truncate_text;
 use serde_json::{Map, Value, json};
 use smallvec::SmallVec;
 
 use super::{JsonTypes, resolve, types};
 
-/// So many values of an `enum` are copied; a longer one is left out.
+/// Maximum number of `enum` values that are copied; a longer list is left out.
 const MOST_VALUES: usize = 50;
-/// So many characters of a description.
+/// Maximum number of characters of a description.
 const DESCRIPTION: usize = 200;
 
-/// A copy of `schema` that stands alone: its type, values, format, description and the type of its items.
-/// What it refers to is put in its place, alternatives become a list of types.
+/// A self-contained copy of `schema`: type, values, format, description and the type of its items. References are
+/// resolved, alternatives become a list of types.
 pub(crate) fn parameter_schema(root: &Value, schema: &Value) -> Value {
     let mut copy = outline(root, schema);
     let items = said(&stands_for(root, schema), "items").filter(|items| items.is_object());
@@ -35,7 +35,7 @@ fn outline(root: &Value, schema: &Value) -> Map<String, Value> {
             copy.insert(key.to_owned(), value.clone());
         }
     }
-    // A limited choice beside `null` must still admit it.
+    // An `enum` with `null` as an alternative must still admit it.
     if let Some(Value::Array(values)) = copy.get_mut("enum")
         && types(root, schema).meets(JsonTypes::NULL)
         && !values.contains(&Value::Null)
@@ -43,7 +43,7 @@ fn outline(root: &Value, schema: &Value) -> Map<String, Value> {
         values.push(Value::Null);
     }
     if let Some(text) = said(&schemas, "description").and_then(Value::as_str) {
-        copy.insert("description".to_owned(), Value::String(shortened(text.trim(), DESCRIPTION)));
+        copy.insert("description".to_owned(), Value::String(truncate_text(text.trim(), DESCRIPTION)));
     }
     copy
 }
@@ -59,17 +59,17 @@ fn is_nested(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
 }
 
-/// The schema itself and those it refers to or takes its values from, one after the other.
+/// The schema itself, then repeatedly the single schema that the last one stands for; at most four.
 fn stands_for<'s>(root: &'s Value, schema: &'s Value) -> SmallVec<[&'s Value; 4]> {
     std::iter::successors(Some(schema), |here| sole(root, here)).take(4).collect()
 }
 
-/// What the first of the schemas that says something under `key` says.
+/// Value of `key` in the first schema that has it.
 fn said<'s>(schemas: &[&'s Value], key: &str) -> Option<&'s Value> {
     schemas.iter().find_map(|schema| schema.get(key))
 }
 
-/// The schema that `schema` stands for, when it is one other: a reference, or one alternative beside `null`.
+/// The single schema that `schema` stands for: a reference, or one alternative beside `null`.
 fn sole<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         return resolve(root, reference);

@@ -1,9 +1,9 @@
-//! Whether what one tool declares to give could be what another declares to want.
+//! Whether the declared output of one tool could fill the declared input of another.
 //!
-//! Deliberately strict: a member counts only under the same name (`userId` is `user_id`) and with a
-//! declared type on both sides that can be equal. An input that allows certain values only is filled
-//! only by an output that is limited to some of them. At least one member has to mean something:
-//! booleans and names that every tool uses prove nothing by themselves.
+//! The check is deliberately strict. A member counts only under the same name (`userId` is `user_id`) and with
+//! compatible types declared on both sides. An `enum` input is filled only by an output that is limited to some of its
+//! values. At least one member must be distinctive: booleans and names that every tool uses prove nothing by
+//! themselves.
 
 use pml_model::structure::Coverage;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::nearest::tokens;
 use super::{JsonTypes, MemberLookup, properties, property, required, types};
 
-/// Members of a result that only wrap the real one.
+/// Members of a result that only wrap the actual value.
 const WRAPPERS: [&str; 10] = [
     "content",
     "data",
@@ -25,7 +25,7 @@ const WRAPPERS: [&str; 10] = [
     "value",
 ];
 
-/// Names, in joined form, that say nothing about what they hold.
+/// Generic names, in joined form, that say nothing about their content.
 const GENERIC: [&str; 26] = [
     "code",
     "count",
@@ -55,7 +55,7 @@ const GENERIC: [&str; 26] = [
     "version",
 ];
 
-/// How much of the input that `input_root` describes a value of `output_root` could give; `None` for nothing.
+/// How much of the input `input_root` a value of `output_root` could provide; `None` for nothing.
 pub(crate) fn provides(output_root: &Value, input_root: &Value) -> Option<Coverage> {
     let given = given(output_root);
     let wanted = properties(input_root, input_root);
@@ -72,7 +72,7 @@ pub(crate) fn provides(output_root: &Value, input_root: &Value) -> Option<Covera
     }
 }
 
-/// The members of a result and of what it wraps, by joined name.
+/// Members of a result and of the value it wraps, by joined name.
 fn given(root: &Value) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
     for name in properties(root, root) {
@@ -95,7 +95,7 @@ fn fills(given: &[(String, &Value)], output_root: &Value, input_root: &Value, na
     given.iter().any(|(other, schema)| *other == name && can_be(output_root, schema, input_root, wanted))
 }
 
-/// Whether a value of the one schema can be one of the other.
+/// Whether a value of the output schema can be one of the input schema.
 fn can_be(output_root: &Value, output: &Value, input_root: &Value, input: &Value) -> bool {
     let (from, to) = (declared(output_root, output), declared(input_root, input));
     if from == JsonTypes::ALL
@@ -111,7 +111,7 @@ fn can_be(output_root: &Value, output: &Value, input_root: &Value, input: &Value
     }
 }
 
-/// The types of a schema, those it shows only by naming members or items included.
+/// Types of a schema, including those implied by `properties` or `items`.
 fn declared(root: &Value, schema: &Value) -> JsonTypes {
     match types(root, schema) {
         JsonTypes::ALL if schema.get("properties").is_some() => JsonTypes::OBJECT,
@@ -130,7 +130,7 @@ fn values<'s>(root: &'s Value, schema: &'s Value) -> Option<Vec<&'s Value>> {
     })
 }
 
-/// Whether it means something that two tools share this member.
+/// Whether a shared member of this name is distinctive.
 fn is_telling(root: &Value, name: &str) -> bool {
     let MemberLookup::Found(schema) = property(root, root, name) else { return false };
     !GENERIC.contains(&joined(name).as_str())

@@ -1,25 +1,28 @@
-//! What is asked of schemas, and the answers.
+//! Tests of queries on schemas.
 
 use expect_test::{Expect, expect};
-use pml_model::structure::{Argument, Coverage, Field, Letter, NodeId, Step};
+use pml_model::structure::{Argument, ArgumentField, Coverage, NodeId, NodeLetter, PathStep};
 use serde_json::{Value, json};
 
 use super::check::ArgumentFinding;
 use super::*;
 
-/// The argument tree of a JSON text in which `"$"` is something computed, `"$text"` a template and the
-/// member `"..."` a spread.
+/// The argument tree of a JSON text in which `"$"` is a computed value, `"$text"` a template and the member `"..."` a
+/// spread.
 fn tree(value: Value) -> Argument {
     match value {
         Value::String(text) if text == "$" => {
-            Argument::Reference { node: NodeId { letter: Letter::N, number: 1 }, path: Vec::new() }
+            Argument::Reference { node: NodeId { letter: NodeLetter::N, number: 1 }, path: Vec::new() }
         }
         Value::String(text) if text == "$text" => Argument::Template { parts: Vec::new() },
         Value::Array(items) => Argument::Array { items: items.into_iter().map(tree).collect() },
         Value::Object(map) => {
             let (spreads, fields): (Vec<_>, Vec<_>) = map.into_iter().partition(|(name, _)| name == "...");
             Argument::Object {
-                fields: fields.into_iter().map(|(name, value)| Field { name, value: tree(value) }).collect(),
+                fields: fields
+                    .into_iter()
+                    .map(|(name, value)| ArgumentField { name, value: tree(value) })
+                    .collect(),
                 spreads: spreads.into_iter().map(|(_, value)| tree(value)).collect(),
             }
         }
@@ -27,7 +30,7 @@ fn tree(value: Value) -> Argument {
     }
 }
 
-/// Every case in a line of its own, and what was found beneath it.
+/// Each case on a line of its own, with its findings below.
 #[track_caller]
 fn check(schema: &Value, cases: &[Value], expected: &Expect) {
     let mut text = String::new();
@@ -358,7 +361,7 @@ fn paths_into_results() {
         json!(["either", "z"]),
         json!(["route", "toString"]),
     ] {
-        let steps: Vec<Step> = serde_json::from_value(path.clone()).expect("paths are steps");
+        let steps: Vec<PathStep> = serde_json::from_value(path.clone()).expect("paths are steps");
         let answer = match follow(&schema, &schema, &steps) {
             Ok(Some(found)) => found.to_string(),
             Ok(None) => "?".to_owned(),
@@ -493,7 +496,7 @@ fn nearest_names() {
         ("", &members),
         ("x", &members),
     ] {
-        text += &format!("{wanted}: {}\n", nearest(wanted, known.iter().copied()).join(" "));
+        text += &format!("{wanted}: {}\n", closest_names(wanted, known.iter().copied()).join(" "));
     }
     expect![[r#"
         fs:raed_file: fs:read_file

@@ -1,12 +1,12 @@
-//! What single JSON values are, held against the simple limits of a schema.
+//! Checks single JSON values against the simple limits of a schema.
 
 use serde_json::{Map, Value};
 
 use super::JsonTypes;
-use super::nearest::nearest;
+use super::nearest::closest_names;
 use super::words::name_words;
 
-/// A number or boolean written as text.
+/// Hint for a number or boolean that is written as a string.
 pub(super) fn unquoted(wanted: JsonTypes, given: Option<&Value>) -> Option<String> {
     let text = given?.as_str()?;
     let value: Value = serde_json::from_str(text).ok()?;
@@ -14,26 +14,28 @@ pub(super) fn unquoted(wanted: JsonTypes, given: Option<&Value>) -> Option<Strin
     plain.then(|| format!("write `{}` without quotes", name_words(text)))
 }
 
-/// What may have been meant by a value that is none of those allowed.
+/// Hint with the allowed value most similar to a wrong one.
 pub(super) fn near_value(values: &[Value], given: &Value) -> Option<String> {
-    let near = nearest(given.as_str()?, values.iter().filter_map(Value::as_str));
+    let near = closest_names(given.as_str()?, values.iter().filter_map(Value::as_str));
     let first = near.first()?;
     Some(format!("did you mean `{}`?", name_words(first)))
 }
 
-/// Equal in JSON, where `1` and `1.0` are the same number.
-pub(super) fn same(a: &Value, b: &Value) -> bool {
+/// JSON equality, where `1` and `1.0` are the same number.
+pub(super) fn same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same_value(a, b)))
         }
         (a, b) => a == b,
     }
 }
 
-/// A fraction where only `integer` is allowed.
+/// Expected value in words, when a fraction is given where only `integer` is allowed.
 pub(super) fn not_whole(map: &Map<String, Value>, value: &Value) -> Option<String> {
     let whole = |name: &Value| name == "integer";
     let fraction = value.as_f64().is_some_and(|number| number.fract() != 0.0);
@@ -44,7 +46,7 @@ pub(super) fn not_whole(map: &Map<String, Value>, value: &Value) -> Option<Strin
     (fraction && wanted).then(|| "a whole number".to_owned())
 }
 
-/// What a value would have to be to lie within the bounds it is outside of.
+/// Expected value in words, when a number, text or list is outside its bounds.
 pub(super) fn out_of_bounds(map: &Map<String, Value>, value: &Value) -> Option<String> {
     let limit = |key: &str| map.get(key).and_then(Value::as_f64);
     let strict = |key: &str| map.get(key) == Some(&Value::Bool(true));

@@ -1,27 +1,27 @@
-//! How schemas, values and places in them are called in messages to people.
+//! Describes schemas, values and paths in messages for people.
 
-use pml_model::name::{printable, shortened};
-use pml_model::structure::Step;
+use pml_model::name::{printable, truncate_text};
+use pml_model::structure::PathStep;
 use serde_json::{Map, Value};
 
 use super::{resolve, unique};
 
-/// So many names or values are listed at most.
+/// Maximum number of names or values listed.
 const MOST_LISTED: usize = 8;
 
-/// A value, shortly: `the text "5"`, `the number 5`, `a list`.
+/// Short description of a value: `the text "5"`, `the number 5`, `a list`.
 pub(super) fn value_words(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => format!("the number {number}"),
-        Value::String(text) => format!("the text {:?}", shortened(&printable(text), 40)),
+        Value::String(text) => format!("the text {:?}", truncate_text(&printable(text), 40)),
         Value::Array(_) => "a list".to_owned(),
         Value::Object(map) => object_words(map.keys().map(String::as_str)),
     }
 }
 
-/// ``an object with `id` ``, or without any members named.
+/// ``an object with `id` ``, or without names when there are none.
 pub(super) fn object_words<'n>(names: impl Iterator<Item = &'n str>) -> String {
     match listed(names).as_str() {
         "" => "an object".to_owned(),
@@ -29,7 +29,7 @@ pub(super) fn object_words<'n>(names: impl Iterator<Item = &'n str>) -> String {
     }
 }
 
-/// What a schema wants: `text or null`, ``one of `a`, `b` ``, ``an object with `id` ``.
+/// Description of what a schema requires: `text or null`, ``one of `a`, `b` ``, ``an object with `id` ``.
 pub(super) fn schema_words(root: &Value, schema: &Value) -> String {
     let words = words(root, schema, 4);
     if words.is_empty() { "something else".to_owned() } else { alternatives(&words) }
@@ -64,7 +64,7 @@ fn words(root: &Value, schema: &Value, depth: u32) -> Vec<String> {
     found
 }
 
-/// What a schema itself wants, one word for each kind of value; empty when it refers to others or says nothing.
+/// What a schema itself requires, one phrase per kind of value; empty when it only refers to others.
 pub(super) fn own_words(map: &Map<String, Value>) -> Vec<String> {
     if let Some(value) = map.get("const") {
         return vec![quoted(value)];
@@ -100,7 +100,7 @@ fn type_words(name: &str, map: &Map<String, Value>) -> String {
     }
 }
 
-/// The allowed values of an `enum`.
+/// The allowed values of an `enum`, as text.
 pub(super) fn one_of(values: &[Value]) -> String {
     match values {
         [only] => quoted(only),
@@ -108,7 +108,7 @@ pub(super) fn one_of(values: &[Value]) -> String {
     }
 }
 
-/// Names in backticks, the first few.
+/// The first few names in backticks.
 pub(super) fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     shown(names, |name| format!("`{}`", name_words(name)))
 }
@@ -126,21 +126,21 @@ fn quoted(value: &Value) -> String {
     }
 }
 
-/// A name from a stranger, fit to be shown.
+/// An untrusted name, made printable.
 pub(super) fn name_words(name: &str) -> String {
-    shortened(&printable(name), 60)
+    truncate_text(&printable(name), 60)
 }
 
-/// `options.tags[0]["odd key"]`; empty for the whole value.
-pub(super) fn path_words(path: &[Step]) -> String {
+/// Path as text: `options.tags[0]["odd key"]`; empty for the whole value.
+pub(super) fn path_words(path: &[PathStep]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
-            Step::Index(index) => text += &format!("[{index}]"),
-            Step::Any => text += "[]",
-            Step::Key(name) if !is_plain(name) => text += &format!("[{:?}]", name_words(name)),
-            Step::Key(name) if text.is_empty() => text += &name_words(name),
-            Step::Key(name) => text += &format!(".{}", name_words(name)),
+            PathStep::Index(index) => text += &format!("[{index}]"),
+            PathStep::Any => text += "[]",
+            PathStep::Key(name) if !is_plain(name) => text += &format!("[{:?}]", name_words(name)),
+            PathStep::Key(name) if text.is_empty() => text += &name_words(name),
+            PathStep::Key(name) => text += &format!(".{}", name_words(name)),
         }
     }
     text

@@ -1,11 +1,11 @@
-//! What a call is given.
+//! Arguments of a call.
 
 use oxc_span::Span;
 use smallvec::SmallVec;
 
-use crate::value::Value;
+use crate::value::AbstractValue;
 
-/// An argument: its value, where it stands, and whether it is spread.
-pub(super) type CallArgument<'a> = (Value<'a>, Span, bool);
-/// What a call is given: most are given one or two arguments, which need no memory of their own.
+/// An argument: its value, its span, and whether it is spread.
+pub(super) type CallArgument<'a> = (AbstractValue<'a>, Span, bool);
+/// Arguments of a call, inline for the usual one or two.
 pub(super) type CallArguments<'a> = SmallVec<[CallArgument<'a>; 2]>;

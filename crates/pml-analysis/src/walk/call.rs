@@ -1,10 +1,10 @@
-//! Calls: of tools, of capabilities, of what we do not know.
+//! Calls: of tools, of capabilities, of local functions and of unknown ones.
 
 use std::rc::Rc;
 
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 
 use super::Walker;
 use super::arguments::{CallArgument, CallArguments};
@@ -13,13 +13,13 @@ use super::parts::graph::{CallDraft, DraftKind};
 use super::places::step_of;
 use super::syntax::plain;
 use super::target::CallTarget;
-use crate::analysis::{Code, Severity};
+use crate::analysis::{ComplaintCode, Severity};
 use crate::budget::VisitedParts;
 use crate::marks::ProbePlace;
-use crate::value::{Closure, RecordKind, Value, one_of};
+use crate::value::{AbstractValue, Closure, RecordKind, one_of};
 
 impl<'a> Walker<'a, '_> {
-    pub(super) fn call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
+    pub(super) fn call(&mut self, it: &'a CallExpression<'a>) -> AbstractValue<'a> {
         let callee = plain(&it.callee);
         if let Expression::Super(_) = callee {
             return self.super_call(it);
@@ -39,7 +39,7 @@ impl<'a> Walker<'a, '_> {
             Expression::PrivateFieldExpression(member) => {
                 let object = self.evaluate_raw(&member.object);
                 let object = self.optional_link(member.optional, member.span, &member.object, object);
-                let key = Step::Key(format!("#{}", member.field.name));
+                let key = PathStep::Key(format!("#{}", member.field.name));
                 self.method_call(it, object, &member.object, &key, member.field.span)
             }
             Expression::ComputedMemberExpression(member) => {
@@ -98,43 +98,46 @@ impl<'a> Walker<'a, '_> {
     fn method_call(
         &mut self,
         it: &'a CallExpression<'a>,
-        object: Value<'a>,
+        object: AbstractValue<'a>,
         object_expression: &'a Expression<'a>,
-        key: &Step,
+        key: &PathStep,
         key_span: Span,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         let name = match key {
-            Step::Key(name) => name.as_str(),
-            Step::Index(_) | Step::Any => "",
+            PathStep::Key(name) => name.as_str(),
+            PathStep::Index(_) | PathStep::Any => "",
         };
-        if it.optional && !matches!(object, Value::Server(_) | Value::Capabilities) {
+        if it.optional && !matches!(object, AbstractValue::Server(_) | AbstractValue::Capabilities) {
             self.optional_link(true, it.span, &it.callee, object.clone());
         }
-        if name == "constructor" && !matches!(object, Value::Object(_)) {
-            self.permissions.opaque(it.span, "`constructor` is called, which can make functions from text");
+        if name == "constructor" && !matches!(object, AbstractValue::Object(_)) {
+            self.permissions
+                .note_opaque(it.span, "`constructor` is called, which can make functions from text");
         }
         match &object {
-            Value::Server(_) | Value::Capabilities => {
+            AbstractValue::Server(_) | AbstractValue::Capabilities => {
                 let callee = self.read_member(object.clone(), key, key_span, it.callee.span());
                 let callee = self.optional_link(it.optional, it.span, &it.callee, callee);
                 self.call_value(it, callee)
             }
-            Value::Mcp => {
+            AbstractValue::Mcp => {
                 self.evaluate_arguments(&it.arguments);
                 self.diagnostics.complain(
                     Severity::Error,
-                    Code::UnknownTool,
+                    ComplaintCode::UnknownTool,
                     it.callee.span(),
                     format!("`mcp.{name}` is a server, not a tool"),
                     Some(format!("call one of its tools: `mcp.{name}.tool({{ … }})`")),
                 );
-                Value::Unknown
+                AbstractValue::Unknown
             }
-            Value::Tool(..) | Value::Capability(_) => self.call_tool_method(it, &object, name),
-            Value::Function(closure) if matches!(name, "call" | "apply" | "bind") => {
+            AbstractValue::Tool(..) | AbstractValue::Capability(_) => {
+                self.call_tool_method(it, &object, name)
+            }
+            AbstractValue::Function(closure) if matches!(name, "call" | "apply" | "bind") => {
                 self.call_function_method(it, &Rc::clone(closure), name)
             }
-            Value::Global(global) => {
+            AbstractValue::Global(global) => {
                 let global: Rc<str> = if &**global == "globalThis" {
                     let member = self.read_member(object.clone(), key, key_span, it.callee.span());
                     return self.call_value(it, member);
@@ -143,7 +146,7 @@ impl<'a> Walker<'a, '_> {
                 };
                 self.global_call(it, &global)
             }
-            Value::Object(_) | Value::Class(_) => {
+            AbstractValue::Object(_) | AbstractValue::Class(_) => {
                 self.call_own_method(it, object, object_expression, key, key_span)
             }
             _ if matches!(name, "then" | "catch" | "finally") => self.promise_method(it, &object, name),
@@ -154,33 +157,36 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// A method of an object or class of the program.
+    /// Calls a method of an object or class of the program.
     fn call_own_method(
         &mut self,
         it: &'a CallExpression<'a>,
-        object: Value<'a>,
+        object: AbstractValue<'a>,
         object_expression: &'a Expression<'a>,
-        key: &Step,
+        key: &PathStep,
         key_span: Span,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         let method = match &object {
-            Value::Object(index) if self.is_plain_method(*index, key) => None,
+            AbstractValue::Object(index) if self.is_plain_method(*index, key) => None,
             _ => Some(self.read_member(object.clone(), key, key_span, it.callee.span())),
         };
         match method {
-            Some(Value::Function(closure)) => {
+            Some(AbstractValue::Function(closure)) => {
                 let given = self.evaluate_arguments(&it.arguments);
                 self.follow_call(&closure, given, Some(it.span), Some(object))
             }
-            Some(callable @ (Value::Tool(..) | Value::Capability(_) | Value::OneOf(_) | Value::Item(..))) => {
-                self.call_value(it, callable)
-            }
+            Some(
+                callable @ (AbstractValue::Tool(..)
+                | AbstractValue::Capability(_)
+                | AbstractValue::OneOf(_)
+                | AbstractValue::Item(..)),
+            ) => self.call_value(it, callable),
             _ => self.operation_call(it, object, object_expression, key, key_span),
         }
     }
 
-    /// Nothing of the program's own is behind that name.
-    fn is_plain_method(&self, object: u32, key: &Step) -> bool {
+    /// Whether the program defines nothing under that name.
+    fn is_plain_method(&self, object: u32, key: &PathStep) -> bool {
         let record = self.memory.state.object(object);
         let may_be_own = match record.kind {
             RecordKind::Instance(_) => true,
@@ -190,34 +196,40 @@ impl<'a> Walker<'a, '_> {
         record.field(key).is_none() && !may_be_own
     }
 
-    /// Calls what a variable or expression holds.
-    pub(super) fn call_value(&mut self, it: &'a CallExpression<'a>, function: Value<'a>) -> Value<'a> {
+    /// Calls the value of a variable or expression.
+    pub(super) fn call_value(
+        &mut self,
+        it: &'a CallExpression<'a>,
+        function: AbstractValue<'a>,
+    ) -> AbstractValue<'a> {
         match function {
-            Value::Tool(server, name) => {
+            AbstractValue::Tool(server, name) => {
                 let given = self.evaluate_arguments(&it.arguments);
                 self.call_tool(CallTarget::Tool { server, name }, given, it.span, it.span)
             }
-            Value::Capability(name) => {
+            AbstractValue::Capability(name) => {
                 let given = self.evaluate_arguments(&it.arguments);
                 self.call_tool(CallTarget::Capability(name), given, it.span, it.span)
             }
-            Value::Function(closure) => {
+            AbstractValue::Function(closure) => {
                 let given = self.evaluate_arguments(&it.arguments);
                 self.follow_call(&closure, given, Some(it.span), None)
             }
-            Value::Global(name) => self.global_call(it, &name),
-            Value::OneOf(functions) => {
+            AbstractValue::Global(name) => self.global_call(it, &name),
+            AbstractValue::OneOf(functions) => {
                 let given = self.evaluate_arguments(&it.arguments);
                 self.call_one_of(&functions, &given, it.span)
             }
-            Value::Item(of, _, path) if path.steps().is_empty() && self.memory.can_reach_tool(&of, 0) => {
+            AbstractValue::Item(of, _, path)
+                if path.steps().is_empty() && self.memory.can_reach_tool(&of, 0) =>
+            {
                 let given = self.evaluate_arguments(&it.arguments);
-                match self.memory.part(&of, &Step::Any) {
-                    Value::OneOf(functions) => self.call_one_of(&functions, &given, it.span),
+                match self.memory.part(&of, &PathStep::Any) {
+                    AbstractValue::OneOf(functions) => self.call_one_of(&functions, &given, it.span),
                     one => self.call_one_of(&[one], &given, it.span),
                 }
             }
-            Value::Mcp | Value::Server(_) | Value::Capabilities => {
+            AbstractValue::Mcp | AbstractValue::Server(_) | AbstractValue::Capabilities => {
                 self.evaluate_arguments(&it.arguments);
                 self.note_escape(function, it.callee.span())
             }
@@ -228,13 +240,13 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// One of several functions is called; which one is known when the program runs.
+    /// Calls one of several functions; which one is known only at run time.
     pub(super) fn call_one_of(
         &mut self,
-        functions: &[Value<'a>],
+        functions: &[AbstractValue<'a>],
         given: &[CallArgument<'a>],
         span: Span,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
         let mut ways = Vec::new();
@@ -254,27 +266,27 @@ impl<'a> Walker<'a, '_> {
         one_of(results)
     }
 
-    /// Calls one of several functions, the `variant`th; nothing if it is none.
+    /// Calls the `variant`th of several functions; does nothing if it is none.
     pub(super) fn call_alternative(
         &mut self,
-        function: &Value<'a>,
+        function: &AbstractValue<'a>,
         given: &[CallArgument<'a>],
         span: Span,
         variant: u32,
-    ) -> Option<Value<'a>> {
+    ) -> Option<AbstractValue<'a>> {
         let target = match function {
-            Value::Function(closure) => {
+            AbstractValue::Function(closure) => {
                 return Some(self.follow_call(&Rc::clone(closure), given.into(), Some(span), None));
             }
-            Value::Tool(server, name) => {
+            AbstractValue::Tool(server, name) => {
                 CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) }
             }
-            Value::Capability(name) => CallTarget::Capability(Rc::clone(name)),
-            Value::Undefined
-            | Value::Unknown
-            | Value::Result(..)
-            | Value::Parameter(_)
-            | Value::Literal(_) => {
+            AbstractValue::Capability(name) => CallTarget::Capability(Rc::clone(name)),
+            AbstractValue::Undefined
+            | AbstractValue::Unknown
+            | AbstractValue::Result(..)
+            | AbstractValue::Parameter(_)
+            | AbstractValue::Literal(_) => {
                 return None;
             }
             other => return Some(self.call_unknown(span, std::slice::from_ref(other), given)),
@@ -285,13 +297,13 @@ impl<'a> Walker<'a, '_> {
         Some(result)
     }
 
-    /// A call into something that is not the program's and not an operation: functions it is given may be called.
+    /// A call of something unknown, neither of the program nor an operation: functions passed to it may be called.
     pub(super) fn call_unknown(
         &mut self,
         span: Span,
-        callee: &[Value<'a>],
+        callee: &[AbstractValue<'a>],
         given: &[CallArgument<'a>],
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         let mut values = callee.to_vec();
         for (value, _, _) in given {
             self.memory.mark_awaited(value);
@@ -301,10 +313,10 @@ impl<'a> Walker<'a, '_> {
         self.memory.computed(span, &values)
     }
 
-    /// A function that somebody else may call, any number of times.
-    pub(super) fn escape(&mut self, value: &Value<'a>, depth: u32) {
+    /// A function that unknown code may call, any number of times.
+    pub(super) fn escape(&mut self, value: &AbstractValue<'a>, depth: u32) {
         match value {
-            Value::Function(closure) => {
+            AbstractValue::Function(closure) => {
                 let before = self.flow.frontier.clone();
                 let mark = self.memory.state.mark();
                 let closure = Rc::clone(closure);
@@ -312,7 +324,7 @@ impl<'a> Walker<'a, '_> {
                 self.memory.mark_awaited(&given);
                 self.flow.end_optional_arm(&mut self.memory.state, mark, before);
             }
-            Value::Object(index) if depth < 3 => {
+            AbstractValue::Object(index) if depth < 3 => {
                 let record = Rc::clone(self.memory.state.object(*index));
                 for member in &record.fields {
                     if self.memory.can_reach_tool(&member.value, 0) {
@@ -321,11 +333,11 @@ impl<'a> Walker<'a, '_> {
                 }
                 record.extra.iter().for_each(|value| self.escape(value, depth + 1));
             }
-            Value::Tool(..) | Value::Capability(_) => {
+            AbstractValue::Tool(..) | AbstractValue::Capability(_) => {
                 let at = self.permissions.tool_span(value);
                 self.hand_on_tool(value, at);
             }
-            Value::OneOf(values) if depth < 3 => {
+            AbstractValue::OneOf(values) if depth < 3 => {
                 values.iter().for_each(|value| self.escape(value, depth + 1));
             }
             _ => {}
@@ -339,23 +351,23 @@ impl<'a> Walker<'a, '_> {
         given: CallArguments<'a>,
         span: Span,
         at: Span,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         if self.recording.ends_trial() {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         if let Some((_, extra, _)) = given.get(1) {
             self.diagnostics.complain(
                 Severity::Warning,
-                Code::UnknownArgument,
+                ComplaintCode::UnknownArgument,
                 *extra,
                 "a tool takes one object; further arguments are ignored",
                 Some("put it into the object".to_owned()),
             );
         }
         let arguments = match given.into_iter().next() {
-            None => Value::Undefined,
+            None => AbstractValue::Undefined,
             Some((value, span, true)) => {
-                let first = self.memory.part(&value, &Step::Index(0));
+                let first = self.memory.part(&value, &PathStep::Index(0));
                 self.memory.computed(span, &[first])
             }
             Some((value, span, false)) => {
@@ -368,19 +380,19 @@ impl<'a> Walker<'a, '_> {
         let call = CallDraft { target, arguments, span, as_value: false };
         let node = self.node(ProbePlace::Call, span, DraftKind::Call(call));
         let pending = self.memory.add_promise(span, what);
-        Value::Promise(Rc::new(super::result_of(node)), Some(pending))
+        AbstractValue::Promise(Rc::new(super::result_of(node)), Some(pending))
     }
 
-    /// Promises among the arguments of a tool, which needs their values.
+    /// Complains about promises in the arguments of a tool, which needs their values.
     fn complain_of_unawaited_inside(
         &mut self,
-        value: &Value<'a>,
+        value: &AbstractValue<'a>,
         span: Span,
         depth: u32,
         seen: &mut VisitedParts,
     ) {
         self.complain_if_unawaited(value, span, "is passed to a tool");
-        if let (Value::Object(index), true) = (value, depth < 4)
+        if let (AbstractValue::Object(index), true) = (value, depth < 4)
             && seen.is_first_visit(*index as usize, depth as usize)
         {
             let record = Rc::clone(self.memory.state.object(*index));
@@ -391,13 +403,13 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// A tool that is handed on: it may be called with anything.
-    pub(super) fn hand_on_tool(&mut self, tool: &Value<'a>, span: Span) {
+    /// A tool passed on as a value: it may be called with anything.
+    pub(super) fn hand_on_tool(&mut self, tool: &AbstractValue<'a>, span: Span) {
         let target = match tool {
-            Value::Tool(server, name) => {
+            AbstractValue::Tool(server, name) => {
                 CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) }
             }
-            Value::Capability(name) => CallTarget::Capability(Rc::clone(name)),
+            AbstractValue::Capability(name) => CallTarget::Capability(Rc::clone(name)),
             _ => return,
         };
         self.permissions.declare(&target, span, &mut self.diagnostics);
@@ -410,14 +422,19 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// `tool.call(…)`, `tool.apply(…)`, `tool.bind(…)`.
-    fn call_tool_method(&mut self, it: &'a CallExpression<'a>, tool: &Value<'a>, name: &str) -> Value<'a> {
+    fn call_tool_method(
+        &mut self,
+        it: &'a CallExpression<'a>,
+        tool: &AbstractValue<'a>,
+        name: &str,
+    ) -> AbstractValue<'a> {
         let mut given = self.evaluate_arguments(&it.arguments);
         let target = match tool {
-            Value::Tool(server, name) => {
+            AbstractValue::Tool(server, name) => {
                 CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) }
             }
-            Value::Capability(name) => CallTarget::Capability(Rc::clone(name)),
-            _ => return Value::Unknown,
+            AbstractValue::Capability(name) => CallTarget::Capability(Rc::clone(name)),
+            _ => return AbstractValue::Unknown,
         };
         match name {
             "call" => {
@@ -427,13 +444,13 @@ impl<'a> Walker<'a, '_> {
             "apply" => {
                 let list = given.into_iter().nth(1);
                 let first =
-                    list.map(|(list, span, _)| (self.memory.part(&list, &Step::Index(0)), span, false));
+                    list.map(|(list, span, _)| (self.memory.part(&list, &PathStep::Index(0)), span, false));
                 self.call_tool(target, first.into_iter().collect(), it.span, it.span)
             }
             "bind" if given.len() <= 1 => tool.clone(),
             _ => {
                 self.hand_on_tool(tool, it.callee.span());
-                Value::Unknown
+                AbstractValue::Unknown
             }
         }
     }
@@ -443,7 +460,7 @@ impl<'a> Walker<'a, '_> {
         it: &'a CallExpression<'a>,
         closure: &Rc<Closure<'a>>,
         name: &str,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         let mut given = self.evaluate_arguments(&it.arguments);
         let this = given.first().map(|(value, _, _)| value.clone());
         given.drain(..given.len().min(1));
@@ -453,7 +470,7 @@ impl<'a> Walker<'a, '_> {
                 let spread = given.into_iter().take(1).map(|(list, span, _)| (list, span, true)).collect();
                 self.follow_call(closure, spread, Some(it.span), this)
             }
-            _ if given.is_empty() => Value::Function(Rc::new(Closure {
+            _ if given.is_empty() => AbstractValue::Function(Rc::new(Closure {
                 code: closure.code,
                 function: closure.function,
                 outer: Rc::clone(&closure.outer),
@@ -462,8 +479,8 @@ impl<'a> Walker<'a, '_> {
                 class: closure.class.clone(),
             })),
             _ => {
-                self.escape(&Value::Function(Rc::clone(closure)), 0);
-                Value::Unknown
+                self.escape(&AbstractValue::Function(Rc::clone(closure)), 0);
+                AbstractValue::Unknown
             }
         }
     }

@@ -1,18 +1,18 @@
-//! Expressions that choose: `? :`, `&&`, `||`, `??` and their assignments.
+//! Conditional expressions: `? :`, `&&`, `||`, `??` and their assignments.
 
 use oxc_ast::ast::{
     AssignmentExpression, BinaryOperator, ConditionalExpression, Expression, LogicalExpression,
     LogicalOperator, UnaryOperator,
 };
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::{DecisionForm, Step};
+use pml_model::structure::{DecisionForm, PathStep};
 
 use super::Walker;
 use super::places::AssignTarget;
 use crate::marks::ProbePlace;
 use crate::roots;
-use crate::survey::Mention;
-use crate::value::{MemberPath, Value, one_of};
+use crate::survey::SymbolMention;
+use crate::value::{AbstractValue, MemberPath, one_of};
 
 impl<'a> Walker<'a, '_> {
     pub(super) fn logical_assignment(
@@ -20,9 +20,9 @@ impl<'a> Walker<'a, '_> {
         it: &'a AssignmentExpression<'a>,
         operator: LogicalOperator,
         place: AssignTarget<'a>,
-        old: Value<'a>,
-    ) -> Value<'a> {
-        if let Value::Parameter(path) = &old {
+        old: AbstractValue<'a>,
+    ) -> AbstractValue<'a> {
+        if let AbstractValue::Parameter(path) = &old {
             self.uses.note_optional(path);
         }
         let LogicalBranch { form, outcome, other, suffix, .. } = guarding(operator);
@@ -45,10 +45,10 @@ impl<'a> Walker<'a, '_> {
         one_of([old, right])
     }
 
-    /// The decision of a logical operator, where a tool is reached in its right side.
+    /// The decision of a logical operator whose right side reaches a tool.
     fn decide_guarded(
         &mut self,
-        left: &Value<'a>,
+        left: &AbstractValue<'a>,
         right: &Expression<'a>,
         (place, span): (ProbePlace, Span),
         condition: Span,
@@ -61,28 +61,28 @@ impl<'a> Walker<'a, '_> {
         self.decision_with(place, span, condition, form, Vec::new(), suffix)
     }
 
-    /// Whether something between the bytes of `span` can reach a tool: by what is written, or by what a variable, such as
-    /// a parameter that was handed a function, holds here.
+    /// Whether code within `span` can reach a tool: by what is written, or by the value of a variable, such as a
+    /// parameter that was passed a function.
     pub(super) fn reaches_tool(&self, span: Span) -> bool {
         let holds_function = |symbol| match self.read_symbol(symbol) {
-            held @ (Value::Function(_)
-            | Value::Tool(..)
-            | Value::Capability(_)
-            | Value::OneOf(_)
-            | Value::Item(..)
-            | Value::Object(_)) => self.memory.leads_to_tool(&held),
+            held @ (AbstractValue::Function(_)
+            | AbstractValue::Tool(..)
+            | AbstractValue::Capability(_)
+            | AbstractValue::OneOf(_)
+            | AbstractValue::Item(..)
+            | AbstractValue::Object(_)) => self.memory.leads_to_tool(&held),
             _ => false,
         };
         let mentions = self.facts.survey.mentions_between(span.start, span.end);
         self.memory.budget().spend(mentions.len() / 4);
         self.facts.survey.reaches_tool(span.start, span.end)
             || mentions.iter().any(|(_, mention)| match mention {
-                Mention::Variable(symbol) => holds_function(*symbol),
-                Mention::Arguments | Mention::Root => false,
+                SymbolMention::Variable(symbol) => holds_function(*symbol),
+                SymbolMention::Arguments | SymbolMention::Root => false,
             })
     }
 
-    pub(super) fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> Value<'a> {
+    pub(super) fn conditional(&mut self, it: &'a ConditionalExpression<'a>) -> AbstractValue<'a> {
         self.evaluate_test(&it.test);
         self.note_optional_test(&it.test, false);
         let decision = self.decision(ProbePlace::Test, it.span, it.test.span(), DecisionForm::Ternary);
@@ -102,7 +102,7 @@ impl<'a> Walker<'a, '_> {
         one_of([consequent, alternate])
     }
 
-    pub(super) fn logical(&mut self, it: &'a LogicalExpression<'a>) -> Value<'a> {
+    pub(super) fn logical(&mut self, it: &'a LogicalExpression<'a>) -> AbstractValue<'a> {
         let left = self.evaluate_operand(&it.left);
         self.note_optional_test(&it.left, false);
         let LogicalBranch { place, form, outcome, other, suffix } = guarding(it.operator);
@@ -119,14 +119,21 @@ impl<'a> Walker<'a, '_> {
         one_of([left, right])
     }
 
-    /// `args.x ?? 5` and `args.x || 5`: `x` need not be given.
-    fn note_default(&mut self, operator: LogicalOperator, left: &Value<'a>, right: &Value<'a>) {
-        if let (LogicalOperator::Or | LogicalOperator::Coalesce, Value::Parameter(path)) = (operator, left) {
+    /// `args.x ?? 5` and `args.x || 5`: `x` is optional.
+    fn note_default(
+        &mut self,
+        operator: LogicalOperator,
+        left: &AbstractValue<'a>,
+        right: &AbstractValue<'a>,
+    ) {
+        if let (LogicalOperator::Or | LogicalOperator::Coalesce, AbstractValue::Parameter(path)) =
+            (operator, left)
+        {
             self.uses.note_default(path, right);
         }
     }
 
-    /// A test that asks whether an argument was given makes it optional, unless the program then gives up.
+    /// A test whether an argument is given makes it optional, unless the program then fails.
     pub(super) fn note_optional_test(&mut self, test: &'a Expression<'a>, gives_up: bool) {
         match test.without_parentheses() {
             Expression::UnaryExpression(it) if it.operator == UnaryOperator::LogicalNot => {
@@ -163,28 +170,28 @@ impl<'a> Walker<'a, '_> {
 
     fn peek_parameter(&self, expression: &'a Expression<'a>) -> Option<MemberPath> {
         match self.peek(expression) {
-            Some(Value::Parameter(path)) if !path.steps().is_empty() => Some(path),
+            Some(AbstractValue::Parameter(path)) if !path.steps().is_empty() => Some(path),
             _ => None,
         }
     }
 
-    /// What a chain of names and members holds, without following anything.
-    pub(super) fn peek(&self, expression: &'a Expression<'a>) -> Option<Value<'a>> {
+    /// Value of a chain of names and members, without following anything.
+    pub(super) fn peek(&self, expression: &'a Expression<'a>) -> Option<AbstractValue<'a>> {
         match expression.without_parentheses() {
             Expression::Identifier(it) => match roots::resolve_variable(self.input.scoping, it) {
                 Some(symbol) => Some(self.read_symbol(symbol)),
-                None if it.name == "args" => Some(Value::Parameter(MemberPath::default())),
+                None if it.name == "args" => Some(AbstractValue::Parameter(MemberPath::default())),
                 None => None,
             },
             Expression::StaticMemberExpression(it) => match self.peek(&it.object)? {
-                Value::Parameter(path) => {
-                    Some(Value::Parameter(path.then(Step::Key(it.property.name.as_str().to_owned()))))
-                }
-                Value::Object(object) => self
+                AbstractValue::Parameter(path) => Some(AbstractValue::Parameter(
+                    path.then(PathStep::Key(it.property.name.as_str().to_owned())),
+                )),
+                AbstractValue::Object(object) => self
                     .memory
                     .state
                     .object(object)
-                    .field(&Step::Key(it.property.name.as_str().to_owned()))
+                    .field(&PathStep::Key(it.property.name.as_str().to_owned()))
                     .map(|member| member.value.clone()),
                 _ => None,
             },
@@ -195,15 +202,15 @@ impl<'a> Walker<'a, '_> {
     }
 }
 
-/// How a logical operator chooses whether its right side is evaluated.
+/// How a logical operator decides whether its right side is evaluated.
 struct LogicalBranch {
     place: ProbePlace,
     form: DecisionForm,
-    /// With which the right side is evaluated.
+    /// Outcome with which the right side is evaluated.
     outcome: &'static str,
-    /// With which it is not.
+    /// Outcome with which it is not.
     other: &'static str,
-    /// What is asked of the left side.
+    /// The condition on the left side, as text.
     suffix: &'static str,
 }
 

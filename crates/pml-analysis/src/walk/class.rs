@@ -1,25 +1,25 @@
-//! Classes: what an instance has and what its methods do.
+//! Classes: fields and methods of instances.
 
 use std::rc::Rc;
 
 use oxc_ast::ast::{CallExpression, Class, ClassElement, MethodDefinitionKind, NewExpression, PropertyKey};
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 use smallvec::smallvec;
 
 use super::Walker;
 use super::arguments::CallArguments;
-use super::memory::settled;
+use super::memory::settled_value;
 use super::places::MemberKey;
 use super::syntax::step_of_key;
 use crate::value::{
-    Activation, ClassValue, Closure, FunctionCode, ObjectMember, ObjectRecord, RecordKind, Value,
+    AbstractValue, Activation, ClassValue, Closure, FunctionCode, ObjectMember, ObjectRecord, RecordKind,
 };
 
 impl<'a> Walker<'a, '_> {
-    pub(super) fn define_class(&mut self, class: &'a Class<'a>) -> Value<'a> {
+    pub(super) fn define_class(&mut self, class: &'a Class<'a>) -> AbstractValue<'a> {
         let parent = class.heritage.as_ref().and_then(|heritage| match self.evaluate(&heritage.expression) {
-            Value::Class(parent) => Some(parent),
+            AbstractValue::Class(parent) => Some(parent),
             _ => None,
         });
         let statics = self.memory.state.new_object(ObjectRecord::default());
@@ -30,21 +30,21 @@ impl<'a> Walker<'a, '_> {
             parent,
             statics,
         });
-        // Static members may name the class.
+        // Static members may refer to the class.
         if let Some(symbol) = class.id.as_ref().and_then(|id| id.symbol_id.get()) {
-            self.write_symbol(symbol, Value::Class(Rc::clone(&value)));
+            self.write_symbol(symbol, AbstractValue::Class(Rc::clone(&value)));
         }
         for element in &class.body.body {
             self.class_element(&value, element);
         }
-        Value::Class(value)
+        AbstractValue::Class(value)
     }
 
     fn class_element(&mut self, class: &Rc<ClassValue<'a>>, element: &'a ClassElement<'a>) {
         match element {
             ClassElement::MethodDefinition(it) => {
                 let key = self.element_key(&it.key);
-                let this = it.r#static.then(|| Value::Class(Rc::clone(class)));
+                let this = it.r#static.then(|| AbstractValue::Class(Rc::clone(class)));
                 let closure =
                     self.make_closure_with(FunctionCode::Function(&it.value), this, Some(Rc::clone(class)));
                 if let (true, Some(key)) = (it.r#static, key) {
@@ -55,7 +55,7 @@ impl<'a> Walker<'a, '_> {
             }
             ClassElement::PropertyDefinition(it) if it.r#static => {
                 let key = self.element_key(&it.key);
-                let value = it.value.as_ref().map_or(Value::Undefined, |value| self.evaluate(value));
+                let value = it.value.as_ref().map_or(AbstractValue::Undefined, |value| self.evaluate(value));
                 if let Some(key) = key {
                     let member = ObjectMember { key, value, span: it.span, getter: false };
                     self.memory.state.change(class.statics, |record| record.fields.push(member));
@@ -74,35 +74,40 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    fn element_key(&mut self, key: &'a PropertyKey<'a>) -> Option<Step> {
+    fn element_key(&mut self, key: &'a PropertyKey<'a>) -> Option<PathStep> {
         match self.evaluate_property_key(key) {
             MemberKey::Known(step) => Some(step),
             MemberKey::Computed(_) => None,
         }
     }
 
-    pub(super) fn static_member(&mut self, class: &Rc<ClassValue<'a>>, key: &Step) -> Value<'a> {
+    pub(super) fn static_member(&mut self, class: &Rc<ClassValue<'a>>, key: &PathStep) -> AbstractValue<'a> {
         let mut at = Some(Rc::clone(class));
         while let Some(class) = at {
             let found = self.memory.state.object(class.statics).field(key).cloned();
             match found {
-                Some(ObjectMember { value: Value::Function(getter), getter: true, .. }) => {
-                    return self.follow_call(&getter, CallArguments::new(), None, Some(Value::Class(class)));
+                Some(ObjectMember { value: AbstractValue::Function(getter), getter: true, .. }) => {
+                    return self.follow_call(
+                        &getter,
+                        CallArguments::new(),
+                        None,
+                        Some(AbstractValue::Class(class)),
+                    );
                 }
                 Some(member) => return member.value,
                 None => at = class.parent.clone(),
             }
         }
-        Value::Unknown
+        AbstractValue::Unknown
     }
 
-    /// A method or getter of a class or its parents.
+    /// A method or getter of a class or its base classes.
     pub(super) fn inherited_member(
         &mut self,
         class: &Rc<ClassValue<'a>>,
-        key: &Step,
-        this: &Value<'a>,
-    ) -> Option<Value<'a>> {
+        key: &PathStep,
+        this: &AbstractValue<'a>,
+    ) -> Option<AbstractValue<'a>> {
         let mut at = Some(Rc::clone(class));
         while let Some(class) = at {
             for element in &class.class.body.body {
@@ -113,7 +118,8 @@ impl<'a> Walker<'a, '_> {
                 match it.kind {
                     MethodDefinitionKind::Method => return Some(self.bind_method(&class, &it.value, this)),
                     MethodDefinitionKind::Get => {
-                        let Value::Function(getter) = self.bind_method(&class, &it.value, this) else {
+                        let AbstractValue::Function(getter) = self.bind_method(&class, &it.value, this)
+                        else {
                             continue;
                         };
                         return Some(self.follow_call(
@@ -131,12 +137,12 @@ impl<'a> Walker<'a, '_> {
         None
     }
 
-    /// A setter of a class or its parents.
+    /// A setter of a class or its base classes.
     pub(super) fn inherited_setter(
         &mut self,
         class: &Rc<ClassValue<'a>>,
-        key: &Step,
-        this: &Value<'a>,
+        key: &PathStep,
+        this: &AbstractValue<'a>,
     ) -> Option<Rc<Closure<'a>>> {
         let mut at = Some(Rc::clone(class));
         while let Some(class) = at {
@@ -145,7 +151,7 @@ impl<'a> Walker<'a, '_> {
                     && it.kind == MethodDefinitionKind::Set
                     && !it.r#static
                     && step_of_key(&it.key).as_ref() == Some(key)
-                    && let Value::Function(setter) = self.bind_method(&class, &it.value, this)
+                    && let AbstractValue::Function(setter) = self.bind_method(&class, &it.value, this)
                 {
                     return Some(setter);
                 }
@@ -159,10 +165,10 @@ impl<'a> Walker<'a, '_> {
         &mut self,
         class: &Rc<ClassValue<'a>>,
         function: &'a oxc_ast::ast::Function<'a>,
-        this: &Value<'a>,
-    ) -> Value<'a> {
+        this: &AbstractValue<'a>,
+    ) -> AbstractValue<'a> {
         let index = self.facts.survey.by_span.get(&function.span).copied().unwrap_or(0);
-        Value::Function(Rc::new(Closure {
+        AbstractValue::Function(Rc::new(Closure {
             code: FunctionCode::Function(function),
             function: index,
             outer: Rc::clone(&class.outer),
@@ -172,49 +178,49 @@ impl<'a> Walker<'a, '_> {
         }))
     }
 
-    pub(super) fn new_expression(&mut self, it: &'a NewExpression<'a>) -> Value<'a> {
+    pub(super) fn new_expression(&mut self, it: &'a NewExpression<'a>) -> AbstractValue<'a> {
         let callee = self.evaluate_raw(&it.callee);
         let callee = self.note_escape(callee, it.callee.span());
         let given = self.evaluate_arguments(&it.arguments);
         match callee {
-            Value::Class(class) => {
+            AbstractValue::Class(class) => {
                 let record =
                     ObjectRecord { kind: RecordKind::Instance(Rc::clone(&class)), ..ObjectRecord::default() };
                 let object = self.memory.state.new_object(record);
                 if !self.calls.may_construct() {
                     self.functions.left_out = true;
-                    return Value::Object(object);
+                    return AbstractValue::Object(object);
                 }
                 self.calls.constructing += 1;
                 self.construct(&class, object, given, Some(it.span));
                 self.calls.constructing -= 1;
-                Value::Object(object)
+                AbstractValue::Object(object)
             }
-            Value::Function(closure) => {
+            AbstractValue::Function(closure) => {
                 let object = self.memory.state.new_object(ObjectRecord::default());
-                self.follow_call(&closure, given, Some(it.span), Some(Value::Object(object)));
-                Value::Object(object)
+                self.follow_call(&closure, given, Some(it.span), Some(AbstractValue::Object(object)));
+                AbstractValue::Object(object)
             }
-            Value::Global(name) => self.new_global(&name, it.span, given),
+            AbstractValue::Global(name) => self.new_global(&name, it.span, given),
             other => self.call_unknown(it.span, &[other], &given),
         }
     }
 
-    fn new_global(&mut self, name: &str, span: Span, given: CallArguments<'a>) -> Value<'a> {
+    fn new_global(&mut self, name: &str, span: Span, given: CallArguments<'a>) -> AbstractValue<'a> {
         match name {
             "Promise" => {
                 let holder = self
                     .memory
                     .state
                     .new_object(ObjectRecord { kind: RecordKind::Collection, ..ObjectRecord::default() });
-                let resolve = Value::Global(format!("#resolve:{holder}").into());
-                if let Some((Value::Function(executor), _, _)) = given.first() {
+                let resolve = AbstractValue::Global(format!("#resolve:{holder}").into());
+                if let Some((AbstractValue::Function(executor), _, _)) = given.first() {
                     let executor = Rc::clone(executor);
-                    let arguments = smallvec![(resolve, span, false), (Value::Unknown, span, false)];
+                    let arguments = smallvec![(resolve, span, false), (AbstractValue::Unknown, span, false)];
                     self.follow_call(&executor, arguments, None, None);
                 }
-                let value = self.memory.part(&Value::Object(holder), &Step::Any);
-                Value::Promise(Rc::new(settled(&value)), None)
+                let value = self.memory.part(&AbstractValue::Object(holder), &PathStep::Any);
+                AbstractValue::Promise(Rc::new(settled_value(&value)), None)
             }
             "Map" | "Set" | "WeakMap" | "WeakSet" | "Array" => {
                 let kind = if name == "Array" { RecordKind::Array } else { RecordKind::Collection };
@@ -225,10 +231,10 @@ impl<'a> Walker<'a, '_> {
                 {
                     let map = self.memory.state.new_object(record);
                     self.put_pairs(map, &pairs.clone(), span);
-                    return Value::Object(map);
+                    return AbstractValue::Object(map);
                 }
                 for (value, _, _) in &given {
-                    let item = self.memory.part(value, &Step::Any);
+                    let item = self.memory.part(value, &PathStep::Any);
                     record.extra.push(item);
                 }
                 if given.is_empty() {
@@ -262,19 +268,20 @@ impl<'a> Walker<'a, '_> {
             self.initialise_fields(class, object);
         }
         if let Some(constructor) = constructor
-            && let Value::Function(closure) = self.bind_method(class, constructor, &Value::Object(object))
+            && let AbstractValue::Function(closure) =
+                self.bind_method(class, constructor, &AbstractValue::Object(object))
         {
-            self.follow_call(&closure, given, call, Some(Value::Object(object)));
+            self.follow_call(&closure, given, call, Some(AbstractValue::Object(object)));
         }
     }
 
-    /// The fields a class gives a new instance.
+    /// Initialises the fields of a new instance.
     fn initialise_fields(&mut self, class: &Rc<ClassValue<'a>>, object: u32) {
         let activation = Rc::new(Activation {
             id: class.outer.id,
             function: class.outer.function,
             outer: class.outer.outer.clone(),
-            this: Some(Value::Object(object)),
+            this: Some(AbstractValue::Object(object)),
             class: Some(Rc::clone(class)),
         });
         let outer = std::mem::replace(&mut self.calls.activation, activation);
@@ -283,7 +290,7 @@ impl<'a> Walker<'a, '_> {
             if it.r#static || it.declare {
                 continue;
             }
-            let value = it.value.as_ref().map_or(Value::Undefined, |value| self.evaluate(value));
+            let value = it.value.as_ref().map_or(AbstractValue::Undefined, |value| self.evaluate(value));
             if let Some(key) = step_of_key(&it.key) {
                 let member = ObjectMember { key, value, span: it.span, getter: false };
                 self.memory.state.change(object, |record| record.fields.push(member));
@@ -292,7 +299,7 @@ impl<'a> Walker<'a, '_> {
         self.calls.activation = outer;
     }
 
-    pub(super) fn super_call(&mut self, it: &'a CallExpression<'a>) -> Value<'a> {
+    pub(super) fn super_call(&mut self, it: &'a CallExpression<'a>) -> AbstractValue<'a> {
         let given = self.evaluate_arguments(&it.arguments);
         let this = self.calls.this_object();
         let Some(class) = self.calls.class() else { return self.call_unknown(it.span, &[], &given) };
@@ -307,20 +314,22 @@ impl<'a> Walker<'a, '_> {
             }
             _ => {}
         }
-        Value::Undefined
+        AbstractValue::Undefined
     }
 
-    pub(super) fn super_method(&mut self, it: &'a CallExpression<'a>, name: &str) -> Value<'a> {
+    pub(super) fn super_method(&mut self, it: &'a CallExpression<'a>, name: &str) -> AbstractValue<'a> {
         let given = self.evaluate_arguments(&it.arguments);
-        let key = Step::Key(name.to_owned());
+        let key = PathStep::Key(name.to_owned());
         let method =
             match (self.calls.class().and_then(|class| class.parent.clone()), self.calls.this_object()) {
-                (Some(parent), Some(object)) => self.inherited_member(&parent, &key, &Value::Object(object)),
+                (Some(parent), Some(object)) => {
+                    self.inherited_member(&parent, &key, &AbstractValue::Object(object))
+                }
                 (Some(parent), None) => Some(self.static_member(&parent, &key)),
                 _ => None,
             };
         match method {
-            Some(Value::Function(closure)) => {
+            Some(AbstractValue::Function(closure)) => {
                 let this = self.calls.this();
                 self.follow_call(&closure, given, Some(it.span), Some(this))
             }

@@ -1,4 +1,4 @@
-//! Expressions, in the order they are evaluated.
+//! Expressions, in evaluation order.
 
 use oxc_ast::ast::{
     AssignmentExpression, AssignmentOperator, BinaryExpression, BinaryOperator, Expression,
@@ -6,35 +6,39 @@ use oxc_ast::ast::{
     UpdateExpression,
 };
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 use smallvec::SmallVec;
 
 use super::Walker;
-use super::memory::settled;
+use super::memory::settled_value;
 use super::objects::append;
 use super::syntax::number;
-use crate::analysis::{Code, Severity};
+use crate::analysis::{ComplaintCode, Severity};
 use crate::roots;
 use crate::surface;
-use crate::value::{FunctionCode, MemberPath, ObjectRecord, RecordKind, Value};
+use crate::value::{AbstractValue, FunctionCode, MemberPath, ObjectRecord, RecordKind};
 
-/// Longer texts are not put together from their parts.
+/// Maximum bytes of a text that is folded from literal parts.
 const MAX_FOLDED_BYTES: usize = 64 * 1024;
 
 impl<'a> Walker<'a, '_> {
-    /// The value of an expression that goes somewhere: `mcp` and its servers may not.
-    pub(super) fn evaluate(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+    /// Value of an expression that is used: `mcp` and its servers must not be.
+    pub(super) fn evaluate(&mut self, expression: &'a Expression<'a>) -> AbstractValue<'a> {
         let value = self.evaluate_raw(expression);
         self.note_escape(value, expression.span())
     }
 
-    /// The value of a computed key. Which tool is meant is read off the source alone, never off what a variable
-    /// seems to hold.
-    pub(super) fn evaluate_key(&mut self, object: &Value<'a>, key: &'a Expression<'a>) -> Value<'a> {
+    /// Value of a computed key. Which tool it names is read from the source alone, never from what a variable seems to
+    /// hold.
+    pub(super) fn evaluate_key(
+        &mut self,
+        object: &AbstractValue<'a>,
+        key: &'a Expression<'a>,
+    ) -> AbstractValue<'a> {
         let value = self.evaluate(key);
         let is_root = match object {
-            Value::Mcp | Value::Server(_) | Value::Capabilities => true,
-            Value::Global(name) => &**name == "globalThis",
+            AbstractValue::Mcp | AbstractValue::Server(_) | AbstractValue::Capabilities => true,
+            AbstractValue::Global(name) => &**name == "globalThis",
             _ => false,
         };
         if !is_root {
@@ -43,51 +47,55 @@ impl<'a> Walker<'a, '_> {
         self.facts
             .roots
             .constant(self.input.scoping, key)
-            .map_or(Value::Unknown, |text| Value::folded(text, key.span()))
+            .map_or(AbstractValue::Unknown, |text| AbstractValue::folded(text, key.span()))
     }
 
-    /// A value that goes somewhere we do not follow it.
-    pub(super) fn note_escape(&mut self, value: Value<'a>, span: Span) -> Value<'a> {
+    /// Records that a value goes where it is not followed.
+    pub(super) fn note_escape(&mut self, value: AbstractValue<'a>, span: Span) -> AbstractValue<'a> {
         match &value {
-            Value::Mcp => {
+            AbstractValue::Mcp => {
                 self.permissions
-                    .opaque(span, "`mcp` is handed on, so which tools are called cannot be known");
+                    .note_opaque(span, "`mcp` is handed on, so which tools are called cannot be known");
             }
-            Value::Server(server) => {
+            AbstractValue::Server(server) => {
                 let what =
                     format!("`mcp.{server}` is handed on, so which of its tools are called cannot be known");
-                self.permissions.opaque(span, what);
+                self.permissions.note_opaque(span, what);
             }
-            Value::Capabilities => {
-                self.permissions
-                    .opaque(span, "`capabilities` is handed on, so which of them are called cannot be known");
+            AbstractValue::Capabilities => {
+                self.permissions.note_opaque(
+                    span,
+                    "`capabilities` is handed on, so which of them are called cannot be known",
+                );
             }
-            Value::Global(name) if &**name == "globalThis" => {
-                self.permissions
-                    .opaque(span, "`globalThis` is handed on, so which tools are called cannot be known");
+            AbstractValue::Global(name) if &**name == "globalThis" => {
+                self.permissions.note_opaque(
+                    span,
+                    "`globalThis` is handed on, so which tools are called cannot be known",
+                );
             }
-            Value::Tool(..) | Value::Capability(_) => {
+            AbstractValue::Tool(..) | AbstractValue::Capability(_) => {
                 self.permissions.declare_value(&value, span, &mut self.diagnostics);
                 return value;
             }
             _ => return value,
         }
-        Value::Unknown
+        AbstractValue::Unknown
     }
 
-    /// The value of an expression whatever it is; `mcp` and its servers may stand here, as the object of a member.
-    pub(super) fn evaluate_raw(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+    /// Value of any expression; `mcp` and its servers are allowed here, as the object of a member access.
+    pub(super) fn evaluate_raw(&mut self, expression: &'a Expression<'a>) -> AbstractValue<'a> {
         let span = expression.span();
         self.calls.step();
         self.memory.budget().spend(1);
         if self.is_spent_at(span) {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         match expression {
-            Expression::BooleanLiteral(it) => Value::literal(it.value, span),
-            Expression::NullLiteral(_) => Value::literal(serde_json::Value::Null, span),
-            Expression::NumericLiteral(it) => Value::literal(number(it.value), span),
-            Expression::StringLiteral(it) => Value::literal(it.value.as_str(), span),
+            Expression::BooleanLiteral(it) => AbstractValue::literal(it.value, span),
+            Expression::NullLiteral(_) => AbstractValue::literal(serde_json::Value::Null, span),
+            Expression::NumericLiteral(it) => AbstractValue::literal(number(it.value), span),
+            Expression::StringLiteral(it) => AbstractValue::literal(it.value.as_str(), span),
             Expression::BigIntLiteral(_) | Expression::RegExpLiteral(_) => self.memory.computed(span, &[]),
             Expression::TemplateLiteral(it) => self.template(it),
             Expression::Identifier(it) => self.read_name(it),
@@ -109,7 +117,7 @@ impl<'a> Walker<'a, '_> {
             Expression::ConditionalExpression(it) => self.conditional(it),
             Expression::LogicalExpression(it) => self.logical(it),
             Expression::SequenceExpression(it) => {
-                let mut last = Value::Undefined;
+                let mut last = AbstractValue::Undefined;
                 for expression in &it.expressions {
                     last = self.evaluate(expression);
                 }
@@ -121,13 +129,13 @@ impl<'a> Walker<'a, '_> {
             Expression::YieldExpression(it) => self.yield_value(it.argument.as_ref(), it.delegate),
             Expression::PrivateInExpression(it) => {
                 self.evaluate(&it.right);
-                Value::Unknown
+                AbstractValue::Unknown
             }
             Expression::ImportExpression(it) => {
                 self.evaluate(&it.source);
-                self.permissions.ambient(span, "import()");
-                self.permissions.opaque(span, "`import()` could bring in anything");
-                Value::Unknown
+                self.permissions.note_ambient(span, "import()");
+                self.permissions.note_opaque(span, "`import()` could bring in anything");
+                AbstractValue::Unknown
             }
             Expression::ParenthesizedExpression(it) => self.evaluate_raw(&it.expression),
             Expression::TSAsExpression(it) => {
@@ -143,12 +151,14 @@ impl<'a> Walker<'a, '_> {
             }
             Expression::TSNonNullExpression(it) => self.evaluate_raw(&it.expression),
             Expression::TSInstantiationExpression(it) => self.evaluate_raw(&it.expression),
-            // The name of a class is no way to make functions.
+            // The name of a class cannot create functions.
             Expression::StaticMemberExpression(it)
                 if it.property.name == "name"
                     && matches!(&it.object, Expression::StaticMemberExpression(inner) if inner.property.name == "constructor") =>
             {
-                let Expression::StaticMemberExpression(inner) = &it.object else { return Value::Unknown };
+                let Expression::StaticMemberExpression(inner) = &it.object else {
+                    return AbstractValue::Unknown;
+                };
                 let object = self.evaluate_operand(&inner.object);
                 self.memory.computed(span, &[object])
             }
@@ -169,18 +179,18 @@ impl<'a> Walker<'a, '_> {
             Expression::PrivateFieldExpression(it) => {
                 let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.read_member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, span)
+                self.read_member(object, &PathStep::Key(format!("#{}", it.field.name)), it.field.span, span)
             }
-            _ => Value::Unknown,
+            _ => AbstractValue::Unknown,
         }
     }
 
-    fn template(&mut self, it: &'a TemplateLiteral<'a>) -> Value<'a> {
-        let mut parts: SmallVec<[(Value<'a>, Span); 4]> = SmallVec::new();
+    fn template(&mut self, it: &'a TemplateLiteral<'a>) -> AbstractValue<'a> {
+        let mut parts: SmallVec<[(AbstractValue<'a>, Span); 4]> = SmallVec::new();
         for (index, quasi) in it.quasis.iter().enumerate() {
             let text = quasi.value.cooked.as_ref().map_or("", |text| text.as_str());
             if !text.is_empty() {
-                parts.push((Value::folded(text, quasi.span), quasi.span));
+                parts.push((AbstractValue::folded(text, quasi.span), quasi.span));
             }
             if let Some(expression) = it.expressions.get(index) {
                 let value = self.evaluate(expression);
@@ -190,32 +200,36 @@ impl<'a> Walker<'a, '_> {
             }
         }
         if it.expressions.is_empty() {
-            return Value::literal(
+            return AbstractValue::literal(
                 parts.first().and_then(|(part, _)| part.text()).unwrap_or_default(),
                 it.span,
             );
         }
         match folded_text(parts.iter().map(|(value, _)| value)) {
-            Some(text) => Value::folded(text, it.span),
-            None => Value::Template(parts.into_vec().into()),
+            Some(text) => AbstractValue::folded(text, it.span),
+            None => AbstractValue::Template(parts.into_vec().into()),
         }
     }
 
-    fn tagged(&mut self, it: &'a TaggedTemplateExpression<'a>) -> Value<'a> {
+    fn tagged(&mut self, it: &'a TaggedTemplateExpression<'a>) -> AbstractValue<'a> {
         let tag = self.evaluate_raw(&it.tag);
-        let mut values = vec![Value::Unknown];
+        let mut values = vec![AbstractValue::Unknown];
         for expression in &it.quasi.expressions {
             values.push(self.evaluate(expression));
         }
         match tag {
-            Value::Mcp | Value::Server(_) | Value::Tool(..) | Value::Capabilities | Value::Capability(_) => {
-                self.permissions.opaque(it.span, "a tool is used as the tag of a template");
-                if let Value::Tool(..) | Value::Capability(_) = tag {
+            AbstractValue::Mcp
+            | AbstractValue::Server(_)
+            | AbstractValue::Tool(..)
+            | AbstractValue::Capabilities
+            | AbstractValue::Capability(_) => {
+                self.permissions.note_opaque(it.span, "a tool is used as the tag of a template");
+                if let AbstractValue::Tool(..) | AbstractValue::Capability(_) = tag {
                     self.hand_on_tool(&tag, it.tag.span());
                 }
-                Value::Unknown
+                AbstractValue::Unknown
             }
-            Value::Function(closure) => {
+            AbstractValue::Function(closure) => {
                 let arguments = values.into_iter().map(|value| (value, it.span, false)).collect();
                 self.follow_call(&closure, arguments, None, None)
             }
@@ -226,13 +240,13 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    fn read_name(&mut self, it: &IdentifierReference<'a>) -> Value<'a> {
+    fn read_name(&mut self, it: &IdentifierReference<'a>) -> AbstractValue<'a> {
         let symbol = roots::resolve_variable(self.input.scoping, it);
         match symbol {
             Some(symbol) => match self.facts.roots.aliases.get(&symbol) {
                 Some(root) => {
                     self.permissions.touch(it.span);
-                    Value::from(root)
+                    AbstractValue::from(root)
                 }
                 None => self.read_symbol(symbol),
             },
@@ -240,13 +254,13 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    pub(super) fn read_free_name(&mut self, name: &'a str, span: Span) -> Value<'a> {
+    pub(super) fn read_free_name(&mut self, name: &'a str, span: Span) -> AbstractValue<'a> {
         self.permissions.touch(span);
         match name {
-            "args" => Value::Parameter(MemberPath::default()),
-            "mcp" => Value::Mcp,
-            "capabilities" => Value::Capabilities,
-            "undefined" => Value::Undefined,
+            "args" => AbstractValue::Parameter(MemberPath::default()),
+            "mcp" => AbstractValue::Mcp,
+            "capabilities" => AbstractValue::Capabilities,
+            "undefined" => AbstractValue::Undefined,
             "NaN" | "Infinity" => self.memory.computed(span, &[]),
             "arguments" => {
                 let mut record = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
@@ -255,28 +269,28 @@ impl<'a> Walker<'a, '_> {
                 self.memory.allocate(record)
             }
             _ if surface::is_ambient(name) => {
-                self.permissions.ambient(span, name);
+                self.permissions.note_ambient(span, name);
                 if matches!(name, "eval" | "Function") {
-                    self.permissions.opaque(span, format!("`{name}` could run anything"));
+                    self.permissions.note_opaque(span, format!("`{name}` could run anything"));
                 }
-                let hint = surface::instead_of(name).map(str::to_owned);
+                let hint = surface::replacement_hint(name).map(str::to_owned);
                 self.diagnostics.complain(
                     Severity::Error,
-                    Code::Ambient,
+                    ComplaintCode::Ambient,
                     span,
                     format!("`{name}` does not exist in the sandbox"),
                     hint,
                 );
-                Value::Unknown
+                AbstractValue::Unknown
             }
-            _ if surface::is_global(name) => Value::Global(name.into()),
+            _ if surface::is_global(name) => AbstractValue::Global(name.into()),
             _ => {
                 if !self.diagnostics.is_first_unknown(name) {
-                    return Value::Unknown;
+                    return AbstractValue::Unknown;
                 }
                 self.diagnostics.complain(
                     Severity::Error,
-                    Code::UnknownName,
+                    ComplaintCode::UnknownName,
                     span,
                     format!("`{name}` is not defined"),
                     Some(surface::nearest_global(name).map_or_else(
@@ -284,31 +298,31 @@ impl<'a> Walker<'a, '_> {
                         |near| format!("did you mean `{near}`?"),
                     )),
                 );
-                Value::Unknown
+                AbstractValue::Unknown
             }
         }
     }
 
-    /// What a promise gives.
-    pub(super) fn await_value(&mut self, value: Value<'a>) -> Value<'a> {
+    /// The value of a promise.
+    pub(super) fn await_value(&mut self, value: AbstractValue<'a>) -> AbstractValue<'a> {
         self.memory.mark_awaited(&value);
-        settled(&value)
+        settled_value(&value)
     }
 
-    /// A promise used as if it were its value.
+    /// Complains about a promise that is used as if it were its value.
     pub(super) fn complain_if_unawaited(
         &mut self,
-        value: &Value<'a>,
+        value: &AbstractValue<'a>,
         span: Span,
         how: impl std::fmt::Display,
     ) {
-        if let Value::Promise(_, Some(pending)) = value {
+        if let AbstractValue::Promise(_, Some(pending)) = value {
             let pending = &mut self.memory.promises[*pending as usize];
             pending.consumed = true;
             let what = pending.what.describe(&self.input);
             self.diagnostics.complain(
                 Severity::Error,
-                Code::NotAwaited,
+                ComplaintCode::NotAwaited,
                 span,
                 format!("the promise of {what} {how}, not its result"),
                 Some("put `await` before it".to_owned()),
@@ -316,7 +330,7 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    fn binary(&mut self, it: &'a BinaryExpression<'a>) -> Value<'a> {
+    fn binary(&mut self, it: &'a BinaryExpression<'a>) -> AbstractValue<'a> {
         let compares = it.operator.is_equality() || it.operator == BinaryOperator::In;
         let (left, right) = if compares {
             (self.evaluate_compared(&it.left), self.evaluate_compared(&it.right))
@@ -327,49 +341,51 @@ impl<'a> Walker<'a, '_> {
         if it.operator == BinaryOperator::Addition
             && let Some(text) = folded_text([&left, &right].into_iter())
         {
-            return Value::folded(text, it.span);
+            return AbstractValue::folded(text, it.span);
         }
         if it.operator == BinaryOperator::In {
-            // `"x" in args` asks whether an argument was given.
-            if let (Some(name), Value::Parameter(path)) = (left.text(), &right) {
-                self.uses.note_optional(&path.then(Step::Key(name.to_owned())));
+            // `"x" in args` tests whether an argument is given.
+            if let (Some(name), AbstractValue::Parameter(path)) = (left.text(), &right) {
+                self.uses.note_optional(&path.then(PathStep::Key(name.to_owned())));
             }
         }
         self.memory.computed(it.span, &[left, right])
     }
 
-    pub(super) fn evaluate_operand(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+    pub(super) fn evaluate_operand(&mut self, expression: &'a Expression<'a>) -> AbstractValue<'a> {
         let value = self.evaluate(expression);
         self.complain_if_unawaited(&value, expression.span(), "is used in a computation");
         value
     }
 
-    /// A side of a comparison: comparing `mcp` with something, or asking what it has, gives nothing away.
-    fn evaluate_compared(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+    /// An operand of a comparison: comparing `mcp` with something, or testing its members, passes nothing on.
+    fn evaluate_compared(&mut self, expression: &'a Expression<'a>) -> AbstractValue<'a> {
         let value = match self.evaluate_raw(expression) {
-            Value::Mcp | Value::Server(_) | Value::Capabilities | Value::Tool(..) | Value::Capability(_) => {
-                Value::Unknown
-            }
-            Value::Global(name) if &*name == "globalThis" => Value::Unknown,
+            AbstractValue::Mcp
+            | AbstractValue::Server(_)
+            | AbstractValue::Capabilities
+            | AbstractValue::Tool(..)
+            | AbstractValue::Capability(_) => AbstractValue::Unknown,
+            AbstractValue::Global(name) if &*name == "globalThis" => AbstractValue::Unknown,
             value => value,
         };
         self.complain_if_unawaited(&value, expression.span(), "is used in a computation");
         value
     }
 
-    fn unary(&mut self, it: &'a UnaryExpression<'a>) -> Value<'a> {
+    fn unary(&mut self, it: &'a UnaryExpression<'a>) -> AbstractValue<'a> {
         if it.operator == UnaryOperator::UnaryNegation
             && let Expression::NumericLiteral(literal) = &it.argument
         {
-            return Value::literal(number(-literal.value), it.span);
+            return AbstractValue::literal(number(-literal.value), it.span);
         }
         if it.operator == UnaryOperator::Void {
             let value = self.evaluate(&it.argument);
             self.memory.mark_awaited(&value);
-            return Value::Undefined;
+            return AbstractValue::Undefined;
         }
         let value = match &it.argument {
-            // `typeof unknownName` is the one safe way to name what may not exist.
+            // `typeof unknownName` is the one safe use of a name that may not exist.
             Expression::Identifier(name)
                 if it.operator == UnaryOperator::Typeof
                     && name.reference_id.get().is_none_or(|id| !self.input.scoping.has_binding(id))
@@ -377,9 +393,9 @@ impl<'a> Walker<'a, '_> {
             {
                 self.permissions.touch(name.span);
                 if surface::is_ambient(&name.name) {
-                    self.permissions.ambient(name.span, &name.name);
+                    self.permissions.note_ambient(name.span, &name.name);
                 }
-                Value::Unknown
+                AbstractValue::Unknown
             }
             argument if matches!(it.operator, UnaryOperator::Typeof | UnaryOperator::LogicalNot) => {
                 self.evaluate_compared(argument)
@@ -399,13 +415,13 @@ impl<'a> Walker<'a, '_> {
     fn delete_member(&mut self, argument: &'a Expression<'a>) {
         let Some(member) = argument.as_member_expression() else { return };
         let Some(name) = member.static_property_name() else { return };
-        if let Some(Value::Object(object)) = self.peek(member.object()) {
-            let key = Step::Key(name.to_owned());
+        if let Some(AbstractValue::Object(object)) = self.peek(member.object()) {
+            let key = PathStep::Key(name.to_owned());
             self.memory.state.change(object, |record| record.fields.retain(|member| member.key != key));
         }
     }
 
-    fn update(&mut self, it: &'a UpdateExpression<'a>) -> Value<'a> {
+    fn update(&mut self, it: &'a UpdateExpression<'a>) -> AbstractValue<'a> {
         let place = self.assign_target(&it.argument);
         let old = self.read_target(&place, it.argument.span());
         self.uses.note_number(&old);
@@ -414,14 +430,16 @@ impl<'a> Walker<'a, '_> {
         if it.prefix { new } else { old }
     }
 
-    fn assignment(&mut self, it: &'a AssignmentExpression<'a>) -> Value<'a> {
+    fn assignment(&mut self, it: &'a AssignmentExpression<'a>) -> AbstractValue<'a> {
         let target = it.left.as_simple_assignment_target();
         if it.operator == AssignmentOperator::Assign {
             // The parts of a member target are evaluated before the right side.
             let place = target.map(|target| self.assign_target(target));
             let value = self.evaluate_raw(&it.right);
             let value = match (&it.left, &value) {
-                (left, Value::Mcp | Value::Server(_)) if left.as_assignment_target_pattern().is_some() => {
+                (left, AbstractValue::Mcp | AbstractValue::Server(_))
+                    if left.as_assignment_target_pattern().is_some() =>
+                {
                     value
                 }
                 _ => self.note_escape(value, it.right.span()),
@@ -432,7 +450,7 @@ impl<'a> Walker<'a, '_> {
             }
             return value;
         }
-        let Some(target) = target else { return Value::Unknown };
+        let Some(target) = target else { return AbstractValue::Unknown };
         let place = self.assign_target(target);
         let old = self.read_target(&place, target.span());
         if let Some(operator) = it.operator.to_logical_operator() {
@@ -448,9 +466,9 @@ impl<'a> Walker<'a, '_> {
     }
 }
 
-/// The text that literal parts make together.
-fn folded_text<'v, 'a: 'v>(parts: impl Iterator<Item = &'v Value<'a>> + Clone) -> Option<String> {
-    let length: usize = parts.clone().filter_map(Value::text).map(str::len).sum();
+/// Concatenation of literal parts.
+fn folded_text<'v, 'a: 'v>(parts: impl Iterator<Item = &'v AbstractValue<'a>> + Clone) -> Option<String> {
+    let length: usize = parts.clone().filter_map(AbstractValue::text).map(str::len).sum();
     if length > MAX_FOLDED_BYTES {
         return None;
     }
@@ -459,7 +477,7 @@ fn folded_text<'v, 'a: 'v>(parts: impl Iterator<Item = &'v Value<'a>> + Clone) -
     }
     let mut text = String::new();
     for part in parts {
-        let Value::Literal(literal) = part else { return None };
+        let AbstractValue::Literal(literal) = part else { return None };
         match &literal.value {
             serde_json::Value::String(part) => text.push_str(part),
             other @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_) | serde_json::Value::Null) => {

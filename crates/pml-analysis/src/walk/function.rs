@@ -1,4 +1,4 @@
-//! Local functions, followed into from where they are called.
+//! Local functions, followed from their calls.
 
 use std::rc::Rc;
 
@@ -7,33 +7,33 @@ use oxc_ast::ast::{
     TSNamespaceDeclarationBody,
 };
 use oxc_span::Span;
-use pml_model::structure::{LoopForm, Step};
+use pml_model::structure::{LoopForm, PathStep};
 use smallvec::SmallVec;
 
 use super::Walker;
 use super::arguments::{CallArgument, CallArguments};
-use super::memory::{PromiseOrigin, settled};
+use super::memory::{PromiseOrigin, settled_value};
 use super::objects::append;
 use super::parts::calls::CallFrame;
 use super::parts::flow::FlowPath;
 use super::repeat::{LoopExit, LoopHead};
 use crate::marks::ProbePlace;
 use crate::value::{
-    Activation, ClassValue, Closure, FunctionCode, MemberPath, ObjectMember, ObjectRecord, RecordKind, Value,
-    ValueList, one_of,
+    AbstractValue, Activation, ClassValue, Closure, FunctionCode, MemberPath, ObjectMember, ObjectRecord,
+    RecordKind, ValueList, one_of,
 };
 
 impl<'a> Walker<'a, '_> {
-    pub(super) fn make_closure(&mut self, code: FunctionCode<'a>) -> Value<'a> {
+    pub(super) fn make_closure(&mut self, code: FunctionCode<'a>) -> AbstractValue<'a> {
         self.make_closure_with(code, None, None)
     }
 
     pub(super) fn make_closure_with(
         &mut self,
         code: FunctionCode<'a>,
-        this: Option<Value<'a>>,
+        this: Option<AbstractValue<'a>>,
         class: Option<Rc<ClassValue<'a>>>,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         let function = self.facts.survey.by_span.get(&code.span()).copied().unwrap_or(0);
         let closure = Rc::new(Closure {
             code,
@@ -46,21 +46,21 @@ impl<'a> Walker<'a, '_> {
         if self.facts.function(function).effectful {
             self.functions.kept.push(Rc::clone(&closure));
         }
-        Value::Function(closure)
+        AbstractValue::Function(closure)
     }
 
-    /// Follows a call of a local function. `call` is the call as written; without one the language calls it.
+    /// Follows a call of a local function. `call` is the call expression; `None` when the language makes the call.
     pub(super) fn follow_call(
         &mut self,
         closure: &Rc<Closure<'a>>,
         given: CallArguments<'a>,
         call: Option<Span>,
-        this: Option<Value<'a>>,
-    ) -> Value<'a> {
-        let function = Value::Function(Rc::clone(closure));
+        this: Option<AbstractValue<'a>>,
+    ) -> AbstractValue<'a> {
+        let function = AbstractValue::Function(Rc::clone(closure));
         let reaches = self.memory.can_reach_tool(&function, 0);
         if reaches && self.recording.ends_trial() {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         let own = this.as_ref().or(closure.this.as_ref());
         let own = own.filter(|_| self.facts.function(closure.function).uses_this);
@@ -75,28 +75,28 @@ impl<'a> Walker<'a, '_> {
         let followable = effectful && !self.recording.is_quiet() && !closure.code.is_generator();
         let context = match call {
             Some(call) if followable => self.enter(call, closure),
-            // The language calls it: its context is that of the code around it.
+            // The language makes the call: the context is that of the surrounding code.
             _ => closure.context,
         };
         self.run_function(closure, given, context, effectful, call, this)
     }
 
-    /// A call that is not followed: what it gives is made from what it is given. What its function does is known all
-    /// the same, from another call of it or from [`Walker::uncalled`](super::finish).
-    fn skip_call(&mut self, closure: &Closure<'a>, given: &[CallArgument<'a>]) -> Value<'a> {
+    /// A call that is not followed: its result is computed from its arguments. The effects of its function are known
+    /// from another call, or from [`Walker::follow_uncalled`](super::finish).
+    fn skip_call(&mut self, closure: &Closure<'a>, given: &[CallArgument<'a>]) -> AbstractValue<'a> {
         self.functions.left_out = true;
-        let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
+        let values: Vec<AbstractValue<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
         self.memory.computed(closure.code.span(), &values)
     }
 
-    /// Follows a function that no call has been followed into.
-    pub(super) fn follow_alone(&mut self, closure: &Rc<Closure<'a>>) -> Value<'a> {
-        let effectful = self.memory.can_reach_tool(&Value::Function(Rc::clone(closure)), 0);
+    /// Follows a function that no followed call has reached.
+    pub(super) fn follow_alone(&mut self, closure: &Rc<Closure<'a>>) -> AbstractValue<'a> {
+        let effectful = self.memory.can_reach_tool(&AbstractValue::Function(Rc::clone(closure)), 0);
         self.run_function(closure, CallArguments::new(), closure.context, effectful, None, None)
     }
 
-    /// The context of its own that a function has when it is handed to an operation by `name`, as if it were called there.
-    /// The first place in the code around the function needs none: it is that code's, as for a function written there.
+    /// Context of a function that is passed to an operation by `name`, as if it were called there. The first such place
+    /// in the surrounding code needs no own context: it has that code's, like a function written there.
     pub(super) fn context_when_handed(&mut self, closure: &Closure<'a>, name: Span) -> Option<u32> {
         let here = (name, self.probes.context);
         let first = *self.functions.handed.entry((closure.function, closure.context)).or_insert(here);
@@ -109,22 +109,22 @@ impl<'a> Walker<'a, '_> {
         Some(self.enter(name, closure))
     }
 
-    /// The context a call of a local function leads to.
+    /// Context that a call of a local function enters.
     fn enter(&mut self, call: Span, closure: &Closure<'a>) -> u32 {
         self.probes.enter(call, closure, self.facts.function(closure.function))
     }
 
-    /// Follows a function that the language calls in a context of its own.
+    /// Follows a function that the language calls, in a context of its own.
     pub(super) fn follow_in(
         &mut self,
         context: u32,
         closure: &Rc<Closure<'a>>,
         given: CallArguments<'a>,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         self.run_function(closure, given, context, true, None, None)
     }
 
-    /// A function that is being followed already calls itself.
+    /// A recursive call of a function that is being followed.
     fn follow_recursion(
         &mut self,
         active: usize,
@@ -132,7 +132,7 @@ impl<'a> Walker<'a, '_> {
         call: Option<Span>,
         effectful: bool,
         is_async: bool,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         let (context, function) = (self.calls.frames[active].context, self.calls.frames[active].function);
         if let (Some(call), true) = (call, effectful && !self.recording.is_quiet()) {
             self.probes.enter_again(call, context, (function, self.facts.function(function)));
@@ -144,7 +144,7 @@ impl<'a> Walker<'a, '_> {
         }
         let value = self.calls.frames[active]
             .result
-            .map_or(Value::Unknown, |phi| Value::Phi(phi, MemberPath::default()));
+            .map_or(AbstractValue::Unknown, |phi| AbstractValue::Phi(phi, MemberPath::default()));
         if !is_async {
             return value;
         }
@@ -152,7 +152,7 @@ impl<'a> Walker<'a, '_> {
             let span = call.unwrap_or_default();
             self.memory.add_promise(span, PromiseOrigin::Function(span))
         });
-        Value::Promise(Rc::new(value), pending)
+        AbstractValue::Promise(Rc::new(value), pending)
     }
 
     fn run_function(
@@ -162,8 +162,8 @@ impl<'a> Walker<'a, '_> {
         context: u32,
         effectful: bool,
         call: Option<Span>,
-        this: Option<Value<'a>>,
-    ) -> Value<'a> {
+        this: Option<AbstractValue<'a>>,
+    ) -> AbstractValue<'a> {
         self.functions.visited[closure.function as usize] = true;
         let recursive = self.facts.function(closure.function).recursive;
         let is_arrow = matches!(closure.code, FunctionCode::Arrow(_));
@@ -174,18 +174,18 @@ impl<'a> Walker<'a, '_> {
             this: if is_arrow {
                 closure.this.clone()
             } else {
-                Some(this.or_else(|| closure.this.clone()).unwrap_or(Value::Undefined))
+                Some(this.or_else(|| closure.this.clone()).unwrap_or(AbstractValue::Undefined))
             },
             class: closure.class.clone(),
         });
-        // A function expression knows itself by its own name.
+        // A function expression is bound to its own name.
         if let FunctionCode::Function(function) = closure.code
             && let Some(symbol) = function.id.as_ref().and_then(|id| id.symbol_id.get())
             && self.facts.survey.home[symbol.index()] == closure.function
         {
             self.memory
                 .state
-                .write((activation.id, symbol.index() as u32), Value::Function(Rc::clone(closure)));
+                .write((activation.id, symbol.index() as u32), AbstractValue::Function(Rc::clone(closure)));
         }
         let outer_activation = std::mem::replace(&mut self.calls.activation, activation);
         let outer_context = std::mem::replace(&mut self.probes.context, context);
@@ -194,7 +194,7 @@ impl<'a> Walker<'a, '_> {
         if !effectful {
             self.recording.enter_quiet();
         }
-        let result = recursive.then(|| self.memory.new_phi(Value::Unknown, None));
+        let result = recursive.then(|| self.memory.new_phi(AbstractValue::Unknown, None));
         let mark = self.memory.state.mark();
         self.calls.frames.push(CallFrame {
             function: closure.function,
@@ -218,7 +218,7 @@ impl<'a> Walker<'a, '_> {
         self.enter_function(closure, given, recursive && effectful && !self.recording.is_quiet() && !inside);
         if self.flow.live {
             let way = self.flow.path_since(&self.memory.state, mark);
-            self.calls.frames.last_mut().expect("pushed above").returns.push((Value::Undefined, way));
+            self.calls.frames.last_mut().expect("pushed above").returns.push((AbstractValue::Undefined, way));
         }
         let frame = self.calls.frames.pop().expect("pushed above");
         self.memory.state.undo(mark);
@@ -233,13 +233,13 @@ impl<'a> Walker<'a, '_> {
         }
         let activation = std::mem::replace(&mut self.calls.activation, outer_activation);
         if Rc::strong_count(&activation) == 1 {
-            // No function made in it is left, so nobody asks for its variables again.
+            // No function created in it is left, so its variables are never read again.
             for way in &mut ways {
                 way.changes.variables.retain(|(owner, _)| owner != activation.id);
             }
         }
         if ways.is_empty() {
-            // It always throws. What follows is reached through a handler, if at all.
+            // It always throws. The code after it is reached through a handler, if at all.
             self.flow.live = true;
             self.flow.frontier = before;
         } else {
@@ -249,7 +249,7 @@ impl<'a> Walker<'a, '_> {
         self.flow.labels = outer_labels;
         let value = self.returned_value(closure, values, frame.yields);
         if let Some(phi) = result {
-            self.memory.feed_phi(phi, &settled(&value));
+            self.memory.feed_phi(phi, &settled_value(&value));
         }
         if !closure.code.is_async() || closure.code.is_generator() {
             return value;
@@ -258,19 +258,19 @@ impl<'a> Walker<'a, '_> {
             let span = call.unwrap_or(closure.code.span());
             self.memory.add_promise(span, call.map_or(PromiseOrigin::Callback, PromiseOrigin::Function))
         });
-        Value::Promise(Rc::new(value), pending)
+        AbstractValue::Promise(Rc::new(value), pending)
     }
 
     fn returned_value(
         &mut self,
         closure: &Closure<'a>,
         values: ValueList<'a>,
-        yields: Vec<Value<'a>>,
-    ) -> Value<'a> {
+        yields: Vec<AbstractValue<'a>>,
+    ) -> AbstractValue<'a> {
         if !closure.code.is_generator() {
             // Falling off the end counts only when nothing is returned anywhere.
-            let is_silent = values.iter().all(|value| matches!(value, Value::Undefined));
-            return if is_silent { Value::Undefined } else { one_of(values) };
+            let is_silent = values.iter().all(|value| matches!(value, AbstractValue::Undefined));
+            return if is_silent { AbstractValue::Undefined } else { one_of(values) };
         }
         let record = ObjectRecord { kind: RecordKind::Array, extra: yields, ..ObjectRecord::default() };
         self.memory.allocate(record)
@@ -319,7 +319,7 @@ impl<'a> Walker<'a, '_> {
             .map(|(value, span, spread)| {
                 let phi = self.memory.new_phi(value, None);
                 phis.push(phi);
-                (Value::Phi(phi, MemberPath::default()), span, spread)
+                (AbstractValue::Phi(phi, MemberPath::default()), span, spread)
             })
             .collect();
         if let Some(frame) = self.calls.frames.last_mut() {
@@ -328,7 +328,7 @@ impl<'a> Walker<'a, '_> {
         given
     }
 
-    /// Defaults are evaluated before the function knows its context, in that of the code around it.
+    /// Binds parameters. Defaults are evaluated before the function takes its context, in that of the surrounding code.
     fn bind_parameters(
         &mut self,
         parameters: &'a FormalParameters<'a>,
@@ -345,9 +345,9 @@ impl<'a> Walker<'a, '_> {
         for (index, parameter) in parameters.items.iter().enumerate() {
             let value = match spread_at {
                 Some(at) if index >= at => {
-                    self.memory.part(&given[at].0.clone(), &Step::Index((index - at) as u64))
+                    self.memory.part(&given[at].0.clone(), &PathStep::Index((index - at) as u64))
                 }
-                _ => given.get(index).map_or(Value::Undefined, |(value, _, _)| value.clone()),
+                _ => given.get(index).map_or(AbstractValue::Undefined, |(value, _, _)| value.clone()),
             };
             let value = match &parameter.initializer {
                 Some(default) if !certain(&value) => self.or_default(value, default),
@@ -373,11 +373,11 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// `constructor(private db: Db)` also sets `this.db`.
-    fn parameter_property(&mut self, pattern: &oxc_ast::ast::BindingPattern<'a>, value: &Value<'a>) {
+    fn parameter_property(&mut self, pattern: &oxc_ast::ast::BindingPattern<'a>, value: &AbstractValue<'a>) {
         let oxc_ast::ast::BindingPattern::BindingIdentifier(name) = pattern else { return };
-        let Some(Value::Object(object)) = self.calls.activation.this.clone() else { return };
+        let Some(AbstractValue::Object(object)) = self.calls.activation.this.clone() else { return };
         let member = ObjectMember {
-            key: Step::Key(name.name.as_str().to_owned()),
+            key: PathStep::Key(name.name.as_str().to_owned()),
             value: value.clone(),
             span: name.span,
             getter: false,
@@ -413,8 +413,8 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// What `return value` hands to the caller.
-    pub(super) fn settle_return(&mut self, value: Value<'a>) -> Value<'a> {
+    /// The value that `return value` passes to the caller.
+    pub(super) fn settle_return(&mut self, value: AbstractValue<'a>) -> AbstractValue<'a> {
         if self.calls.frames.last().is_some_and(|frame| frame.is_async) {
             self.await_value(value)
         } else {
@@ -422,15 +422,19 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    pub(super) fn yield_value(&mut self, argument: Option<&'a Expression<'a>>, delegate: bool) -> Value<'a> {
-        let Some(argument) = argument else { return Value::Unknown };
+    pub(super) fn yield_value(
+        &mut self,
+        argument: Option<&'a Expression<'a>>,
+        delegate: bool,
+    ) -> AbstractValue<'a> {
+        let Some(argument) = argument else { return AbstractValue::Unknown };
         let value = self.evaluate(argument);
         let value = self.await_value(value);
-        let value = if delegate { self.memory.part(&value, &Step::Any) } else { value };
+        let value = if delegate { self.memory.part(&value, &PathStep::Any) } else { value };
         if let Some(frame) = self.calls.frames.last_mut() {
             frame.yields.push(value);
         }
-        Value::Unknown
+        AbstractValue::Unknown
     }
 
     pub(super) fn namespace(&mut self, it: &'a TSNamespaceDeclaration<'a>) {
@@ -450,15 +454,15 @@ impl<'a> Walker<'a, '_> {
     }
 }
 
-/// Given for certain, so that a default is not taken.
-fn certain(value: &Value<'_>) -> bool {
+/// Whether an argument is certainly given, so that a default is not used.
+fn certain(value: &AbstractValue<'_>) -> bool {
     matches!(
         value,
-        Value::Literal(_)
-            | Value::Object(_)
-            | Value::Promise(..)
-            | Value::Record(_)
-            | Value::Function(_)
-            | Value::Template(_)
+        AbstractValue::Literal(_)
+            | AbstractValue::Object(_)
+            | AbstractValue::Promise(..)
+            | AbstractValue::Record(_)
+            | AbstractValue::Function(_)
+            | AbstractValue::Template(_)
     )
 }

@@ -1,13 +1,13 @@
-//! Functions kept in lists, objects, maps and instances: which of them a call can mean.
+//! Functions stored in lists, objects, maps and instances: which of them a call can reach.
 //!
-//! Only what can reach a tool is looked for here. What else is kept is data, whose way through the program is known
-//! by where it comes from; a function has to be known itself, or its calls would stand in no order.
+//! Only functions that can reach a tool are tracked here. Other contents are data, tracked by their sources. A function
+//! must be known itself, or its calls would have no place in the order.
 
 use std::rc::Rc;
 
 use oxc_ast::ast::{ClassElement, MethodDefinitionKind};
 use oxc_span::Span;
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 
 use super::Walker;
 use super::arguments::{CallArgument, CallArguments};
@@ -15,11 +15,15 @@ use super::iterate::callback_arguments;
 use super::places::{MemberKey, WriteCertainty, put_into, step_of};
 use super::syntax::step_of_key;
 use crate::operations::CallbackParameters;
-use crate::value::{ClassValue, ObjectMember, ObjectRecord, RecordKind, Value, ValueList, one_of};
+use crate::value::{AbstractValue, ClassValue, ObjectMember, ObjectRecord, RecordKind, ValueList, one_of};
 
 impl<'a> Walker<'a, '_> {
-    /// The functions that a member can be of a value that may be several objects, if one of them reaches a tool.
-    pub(super) fn functions_behind(&mut self, object: &Value<'a>, key: &Step) -> Option<Value<'a>> {
+    /// Functions that a member can be when the object may be one of several; `None` unless one of them reaches a tool.
+    pub(super) fn functions_behind(
+        &mut self,
+        object: &AbstractValue<'a>,
+        key: &PathStep,
+    ) -> Option<AbstractValue<'a>> {
         if !self.memory.can_reach_tool(object, 0) {
             return None;
         }
@@ -29,63 +33,69 @@ impl<'a> Walker<'a, '_> {
         self.memory.can_reach_tool(&found, 0).then_some(found)
     }
 
-    fn collect_functions_behind(&mut self, object: &Value<'a>, key: &Step, found: &mut ValueList<'a>) {
+    fn collect_functions_behind(
+        &mut self,
+        object: &AbstractValue<'a>,
+        key: &PathStep,
+        found: &mut ValueList<'a>,
+    ) {
         match object {
-            Value::OneOf(objects) => {
+            AbstractValue::OneOf(objects) => {
                 objects.iter().for_each(|object| self.collect_functions_behind(object, key, found));
             }
-            Value::Object(index) if is_method_of_list(self.memory.state.object(*index), key) => {}
-            Value::Record(record) if is_method_of_list(record, key) => {}
-            Value::Object(_) | Value::Class(_) => {
+            AbstractValue::Object(index) if is_method_of_list(self.memory.state.object(*index), key) => {}
+            AbstractValue::Record(record) if is_method_of_list(record, key) => {}
+            AbstractValue::Object(_) | AbstractValue::Class(_) => {
                 found.push(self.read_member(object.clone(), key, Span::default(), Span::default()));
             }
-            // An instance as it was: what its methods do to it is seen by nobody else.
-            Value::Record(record) if matches!(record.kind, RecordKind::Instance(_)) => {
-                let instance = Value::Object(self.memory.state.new_object(ObjectRecord::clone(record)));
+            // An instance in its original state: changes by its methods are not visible elsewhere.
+            AbstractValue::Record(record) if matches!(record.kind, RecordKind::Instance(_)) => {
+                let instance =
+                    AbstractValue::Object(self.memory.state.new_object(ObjectRecord::clone(record)));
                 self.collect_functions_behind(&instance, key, found);
             }
-            Value::Item(of, _, path) if path.steps().is_empty() => {
-                let items = self.memory.part(of, &Step::Any);
+            AbstractValue::Item(of, _, path) if path.steps().is_empty() => {
+                let items = self.memory.part(of, &PathStep::Any);
                 self.collect_functions_behind(&items, key, found);
             }
-            Value::Record(_) => found.push(self.memory.part(object, key)),
+            AbstractValue::Record(_) => found.push(self.memory.part(object, key)),
             _ => {}
         }
     }
 
-    /// Puts pairs of a key and a value into a map.
-    pub(super) fn put_pairs(&mut self, map: u32, pairs: &Value<'a>, span: Span) {
+    /// Inserts key-value pairs into a map.
+    pub(super) fn put_pairs(&mut self, map: u32, pairs: &AbstractValue<'a>, span: Span) {
         let pairs: ValueList<'a> = match pairs {
-            Value::Object(list) if self.memory.state.object(*list).is_closed() => {
+            AbstractValue::Object(list) if self.memory.state.object(*list).is_closed() => {
                 self.memory.state.object(*list).fields.iter().map(|member| member.value.clone()).collect()
             }
-            other => ValueList::from_iter([self.memory.part(other, &Step::Any)]),
+            other => ValueList::from_iter([self.memory.part(other, &PathStep::Any)]),
         };
         for pair in pairs {
             let (key, value) =
-                (self.memory.part(&pair, &Step::Index(0)), self.memory.part(&pair, &Step::Index(1)));
+                (self.memory.part(&pair, &PathStep::Index(0)), self.memory.part(&pair, &PathStep::Index(1)));
             let key = step_of(&key).map_or(MemberKey::Computed(key), MemberKey::Known);
             put_into(&mut self.memory.state, map, &key, value, span, WriteCertainty::Certain);
         }
     }
 
-    /// Functions are put into one of several collections: each of them may hold them.
-    pub(super) fn add_functions(&mut self, collections: &[Value<'a>], given: &[CallArgument<'a>]) {
+    /// Functions are added to one of several collections: each of them may hold them.
+    pub(super) fn add_functions(&mut self, collections: &[AbstractValue<'a>], given: &[CallArgument<'a>]) {
         let functions: ValueList<'a> = given.iter().map(|(value, _, _)| value.clone()).collect();
         if !functions.iter().any(|value| self.memory.can_reach_tool(value, 0)) {
             return;
         }
         for collection in collections {
-            if let Value::Object(index) = collection {
+            if let AbstractValue::Object(index) = collection {
                 self.memory.state.change(*index, |record| record.extra.extend(functions.iter().cloned()));
             }
         }
     }
 
-    /// What a member of an unknown name can be.
-    pub(super) fn any_member(&mut self, object: &Value<'a>) -> Value<'a> {
-        let mut found = ValueList::from_iter([self.memory.part(object, &Step::Any)]);
-        if let Value::Object(index) = object
+    /// Value of a member with an unknown name.
+    pub(super) fn any_member(&mut self, object: &AbstractValue<'a>) -> AbstractValue<'a> {
+        let mut found = ValueList::from_iter([self.memory.part(object, &PathStep::Any)]);
+        if let AbstractValue::Object(index) = object
             && let RecordKind::Instance(class) = &self.memory.state.object(*index).kind
         {
             let class = Rc::clone(class);
@@ -95,25 +105,25 @@ impl<'a> Walker<'a, '_> {
         one_of(found)
     }
 
-    /// What an operation gives that hands on what it was given: its node is where data comes from, functions stay what
+    /// Result of an operation that passes its inputs through: data comes from the operation's node, functions stay what
     /// they are.
     pub(super) fn pass_functions_through(
         &mut self,
         operation: &str,
-        subject: &Value<'a>,
+        subject: &AbstractValue<'a>,
         given: &[CallArgument<'a>],
-        result: Value<'a>,
-    ) -> Value<'a> {
+        result: AbstractValue<'a>,
+    ) -> AbstractValue<'a> {
         let holds = self.memory.can_reach_tool(subject, 0)
             || given.iter().any(|(value, _, _)| self.memory.can_reach_tool(value, 0));
         if !holds {
             return result;
         }
-        let mut items = ValueList::from_iter([self.memory.part(subject, &Step::Any)]);
+        let mut items = ValueList::from_iter([self.memory.part(subject, &PathStep::Any)]);
         if matches!(operation, "concat" | "splice" | "toSpliced" | "with") {
             for (value, _, _) in given {
-                let is_list = matches!(value, Value::Object(_)) && operation == "concat";
-                items.push(if is_list { self.memory.part(value, &Step::Any) } else { value.clone() });
+                let is_list = matches!(value, AbstractValue::Object(_)) && operation == "concat";
+                items.push(if is_list { self.memory.part(value, &PathStep::Any) } else { value.clone() });
             }
         }
         let item = one_of(items);
@@ -124,10 +134,10 @@ impl<'a> Walker<'a, '_> {
                 self.list_of(item, result)
             }
             "entries" | "Object.entries" => {
-                let pair = self.memory.part(&result, &Step::Any);
-                let name = self.memory.part(&pair, &Step::Index(0));
+                let pair = self.memory.part(&result, &PathStep::Any);
+                let name = self.memory.part(&pair, &PathStep::Index(0));
                 let member = |index, value| ObjectMember {
-                    key: Step::Index(index),
+                    key: PathStep::Index(index),
                     value,
                     span: Span::default(),
                     getter: false,
@@ -141,8 +151,8 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// A list of some such items, made by an operation.
-    fn list_of(&mut self, item: Value<'a>, made: Value<'a>) -> Value<'a> {
+    /// A list with such items, made by an operation.
+    fn list_of(&mut self, item: AbstractValue<'a>, made: AbstractValue<'a>) -> AbstractValue<'a> {
         let list = ObjectRecord {
             kind: RecordKind::Array,
             extra: vec![item],
@@ -152,14 +162,14 @@ impl<'a> Walker<'a, '_> {
         self.memory.allocate(list)
     }
 
-    /// Whether a callback comes to call what it is given: it is followed, and nothing of that is kept.
+    /// Whether a callback calls its arguments: it is walked as a trial, and nothing of that is kept.
     pub(super) fn callback_calls_items(
         &mut self,
-        callback: &Value<'a>,
-        subject: &Value<'a>,
+        callback: &AbstractValue<'a>,
+        subject: &AbstractValue<'a>,
         binds: CallbackParameters,
     ) -> bool {
-        let Value::Function(closure) = callback else { return false };
+        let AbstractValue::Function(closure) = callback else { return false };
         if self.recording.is_quiet() || self.recording.is_trial() || !self.memory.can_reach_tool(subject, 0) {
             return false;
         }
@@ -167,7 +177,7 @@ impl<'a> Walker<'a, '_> {
         let (kept, pendings) = (self.functions.kept.len(), self.memory.promises.len());
         self.recording.enter_quiet();
         self.recording.begin_trial();
-        let item = self.memory.part(subject, &Step::Any);
+        let item = self.memory.part(subject, &PathStep::Any);
         let given: CallArguments<'a> = callback_arguments(binds, None, &item, closure.code.span());
         self.follow_call(closure, given, None, None);
         self.recording.leave_quiet();
@@ -179,14 +189,14 @@ impl<'a> Walker<'a, '_> {
     }
 }
 
-/// Whether a name can only be one that the language gives lists, maps and sets.
-fn is_method_of_list(record: &ObjectRecord<'_>, key: &Step) -> bool {
-    let is_named = matches!(key, Step::Key(_)) && record.field(key).is_none();
+/// Whether a name can only be a built-in member of lists, maps and sets.
+fn is_method_of_list(record: &ObjectRecord<'_>, key: &PathStep) -> bool {
+    let is_named = matches!(key, PathStep::Key(_)) && record.field(key).is_none();
     is_named && matches!(record.kind, RecordKind::Array | RecordKind::Collection)
 }
 
-/// The names of the methods that instances of a class have, its own first.
-fn method_names(class: &ClassValue<'_>) -> Vec<Step> {
+/// Names of the methods of a class's instances, its own before inherited ones.
+fn method_names(class: &ClassValue<'_>) -> Vec<PathStep> {
     let mut names = Vec::new();
     let mut at = Some(class);
     while let Some(class) = at {

@@ -1,4 +1,4 @@
-//! What a program is followed with: the program, and what is known of it before it is followed.
+//! Input of a walk: the program, and facts computed before it.
 
 use std::cell::OnceCell;
 
@@ -8,19 +8,19 @@ use oxc_span::Span;
 use rustc_hash::FxHashSet;
 
 use super::types::{self, NamedTypes};
-use crate::catalogue::Catalogue;
-use crate::lines::Lines;
+use crate::catalogue::AnalysisCatalogue;
+use crate::lines::SourceLines;
 use crate::roots::ToolRoots;
-use crate::survey::{FunctionIndex, FunctionInfo, Survey};
+use crate::survey::{FunctionIndex, FunctionInfo, ProgramSurvey};
 
-/// The program and what it may name.
+/// The program and the names it may use.
 #[derive(Clone, Copy)]
 pub(super) struct WalkInput<'a, 's> {
     pub(super) program: &'a Program<'a>,
     pub(super) source: &'a str,
-    pub(super) lines: &'s Lines<'s>,
+    pub(super) lines: &'s SourceLines<'s>,
     pub(super) scoping: &'s Scoping,
-    pub(super) catalogue: &'s Catalogue,
+    pub(super) catalogue: &'s AnalysisCatalogue,
 }
 
 impl<'a> WalkInput<'a, '_> {
@@ -28,7 +28,7 @@ impl<'a> WalkInput<'a, '_> {
         &self.source[span.start as usize..span.end as usize]
     }
 
-    /// The beginning of a call, for a message.
+    /// Beginning of the source of a call, for a message.
     pub(super) fn short(&self, span: Span) -> String {
         let text = self.text(span);
         let end = text.find(['(', '\n', '=']).unwrap_or(text.len());
@@ -36,30 +36,29 @@ impl<'a> WalkInput<'a, '_> {
     }
 }
 
-/// What was read off the whole program before it is followed.
+/// Facts read from the whole program before the walk.
 pub(super) struct ProgramFacts<'a> {
     pub(super) types: NamedTypes<'a>,
-    pub(super) survey: Survey,
+    pub(super) survey: ProgramSurvey,
     pub(super) roots: ToolRoots,
-    /// Variables whose objects may be changed, once somebody asks.
+    /// Variables whose objects may be changed; computed on first use.
     pub(super) loose: OnceCell<FxHashSet<SymbolId>>,
 }
 
 impl<'a> ProgramFacts<'a> {
-    /// None when there are too many ways in which functions can lead to each other.
+    /// Computes the facts; `None` when the call graph is too large.
     pub(super) fn of(program: &'a Program<'a>, scoping: &Scoping) -> Option<ProgramFacts<'a>> {
         let roots = ToolRoots::of(program, scoping);
-        let survey = Survey::of(program, scoping, &roots)?;
-        Some(ProgramFacts { types: types::named(program), survey, roots, loose: OnceCell::new() })
+        let survey = ProgramSurvey::of(program, scoping, &roots)?;
+        Some(ProgramFacts { types: types::named_types(program), survey, roots, loose: OnceCell::new() })
     }
 
     pub(super) fn function(&self, function: FunctionIndex) -> &FunctionInfo {
         self.survey.function(function)
     }
 
-    /// The variables changed by functions that nothing was seen to call: a function kept in a list or an object may be
-    /// called in a way that is not understood. What it changes is then not what it seems to be, and nothing may be
-    /// claimed of it.
+    /// Variables changed by functions that the walk never saw called. A function stored in a list or an object may be
+    /// called in a way that is not understood. What it changes is then uncertain, and nothing may be claimed about it.
     pub(super) fn changed_by_others(&self, visited: &[bool]) -> FxHashSet<SymbolId> {
         let unseen = self.survey.changed.iter().filter(|(_, function)| !visited[*function as usize]);
         unseen.map(|(symbol, _)| *symbol).collect()

@@ -1,37 +1,37 @@
-//! Operations whose callback reaches a tool: loops.
+//! Operations whose callback reaches a tool: they are loops.
 
 use std::rc::Rc;
 
 use oxc_span::Span;
-use pml_model::structure::{LoopForm, Step};
+use pml_model::structure::{LoopForm, PathStep};
 use smallvec::smallvec;
 
 use super::Walker;
 use super::arguments::CallArguments;
-use super::memory::{PromiseOrigin, settled};
+use super::memory::{PromiseOrigin, settled_value};
 use super::parts::graph::DraftKind;
 use super::repeat::{LoopExit, LoopHead};
 use super::target::CallTarget;
-use crate::analysis::{Code, Severity};
+use crate::analysis::{ComplaintCode, Severity};
 use crate::marks::ProbePlace;
-use crate::operations::{CallbackParameters, Operation};
-use crate::value::{Closure, MemberPath, ObjectRecord, RecordKind, Value};
+use crate::operations::{CallbackParameters, OperationSpec};
+use crate::value::{AbstractValue, Closure, MemberPath, ObjectRecord, RecordKind};
 
 impl<'a> Walker<'a, '_> {
-    /// An operation whose callback reaches a tool: a loop.
+    /// Walks an operation whose callback reaches a tool, as a loop.
     #[expect(clippy::too_many_arguments, reason = "one story, told once")]
     pub(super) fn iterate_callback(
         &mut self,
-        operation: &'static Operation,
-        subject: &Value<'a>,
-        (function, at, name): (&Value<'a>, Span, Option<Span>),
+        operation: &'static OperationSpec,
+        subject: &AbstractValue<'a>,
+        (function, at, name): (&AbstractValue<'a>, Span, Option<Span>),
         over: Span,
         binds: CallbackParameters,
-        start: Option<Value<'a>>,
+        start: Option<AbstractValue<'a>>,
         call: Span,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         let span = match function {
-            Value::Function(closure) => closure.code.span(),
+            AbstractValue::Function(closure) => closure.code.span(),
             _ => at,
         };
         let head = LoopHead {
@@ -41,14 +41,14 @@ impl<'a> Walker<'a, '_> {
             form: LoopForm::Callback,
             exit: LoopExit::AtHead,
         };
-        let start = start.unwrap_or_else(|| self.memory.part(subject, &Step::Any));
+        let start = start.unwrap_or_else(|| self.memory.part(subject, &PathStep::Any));
         let accumulator = (binds == CallbackParameters::Reduce).then(|| self.memory.new_phi(start, None));
-        let mut returned = Value::Undefined;
+        let mut returned = AbstractValue::Undefined;
         let handed = match (function, name) {
-            (Value::Function(closure), Some(name)) => self.context_when_handed(closure, name),
+            (AbstractValue::Function(closure), Some(name)) => self.context_when_handed(closure, name),
             _ => None,
         };
-        // The function itself reports its turns, in the context that it has.
+        // The function itself reports its turns, in its own context.
         let outer = self.probes.context;
         self.probes.context = handed.unwrap_or(outer);
         self.walk_loop(&head, |walk, node| {
@@ -58,51 +58,56 @@ impl<'a> Walker<'a, '_> {
             }
             let given = callback_arguments(binds, accumulator, &item, over);
             returned = match (function, handed) {
-                (Value::Function(closure), Some(context)) => walk.follow_in(context, closure, given),
+                (AbstractValue::Function(closure), Some(context)) => walk.follow_in(context, closure, given),
                 _ => walk.call_callback(function, given, at),
             };
-            // A callback's own result only matters here when it is collected.
+            // The callback's own result matters only when it is collected.
             walk.flow.live = true;
         });
         self.probes.context = outer;
         self.complain_unless_waiting(operation.name, &returned, call);
         if let Some(phi) = accumulator {
-            let result = settled(&returned);
+            let result = settled_value(&returned);
             self.memory.mark_awaited(&returned);
             self.memory.feed_phi(phi, &result);
-            let pending = matches!(returned, Value::Promise(..))
+            let pending = matches!(returned, AbstractValue::Promise(..))
                 .then(|| self.memory.add_promise(call, PromiseOrigin::Reduce));
-            let value = Value::Phi(phi, MemberPath::default());
-            return if pending.is_some() { Value::Promise(Rc::new(value), pending) } else { value };
+            let value = AbstractValue::Phi(phi, MemberPath::default());
+            return if pending.is_some() { AbstractValue::Promise(Rc::new(value), pending) } else { value };
         }
         self.iteration_result(operation.name, subject, returned, call)
     }
 
     pub(super) fn call_callback(
         &mut self,
-        function: &Value<'a>,
+        function: &AbstractValue<'a>,
         given: CallArguments<'a>,
         at: Span,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         match function {
-            Value::Function(closure) => self.follow_call(&Rc::clone(closure), given, None, None),
-            Value::Tool(server, name) => {
+            AbstractValue::Function(closure) => self.follow_call(&Rc::clone(closure), given, None, None),
+            AbstractValue::Tool(server, name) => {
                 let target = CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) };
                 self.handed_tool_call(target, given, at)
             }
-            Value::Capability(name) => {
+            AbstractValue::Capability(name) => {
                 self.handed_tool_call(CallTarget::Capability(Rc::clone(name)), given, at)
             }
-            Value::OneOf(functions) => self.call_one_of(functions, &given, at),
-            _ => Value::Unknown,
+            AbstractValue::OneOf(functions) => self.call_one_of(functions, &given, at),
+            _ => AbstractValue::Unknown,
         }
     }
 
-    /// A tool called by an operation it was handed to.
-    fn handed_tool_call(&mut self, target: CallTarget, given: CallArguments<'a>, at: Span) -> Value<'a> {
+    /// A tool that is passed to an operation and called by it.
+    fn handed_tool_call(
+        &mut self,
+        target: CallTarget,
+        given: CallArguments<'a>,
+        at: Span,
+    ) -> AbstractValue<'a> {
         let value = self.call_tool(target, given, at, at);
-        if let Value::Promise(result, _) = &value
-            && let Value::Result(node, _) = **result
+        if let AbstractValue::Promise(result, _) = &value
+            && let AbstractValue::Result(node, _) = **result
             && let DraftKind::Call(call) = &mut self.graph.nodes[node as usize].kind
         {
             call.as_value = true;
@@ -110,9 +115,9 @@ impl<'a> Walker<'a, '_> {
         value
     }
 
-    /// Operations that do not wait for their callback.
-    fn complain_unless_waiting(&mut self, name: &str, returned: &Value<'a>, call: Span) {
-        if !matches!(returned, Value::Promise(..)) {
+    /// Complains about operations that do not await their callback.
+    fn complain_unless_waiting(&mut self, name: &str, returned: &AbstractValue<'a>, call: Span) {
+        if !matches!(returned, AbstractValue::Promise(..)) {
             return;
         }
         let (message, hint) = match name {
@@ -127,43 +132,49 @@ impl<'a> Walker<'a, '_> {
             _ => return,
         };
         self.memory.mark_awaited(returned);
-        self.diagnostics.complain(Severity::Warning, Code::NotAwaited, call, message, Some(hint.to_owned()));
+        self.diagnostics.complain(
+            Severity::Warning,
+            ComplaintCode::NotAwaited,
+            call,
+            message,
+            Some(hint.to_owned()),
+        );
     }
 
     fn iteration_result(
         &mut self,
         name: &str,
-        subject: &Value<'a>,
-        returned: Value<'a>,
+        subject: &AbstractValue<'a>,
+        returned: AbstractValue<'a>,
         call: Span,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         match name {
-            "forEach" => Value::Undefined,
+            "forEach" => AbstractValue::Undefined,
             "map" | "flatMap" | "Array.from" | "Array.fromAsync" => {
                 let mut record = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
                 record.extra.push(returned);
                 self.memory.allocate(record)
             }
             "filter" | "sort" | "toSorted" => {
-                let item = self.memory.part(subject, &Step::Any);
+                let item = self.memory.part(subject, &PathStep::Any);
                 let mut record = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
                 record.extra.push(item);
                 self.memory.allocate(record)
             }
-            "find" | "findLast" => self.memory.part(subject, &Step::Any),
+            "find" | "findLast" => self.memory.part(subject, &PathStep::Any),
             _ => {
                 self.memory.mark_awaited(&returned);
-                let returned = settled(&returned);
+                let returned = settled_value(&returned);
                 self.memory.computed(call, &[subject.clone(), returned])
             }
         }
     }
 
-    /// A callback that reaches no tool may still change the program's variables.
+    /// Walks a callback that reaches no tool but may change the program's variables.
     pub(super) fn iterate_quietly(
         &mut self,
         closure: &Rc<Closure<'a>>,
-        subject: &Value<'a>,
+        subject: &AbstractValue<'a>,
         binds: CallbackParameters,
         over: Span,
     ) {
@@ -175,7 +186,7 @@ impl<'a> Walker<'a, '_> {
             exit: LoopExit::AtHead,
         };
         self.walk_loop(&head, |walk, _| {
-            let item = walk.memory.part(subject, &Step::Any);
+            let item = walk.memory.part(subject, &PathStep::Any);
             let given = callback_arguments(binds, None, &item, over);
             walk.follow_call(closure, given, None, None);
             walk.flow.live = true;
@@ -186,14 +197,14 @@ impl<'a> Walker<'a, '_> {
 pub(super) fn callback_arguments<'a>(
     binds: CallbackParameters,
     accumulator: Option<u32>,
-    item: &Value<'a>,
+    item: &AbstractValue<'a>,
     span: Span,
 ) -> CallArguments<'a> {
-    let given = |value: &Value<'a>| (value.clone(), span, false);
+    let given = |value: &AbstractValue<'a>| (value.clone(), span, false);
     match binds {
         CallbackParameters::Reduce => {
-            let accumulator =
-                accumulator.map_or(Value::Unknown, |phi| Value::Phi(phi, MemberPath::default()));
+            let accumulator = accumulator
+                .map_or(AbstractValue::Unknown, |phi| AbstractValue::Phi(phi, MemberPath::default()));
             smallvec![given(&accumulator), given(item)]
         }
         CallbackParameters::Compare => smallvec![given(item), given(item)],

@@ -1,109 +1,113 @@
-//! Reading members, and the chains that may end early.
+//! Member access, and optional chains.
 
 use std::rc::Rc;
 
 use oxc_ast::ast::{ChainElement, ChainExpression, Expression};
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::{DecisionForm, Step};
+use pml_model::structure::{DecisionForm, PathStep};
 use smallvec::smallvec;
 
 use super::Walker;
 use super::arguments::CallArguments;
-use super::memory::{has_sources, longer};
+use super::memory::{extend_path, has_sources};
 use super::parts::flow::{FlowPath, OptionalChain};
 use super::parts::graph::DraftKind;
 use super::places::step_of;
 use super::target::CallTarget;
-use crate::analysis::{Code, Severity};
+use crate::analysis::{ComplaintCode, Severity};
 use crate::marks::ProbePlace;
-use crate::value::{MemberPath, RecordKind, Value, one_of};
+use crate::value::{AbstractValue, MemberPath, RecordKind, one_of};
 use crate::{schema, surface};
 
 impl<'a> Walker<'a, '_> {
-    /// A member whose name is known.
+    /// A member with a known name.
     pub(super) fn read_member(
         &mut self,
-        object: Value<'a>,
-        key: &Step,
+        object: AbstractValue<'a>,
+        key: &PathStep,
         key_span: Span,
         span: Span,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         let number;
         let name = match key {
-            Step::Key(name) => name.as_str(),
-            Step::Index(index) => {
+            PathStep::Key(name) => name.as_str(),
+            PathStep::Index(index) => {
                 number = index.to_string();
                 number.as_str()
             }
-            Step::Any => return self.memory.part(&object, key),
+            PathStep::Any => return self.memory.part(&object, key),
         };
         if name == "constructor" && !self.has_own(&object, key) {
-            self.permissions.opaque(span, "`constructor` gives access to functions made from text");
+            self.permissions.note_opaque(span, "`constructor` gives access to functions made from text");
         }
         match object {
-            Value::Mcp => Value::Server(name.into()),
-            Value::Server(server) => Value::Tool(server, name.into()),
-            Value::Capabilities => Value::Capability(name.into()),
-            Value::Global(global) => self.global_member(&global, name, span),
-            Value::Promise(inner, pending) => {
+            AbstractValue::Mcp => AbstractValue::Server(name.into()),
+            AbstractValue::Server(server) => AbstractValue::Tool(server, name.into()),
+            AbstractValue::Capabilities => AbstractValue::Capability(name.into()),
+            AbstractValue::Global(global) => self.global_member(&global, name, span),
+            AbstractValue::Promise(inner, pending) => {
                 if !matches!(name, "then" | "catch" | "finally") {
-                    let promise = Value::Promise(Rc::clone(&inner), pending);
+                    let promise = AbstractValue::Promise(Rc::clone(&inner), pending);
                     self.complain_if_unawaited(&promise, span, format_args!("is asked for `{name}`"));
                 }
                 self.read_member((*inner).clone(), key, key_span, span)
             }
-            Value::Class(class) => self.static_member(&class, key),
-            Value::Object(index) => self.object_member(index, key),
+            AbstractValue::Class(class) => self.static_member(&class, key),
+            AbstractValue::Object(index) => self.object_member(index, key),
             _ if name == "length" => self.memory.computed(span, &[object]),
-            Value::Result(node, path) => {
+            AbstractValue::Result(node, path) => {
                 self.check_field(node, &path, key, key_span);
-                self.memory.part(&Value::Result(node, path), key)
+                self.memory.part(&AbstractValue::Result(node, path), key)
             }
-            Value::Parameter(path) => {
-                let path = longer(&path, key);
+            AbstractValue::Parameter(path) => {
+                let path = extend_path(&path, key);
                 self.uses.note_read(&path);
-                Value::Parameter(path)
+                AbstractValue::Parameter(path)
             }
-            Value::Function(_) | Value::Tool(..) | Value::Capability(_) => Value::Unknown,
+            AbstractValue::Function(_) | AbstractValue::Tool(..) | AbstractValue::Capability(_) => {
+                AbstractValue::Unknown
+            }
             other => self.memory.part(&other, key),
         }
     }
 
-    fn has_own(&self, object: &Value<'a>, key: &Step) -> bool {
-        matches!(object, Value::Object(index) if self.memory.state.object(*index).field(key).is_some())
+    fn has_own(&self, object: &AbstractValue<'a>, key: &PathStep) -> bool {
+        matches!(object, AbstractValue::Object(index) if self.memory.state.object(*index).field(key).is_some())
     }
 
-    /// A member whose name is a value.
+    /// A member with a computed name.
     pub(super) fn read_computed_member(
         &mut self,
-        object: Value<'a>,
-        key: &Value<'a>,
+        object: AbstractValue<'a>,
+        key: &AbstractValue<'a>,
         key_span: Span,
         span: Span,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         if let Some(step) = step_of(key) {
             return self.read_member(object, &step, key_span, span);
         }
         match object {
-            Value::Mcp | Value::Server(_) | Value::Capabilities => {
+            AbstractValue::Mcp | AbstractValue::Server(_) | AbstractValue::Capabilities => {
                 let what = format!("`{}` is decided when the program runs", self.input.text(span));
-                self.permissions.opaque(span, what);
-                Value::Unknown
+                self.permissions.note_opaque(span, what);
+                AbstractValue::Unknown
             }
-            Value::Global(name) if &*name == "globalThis" => {
-                self.permissions
-                    .opaque(span, "`globalThis` is read by a name that is known only when the program runs");
-                Value::Unknown
+            AbstractValue::Global(name) if &*name == "globalThis" => {
+                self.permissions.note_opaque(
+                    span,
+                    "`globalThis` is read by a name that is known only when the program runs",
+                );
+                AbstractValue::Unknown
             }
             object => {
                 let part = match &object {
-                    Value::Parameter(path) => {
+                    AbstractValue::Parameter(path) => {
                         self.uses.note_read(path);
-                        self.memory.part(&object, &Step::Any)
+                        self.memory.part(&object, &PathStep::Any)
                     }
-                    _ => self.memory.part(&object, &Step::Any),
+                    _ => self.memory.part(&object, &PathStep::Any),
                 };
-                // A value looked up by another depends on both; a function stays what it is.
+                // A value looked up by another depends on both; a function keeps its identity.
                 if has_sources(key) && !self.memory.can_reach_tool(&part, 0) {
                     self.memory.computed(span, &[part, key.clone()])
                 } else {
@@ -113,9 +117,14 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// A value looked up by another: in a table of constants it is made from the key, elsewhere the key only
-    /// says which one.
-    pub(super) fn look_up(&mut self, held: Value<'a>, key: &Value<'a>, span: Span) -> Value<'a> {
+    /// A value looked up by another: in a table of constants it is computed from the key, elsewhere the key only
+    /// selects it.
+    pub(super) fn look_up(
+        &mut self,
+        held: AbstractValue<'a>,
+        key: &AbstractValue<'a>,
+        span: Span,
+    ) -> AbstractValue<'a> {
         let is_table = !has_sources(&self.memory.freeze(&held)) && !self.memory.can_reach_tool(&held, 0);
         if is_table && has_sources(key) {
             self.memory.computed(span, std::slice::from_ref(key))
@@ -124,78 +133,79 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    fn global_member(&mut self, global: &str, name: &str, span: Span) -> Value<'a> {
+    fn global_member(&mut self, global: &str, name: &str, span: Span) -> AbstractValue<'a> {
         if global != "globalThis" {
-            return Value::Global(format!("{global}.{name}").into());
+            return AbstractValue::Global(format!("{global}.{name}").into());
         }
         match name {
-            "mcp" => Value::Mcp,
-            "args" => Value::Parameter(MemberPath::default()),
-            "capabilities" => Value::Capabilities,
+            "mcp" => AbstractValue::Mcp,
+            "args" => AbstractValue::Parameter(MemberPath::default()),
+            "capabilities" => AbstractValue::Capabilities,
             _ if surface::is_ambient(name) => {
-                self.permissions.ambient(span, name);
+                self.permissions.note_ambient(span, name);
                 if matches!(name, "eval" | "Function") {
-                    self.permissions.opaque(span, format!("`{name}` could run anything"));
+                    self.permissions.note_opaque(span, format!("`{name}` could run anything"));
                 }
-                Value::Unknown
+                AbstractValue::Unknown
             }
-            _ => Value::Global(name.into()),
+            _ => AbstractValue::Global(name.into()),
         }
     }
 
-    fn object_member(&mut self, index: u32, key: &Step) -> Value<'a> {
+    fn object_member(&mut self, index: u32, key: &PathStep) -> AbstractValue<'a> {
         let record = Rc::clone(self.memory.state.object(index));
         if let Some(member) = record.field(key)
             && member.getter
-            && let Value::Function(getter) = &member.value
+            && let AbstractValue::Function(getter) = &member.value
         {
             return self.follow_call(
                 &Rc::clone(getter),
                 CallArguments::new(),
                 None,
-                Some(Value::Object(index)),
+                Some(AbstractValue::Object(index)),
             );
         }
         if record.field(key).is_none()
             && let RecordKind::Instance(class) = &record.kind
         {
             let class = Rc::clone(class);
-            if let Some(value) = self.inherited_member(&class, key, &Value::Object(index)) {
+            if let Some(value) = self.inherited_member(&class, key, &AbstractValue::Object(index)) {
                 return value;
             }
         }
-        if matches!(key, Step::Key(name) if name == "length") && record.field(key).is_none() {
-            return self.memory.computed(Span::default(), &[Value::Object(index)]);
+        if matches!(key, PathStep::Key(name) if name == "length") && record.field(key).is_none() {
+            return self.memory.computed(Span::default(), &[AbstractValue::Object(index)]);
         }
-        self.memory.part(&Value::Object(index), key)
+        self.memory.part(&AbstractValue::Object(index), key)
     }
 
-    /// The result of a tool that says what it gives has no such member.
-    fn check_field(&mut self, node: u32, path: &MemberPath, key: &Step, span: Span) {
+    /// Complains when the declared result of a tool has no such member.
+    fn check_field(&mut self, node: u32, path: &MemberPath, key: &PathStep, span: Span) {
         let DraftKind::Call(call) = &self.graph.nodes[node as usize].kind else { return };
         let CallTarget::Tool { server, name } = &call.target else { return };
-        let Some(output) = self.input.catalogue.tool(server, name).and_then(|tool| tool.output()) else {
+        let Some(output) = self.input.catalogue.tool(server, name).and_then(|tool| tool.output_schema())
+        else {
             return;
         };
         let mut steps = path.steps().to_vec();
         steps.push(key.clone());
         let Err(missing) = schema::follow(output, output, &steps) else { return };
         let has = if missing.closed { "has no" } else { "names no" };
-        // What is missing further up has been said already.
+        // A member missing further up has been reported already.
         if missing.taken != path.steps().len() {
             return;
         }
-        let (Step::Key(wanted), false) = (key, is_method_of_values(key)) else { return };
+        let (PathStep::Key(wanted), false) = (key, is_method_of_values(key)) else { return };
         let id = self.graph.nodes[node as usize].id;
         let known: Vec<&str> = missing.known.clone();
-        let near = schema::nearest(wanted, known.iter().copied());
+        let near = schema::closest_names(wanted, known.iter().copied());
         let hint = match near.first() {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("it has {}", list(&known)),
         };
         self.diagnostics.complain(
             Severity::Warning,
-            Code::UnknownField,
+            ComplaintCode::UnknownField,
             span,
             format!("the result of {id} (`{server}:{name}`) {has} `{wanted}`"),
             Some(hint),
@@ -203,7 +213,7 @@ impl<'a> Walker<'a, '_> {
         self.diagnostics.last_is_about(id);
     }
 
-    pub(super) fn chain_expression(&mut self, it: &'a ChainExpression<'a>) -> Value<'a> {
+    pub(super) fn chain_expression(&mut self, it: &'a ChainExpression<'a>) -> AbstractValue<'a> {
         self.flow.chains.push(OptionalChain { end: it.span.end, decisions: Vec::new() });
         let mark = self.memory.state.mark();
         let value = match &it.expression {
@@ -212,7 +222,12 @@ impl<'a> Walker<'a, '_> {
             ChainElement::StaticMemberExpression(it) => {
                 let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.read_member(object, &Step::Key(it.property.name.to_string()), it.property.span, it.span)
+                self.read_member(
+                    object,
+                    &PathStep::Key(it.property.name.to_string()),
+                    it.property.span,
+                    it.span,
+                )
             }
             ChainElement::ComputedMemberExpression(it) => {
                 let object = self.evaluate_raw(&it.object);
@@ -223,33 +238,38 @@ impl<'a> Walker<'a, '_> {
             ChainElement::PrivateFieldExpression(it) => {
                 let object = self.evaluate_raw(&it.object);
                 let object = self.optional_link(it.optional, it.span, &it.object, object);
-                self.read_member(object, &Step::Key(format!("#{}", it.field.name)), it.field.span, it.span)
+                self.read_member(
+                    object,
+                    &PathStep::Key(format!("#{}", it.field.name)),
+                    it.field.span,
+                    it.span,
+                )
             }
         };
         let decisions = self.flow.chains.pop().expect("pushed above").decisions;
         if decisions.is_empty() {
             return value;
         }
-        // What the guarded part changed may not have happened.
+        // Changes in the guarded part may not have happened.
         let done = self.flow.end_arm(&mut self.memory.state, mark);
         let frontier = decisions.iter().map(|(node, ends)| (*node, Some(self.graph.outcome(ends)))).collect();
         let skipped = FlowPath::unchanged(frontier);
         self.flow.rejoin(&mut self.memory.state, done.into_iter().chain([skipped]));
-        one_of([value, Value::Undefined])
+        one_of([value, AbstractValue::Undefined])
     }
 
-    /// `object?.…`: the rest of the chain happens only when there is something.
+    /// `object?.…`: the rest of the chain runs only when the object is neither null nor undefined.
     pub(super) fn optional_link(
         &mut self,
         optional: bool,
         span: Span,
         object_expression: &'a Expression<'a>,
-        object: Value<'a>,
-    ) -> Value<'a> {
+        object: AbstractValue<'a>,
+    ) -> AbstractValue<'a> {
         if !optional {
             return object;
         }
-        if let Value::Parameter(path) = &object
+        if let AbstractValue::Parameter(path) = &object
             && !path.steps().is_empty()
         {
             self.uses.note_optional(path);
@@ -286,7 +306,7 @@ fn list(names: &[&str]) -> String {
     }
 }
 
-/// Members every value of the language has.
-fn is_method_of_values(key: &Step) -> bool {
-    matches!(key, Step::Key(name) if matches!(name.as_str(), "length" | "toString" | "valueOf" | "constructor" | "hasOwnProperty" | "then"))
+/// Members that every value of the language has.
+fn is_method_of_values(key: &PathStep) -> bool {
+    matches!(key, PathStep::Key(name) if matches!(name.as_str(), "length" | "toString" | "valueOf" | "constructor" | "hasOwnProperty" | "then"))
 }

@@ -1,13 +1,12 @@
-//! Follows a program the way it would run and writes down what it can do.
+//! Abstract interpretation: follows a program in execution order and records what it can do.
 //!
-//! Every expression is visited once in the order it would be evaluated, with what is known of each
-//! value carried along: where it came from, not what it is. Branches are followed one after the other
-//! and joined; loops are gone through once, with a place for what comes around (`Phi`); local functions
-//! are followed into from each of their calls. Nothing is executed and nothing is decided here.
+//! Every expression is visited once, in evaluation order. For each value the walk tracks where it comes from, not what
+//! it is. Branches are followed one after the other and joined; loops are followed once, with a `Phi` for values that
+//! come around; local functions are followed from each of their calls. Nothing is executed.
 //!
-//! What a walk knows is kept in parts ([`parts`], [`memory`]). Constructs of the language are methods of [`Walker`],
-//! which holds the parts; what needs only some of them belongs to a part or takes those it needs. When the program has
-//! been walked, [`finish`] makes the result.
+//! The state of a walk is split into parts ([`parts`], [`memory`]). Language constructs are methods of [`Walker`],
+//! which holds the parts; code that needs only some of them belongs to a part or takes those it needs. After the walk,
+//! [`finish`] makes the result.
 
 #![expect(clippy::needless_pass_by_value, reason = "values are handles; taking them keeps calls readable")]
 
@@ -44,12 +43,12 @@ use oxc_span::Span;
 use pml_model::structure::{DecisionForm, Structure};
 use rustc_hash::FxHashSet;
 
-use crate::analysis::{Complaint, Entry, Parameters, Permissions, Site};
-use crate::catalogue::Catalogue;
-use crate::lines::Lines;
+use crate::analysis::{Complaint, ContextEntry, Parameters, Permissions, ProbeSite};
+use crate::catalogue::AnalysisCatalogue;
+use crate::lines::SourceLines;
 use crate::marks::{ProbeMarks, ProbePlace};
 use crate::uses::ArgumentUses;
-use crate::value::{MemberPath, Value, one_of};
+use crate::value::{AbstractValue, MemberPath, one_of};
 
 use self::input::{ProgramFacts, WalkInput};
 use self::memory::ProgramMemory;
@@ -64,34 +63,34 @@ use self::parts::permissions::PermissionLog;
 use self::parts::probes::ProbeLog;
 use self::parts::recording::WalkMode;
 
-/// What following a program finds.
+/// Findings of a walk.
 pub(crate) struct WalkFindings {
     pub(crate) structure: Structure,
     pub(crate) parameters: Parameters,
     pub(crate) permissions: Permissions,
     pub(crate) complaints: Vec<Complaint>,
     pub(crate) marks: ProbeMarks,
-    pub(crate) sites: Vec<Site>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) sites: Vec<ProbeSite>,
+    pub(crate) entries: Vec<ContextEntry>,
 }
 
-/// Following a program takes more than it may; where it was when it gave up.
+/// The work budget is spent; the span reached.
 pub(crate) struct BudgetSpent(pub(crate) Span);
 
-/// A node that is reached again and again in the same context: past so many alternatives, only what they are made from is
-/// kept of its inputs.
+/// Maximum number of alternatives of a node that is revisited in the same context; beyond it only the sources of its
+/// inputs are kept.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// Follows `program`.
+/// Walks `program`.
 ///
 /// # Errors
-/// It would take too much time or memory.
-pub(crate) fn walk<'a>(
+/// The walk would take too much time or memory.
+pub(crate) fn walk_program<'a>(
     program: &'a Program<'a>,
     source: &'a str,
-    lines: &Lines<'_>,
+    lines: &SourceLines<'_>,
     scoping: &Scoping,
-    catalogue: &Catalogue,
+    catalogue: &AnalysisCatalogue,
 ) -> Result<WalkFindings, BudgetSpent> {
     let input = WalkInput { program, source, lines, scoping, catalogue };
     let facts = ProgramFacts::of(program, scoping).ok_or(BudgetSpent(Span::default()))?;
@@ -99,17 +98,17 @@ pub(crate) fn walk<'a>(
     walk.program();
     let unsure = facts.changed_by_others(&walk.functions.visited);
     if !unsure.is_empty() && !walk.memory.budget().is_spent() {
-        // The first walk took these variables for unchanged where a function that was never seen to be called may change
-        // them. It is thrown away; the second takes their values for possibly something else. There is no third walk, so
-        // the work stays bounded.
+        // The first walk assumed that these variables are unchanged, but a function that was never seen to be called
+        // may change them. It is discarded; the second walk treats their values as uncertain. There is no third walk,
+        // so the work stays bounded.
         walk = Walker::new(input, &facts, unsure);
         walk.program();
     }
     walk.finish()
 }
 
-/// A walk over a program. Constructs are methods of this type because each may lead to every other; what they share is in
-/// the parts.
+/// A walk over a program. Language constructs are methods of this type because each may contain every other; the shared
+/// state is in the parts.
 struct Walker<'a, 's> {
     input: WalkInput<'a, 's>,
     facts: &'s ProgramFacts<'a>,
@@ -159,22 +158,22 @@ impl<'a, 's> Walker<'a, 's> {
 }
 
 impl<'a> Walker<'a, '_> {
-    /// The node at a place in the current context, connected to what comes before it.
+    /// The node at a place in the current context, connected to its predecessors.
     fn node(&mut self, place: ProbePlace, span: Span, kind: DraftKind<'a>) -> u32 {
         let point = self.probes.point(place, span);
         let place = self.probes.place(point);
-        let node = match self.graph.met_again(place) {
+        let node = match self.graph.revisit_node(place) {
             Some(node) => {
                 self.merge_inputs(node, kind);
                 node
             }
-            None => self.graph.add(place, span, kind, &self.flow.loops),
+            None => self.graph.add_node(place, span, kind, &self.flow.loops),
         };
         self.graph.connect(&mut self.flow.frontier, node);
         node
     }
 
-    /// A node that is reached a second time in the same context: its inputs may be either.
+    /// A node that is revisited in the same context: its inputs may be either.
     fn merge_inputs(&mut self, node: u32, kind: DraftKind<'a>) {
         let Walker { graph, memory, .. } = self;
         let draft = &mut graph.nodes[node as usize];
@@ -201,7 +200,7 @@ impl<'a> Walker<'a, '_> {
         self.decision_with(place, span, condition, form, Vec::new(), "")
     }
 
-    /// A decision with these outcomes; none where nothing becomes part of the structure.
+    /// A decision with these outcomes; `None` when nothing is recorded.
     fn decision_with(
         &mut self,
         place: ProbePlace,
@@ -217,27 +216,32 @@ impl<'a> Walker<'a, '_> {
         Some(self.node(place, span, DraftKind::Decision { condition, form, outcomes, suffix }))
     }
 
-    fn read_symbol(&self, symbol: SymbolId) -> Value<'a> {
+    fn read_symbol(&self, symbol: SymbolId) -> AbstractValue<'a> {
         self.memory.read(&self.calls.activation, symbol)
     }
 
-    fn write_symbol(&mut self, symbol: SymbolId, value: Value<'a>) {
+    fn write_symbol(&mut self, symbol: SymbolId, value: AbstractValue<'a>) {
         self.memory.write(&self.calls.activation, symbol, value);
     }
 
-    /// Whether the budget is spent. Whoever asks returns at once if it is.
+    /// Whether the budget is spent. The caller must then return at once.
     fn is_spent_at(&self, at: Span) -> bool {
         self.memory.budget().is_spent_at(at)
     }
 }
 
-/// `old` may from now on as well be `new`; both are read at `span`.
-fn either<'a>(memory: &mut ProgramMemory<'a, '_>, old: &mut Value<'a>, new: Value<'a>, span: Span) {
-    let before = std::mem::replace(old, Value::Unknown);
+/// From now on `old` may be `new` as well; both are read at `span`.
+fn either<'a>(
+    memory: &mut ProgramMemory<'a, '_>,
+    old: &mut AbstractValue<'a>,
+    new: AbstractValue<'a>,
+    span: Span,
+) {
+    let before = std::mem::replace(old, AbstractValue::Unknown);
     memory.budget().spend(1 + before.width() + new.width());
     let either = one_of([before, new]);
     *old = match &either {
-        Value::OneOf(values) if values.len() > MAX_ALTERNATIVES => {
+        AbstractValue::OneOf(values) if values.len() > MAX_ALTERNATIVES => {
             let values = Rc::clone(values);
             memory.computed(span, &values)
         }
@@ -245,6 +249,6 @@ fn either<'a>(memory: &mut ProgramMemory<'a, '_>, old: &mut Value<'a>, new: Valu
     };
 }
 
-fn result_of<'a>(node: u32) -> Value<'a> {
-    Value::Result(node, MemberPath::default())
+fn result_of<'a>(node: u32) -> AbstractValue<'a> {
+    AbstractValue::Result(node, MemberPath::default())
 }

@@ -1,4 +1,4 @@
-//! Objects and arrays of the program, and the places values are put into.
+//! Objects and arrays of the program.
 
 use std::rc::Rc;
 
@@ -7,20 +7,22 @@ use oxc_ast::ast::{
     TSEnumDeclaration, TSEnumMemberName,
 };
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 
 use rustc_hash::FxHashSet;
 
 use super::Walker;
 use super::places::MemberKey;
 use super::syntax::{number, plain};
-use crate::value::{DistinctValues, FunctionCode, ObjectMember, ObjectRecord, RecordKind, Value, one_of};
+use crate::value::{
+    AbstractValue, DistinctValues, FunctionCode, ObjectMember, ObjectRecord, RecordKind, one_of,
+};
 
-/// A list that would become longer by spreading another into it keeps the other as a whole.
+/// Maximum length of a list after spreading another into it; beyond it the other is kept as a whole.
 const MAX_SPREAD_ITEMS: usize = 10_000;
 
 impl<'a> Walker<'a, '_> {
-    pub(super) fn array(&mut self, it: &'a ArrayExpression<'a>) -> Value<'a> {
+    pub(super) fn array(&mut self, it: &'a ArrayExpression<'a>) -> AbstractValue<'a> {
         let mut record =
             ObjectRecord { kind: RecordKind::Array, written: Some(it.span), ..ObjectRecord::default() };
         for element in &it.elements {
@@ -30,7 +32,7 @@ impl<'a> Walker<'a, '_> {
                     self.uses.note_iteration(&value);
                     self.append_all(&mut record, &value);
                 }
-                ArrayExpressionElement::Elision(_) => append(&mut record, Value::Undefined, it.span),
+                ArrayExpressionElement::Elision(_) => append(&mut record, AbstractValue::Undefined, it.span),
                 other => {
                     if let Some(expression) = other.as_expression() {
                         let value = self.evaluate(expression);
@@ -43,10 +45,10 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// Appends the items of another array.
-    pub(super) fn append_all(&mut self, record: &mut ObjectRecord<'a>, items: &Value<'a>) {
+    pub(super) fn append_all(&mut self, record: &mut ObjectRecord<'a>, items: &AbstractValue<'a>) {
         record.written = None;
         match items {
-            Value::Object(index)
+            AbstractValue::Object(index)
                 if self.memory.state.object(*index).is_array()
                     && self.memory.state.object(*index).is_closed() =>
             {
@@ -58,15 +60,15 @@ impl<'a> Walker<'a, '_> {
                 }
                 other.fields.iter().for_each(|member| append(record, member.value.clone(), member.span));
             }
-            Value::Object(_) => {
-                let item = self.memory.part(items, &Step::Any);
+            AbstractValue::Object(_) => {
+                let item = self.memory.part(items, &PathStep::Any);
                 record.extra.push(item);
             }
             other => record.spreads.push(other.clone()),
         }
     }
 
-    pub(super) fn object(&mut self, it: &'a ObjectExpression<'a>) -> Value<'a> {
+    pub(super) fn object(&mut self, it: &'a ObjectExpression<'a>) -> AbstractValue<'a> {
         let fields = Vec::with_capacity(it.properties.len());
         let mut record = ObjectRecord { written: Some(it.span), fields, ..ObjectRecord::default() };
         let (mut methods, mut setters) = (Vec::new(), Vec::new());
@@ -91,7 +93,8 @@ impl<'a> Walker<'a, '_> {
                         plain(&property.value),
                         Expression::FunctionExpression(_) | Expression::ArrowFunctionExpression(_)
                     );
-                    let value = if is_function { Value::Unknown } else { self.evaluate(&property.value) };
+                    let value =
+                        if is_function { AbstractValue::Unknown } else { self.evaluate(&property.value) };
                     match key {
                         MemberKey::Known(key) => {
                             if keys.may_have(&record, &key) {
@@ -119,20 +122,20 @@ impl<'a> Walker<'a, '_> {
         self.bind_methods(object, methods);
         for (key, setter) in setters {
             if let Expression::FunctionExpression(function) = plain(setter)
-                && let Value::Function(closure) = self.make_closure_with(
+                && let AbstractValue::Function(closure) = self.make_closure_with(
                     FunctionCode::Function(function),
-                    Some(Value::Object(object)),
+                    Some(AbstractValue::Object(object)),
                     None,
                 )
             {
                 self.memory.state.change(object, |record| record.setters.push((key, closure)));
             }
         }
-        Value::Object(object)
+        AbstractValue::Object(object)
     }
 
-    /// Functions of an object literal know the object as `this`.
-    fn bind_methods(&mut self, object: u32, methods: Vec<(Option<Step>, &'a Expression<'a>)>) {
+    /// Binds `this` in the functions of an object literal to the object.
+    fn bind_methods(&mut self, object: u32, methods: Vec<(Option<PathStep>, &'a Expression<'a>)>) {
         if methods.is_empty() {
             return;
         }
@@ -141,7 +144,7 @@ impl<'a> Walker<'a, '_> {
             let closure = match plain(expression) {
                 Expression::FunctionExpression(function) => self.make_closure_with(
                     FunctionCode::Function(function),
-                    Some(Value::Object(object)),
+                    Some(AbstractValue::Object(object)),
                     None,
                 ),
                 Expression::ArrowFunctionExpression(arrow) => self.make_closure(FunctionCode::Arrow(arrow)),
@@ -158,14 +161,14 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// `{...value}`.
-    pub(super) fn spread_into(&mut self, record: &mut ObjectRecord<'a>, value: &Value<'a>) {
+    /// Spread of `{...value}`.
+    pub(super) fn spread_into(&mut self, record: &mut ObjectRecord<'a>, value: &AbstractValue<'a>) {
         record.written = None;
         match value {
-            Value::Object(index) => {
+            AbstractValue::Object(index) => {
                 let other = Rc::clone(self.memory.state.object(*index));
                 let view = self.memory.freeze(value);
-                let Value::Record(view) = view else { return };
+                let AbstractValue::Record(view) = view else { return };
                 self.memory.budget().spend(record.size() + other.size());
                 if self.memory.budget().is_spent() {
                     return;
@@ -184,7 +187,7 @@ impl<'a> Walker<'a, '_> {
                 extend(&mut record.spreads, &view.spreads);
                 extend(&mut record.names, &view.names);
             }
-            Value::Undefined | Value::Literal(_) => {}
+            AbstractValue::Undefined | AbstractValue::Literal(_) => {}
             other => {
                 self.overwrite_by_spread(record, other);
                 record.spreads.push(other.clone());
@@ -192,14 +195,14 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// Members that stand before a spread may be overwritten by it.
-    fn overwrite_by_spread(&mut self, record: &mut ObjectRecord<'a>, spread: &Value<'a>) {
+    /// A spread may overwrite the members before it.
+    fn overwrite_by_spread(&mut self, record: &mut ObjectRecord<'a>, spread: &AbstractValue<'a>) {
         for member in &mut record.fields {
             member.value = one_of([member.value.clone(), self.memory.part(spread, &member.key)]);
         }
     }
 
-    pub(super) fn enumeration(&mut self, it: &'a TSEnumDeclaration<'a>) -> Value<'a> {
+    pub(super) fn enumeration(&mut self, it: &'a TSEnumDeclaration<'a>) -> AbstractValue<'a> {
         let mut record = ObjectRecord::default();
         let mut next = Some(0.0);
         for member in &it.body.members {
@@ -212,37 +215,43 @@ impl<'a> Walker<'a, '_> {
             };
             let value = match &member.initializer {
                 Some(initializer) => self.evaluate(initializer),
-                None => next.map_or(Value::Unknown, |next| Value::folded(number(next), member.span)),
+                None => next
+                    .map_or(AbstractValue::Unknown, |next| AbstractValue::folded(number(next), member.span)),
             };
             next = match &value {
-                Value::Literal(literal) => literal.value.as_f64().map(|value| value + 1.0),
+                AbstractValue::Literal(literal) => literal.value.as_f64().map(|value| value + 1.0),
                 _ => None,
             };
-            // A member of an enumeration is a name, not a value somebody might vary.
+            // A member of an enum is a name, not a value that a caller might vary.
             let value = match value {
-                Value::Literal(literal) => Value::folded(literal.value.clone(), literal.span),
+                AbstractValue::Literal(literal) => AbstractValue::folded(literal.value.clone(), literal.span),
                 other => other,
             };
             if let Some(number) = next.map(|next| next - 1.0) {
-                let name = Value::folded(key.as_str(), member.span);
-                let key = Step::Index(number as u64);
+                let name = AbstractValue::folded(key.as_str(), member.span);
+                let key = PathStep::Index(number as u64);
                 record.fields.push(ObjectMember { key, value: name, span: member.span, getter: false });
             }
-            record.fields.push(ObjectMember { key: Step::Key(key), value, span: member.span, getter: false });
+            record.fields.push(ObjectMember {
+                key: PathStep::Key(key),
+                value,
+                span: member.span,
+                getter: false,
+            });
         }
         self.memory.allocate(record)
     }
 }
 
-/// The names of the members of an object that has many, while members are added to it.
+/// Names of the members of a large object, while members are added.
 #[derive(Default)]
 struct KeySet {
-    known: FxHashSet<Step>,
+    known: FxHashSet<PathStep>,
 }
 
 impl KeySet {
-    /// Whether `record`, to which `key` is about to be added, may have it already.
-    fn may_have(&mut self, record: &ObjectRecord<'_>, key: &Step) -> bool {
+    /// Whether `record` may already have the member `key`.
+    fn may_have(&mut self, record: &ObjectRecord<'_>, key: &PathStep) -> bool {
         if record.fields.len() < 64 {
             return true;
         }
@@ -253,17 +262,17 @@ impl KeySet {
     }
 }
 
-pub(super) fn append<'a>(record: &mut ObjectRecord<'a>, value: Value<'a>, span: Span) {
+pub(super) fn append<'a>(record: &mut ObjectRecord<'a>, value: AbstractValue<'a>, span: Span) {
     if record.is_closed() {
-        let key = Step::Index(record.fields.len() as u64);
+        let key = PathStep::Index(record.fields.len() as u64);
         record.fields.push(ObjectMember { key, value, span, getter: false });
     } else {
         record.extra.push(value);
     }
 }
 
-/// Adds values to those that are there; past some number, each once.
-fn extend<'a>(values: &mut Vec<Value<'a>>, more: &[Value<'a>]) {
+/// Appends values; beyond some number, without duplicates.
+fn extend<'a>(values: &mut Vec<AbstractValue<'a>>, more: &[AbstractValue<'a>]) {
     values.extend(more.iter().cloned());
     if values.len() > 64 {
         let mut distinct = DistinctValues::default();

@@ -1,23 +1,23 @@
-//! What runs together: `Promise.all` and its kin, and `.then` chains.
+//! Parallel work: `Promise.all` and its relatives, and `.then` chains.
 
 use std::rc::Rc;
 
 use oxc_ast::ast::{Argument, ArrayExpressionElement, CallExpression, Expression};
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::{ForkForm, Step};
+use pml_model::structure::{ForkForm, PathStep};
 use rustc_hash::FxHashSet;
 use smallvec::smallvec;
 
 use super::Walker;
 use super::arguments::CallArguments;
-use super::memory::{PromiseOrigin, settled};
+use super::memory::{PromiseOrigin, settled_value};
 use super::objects::append;
 use super::parts::graph::{DraftKind, Frontier, add_points};
 use super::syntax::plain;
 use crate::marks::ProbePlace;
-use crate::value::{ObjectMember, ObjectRecord, RecordKind, Value, one_of};
+use crate::value::{AbstractValue, ObjectMember, ObjectRecord, RecordKind, one_of};
 
-/// The fork a name of the language makes.
+/// The kind of fork that a method of `Promise` makes.
 pub(super) fn form(name: &str) -> Option<ForkForm> {
     match name {
         "Promise.all" => Some(ForkForm::All),
@@ -29,10 +29,10 @@ pub(super) fn form(name: &str) -> Option<ForkForm> {
 }
 
 impl<'a> Walker<'a, '_> {
-    pub(super) fn fork(&mut self, it: &'a CallExpression<'a>, form: ForkForm) -> Value<'a> {
+    pub(super) fn fork(&mut self, it: &'a CallExpression<'a>, form: ForkForm) -> AbstractValue<'a> {
         if self.recording.is_quiet() {
             let given = self.evaluate_arguments(&it.arguments);
-            let value = given.into_iter().next().map_or(Value::Undefined, |(value, _, _)| value);
+            let value = given.into_iter().next().map_or(AbstractValue::Undefined, |(value, _, _)| value);
             return self.join_results(value, form, it.span);
         }
         let fork = self.node(ProbePlace::Fork, it.span, DraftKind::Fork { form });
@@ -45,7 +45,7 @@ impl<'a> Walker<'a, '_> {
                 let value = self.evaluate(other);
                 (value, self.flow.frontier.clone())
             }
-            None => (Value::Undefined, start.clone()),
+            None => (AbstractValue::Undefined, start.clone()),
         };
         for extra in it.arguments.iter().skip(1) {
             if let Some(extra) = extra.as_expression() {
@@ -59,18 +59,18 @@ impl<'a> Walker<'a, '_> {
         let join = self
             .graph
             .join_of(fork, place)
-            .unwrap_or_else(|| self.graph.add(place, it.span, DraftKind::Join, &self.flow.loops));
+            .unwrap_or_else(|| self.graph.add_node(place, it.span, DraftKind::Join, &self.flow.loops));
         self.graph.connect(&mut self.flow.frontier, join);
         self.join_results(value, form, it.span)
     }
 
-    /// The members of a fork written as a list: each begins at the fork.
+    /// Members of a fork written as a list: each begins at the fork.
     fn fork_members(
         &mut self,
         elements: &'a [ArrayExpressionElement<'a>],
         span: Span,
         start: &Frontier,
-    ) -> (Value<'a>, Frontier) {
+    ) -> (AbstractValue<'a>, Frontier) {
         let mut record =
             ObjectRecord { kind: RecordKind::Array, written: Some(span), ..ObjectRecord::default() };
         let mut ends = Frontier::new();
@@ -82,7 +82,7 @@ impl<'a> Walker<'a, '_> {
                     let value = self.evaluate(&spread.argument);
                     self.append_all(&mut record, &value);
                 }
-                ArrayExpressionElement::Elision(_) => append(&mut record, Value::Undefined, span),
+                ArrayExpressionElement::Elision(_) => append(&mut record, AbstractValue::Undefined, span),
                 other => {
                     if let Some(expression) = other.as_expression() {
                         let value = self.evaluate(expression);
@@ -104,18 +104,18 @@ impl<'a> Walker<'a, '_> {
         (self.memory.allocate(record), ends)
     }
 
-    /// Calls that were started earlier and are waited for here.
-    fn wait_for_started(&self, value: &Value<'a>, fork: u32, ends: &mut Frontier) {
-        let Value::Object(index) = value else { return };
+    /// Adds calls that were started earlier and are awaited here.
+    fn wait_for_started(&self, value: &AbstractValue<'a>, fork: u32, ends: &mut Frontier) {
+        let AbstractValue::Object(index) = value else { return };
         let record = self.memory.state.object(*index);
         let members = record.fields.iter().map(|member| &member.value).chain(&record.extra);
         for member in members {
-            if let Value::Promise(result, _) = member
-                && let Value::Result(node, _) = **result
+            if let AbstractValue::Promise(result, _) = member
+                && let AbstractValue::Result(node, _) = **result
                 && node < fork
             {
                 self.memory.budget().spend(ends.len() / 32);
-                // Of what happens in a loop that has ended, the loop is what is waited for.
+                // For a node in a loop that has ended, the loop itself is awaited.
                 let ended =
                     self.graph.nodes[node as usize].loops.iter().find(|l| !self.flow.loops.contains(l));
                 let node = ended.copied().unwrap_or(node);
@@ -126,41 +126,45 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// What waiting for all, or one, of them gives.
-    fn join_results(&mut self, value: Value<'a>, form: ForkForm, span: Span) -> Value<'a> {
+    /// The value of awaiting all, or one, of them.
+    fn join_results(&mut self, value: AbstractValue<'a>, form: ForkForm, span: Span) -> AbstractValue<'a> {
         self.memory.mark_awaited(&value);
         let result = match form {
             ForkForm::Race | ForkForm::Any => {
-                let one = self.memory.part(&value, &Step::Any);
-                settled(&one)
+                let one = self.memory.part(&value, &PathStep::Any);
+                settled_value(&one)
             }
-            ForkForm::All | ForkForm::Layer => self.settled_list(&value, &settled),
+            ForkForm::All | ForkForm::Layer => self.settled_list(&value, &settled_value),
             ForkForm::AllSettled => self.settled_list(&value, &|value| {
-                let member = |name: &str, value: Value<'a>| ObjectMember {
-                    key: Step::Key(name.to_owned()),
+                let member = |name: &str, value: AbstractValue<'a>| ObjectMember {
+                    key: PathStep::Key(name.to_owned()),
                     value,
                     span,
                     getter: false,
                 };
-                Value::Record(Rc::new(ObjectRecord {
+                AbstractValue::Record(Rc::new(ObjectRecord {
                     fields: vec![
-                        member("status", Value::Computed(span, Rc::new([settled(value)]))),
-                        member("value", settled(value)),
-                        member("reason", Value::Computed(span, Rc::new([settled(value)]))),
+                        member("status", AbstractValue::Computed(span, Rc::new([settled_value(value)]))),
+                        member("value", settled_value(value)),
+                        member("reason", AbstractValue::Computed(span, Rc::new([settled_value(value)]))),
                     ],
                     ..ObjectRecord::default()
                 }))
             }),
         };
         let pending = self.memory.add_promise(span, PromiseOrigin::Fork);
-        Value::Promise(Rc::new(result), Some(pending))
+        AbstractValue::Promise(Rc::new(result), Some(pending))
     }
 
-    fn settled_list(&mut self, value: &Value<'a>, each: &dyn Fn(&Value<'a>) -> Value<'a>) -> Value<'a> {
+    fn settled_list(
+        &mut self,
+        value: &AbstractValue<'a>,
+        each: &dyn Fn(&AbstractValue<'a>) -> AbstractValue<'a>,
+    ) -> AbstractValue<'a> {
         let record = match value {
-            Value::Object(index) => Rc::clone(self.memory.state.object(*index)),
-            Value::Promise(inner, _) => return self.settled_list(&inner.clone(), each),
-            Value::OneOf(values) => {
+            AbstractValue::Object(index) => Rc::clone(self.memory.state.object(*index)),
+            AbstractValue::Promise(inner, _) => return self.settled_list(&inner.clone(), each),
+            AbstractValue::OneOf(values) => {
                 return one_of(values.iter().map(|value| self.settled_list(value, each)).collect::<Vec<_>>());
             }
             other => return other.clone(),
@@ -171,7 +175,7 @@ impl<'a> Walker<'a, '_> {
         }
         list.extra = record.extra.iter().map(each).collect();
         list.extra.extend(match value {
-            Value::Object(index) => self.memory.loop_phis_of(*index),
+            AbstractValue::Object(index) => self.memory.loop_phis_of(*index),
             _ => Vec::new(),
         });
         list.spreads.clone_from(&record.spreads);
@@ -182,14 +186,14 @@ impl<'a> Walker<'a, '_> {
     pub(super) fn promise_method(
         &mut self,
         it: &'a CallExpression<'a>,
-        object: &Value<'a>,
+        object: &AbstractValue<'a>,
         name: &str,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         self.memory.mark_awaited(object);
-        let value = settled(object);
+        let value = settled_value(object);
         let given = self.evaluate_arguments(&it.arguments);
         let mut results = Vec::new();
-        // What a handler of failures follows is what may fail, not what comes after it.
+        // A failure handler follows the nodes that may fail, not what comes after them.
         let failed = self.flow.frontier.clone();
         let mut handlers = given.into_iter();
         match name {
@@ -214,31 +218,32 @@ impl<'a> Walker<'a, '_> {
             self.flow.frontier.clear();
             let failed = failed.into_iter().map(|(node, _)| (node, Some("error".into()))).collect();
             add_points(&mut self.flow.frontier, failed);
-            results.push(self.run_handler(&function, smallvec![(Value::Unknown, span, false)]));
+            results.push(self.run_handler(&function, smallvec![(AbstractValue::Unknown, span, false)]));
             self.flow.end_optional_arm(&mut self.memory.state, mark, before);
         }
-        let result = settled(&one_of(results));
+        let result = settled_value(&one_of(results));
         let method = ["then", "catch"].into_iter().find(|known| *known == name).unwrap_or("finally");
         let pending = self.memory.add_promise(it.span, PromiseOrigin::Method(method));
-        Value::Promise(Rc::new(result), Some(pending))
+        AbstractValue::Promise(Rc::new(result), Some(pending))
     }
 
-    fn run_handler(&mut self, function: &Value<'a>, given: CallArguments<'a>) -> Value<'a> {
+    fn run_handler(&mut self, function: &AbstractValue<'a>, given: CallArguments<'a>) -> AbstractValue<'a> {
         let at = given.first().map_or(Span::default(), |(_, span, _)| *span);
         let value = match function {
-            Value::Function(closure) => self.follow_call(&Rc::clone(closure), given, None, None),
-            Value::Tool(..) | Value::Capability(_) | Value::OneOf(_) => {
+            AbstractValue::Function(closure) => self.follow_call(&Rc::clone(closure), given, None, None),
+            AbstractValue::Tool(..) | AbstractValue::Capability(_) | AbstractValue::OneOf(_) => {
                 self.call_callback(function, given, at)
             }
-            Value::Global(name) if self.resolve_promise(name, &given) => Value::Undefined,
+            AbstractValue::Global(name) if self.resolve_promise(name, &given) => AbstractValue::Undefined,
             other => {
-                let values: Vec<Value<'a>> = given.iter().map(|(value, _, _)| value.clone()).collect();
+                let values: Vec<AbstractValue<'a>> =
+                    given.iter().map(|(value, _, _)| value.clone()).collect();
                 let mut all = vec![other.clone()];
                 all.extend(values);
                 self.memory.computed(at, &all)
             }
         };
         self.memory.mark_awaited(&value);
-        settled(&value)
+        settled_value(&value)
     }
 }

@@ -1,4 +1,4 @@
-//! Destructuring: which part of a value goes to which name.
+//! Destructuring: binds parts of a value to names.
 
 use std::rc::Rc;
 
@@ -6,16 +6,21 @@ use oxc_ast::ast::{
     AssignmentTarget, AssignmentTargetMaybeDefault, AssignmentTargetProperty, BindingPattern, Expression,
 };
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 
 use super::Walker;
 use super::places::MemberKey;
 use crate::roots;
-use crate::value::{ObjectMember, ObjectRecord, RecordKind, Value, one_of};
+use crate::value::{AbstractValue, ObjectMember, ObjectRecord, RecordKind, one_of};
 
 impl<'a> Walker<'a, '_> {
-    /// A declaration with an initializer: the place where aliases of tools are made.
-    pub(super) fn bind_declared(&mut self, pattern: &'a BindingPattern<'a>, value: Value<'a>, span: Span) {
+    /// Binds a declaration with an initializer; aliases of tools are made here.
+    pub(super) fn bind_declared(
+        &mut self,
+        pattern: &'a BindingPattern<'a>,
+        value: AbstractValue<'a>,
+        span: Span,
+    ) {
         let stays = match pattern {
             BindingPattern::BindingIdentifier(name) => {
                 name.symbol_id.get().is_some_and(|symbol| self.facts.roots.aliases.contains_key(&symbol))
@@ -27,7 +32,7 @@ impl<'a> Walker<'a, '_> {
         self.bind(pattern, value);
     }
 
-    pub(super) fn bind(&mut self, pattern: &'a BindingPattern<'a>, value: Value<'a>) {
+    pub(super) fn bind(&mut self, pattern: &'a BindingPattern<'a>, value: AbstractValue<'a>) {
         match pattern {
             BindingPattern::BindingIdentifier(name) => {
                 if let Some(symbol) = name.symbol_id.get() {
@@ -56,7 +61,7 @@ impl<'a> Walker<'a, '_> {
                 self.uses.note_iteration(&value);
                 for (index, element) in it.elements.iter().enumerate() {
                     if let Some(element) = element {
-                        let part = self.memory.part(&value, &Step::Index(index as u64));
+                        let part = self.memory.part(&value, &PathStep::Index(index as u64));
                         self.bind(element, part);
                     }
                 }
@@ -68,8 +73,8 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// A tool taken out by a pattern stays an alias only where its name keeps it.
-    fn keep_alias(&mut self, value: Value<'a>, pattern: &'a BindingPattern<'a>) -> Value<'a> {
+    /// A tool taken out by a pattern stays an alias only where the bound name keeps it.
+    fn keep_alias(&mut self, value: AbstractValue<'a>, pattern: &'a BindingPattern<'a>) -> AbstractValue<'a> {
         let keeps = match pattern {
             BindingPattern::BindingIdentifier(name) => {
                 name.symbol_id.get().is_some_and(|symbol| self.facts.roots.aliases.contains_key(&symbol))
@@ -82,11 +87,11 @@ impl<'a> Walker<'a, '_> {
 
     fn take_member(
         &mut self,
-        value: &Value<'a>,
+        value: &AbstractValue<'a>,
         key: &MemberKey<'a>,
         span: Span,
-        taken: &mut Vec<Step>,
-    ) -> Value<'a> {
+        taken: &mut Vec<PathStep>,
+    ) -> AbstractValue<'a> {
         match key {
             MemberKey::Known(step) => {
                 taken.push(step.clone());
@@ -96,70 +101,81 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    pub(super) fn or_default(&mut self, value: Value<'a>, default: &'a Expression<'a>) -> Value<'a> {
-        if matches!(value, Value::Undefined) {
+    pub(super) fn or_default(
+        &mut self,
+        value: AbstractValue<'a>,
+        default: &'a Expression<'a>,
+    ) -> AbstractValue<'a> {
+        if matches!(value, AbstractValue::Undefined) {
             return self.evaluate(default);
         }
         let fallback = self.evaluate_maybe(default);
-        if let Value::Parameter(path) = &value {
+        if let AbstractValue::Parameter(path) = &value {
             self.uses.note_default(path, &fallback);
         }
         one_of([value, fallback])
     }
 
-    /// `{a, ...rest}`: what is left.
-    fn without_members(&mut self, value: &Value<'a>, taken: &[Step], span: Span) -> Value<'a> {
+    /// `{a, ...rest}`: the remaining members.
+    fn without_members(
+        &mut self,
+        value: &AbstractValue<'a>,
+        taken: &[PathStep],
+        span: Span,
+    ) -> AbstractValue<'a> {
         match value {
-            Value::Mcp | Value::Server(_) | Value::Capabilities => self.note_escape(value.clone(), span),
-            Value::Object(index) => {
+            AbstractValue::Mcp | AbstractValue::Server(_) | AbstractValue::Capabilities => {
+                self.note_escape(value.clone(), span)
+            }
+            AbstractValue::Object(index) => {
                 let mut record = ObjectRecord::clone(self.memory.state.object(*index));
                 record.fields.retain(|member| !taken.contains(&member.key));
                 record.written = None;
                 self.memory.allocate(record)
             }
-            Value::Record(record) => {
+            AbstractValue::Record(record) => {
                 let mut record = ObjectRecord::clone(record);
                 record.fields.retain(|member| !taken.contains(&member.key));
                 record.written = None;
-                Value::Record(Rc::new(record))
+                AbstractValue::Record(Rc::new(record))
             }
             other => self.memory.computed(span, std::slice::from_ref(other)),
         }
     }
 
     /// `[a, ...rest]`: the items from `from` on.
-    pub(super) fn items_after(&mut self, value: &Value<'a>, from: usize) -> Value<'a> {
+    pub(super) fn items_after(&mut self, value: &AbstractValue<'a>, from: usize) -> AbstractValue<'a> {
         let known = match value {
-            Value::Object(index) => Some(Rc::clone(self.memory.state.object(*index))),
-            Value::Record(record) => Some(Rc::clone(record)),
+            AbstractValue::Object(index) => Some(Rc::clone(self.memory.state.object(*index))),
+            AbstractValue::Record(record) => Some(Rc::clone(record)),
             _ => None,
         };
         let mut left = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
         match known {
             Some(record) if record.is_array() => {
                 for member in record.fields.iter().skip(from) {
-                    let key = Step::Index(left.fields.len() as u64);
+                    let key = PathStep::Index(left.fields.len() as u64);
                     left.fields.push(ObjectMember { key, ..member.clone() });
                 }
                 left.extra.clone_from(&record.extra);
                 left.spreads.clone_from(&record.spreads);
             }
             _ => {
-                let item = self.memory.part(value, &Step::Any);
+                let item = self.memory.part(value, &PathStep::Any);
                 left.extra.push(item);
             }
         }
         self.memory.allocate(left)
     }
 
-    /// Destructuring into places that exist.
-    pub(super) fn assign(&mut self, target: &'a AssignmentTarget<'a>, value: Value<'a>) {
+    /// Destructuring assignment to existing targets.
+    pub(super) fn assign(&mut self, target: &'a AssignmentTarget<'a>, value: AbstractValue<'a>) {
         match target {
             AssignmentTarget::ArrayAssignmentTarget(it) => {
                 self.uses.note_iteration(&value);
                 for (index, element) in it.elements.iter().enumerate() {
                     if let Some(element) = element {
-                        let part = self.memory.part(&value, &Step::Index(index as u64));
+                        let part = self.memory.part(&value, &PathStep::Index(index as u64));
                         self.assign_maybe(element, part);
                     }
                 }
@@ -191,12 +207,12 @@ impl<'a> Walker<'a, '_> {
     fn assign_property(
         &mut self,
         it: &'a AssignmentTargetProperty<'a>,
-        value: &Value<'a>,
-        taken: &mut Vec<Step>,
+        value: &AbstractValue<'a>,
+        taken: &mut Vec<PathStep>,
     ) {
         match it {
             AssignmentTargetProperty::AssignmentTargetPropertyIdentifier(it) => {
-                let step = Step::Key(it.binding.name.as_str().to_owned());
+                let step = PathStep::Key(it.binding.name.as_str().to_owned());
                 let part = self.read_member(value.clone(), &step, it.span, it.span);
                 taken.push(step);
                 let part = match &it.init {
@@ -216,7 +232,7 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    fn assign_maybe(&mut self, target: &'a AssignmentTargetMaybeDefault<'a>, value: Value<'a>) {
+    fn assign_maybe(&mut self, target: &'a AssignmentTargetMaybeDefault<'a>, value: AbstractValue<'a>) {
         match target {
             AssignmentTargetMaybeDefault::AssignmentTargetWithDefault(it) => {
                 let value = self.or_default(value, &it.init);

@@ -1,11 +1,11 @@
-//! The places values are put into: variables, and members of objects.
+//! Assignment targets: variables, and members of objects.
 
 use std::rc::Rc;
 
 use oxc_ast::ast::{Expression, PropertyKey, SimpleAssignmentTarget};
 use oxc_semantic::SymbolId;
 use oxc_span::Span;
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 use smallvec::smallvec;
 
 use super::Walker;
@@ -13,15 +13,15 @@ use super::memory::has_sources;
 use super::memory::state::ProgramState;
 use super::syntax::{plain, root_of};
 use crate::roots;
-use crate::value::{Closure, ObjectMember, ObjectRecord, RecordKind, Value, one_of};
+use crate::value::{AbstractValue, Closure, ObjectMember, ObjectRecord, RecordKind, one_of};
 
-/// Where a value is put.
+/// Target of an assignment.
 #[derive(Clone)]
 pub(super) enum AssignTarget<'a> {
     Variable(SymbolId),
-    /// A member of an object; `root` is the variable at the bottom of the chain.
+    /// A member of an object; `root` is the variable at the start of the chain.
     Member {
-        object: Value<'a>,
+        object: AbstractValue<'a>,
         key: MemberKey<'a>,
         root: Option<SymbolId>,
         direct: bool,
@@ -29,11 +29,11 @@ pub(super) enum AssignTarget<'a> {
     Nowhere,
 }
 
-/// The name of a member, as far as it is known.
+/// Name of a member, as far as it is known.
 #[derive(Clone)]
 pub(super) enum MemberKey<'a> {
-    Known(Step),
-    Computed(Value<'a>),
+    Known(PathStep),
+    Computed(AbstractValue<'a>),
 }
 
 #[derive(PartialEq, Eq, Clone, Copy)]
@@ -45,14 +45,18 @@ pub(super) enum WriteCertainty {
 impl<'a> Walker<'a, '_> {
     pub(super) fn evaluate_property_key(&mut self, key: &'a PropertyKey<'a>) -> MemberKey<'a> {
         match key {
-            PropertyKey::StaticIdentifier(name) => MemberKey::Known(Step::Key(name.name.as_str().to_owned())),
-            PropertyKey::PrivateIdentifier(name) => MemberKey::Known(Step::Key(format!("#{}", name.name))),
+            PropertyKey::StaticIdentifier(name) => {
+                MemberKey::Known(PathStep::Key(name.name.as_str().to_owned()))
+            }
+            PropertyKey::PrivateIdentifier(name) => {
+                MemberKey::Known(PathStep::Key(format!("#{}", name.name)))
+            }
             other => match other.as_expression() {
                 Some(expression) => {
                     let value = self.evaluate(expression);
                     step_of(&value).map_or(MemberKey::Computed(value), MemberKey::Known)
                 }
-                None => MemberKey::Computed(Value::Unknown),
+                None => MemberKey::Computed(AbstractValue::Unknown),
             },
         }
     }
@@ -77,7 +81,7 @@ impl<'a> Walker<'a, '_> {
                 self.member_target(
                     &it.object,
                     object,
-                    MemberKey::Known(Step::Key(it.property.name.as_str().to_owned())),
+                    MemberKey::Known(PathStep::Key(it.property.name.as_str().to_owned())),
                 )
             }
             SimpleAssignmentTarget::PrivateFieldExpression(it) => {
@@ -85,7 +89,7 @@ impl<'a> Walker<'a, '_> {
                 self.member_target(
                     &it.object,
                     object,
-                    MemberKey::Known(Step::Key(format!("#{}", it.field.name))),
+                    MemberKey::Known(PathStep::Key(format!("#{}", it.field.name))),
                 )
             }
             SimpleAssignmentTarget::ComputedMemberExpression(it) => {
@@ -106,7 +110,7 @@ impl<'a> Walker<'a, '_> {
                 self.member_target(
                     &it.object,
                     object,
-                    MemberKey::Known(Step::Key(it.property.name.as_str().to_owned())),
+                    MemberKey::Known(PathStep::Key(it.property.name.as_str().to_owned())),
                 )
             }
             other => {
@@ -119,27 +123,27 @@ impl<'a> Walker<'a, '_> {
     fn member_target(
         &self,
         object: &'a Expression<'a>,
-        value: Value<'a>,
+        value: AbstractValue<'a>,
         key: MemberKey<'a>,
     ) -> AssignTarget<'a> {
         let direct = matches!(plain(object), Expression::Identifier(_));
         AssignTarget::Member { object: value, key, root: root_of(self.input.scoping, object), direct }
     }
 
-    pub(super) fn read_target(&mut self, spot: &AssignTarget<'a>, span: Span) -> Value<'a> {
+    pub(super) fn read_target(&mut self, spot: &AssignTarget<'a>, span: Span) -> AbstractValue<'a> {
         match spot {
             AssignTarget::Variable(symbol) => self.read_symbol(*symbol),
             AssignTarget::Member { object, key: MemberKey::Known(step), .. } => {
                 self.read_member(object.clone(), step, span, span)
             }
             AssignTarget::Member { object, key: MemberKey::Computed(_), .. } => {
-                self.memory.part(object, &Step::Any)
+                self.memory.part(object, &PathStep::Any)
             }
-            AssignTarget::Nowhere => Value::Unknown,
+            AssignTarget::Nowhere => AbstractValue::Unknown,
         }
     }
 
-    pub(super) fn write_target(&mut self, spot: AssignTarget<'a>, value: Value<'a>, span: Span) {
+    pub(super) fn write_target(&mut self, spot: AssignTarget<'a>, value: AbstractValue<'a>, span: Span) {
         match spot {
             AssignTarget::Variable(symbol) => self.write_symbol(symbol, value),
             AssignTarget::Member { object, key, root, direct } => {
@@ -151,24 +155,24 @@ impl<'a> Walker<'a, '_> {
 
     fn write_member(
         &mut self,
-        object: &Value<'a>,
+        object: &AbstractValue<'a>,
         key: &MemberKey<'a>,
         root: Option<SymbolId>,
         direct: bool,
-        value: Value<'a>,
+        value: AbstractValue<'a>,
         span: Span,
     ) {
         match object {
-            Value::Object(index) => match self.setter(*index, key) {
+            AbstractValue::Object(index) => match self.setter(*index, key) {
                 Some(setter) => {
-                    let this = Some(Value::Object(*index));
+                    let this = Some(AbstractValue::Object(*index));
                     self.follow_call(&setter, smallvec![(value, span, false)], None, this);
                 }
                 None => put_into(&mut self.memory.state, *index, key, value, span, WriteCertainty::Certain),
             },
-            Value::OneOf(values) => {
+            AbstractValue::OneOf(values) => {
                 for object in values.iter() {
-                    if let Value::Object(index) = object {
+                    if let AbstractValue::Object(index) = object {
                         put_into(
                             &mut self.memory.state,
                             *index,
@@ -180,10 +184,13 @@ impl<'a> Walker<'a, '_> {
                     }
                 }
             }
-            Value::Class(class) => {
+            AbstractValue::Class(class) => {
                 put_into(&mut self.memory.state, class.statics, key, value, span, WriteCertainty::Certain);
             }
-            Value::Unknown | Value::Undefined | Value::Function(_) | Value::Global(_) => {}
+            AbstractValue::Unknown
+            | AbstractValue::Undefined
+            | AbstractValue::Function(_)
+            | AbstractValue::Global(_) => {}
             _ => {
                 let Some(root) = root else { return };
                 let mut record = ObjectRecord::default();
@@ -198,11 +205,11 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// Something of the outside is added to: from here on the variable holds it with the addition.
+    /// Something is added to a value from outside: from now on the variable holds it with the addition.
     pub(super) fn add_to_variable(&mut self, variable: SymbolId, mut record: ObjectRecord<'a>) {
         record.spreads.push(self.read_symbol(variable));
         let object = self.memory.state.new_object(record);
-        self.write_symbol(variable, Value::Object(object));
+        self.write_symbol(variable, AbstractValue::Object(object));
     }
 
     fn setter(&mut self, index: u32, key: &MemberKey<'a>) -> Option<Rc<Closure<'a>>> {
@@ -210,18 +217,20 @@ impl<'a> Walker<'a, '_> {
         let record = Rc::clone(self.memory.state.object(index));
         let own = record.setters.iter().find(|(name, _)| name == step).map(|(_, setter)| Rc::clone(setter));
         match (&own, &record.kind) {
-            (None, RecordKind::Instance(class)) => self.inherited_setter(class, step, &Value::Object(index)),
+            (None, RecordKind::Instance(class)) => {
+                self.inherited_setter(class, step, &AbstractValue::Object(index))
+            }
             _ => own,
         }
     }
 }
 
-/// Puts a value into an object.
+/// Stores a value in an object.
 pub(super) fn put_into<'a>(
     state: &mut ProgramState<'a>,
     index: u32,
     key: &MemberKey<'a>,
-    value: Value<'a>,
+    value: AbstractValue<'a>,
     span: Span,
     certainty: WriteCertainty,
 ) {
@@ -246,16 +255,16 @@ pub(super) fn put_into<'a>(
     }
 }
 
-/// The member a literal key names.
-pub(super) fn step_of(key: &Value<'_>) -> Option<Step> {
-    let Value::Literal(literal) = key else { return None };
+/// Path step named by a literal key.
+pub(super) fn step_of(key: &AbstractValue<'_>) -> Option<PathStep> {
+    let AbstractValue::Literal(literal) = key else { return None };
     match &literal.value {
-        serde_json::Value::String(name) => Some(Step::Key(name.clone())),
+        serde_json::Value::String(name) => Some(PathStep::Key(name.clone())),
         serde_json::Value::Number(number) => {
-            Some(number.as_u64().map_or_else(|| Step::Key(number.to_string()), Step::Index))
+            Some(number.as_u64().map_or_else(|| PathStep::Key(number.to_string()), PathStep::Index))
         }
-        serde_json::Value::Bool(flag) => Some(Step::Key(flag.to_string())),
-        serde_json::Value::Null => Some(Step::Key("null".to_owned())),
+        serde_json::Value::Bool(flag) => Some(PathStep::Key(flag.to_string())),
+        serde_json::Value::Null => Some(PathStep::Key("null".to_owned())),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Loops: gone through once, with a place for what comes around.
+//! Loops: followed once, with phis for values that come around.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use oxc_ast::ast::{
     ForStatementLeft, WhileStatement,
 };
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::{LoopForm, Step};
+use pml_model::structure::{LoopForm, PathStep};
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
@@ -17,7 +17,7 @@ use super::memory::state::{StateChanges, merge_cost, merge_records};
 use super::parts::flow::{FlowPath, JumpTargetKind};
 use super::parts::graph::{DraftKind, Frontier};
 use crate::marks::ProbePlace;
-use crate::value::{MemberPath, Value, one_of};
+use crate::value::{AbstractValue, MemberPath, one_of};
 
 /// How a loop begins and ends.
 pub(super) struct LoopHead {
@@ -28,14 +28,14 @@ pub(super) struct LoopHead {
     pub(super) exit: LoopExit,
 }
 
-/// Where a loop that was not broken off ends.
+/// Where a loop ends without `break`.
 #[derive(PartialEq, Eq, Clone, Copy)]
 pub(super) enum LoopExit {
-    /// Before a turn.
+    /// Before a turn, when its condition fails.
     AtHead,
     /// After a turn.
     AtEnd,
-    /// Nowhere.
+    /// Never.
     Never,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Walker<'a, '_> {
         let returned = self.returns().len();
         body(self, node);
         if let Some(node) = node {
-            // What returns from a turn before anything happened in it comes from the loop.
+            // A return from a turn in which no node was reached before comes from the loop node.
             let ways = self.returns()[returned..].iter_mut().map(|(_, way)| way);
             ways.filter(|way| way.frontier.is_empty()).for_each(|way| way.frontier = smallvec![(node, None)]);
         }
@@ -72,7 +72,7 @@ impl<'a> Walker<'a, '_> {
         ends.extend(jump.continues);
         let phis: Vec<(u32, u32)> = heads.iter().map(|(variable, _)| *variable).collect();
         for (variable, phi) in heads {
-            let around: Vec<Value<'a>> =
+            let around: Vec<AbstractValue<'a>> =
                 ends.iter().filter_map(|way| way.changes.variables.get(variable).cloned()).collect();
             around.iter().for_each(|value| self.memory.feed_phi(phi, value));
         }
@@ -89,12 +89,12 @@ impl<'a> Walker<'a, '_> {
         self.flow.rejoin(&mut self.memory.state, ways);
     }
 
-    /// The ways on which the function we are in returns.
-    fn returns(&mut self) -> &mut [(Value<'a>, FlowPath<'a>)] {
+    /// Return paths of the current function.
+    fn returns(&mut self) -> &mut [(AbstractValue<'a>, FlowPath<'a>)] {
         self.calls.frames.last_mut().map_or(&mut [], |frame| &mut frame.returns)
     }
 
-    /// Gives every variable the loop writes a place for what comes around.
+    /// Creates a phi for every variable the loop writes.
     fn add_loop_phis(&mut self, span: Span, node: Option<u32>) -> Vec<((u32, u32), u32)> {
         let shared = self.facts.survey.shared.iter().copied();
         let mut symbols: Vec<_> = self.facts.survey.writes_within(span).chain(shared).collect();
@@ -105,26 +105,26 @@ impl<'a> Walker<'a, '_> {
             let Some(variable) = self.memory.variable(&self.calls.activation, symbol) else { continue };
             let Some(before) = self.memory.state.read(variable).cloned() else { continue };
             let phi = self.memory.new_phi(before, node);
-            self.memory.state.write(variable, Value::Phi(phi, MemberPath::default()));
+            self.memory.state.write(variable, AbstractValue::Phi(phi, MemberPath::default()));
             heads.push((variable, phi));
         }
         heads
     }
 
-    /// What a turn puts into older objects is there in the next turn.
+    /// Values that a turn stores in older objects are there in the next turn.
     fn feed_objects(&mut self, scope: &LoopScope, ends: &[FlowPath<'a>]) {
         let mut phis: Vec<(u32, u32)> = scope.phis.iter().map(|(object, phi)| (*object, *phi)).collect();
         phis.sort_unstable();
         for (object, phi) in phis {
             let base = Rc::clone(self.memory.state.object(object));
-            let mut fresh: Vec<Value<'a>> = Vec::new();
+            let mut fresh: Vec<AbstractValue<'a>> = Vec::new();
             for record in ends.iter().filter_map(|way| way.changes.objects.get(object)) {
                 for member in &record.fields {
                     if !base.field(&member.key).is_some_and(|old| old.value.same(&member.value)) {
                         fresh.push(member.value.clone());
                     }
                 }
-                let old = |value: &&Value<'a>| !base.extra.iter().any(|other| other.same(value));
+                let old = |value: &&AbstractValue<'a>| !base.extra.iter().any(|other| other.same(value));
                 fresh.extend(record.extra.iter().filter(old).cloned());
             }
             fresh.iter().for_each(|value| self.memory.feed_phi(phi, value));
@@ -153,7 +153,7 @@ impl<'a> Walker<'a, '_> {
                     let either = Rc::new(merge_records(base, record));
                     changes.objects.insert(object, either);
                 }
-                // Variables of the body live on in functions made there.
+                // Variables of the body live on in functions created there.
                 for (variable, value) in ends.iter().flat_map(|way| way.changes.variables.iter()) {
                     if !phis.contains(&variable) {
                         let before = changes
@@ -226,7 +226,7 @@ impl<'a> Walker<'a, '_> {
         });
     }
 
-    /// Where `continue` leads when something is still done before the next turn.
+    /// Joins `continue` paths before the update that precedes the next turn.
     fn rejoin_continues(&mut self) {
         let Some(jump) = self.flow.jumps.last_mut() else { return };
         if jump.continues.is_empty() {
@@ -279,7 +279,7 @@ impl<'a> Walker<'a, '_> {
         });
     }
 
-    fn bind_left(&mut self, left: &'a ForStatementLeft<'a>, value: Value<'a>) {
+    fn bind_left(&mut self, left: &'a ForStatementLeft<'a>, value: AbstractValue<'a>) {
         match left {
             ForStatementLeft::VariableDeclaration(declaration) => {
                 if let Some(declarator) = declaration.declarations.first() {
@@ -294,16 +294,16 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// What a loop over `over` is at.
-    pub(super) fn loop_item(&mut self, over: &Value<'a>, node: Option<u32>) -> Value<'a> {
+    /// The current item of a loop over `over`.
+    pub(super) fn loop_item(&mut self, over: &AbstractValue<'a>, node: Option<u32>) -> AbstractValue<'a> {
         match node {
-            Some(node) => Value::Item(Rc::new(self.memory.freeze(over)), node, MemberPath::default()),
-            None => self.memory.part(over, &Step::Any),
+            Some(node) => AbstractValue::Item(Rc::new(self.memory.freeze(over)), node, MemberPath::default()),
+            None => self.memory.part(over, &PathStep::Any),
         }
     }
 }
 
-/// Where the name a loop gives its items is written.
+/// Span of the variable that a loop assigns its items to.
 fn left_span(left: &ForStatementLeft<'_>) -> Span {
     match left {
         ForStatementLeft::VariableDeclaration(it) => {

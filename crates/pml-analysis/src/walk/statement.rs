@@ -1,4 +1,4 @@
-//! Statements: order, branches, and the ways out of them.
+//! Statements: order, branches, and early exits.
 
 use oxc_ast::ast::{
     BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, IfStatement, LabeledStatement,
@@ -11,10 +11,10 @@ use super::Walker;
 use super::memory::state::{StateChanges, StateMark};
 use super::parts::flow::{FlowPath, JumpExit, JumpTargetKind};
 use super::parts::graph::{DraftKind, Frontier};
-use crate::analysis::{Code, Severity};
+use crate::analysis::{ComplaintCode, Severity};
 use crate::marks::ProbePlace;
 use crate::surface;
-use crate::value::{FunctionCode, Value, one_of};
+use crate::value::{AbstractValue, FunctionCode, one_of};
 
 impl<'a> Walker<'a, '_> {
     pub(super) fn statements(&mut self, list: &'a [Statement<'a>]) {
@@ -37,7 +37,7 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// Visits what is never reached, so that its calls are known; it changes nothing.
+    /// Walks unreachable code, so that its calls are known; it changes nothing.
     fn walk_unreachable(&mut self, visit: impl FnOnce(&mut Self)) {
         let mark = self.memory.state.mark();
         let frontier: Frontier = std::mem::take(&mut self.flow.frontier);
@@ -52,7 +52,7 @@ impl<'a> Walker<'a, '_> {
         let first_line = Span::new(span.start, span.start + first_line_length(self.input.text(span)));
         self.diagnostics.complain(
             Severity::Warning,
-            Code::Unreachable,
+            ComplaintCode::Unreachable,
             first_line,
             "this code is never reached",
             Some("remove it: the code before it always returns, throws, breaks or continues".to_owned()),
@@ -91,7 +91,8 @@ impl<'a> Walker<'a, '_> {
             Statement::IfStatement(it) => self.if_statement(it),
             Statement::LabeledStatement(it) => self.labeled(it),
             Statement::ReturnStatement(it) => {
-                let value = it.argument.as_ref().map_or(Value::Undefined, |argument| self.evaluate(argument));
+                let value =
+                    it.argument.as_ref().map_or(AbstractValue::Undefined, |argument| self.evaluate(argument));
                 self.return_value(value);
             }
             Statement::SwitchStatement(it) => self.switch(it),
@@ -171,12 +172,12 @@ impl<'a> Walker<'a, '_> {
         self.leave_block(mark);
     }
 
-    fn return_value(&mut self, value: Value<'a>) {
+    fn return_value(&mut self, value: AbstractValue<'a>) {
         if let Some(frame) = self.calls.frames.last() {
             let way = if self.calls.frames.len() > 1 {
                 self.flow.path_since(&self.memory.state, frame.mark)
             } else {
-                // Nothing goes on where the program itself returns.
+                // Nothing continues where the program itself returns.
                 FlowPath { changes: StateChanges::default(), frontier: self.flow.frontier.clone() }
             };
             let value = self.settle_return(value);
@@ -205,11 +206,13 @@ impl<'a> Walker<'a, '_> {
     }
 
     /// The value of a condition.
-    pub(super) fn evaluate_test(&mut self, test: &'a Expression<'a>) -> Value<'a> {
+    pub(super) fn evaluate_test(&mut self, test: &'a Expression<'a>) -> AbstractValue<'a> {
         let value = match self.evaluate_raw(test) {
-            Value::Mcp | Value::Server(_) | Value::Capabilities | Value::Tool(..) | Value::Capability(_) => {
-                Value::Unknown
-            }
+            AbstractValue::Mcp
+            | AbstractValue::Server(_)
+            | AbstractValue::Capabilities
+            | AbstractValue::Tool(..)
+            | AbstractValue::Capability(_) => AbstractValue::Unknown,
             value => value,
         };
         self.complain_if_unawaited(&value, test.span(), "is tested");
@@ -243,7 +246,7 @@ impl<'a> Walker<'a, '_> {
         let mark = self.memory.state.mark();
         self.flow.enter_jump(labels, JumpTargetKind::Switch, mark, self.calls.frames.len());
         let before = self.flow.frontier.clone();
-        // Functions of all cases are there in each of them; they stay when the cases are taken out again.
+        // Functions of all cases are hoisted into each of them; they stay when the changes of a case are undone.
         for case in &it.cases {
             self.hoist(&case.consequent);
         }
@@ -296,7 +299,7 @@ impl<'a> Walker<'a, '_> {
             if let Some(parameter) = &handler.param {
                 self.bind(&parameter.pattern, one_of(errors));
             }
-            // What the handler throws comes by the `finally` of its own statement.
+            // What the handler throws passes through the `finally` of its own statement.
             if it.finalizer.is_some() {
                 self.flow.thrown.push(Vec::new());
             }
@@ -341,8 +344,8 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// An expression that may not be evaluated.
-    pub(super) fn evaluate_maybe(&mut self, expression: &'a Expression<'a>) -> Value<'a> {
+    /// An expression that is evaluated only on some paths.
+    pub(super) fn evaluate_maybe(&mut self, expression: &'a Expression<'a>) -> AbstractValue<'a> {
         let before = self.flow.frontier.clone();
         let mark = self.memory.state.mark();
         let value = self.evaluate(expression);
@@ -370,15 +373,18 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    /// `declare const mcp: Tools` says what a free name is; it makes no variable.
+    /// `declare const mcp: Tools` declares a free name; it creates no variable.
     fn ambient_declaration(&mut self, it: &'a VariableDeclaration<'a>) {
         for declarator in &it.declarations {
             if let BindingPattern::BindingIdentifier(name) = &declarator.id
                 && let Some(symbol) = name.symbol_id.get()
             {
                 let known = surface::is_global(&name.name);
-                let value =
-                    if known { self.read_free_name(name.name.as_str(), name.span) } else { Value::Unknown };
+                let value = if known {
+                    self.read_free_name(name.name.as_str(), name.span)
+                } else {
+                    AbstractValue::Unknown
+                };
                 self.write_symbol(symbol, value);
             }
         }
@@ -398,13 +404,13 @@ impl<'a> Walker<'a, '_> {
                     self.bind_declared(&declarator.id, value, init.span());
                 }
                 None if it.kind.is_var() => {}
-                None => self.bind(&declarator.id, Value::Undefined),
+                None => self.bind(&declarator.id, AbstractValue::Undefined),
             }
         }
     }
 }
 
-/// Nothing happens where it stands.
+/// Whether the statement only declares something, so that being unreachable is harmless.
 fn declares_only(statement: &Statement<'_>) -> bool {
     match statement {
         Statement::FunctionDeclaration(_)
@@ -420,7 +426,7 @@ fn declares_only(statement: &Statement<'_>) -> bool {
     }
 }
 
-/// `throw`, or a block that ends with one: the other way is the only one that goes on.
+/// `throw`, or a block that ends with one: only the other branch continues.
 fn always_leaves(statement: &Statement<'_>) -> bool {
     match statement {
         Statement::ThrowStatement(_) => true,
@@ -433,11 +439,11 @@ fn first_line_length(text: &str) -> u32 {
     text.find(['\n', '\r']).unwrap_or(text.len()) as u32
 }
 
-/// What a case is called: by its value, or by its position where that is known only when the program runs.
-/// Never by its wording, which is not part of what a program is.
-fn outcome(test: &Value<'_>, index: usize) -> String {
+/// Name of a case outcome: its value, or its position when the value is known only at run time. Never its source text,
+/// which is not part of a program's identity.
+fn outcome(test: &AbstractValue<'_>, index: usize) -> String {
     match test {
-        Value::Literal(literal) => match &literal.value {
+        AbstractValue::Literal(literal) => match &literal.value {
             serde_json::Value::String(text) => format!("case:{text}"),
             other => format!("case:{other}"),
         },

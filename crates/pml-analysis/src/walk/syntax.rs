@@ -1,12 +1,12 @@
-//! What is read off the syntax tree alone.
+//! Helpers that read the syntax tree alone.
 
 use oxc_ast::ast::{Expression, PropertyKey};
 use oxc_semantic::{Scoping, SymbolId};
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 
 use crate::roots;
 
-/// The same expression behind `as`, `!` and parentheses.
+/// The expression without `as`, `!` and parentheses.
 pub(super) fn plain<'a, 'e>(expression: &'e Expression<'a>) -> &'e Expression<'a> {
     match expression {
         Expression::ParenthesizedExpression(it) => plain(&it.expression),
@@ -19,7 +19,7 @@ pub(super) fn plain<'a, 'e>(expression: &'e Expression<'a>) -> &'e Expression<'a
     }
 }
 
-/// A number as JSON has it: whole numbers without a point.
+/// A number as JSON; integers without a decimal point.
 pub(super) fn number(value: f64) -> serde_json::Value {
     if value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0 {
         return (value as i64).into();
@@ -27,17 +27,17 @@ pub(super) fn number(value: f64) -> serde_json::Value {
     serde_json::Number::from_f64(value).map_or(serde_json::Value::Null, Into::into)
 }
 
-pub(super) fn step_of_key(key: &PropertyKey<'_>) -> Option<Step> {
+pub(super) fn step_of_key(key: &PropertyKey<'_>) -> Option<PathStep> {
     match key {
-        PropertyKey::StaticIdentifier(name) => Some(Step::Key(name.name.as_str().to_owned())),
-        PropertyKey::PrivateIdentifier(name) => Some(Step::Key(format!("#{}", name.name))),
-        PropertyKey::StringLiteral(text) => Some(Step::Key(text.value.as_str().to_owned())),
-        PropertyKey::NumericLiteral(number) => Some(Step::Index(number.value as u64)),
+        PropertyKey::StaticIdentifier(name) => Some(PathStep::Key(name.name.as_str().to_owned())),
+        PropertyKey::PrivateIdentifier(name) => Some(PathStep::Key(format!("#{}", name.name))),
+        PropertyKey::StringLiteral(text) => Some(PathStep::Key(text.value.as_str().to_owned())),
+        PropertyKey::NumericLiteral(number) => Some(PathStep::Index(number.value as u64)),
         _ => None,
     }
 }
 
-/// The variable at the bottom of a chain of members.
+/// The variable at the start of a member chain.
 pub(super) fn root_of(scoping: &Scoping, expression: &Expression<'_>) -> Option<SymbolId> {
     let mut at = plain(expression);
     loop {

@@ -1,4 +1,4 @@
-//! Functions kept in a table: an object literal that nothing changes, of which one is called by a key.
+//! Function tables: an object literal that nothing changes, of which one function is called by key.
 
 use oxc_ast::ast::{
     BinaryExpression, BinaryOperator, CallExpression, ComputedMemberExpression, Expression, ForInStatement,
@@ -8,7 +8,7 @@ use oxc_ast::ast::{
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{Scoping, SymbolId};
 use oxc_span::{GetSpan, Span};
-use pml_model::structure::{DecisionForm, Step};
+use pml_model::structure::{DecisionForm, PathStep};
 use rustc_hash::FxHashSet;
 
 use super::Walker;
@@ -16,20 +16,20 @@ use super::input::WalkInput;
 use super::syntax::plain;
 use crate::marks::{FunctionTable, ProbePlace};
 use crate::roots;
-use crate::value::{RecordKind, Value, one_of};
+use crate::value::{AbstractValue, RecordKind, one_of};
 
-/// A longer table is no decision anybody would look at.
+/// Maximum number of keys; a longer table would be an unreadable decision.
 const MOST_KEYS: usize = 32;
 
 impl<'a> Walker<'a, '_> {
-    /// The functions that `table[key](…)` chooses from, each with its key, if they are certain to be those.
+    /// Functions that `table[key](…)` can call, each with its key; `None` unless the table is certain.
     pub(super) fn function_table(
         &mut self,
         it: &'a CallExpression<'a>,
         member: &'a ComputedMemberExpression<'a>,
-        object: &Value<'a>,
-    ) -> Option<Vec<(String, Value<'a>)>> {
-        let Value::Object(index) = object else { return None };
+        object: &AbstractValue<'a>,
+    ) -> Option<Vec<(String, AbstractValue<'a>)>> {
+        let AbstractValue::Object(index) = object else { return None };
         let arguments = Span::new(member.span.end, it.span.end);
         if self.recording.is_quiet()
             || member.optional
@@ -45,9 +45,11 @@ impl<'a> Walker<'a, '_> {
             return None;
         }
         let functions = record.fields.iter().map(|member| match (&member.key, &member.value) {
-            // What an optional call does without such a key has that name.
-            (Step::Key(key), _) if key == "default" && it.optional => None,
-            (Step::Key(key), value) if key != "__proto__" && !member.getter && self.is_table_entry(value) => {
+            // `default` names the outcome of an optional call without a matching key.
+            (PathStep::Key(key), _) if key == "default" && it.optional => None,
+            (PathStep::Key(key), value)
+                if key != "__proto__" && !member.getter && self.is_table_entry(value) =>
+            {
                 Some((key.clone(), value.clone()))
             }
             _ => None,
@@ -55,16 +57,16 @@ impl<'a> Walker<'a, '_> {
         functions.collect()
     }
 
-    /// What can be one of a table: it cannot change the table through `this`.
-    fn is_table_entry(&self, value: &Value<'a>) -> bool {
+    /// Whether a value can be an entry of a table: it must not change the table through `this`.
+    fn is_table_entry(&self, value: &AbstractValue<'a>) -> bool {
         match value {
-            Value::Function(closure) => !self.facts.function(closure.function).uses_this,
-            Value::Tool(..) | Value::Capability(_) => true,
+            AbstractValue::Function(closure) => !self.facts.function(closure.function).uses_this,
+            AbstractValue::Tool(..) | AbstractValue::Capability(_) => true,
             _ => false,
         }
     }
 
-    /// Whether a name stands for the same object with the same members wherever it is used.
+    /// Whether a name refers to the same object with the same members wherever it is used.
     fn is_fixed_table(&self, table: &Expression<'a>) -> bool {
         let Expression::Identifier(name) = plain(table) else { return false };
         let Some(symbol) = roots::resolve_variable(self.input.scoping, name) else { return false };
@@ -73,15 +75,15 @@ impl<'a> Walker<'a, '_> {
         scoping.symbol_flags(symbol).is_const_variable() && !loose.contains(&symbol)
     }
 
-    /// One function of a table is called: a decision with an outcome for each key. Where the table has no such key,
-    /// there is nothing to call; an optional call then ends the chain it stands in.
+    /// Calls one function of a table: a decision with an outcome for each key. Without a matching key nothing is
+    /// called; an optional call then ends its chain.
     pub(super) fn call_from_table(
         &mut self,
         it: &'a CallExpression<'a>,
         member: &'a ComputedMemberExpression<'a>,
-        key: &Value<'a>,
-        table: &[(String, Value<'a>)],
-    ) -> Value<'a> {
+        key: &AbstractValue<'a>,
+        table: &[(String, AbstractValue<'a>)],
+    ) -> AbstractValue<'a> {
         self.deciding.decide(key, self.memory.budget());
         self.uses.note_text(key);
         let keys: Vec<String> = table.iter().map(|(key, _)| key.clone()).collect();
@@ -108,7 +110,7 @@ impl<'a> Walker<'a, '_> {
     }
 }
 
-/// The variables that are used otherwise than to read a member or the names of members: what they hold may be changed.
+/// Variables with a use other than reading a member or listing member names: their objects may be changed.
 fn loose(program: &Program<'_>, scoping: &Scoping) -> FxHashSet<SymbolId> {
     let mut names = ChangeVisitor { scoping, found: FxHashSet::default() };
     names.visit_program(program);
@@ -121,20 +123,20 @@ struct ChangeVisitor<'s> {
 }
 
 impl ChangeVisitor<'_> {
-    /// Something is asked for the names of its members.
+    /// The member names of an object are listed.
     fn asked(&mut self, object: &Expression<'_>) {
         if !matches!(plain(object), Expression::Identifier(_)) {
             self.visit_expression(object);
         }
     }
 
-    /// Whether it is the `Object` of the language.
+    /// Whether the expression is the global `Object`.
     fn is_object(&self, expression: &Expression<'_>) -> bool {
         matches!(expression, Expression::Identifier(name)
             if name.name == "Object" && roots::resolve_variable(self.scoping, name).is_none())
     }
 
-    /// The object of a member that is changed.
+    /// A member of an object is changed.
     fn changed(&mut self, object: &Expression<'_>) {
         if let Expression::Identifier(name) = plain(object) {
             self.found.extend(roots::resolve_variable(self.scoping, name));
@@ -201,7 +203,7 @@ impl<'a> Visit<'a> for ChangeVisitor<'_> {
         walk::walk_unary_expression(self, it);
     }
 
-    /// Types hold nothing.
+    /// Types hold no values.
     fn visit_ts_type(&mut self, _: &TSType<'a>) {}
 
     fn visit_ts_type_parameter_instantiation(&mut self, _: &TSTypeParameterInstantiation<'a>) {}

@@ -1,8 +1,8 @@
-//! What a call of a tool or capability calls.
+//! Target of a call: a tool or capability.
 
 use std::rc::Rc;
 
-use crate::value::Value;
+use crate::value::AbstractValue;
 
 /// The tool or capability that is called.
 #[derive(Clone)]
@@ -12,13 +12,13 @@ pub(crate) enum CallTarget {
 }
 
 impl CallTarget {
-    /// The tool or capability that `value` is; none for other values.
-    pub(crate) fn of(value: &Value<'_>) -> Option<CallTarget> {
+    /// The tool or capability that `value` is; `None` for other values.
+    pub(crate) fn of(value: &AbstractValue<'_>) -> Option<CallTarget> {
         match value {
-            Value::Tool(server, name) => {
+            AbstractValue::Tool(server, name) => {
                 Some(CallTarget::Tool { server: Rc::clone(server), name: Rc::clone(name) })
             }
-            Value::Capability(name) => Some(CallTarget::Capability(Rc::clone(name))),
+            AbstractValue::Capability(name) => Some(CallTarget::Capability(Rc::clone(name))),
             _ => None,
         }
     }

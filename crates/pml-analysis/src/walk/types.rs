@@ -1,20 +1,20 @@
-//! The one thing types are asked: which of the arguments need not be given.
+//! The only use of types: which members of `args` are optional.
 
 use oxc_ast::ast::{Program, PropertyKey, Statement, TSSignature, TSType, TSTypeName};
-use pml_model::structure::Step;
+use pml_model::structure::PathStep;
 use rustc_hash::FxHashMap;
 
 use super::Walker;
-use crate::value::{MemberPath, Value};
+use crate::value::{AbstractValue, MemberPath};
 
-/// How deep types within types are looked into.
+/// Maximum nesting of types that is read.
 const MAX_DEPTH: u32 = 4;
 
-/// What the names of types at the top of a program stand for.
+/// Object types at the top level of a program, by name.
 pub(super) type NamedTypes<'a> = FxHashMap<&'a str, &'a [TSSignature<'a>]>;
 
-/// The interfaces and aliases of object types at the top of `program`.
-pub(super) fn named<'a>(program: &'a Program<'a>) -> NamedTypes<'a> {
+/// Interfaces and object type aliases at the top level of `program`.
+pub(super) fn named_types<'a>(program: &'a Program<'a>) -> NamedTypes<'a> {
     let mut types = NamedTypes::default();
     for statement in &program.body {
         match statement {
@@ -33,9 +33,9 @@ pub(super) fn named<'a>(program: &'a Program<'a>) -> NamedTypes<'a> {
 }
 
 impl<'a> Walker<'a, '_> {
-    /// `args as { name?: string }`: `name` need not be given.
-    pub(super) fn note_optional_members(&mut self, value: &Value<'a>, annotation: &'a TSType<'a>) {
-        if let Value::Parameter(path) = value {
+    /// `args as { name?: string }`: `name` is optional.
+    pub(super) fn note_optional_members(&mut self, value: &AbstractValue<'a>, annotation: &'a TSType<'a>) {
+        if let AbstractValue::Parameter(path) = value {
             self.typed_at(path, annotation, 0);
         }
     }
@@ -50,7 +50,7 @@ impl<'a> Walker<'a, '_> {
                 _ => return,
             },
             TSType::TSArrayType(list) if depth < MAX_DEPTH => {
-                return self.typed_at(&path.then(Step::Any), &list.element_type, depth + 1);
+                return self.typed_at(&path.then(PathStep::Any), &list.element_type, depth + 1);
             }
             _ => return,
         };
@@ -61,7 +61,7 @@ impl<'a> Walker<'a, '_> {
                 PropertyKey::StringLiteral(text) => text.value.as_str(),
                 _ => continue,
             };
-            let at = path.then(Step::Key(name.to_owned()));
+            let at = path.then(PathStep::Key(name.to_owned()));
             if let (Some(inner), true) = (&property.type_annotation, depth < MAX_DEPTH) {
                 self.typed_at(&at, &inner.type_annotation, depth + 1);
             }

@@ -32,7 +32,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use pml_analysis::{Catalogue, analyse, analyse_dag};
+use pml_analysis::{AnalysisCatalogue, analyse, analyse_dag};
 use random::Random;
 
 /// What is made of a text.
@@ -85,7 +85,7 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-fn program(text: &str, catalogue: &Catalogue) -> Verdict {
+fn program(text: &str, catalogue: &AnalysisCatalogue) -> Verdict {
     let analysis = match analyse(text, catalogue) {
         Ok(analysis) => analysis,
         Err(_) => return Verdict::Refused,
@@ -99,7 +99,7 @@ fn program(text: &str, catalogue: &Catalogue) -> Verdict {
         _ => return broken("not deterministic", "", ""),
     }
     // What is declared twice is seen, and said not to run.
-    if analysis.complaints.iter().any(|complaint| complaint.code == pml_analysis::Code::BadName) {
+    if analysis.complaints.iter().any(|complaint| complaint.code == pml_analysis::ComplaintCode::BadName) {
         return Verdict::Accepted;
     }
     match engine::compile(&analysis.program.js, &analysis.program.probe) {
@@ -110,7 +110,7 @@ fn program(text: &str, catalogue: &Catalogue) -> Verdict {
     }
 }
 
-fn document(text: &str, catalogue: &Catalogue) -> Verdict {
+fn document(text: &str, catalogue: &AnalysisCatalogue) -> Verdict {
     let analysis = match analyse_dag(text, catalogue) {
         Ok(analysis) => analysis,
         Err(_) => return Verdict::Refused,
@@ -127,7 +127,7 @@ fn document(text: &str, catalogue: &Catalogue) -> Verdict {
     }
 }
 
-fn verdict(input: Input, text: &str, catalogue: &Catalogue) -> Verdict {
+fn verdict(input: Input, text: &str, catalogue: &AnalysisCatalogue) -> Verdict {
     let judged = catch_unwind(AssertUnwindSafe(|| match input {
         Input::Program => program(text, catalogue),
         Input::Document => document(text, catalogue),
@@ -140,7 +140,7 @@ fn verdict(input: Input, text: &str, catalogue: &Catalogue) -> Verdict {
 }
 
 /// Leaves out tokens as long as the same promise is broken.
-fn shrink(input: Input, text: &str, kind: &str, catalogue: &Catalogue) -> String {
+fn shrink(input: Input, text: &str, kind: &str, catalogue: &AnalysisCatalogue) -> String {
     let mut tokens = mutate::split(text);
     let mut size = tokens.len() / 2;
     while size > 0 {

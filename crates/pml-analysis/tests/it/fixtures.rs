@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use pml_analysis::{Analysis, Code};
-use pml_model::structure::{Argument, Basis, Link, NodeKind, Step};
+use pml_analysis::{Analysis, ComplaintCode};
+use pml_model::structure::{Argument, EdgeBasis, EdgeLink, NodeKind, PathStep};
 
 use crate::{analysed, here};
 
@@ -86,11 +86,11 @@ fn text(analysis: &Analysis) -> String {
     }
     for edge in &analysis.structure.edges {
         let link = match &edge.link {
-            Link::Sequence => "->".to_owned(),
-            Link::Conditional { outcome } => format!("-{outcome}->"),
-            Link::Contains => "contains".to_owned(),
-            Link::Provides { coverage, basis, around } => {
-                let basis = if *basis == Basis::Data { "feeds" } else { "could feed" };
+            EdgeLink::Sequence => "->".to_owned(),
+            EdgeLink::Conditional { outcome } => format!("-{outcome}->"),
+            EdgeLink::Contains => "contains".to_owned(),
+            EdgeLink::Provides { coverage, basis, around } => {
+                let basis = if *basis == EdgeBasis::Data { "feeds" } else { "could feed" };
                 let around = around.map(|node| format!(" around {node}")).unwrap_or_default();
                 format!("{basis} ({coverage:?}{around})").to_lowercase()
             }
@@ -116,7 +116,7 @@ fn text(analysis: &Analysis) -> String {
             complaint.severity, complaint.code, at.line, at.column, complaint.message
         )
         .expect("to a string");
-        if complaint.code == Code::Secret {
+        if complaint.code == ComplaintCode::Secret {
             writeln!(out, "  | {}", complaint.excerpt).expect("to a string");
         }
         if let Some(hint) = &complaint.hint {
@@ -170,12 +170,12 @@ fn argument(argument: &Argument) -> String {
     }
 }
 
-fn steps(path: &[Step]) -> String {
+fn steps(path: &[PathStep]) -> String {
     path.iter()
         .map(|step| match step {
-            Step::Key(name) => format!(".{name}"),
-            Step::Index(index) => format!("[{index}]"),
-            Step::Any => "[]".to_owned(),
+            PathStep::Key(name) => format!(".{name}"),
+            PathStep::Index(index) => format!("[{index}]"),
+            PathStep::Any => "[]".to_owned(),
         })
         .collect()
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pml_analysis::Analysis;
-use pml_model::structure::{Link, NodeId};
+use pml_model::structure::{EdgeLink, NodeId};
 
 use crate::{analysed, here};
 
@@ -35,7 +35,7 @@ fn compare(source: &str) -> Result<(), String> {
     let around = listed(source, "// around:");
     let found = flow(&analysis, &labels);
     let mut direct = analysis.clone();
-    direct.structure.edges.retain(|edge| !matches!(edge.link, Link::Provides { around: Some(_), .. }));
+    direct.structure.edges.retain(|edge| !matches!(edge.link, EdgeLink::Provides { around: Some(_), .. }));
     let found_around: Pairs = found.difference(&flow(&direct, &labels)).cloned().collect();
     if found == expected && found_around == around {
         return Ok(());

@@ -4,12 +4,12 @@ mod fixtures;
 mod gold;
 mod identity;
 
-use pml_analysis::{Analysis, Capability, Catalogue, Tool};
+use pml_analysis::{Analysis, AnalysisCapability, AnalysisCatalogue, AnalysisTool};
 use pml_model::{ServerName, ToolId};
 use serde_json::value::RawValue;
 
 /// The tools and capabilities the fixtures name.
-fn catalogue() -> Catalogue {
+fn catalogue() -> AnalysisCatalogue {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Entry {
@@ -23,16 +23,16 @@ fn catalogue() -> Catalogue {
     }
     let text = std::fs::read_to_string(here("fixtures/tools.json")).expect("the fixtures' tools");
     let entries: Vec<Entry> = serde_json::from_str(&text).expect("valid tools");
-    let mut catalogue = Catalogue::default();
+    let mut catalogue = AnalysisCatalogue::default();
     for entry in entries {
         match (entry.server, entry.name, entry.capability) {
             (Some(server), Some(tool), _) => {
-                let mut identifier = pml_model::name::identifier(&tool);
+                let mut identifier = pml_model::name::js_identifier(&tool);
                 if identifier != tool && catalogue.tool(&server, &identifier).is_some() {
                     identifier.push_str("_2");
                 }
                 let id = ToolId { server: ServerName::new(&server).expect("a server name"), tool };
-                catalogue.add(Tool::new(
+                catalogue.add_tool(AnalysisTool::new(
                     id,
                     identifier,
                     entry.input_schema,
@@ -41,7 +41,7 @@ fn catalogue() -> Catalogue {
                 ));
             }
             (_, _, Some(capability)) => {
-                catalogue.add_capability(Capability::new(capability, entry.input_schema));
+                catalogue.add_capability(AnalysisCapability::new(capability, entry.input_schema));
             }
             _ => panic!("an entry of tools.json is neither a tool nor a capability"),
         }

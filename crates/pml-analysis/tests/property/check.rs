@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pml_analysis::{Analysis, Catalogue, Code, Complaint, Site, analyse};
-use pml_model::structure::{Letter, NodeKind};
+use pml_analysis::{Analysis, AnalysisCatalogue, Complaint, ComplaintCode, ProbeSite, analyse};
+use pml_model::structure::{NodeKind, NodeLetter};
 use serde_json::Value;
 
 use crate::engine::{self, At, Outcome, Run};
@@ -52,7 +52,11 @@ pub(crate) enum Thoroughness {
 }
 
 /// Runs the program as written and as emitted, and compares; `text` is marked.
-pub(crate) fn check(text: &str, thoroughness: Thoroughness, catalogue: &Catalogue) -> Result<Seen, Failure> {
+pub(crate) fn check(
+    text: &str,
+    thoroughness: Thoroughness,
+    catalogue: &AnalysisCatalogue,
+) -> Result<Seen, Failure> {
     let plain = print(text, Language::JavaScript, Look::Plain);
     let source = print(text, Language::TypeScript, Look::Plain);
     let written = match engine::run(&plain, "probe", &Value::Array(Vec::new())) {
@@ -83,7 +87,7 @@ pub(crate) fn check(text: &str, thoroughness: Thoroughness, catalogue: &Catalogu
 }
 
 /// The analysis, which neither refuses nor panics.
-fn analysed(source: &str, catalogue: &Catalogue) -> Result<Analysis, Failure> {
+fn analysed(source: &str, catalogue: &AnalysisCatalogue) -> Result<Analysis, Failure> {
     match catch_unwind(AssertUnwindSafe(|| analyse(source, catalogue))) {
         Ok(Ok(analysis)) => Ok(analysis),
         Ok(Err(error)) => fail("the analysis refuses", format!("{error:?}\n{source}")),
@@ -129,7 +133,7 @@ fn compare(written: &Outcome, emitted: &Outcome, source: &str, js: &str) -> Resu
 
 /// Every report means something, and what it means is what happened.
 fn reported(run: &Run, analysis: &Analysis) -> Result<(), Failure> {
-    let sites: HashMap<At, &Site> = analysis
+    let sites: HashMap<At, &ProbeSite> = analysis
         .program
         .sites
         .iter()
@@ -148,11 +152,11 @@ fn reported(run: &Run, analysis: &Analysis) -> Result<(), Failure> {
             return fail("a report means nothing", format!("{report:?}"));
         };
         let fits = match report.kind.as_str() {
-            "is" | "has" | "case" => site.node.letter == Letter::D,
-            "loop" | "turn" => site.node.letter == Letter::L,
-            "caught" => site.node.letter == Letter::T,
-            "fork" => site.node.letter == Letter::F,
-            "did" => site.node.letter == Letter::N,
+            "is" | "has" | "case" => site.node.letter == NodeLetter::D,
+            "loop" | "turn" => site.node.letter == NodeLetter::L,
+            "caught" => site.node.letter == NodeLetter::T,
+            "fork" => site.node.letter == NodeLetter::F,
+            "did" => site.node.letter == NodeLetter::N,
             _ => false,
         };
         let case = report.kind != "case"
@@ -166,13 +170,13 @@ fn reported(run: &Run, analysis: &Analysis) -> Result<(), Failure> {
 
 /// A call came from a site of that tool, or the tool was handed on as a value somewhere.
 fn called(tool: &str, at: Option<At>, analysis: &Analysis) -> Result<(), Failure> {
-    let same = |site: &Site| match tool.strip_prefix("capability:") {
+    let same = |site: &ProbeSite| match tool.strip_prefix("capability:") {
         None => site.tool.as_deref() == Some(tool),
         Some(name) => analysis.structure.node(site.node).is_some_and(
             |node| matches!(&node.kind, NodeKind::Capability { capability, .. } if capability == name),
         ),
     };
-    let here: Vec<&Site> = analysis
+    let here: Vec<&ProbeSite> = analysis
         .program
         .sites
         .iter()
@@ -185,9 +189,10 @@ fn called(tool: &str, at: Option<At>, analysis: &Analysis) -> Result<(), Failure
     }
     // A tool that is not there throws when its place has been told: the next call that tells none seems to come from it.
     // Whoever reads the reports sees that it is another tool.
-    let is_there = |site: &&&Site| {
+    let is_there = |site: &&&ProbeSite| {
         let is_unknown = |complaint: &Complaint| {
-            matches!(complaint.code, Code::UnknownTool | Code::UnknownCapability) && complaint.at == site.at
+            matches!(complaint.code, ComplaintCode::UnknownTool | ComplaintCode::UnknownCapability)
+                && complaint.at == site.at
         };
         !analysis.complaints.iter().any(is_unknown)
     };
@@ -216,7 +221,12 @@ fn permitted(written: &Outcome, analysis: &Analysis, source: &str) -> Result<(),
 }
 
 /// Analysed again it is the same; written otherwise it is the same program.
-fn same_again(text: &str, source: &str, analysis: &Analysis, catalogue: &Catalogue) -> Result<(), Failure> {
+fn same_again(
+    text: &str,
+    source: &str,
+    analysis: &Analysis,
+    catalogue: &AnalysisCatalogue,
+) -> Result<(), Failure> {
     let json = |analysis: &Analysis| serde_json::to_value(analysis).expect("an analysis is JSON");
     if json(&analysed(source, catalogue)?) != json(analysis) {
         return fail("the analysis is not deterministic", source);
@@ -239,7 +249,7 @@ fn same_program(
     other: &str,
     source: &str,
     analysis: &Analysis,
-    catalogue: &Catalogue,
+    catalogue: &AnalysisCatalogue,
 ) -> Result<(), Failure> {
     let again = analysed(other, catalogue)?;
     if again.identity.identity != analysis.identity.identity {
@@ -295,7 +305,7 @@ fn strip(value: &mut Value) {
 
 /// The shortest text that fails in the same way, found by leaving out lines. A name whose declaration is left
 /// out would be another name, so its first line stays as long as any other that has it.
-pub(crate) fn shrink(text: &str, kind: &str, catalogue: &Catalogue) -> String {
+pub(crate) fn shrink(text: &str, kind: &str, catalogue: &AnalysisCatalogue) -> String {
     let all: Vec<&str> = text.lines().collect();
     let mut declared: HashMap<&str, usize> = HashMap::new();
     for (index, line) in all.iter().enumerate() {

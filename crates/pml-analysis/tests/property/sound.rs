@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pml_analysis::{Analysis, Parameters, Program};
-use pml_model::structure::{Argument, Link, NodeId, Position, Structure};
+use pml_analysis::{Analysis, InstrumentedProgram, Parameters};
+use pml_model::structure::{Argument, EdgeLink, NodeId, Position, Structure};
 
 /// Why `analysis` cannot be one of `source`.
 pub(crate) fn sound(analysis: &Analysis, source: &str) -> Result<(), String> {
@@ -54,7 +54,7 @@ pub(crate) fn structure(structure: &Structure, source: &str, meaning: Order) -> 
     for edge in &structure.edges {
         exists(structure, edge.from)?;
         exists(structure, edge.to)?;
-        if let Link::Provides { around, .. } = edge.link {
+        if let EdgeLink::Provides { around, .. } = edge.link {
             around.map_or(Ok(()), |round| exists(structure, round))?;
             // A function that is come to again may be given what comes later; the edge says so.
             later.insert((edge.from, edge.to));
@@ -75,7 +75,7 @@ pub(crate) fn structure(structure: &Structure, source: &str, meaning: Order) -> 
             }
         };
         if let Some(arguments) = node.kind.arguments() {
-            arguments.leaves(&mut leaf);
+            arguments.visit_leaves(&mut leaf);
         }
         if let Some(argument) = wrong {
             return Err(format!(
@@ -87,7 +87,7 @@ pub(crate) fn structure(structure: &Structure, source: &str, meaning: Order) -> 
     Ok(())
 }
 
-fn program(program: &Program, structure: &Structure, source: &str) -> Result<(), String> {
+fn program(program: &InstrumentedProgram, structure: &Structure, source: &str) -> Result<(), String> {
     if source.contains(&program.probe) {
         return Err(format!("the probe's name `{}` is in the source", program.probe));
     }

@@ -1,6 +1,6 @@
 //! The tools generated programs call, as the analysis is told of them.
 
-use pml_analysis::{Capability, Catalogue, Tool};
+use pml_analysis::{AnalysisCapability, AnalysisCatalogue, AnalysisTool};
 use pml_model::ToolId;
 use serde_json::value::RawValue;
 
@@ -40,14 +40,14 @@ const TOOLS: &[(&str, &str, Option<&str>, bool)] = &[
 const RECORD: &str = r#"{"type":"object","properties":{"id":{"type":"number"},"name":{"type":"string"}}}"#;
 
 /// All of them.
-pub(crate) fn catalogue() -> Catalogue {
-    let mut catalogue = Catalogue::default();
+pub(crate) fn catalogue() -> AnalysisCatalogue {
+    let mut catalogue = AnalysisCatalogue::default();
     for &(id, input, output, read_only) in TOOLS {
         let id = ToolId::parse(id).expect("the tools are well named");
         let identifier = id.tool.replace('-', "_");
-        catalogue.add(Tool::new(id, identifier, raw(input), output.map(raw), read_only));
+        catalogue.add_tool(AnalysisTool::new(id, identifier, raw(input), output.map(raw), read_only));
     }
-    catalogue.add_capability(Capability::new("summarise".to_owned(), raw(r#"{"type":"object"}"#)));
+    catalogue.add_capability(AnalysisCapability::new("summarise".to_owned(), raw(r#"{"type":"object"}"#)));
     catalogue
 }
 

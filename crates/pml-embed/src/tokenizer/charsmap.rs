@@ -1,11 +1,11 @@
-//! The table by which SentencePiece models normalise text: which characters become which.
+//! Normalisation table of SentencePiece models, from characters to replacements.
 //!
-//! It is kept in the form it has in `tokenizer.json`: a length, a double-array trie of that many
-//! bytes, and the replacements, each ended by a zero byte.
+//! It keeps the format of `tokenizer.json`: a length, a double-array trie of that many bytes, and the replacements,
+//! each terminated by a zero byte.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A longer cluster is replaced letter by letter, as in the reference.
+/// Maximum bytes of a grapheme cluster; a longer one is replaced character by character, as in the reference.
 const LONGEST_CLUSTER_BYTES: usize = 5;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Charsmap {
         out
     }
 
-    /// What stands for the shortest beginning of `key` that is in the table.
+    /// Replacement of the shortest prefix of `key` that is in the table.
     fn replacement(&self, key: &str) -> Option<&str> {
         let mut place = offset(*self.trie.first()?);
         for byte in key.bytes() {
@@ -63,9 +63,11 @@ impl Charsmap {
     }
 }
 
-/// The byte of a unit; the highest bit is set in leaves, which have none.
+/// Label bits of a unit; the highest bit is set in leaves, which have no label.
 const LABEL: u32 = 0x8000_00ff;
+/// Bit of a unit that has a leaf among its children.
 const HAS_LEAF: u32 = 1 << 8;
+/// Value bits of a leaf: the offset of the replacement.
 const VALUE: u32 = 0x7fff_ffff;
 
 fn offset(unit: u32) -> usize {

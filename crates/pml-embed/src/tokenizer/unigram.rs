@@ -1,4 +1,4 @@
-//! Unigram, as SentencePiece models have it: of all ways to cut a word, the likeliest.
+//! Unigram, as in SentencePiece models: the most likely segmentation of a word.
 
 use std::borrow::Cow;
 
@@ -7,58 +7,58 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::charsmap::Charsmap;
 use super::vocabulary::Vocabulary;
-use crate::parts::Parts;
+use crate::parts::ModelTensors;
 
-/// What stands for a space.
+/// The character that stands for a space.
 const SPACE: char = '\u{2581}';
 
-/// How much less likely than the least likely piece an unknown letter is.
+/// Log-probability of an unknown character, below that of the least likely piece.
 const UNKNOWN_PENALTY: f64 = 10.0;
 
-/// Letters of a text that are looked at for each token there is room for. Far more than any piece has
-/// on average, and it bounds what a text of many megabytes costs.
+/// Characters read per token that fits. This is far more than an average piece has, and it bounds the cost of a text of
+/// many megabytes.
 const LETTERS_PER_TOKEN: usize = 64;
 
-/// How text becomes words.
+/// Rules that turn text into words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Rules {
-    /// What is done to the text, in this order.
-    pub(crate) steps: Vec<Step>,
-    /// White space of every kind ends a word and is dropped; otherwise each space begins one.
+pub(crate) struct UnigramRules {
+    /// Normalisation steps, in order.
+    pub(crate) steps: Vec<NormaliserStep>,
+    /// Whether all white space separates words and is dropped; otherwise each space begins a word.
     pub(crate) split_whitespace: bool,
-    pub(crate) prepend: Prepend,
+    pub(crate) prepend: SpacePrepending,
 }
 
 /// One step of normalisation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Step {
-    /// By the table that comes with the model.
+pub(crate) enum NormaliserStep {
+    /// The table that comes with the model.
     Charsmap,
     Nfc,
     Nfd,
     Nfkc,
     Nfkd,
     Lowercase,
-    /// Two spaces or more become this.
+    /// Runs of two or more spaces become this text.
     Spaces(String),
-    /// White space at the ends is dropped.
+    /// Trims white space at the ends.
     Strip {
         left: bool,
         right: bool,
     },
 }
 
-/// Which words get a space in front if they have none.
+/// Which words get a leading space when they have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Prepend {
+pub(crate) enum SpacePrepending {
     Always,
     First,
     Never,
 }
 
-/// Whether a stretch of text is the beginning of the whole.
+/// Whether a span is at the beginning of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SpanPosition {
     First,
     Later,
 }
@@ -71,21 +71,25 @@ pub(crate) struct Unigram {
 }
 
 impl Unigram {
-    pub(crate) fn new(rules: &Rules, vocabulary: &Vocabulary, parts: &Parts) -> Result<Unigram, String> {
+    pub(crate) fn new(
+        rules: &UnigramRules,
+        vocabulary: &Vocabulary,
+        parts: &ModelTensors,
+    ) -> Result<Unigram, String> {
         let scores = parts.doubles("scores", vocabulary.len())?;
         let least = scores.iter().copied().fold(f64::INFINITY, f64::min);
-        let mapped = rules.steps.contains(&Step::Charsmap);
+        let mapped = rules.steps.contains(&NormaliserStep::Charsmap);
         let charsmap = if mapped { Some(Charsmap::new(parts.bytes("charsmap")?)?) } else { None };
         Ok(Unigram { scores, unknown_score: least - UNKNOWN_PENALTY, charsmap })
     }
 
-    /// Adds the pieces of `text` until there are `room` of them, or more by the last word.
+    /// Appends the pieces of `text` until there are at least `room`; the last word is completed.
     #[expect(clippy::too_many_arguments, reason = "the tokenizer's parts, and where the text stands")]
     pub(crate) fn encode(
         &self,
         text: &str,
-        place: Place,
-        rules: &Rules,
+        place: SpanPosition,
+        rules: &UnigramRules,
         vocabulary: &Vocabulary,
         unknown: u32,
         room: usize,
@@ -96,10 +100,11 @@ impl Unigram {
         let stretches: Vec<&str> =
             if rules.split_whitespace { text.split_whitespace().collect() } else { vec![&text] };
         for (index, stretch) in stretches.into_iter().filter(|stretch| !stretch.is_empty()).enumerate() {
-            let is_first = place == Place::First && index == 0;
+            let is_first = place == SpanPosition::First && index == 0;
             for word in words(
                 stretch,
-                rules.prepend == Prepend::Always || rules.prepend == Prepend::First && is_first,
+                rules.prepend == SpacePrepending::Always
+                    || rules.prepend == SpacePrepending::First && is_first,
             ) {
                 if out.len() >= room {
                     return;
@@ -109,32 +114,32 @@ impl Unigram {
         }
     }
 
-    fn step(&self, step: &Step, text: &str) -> String {
+    fn step(&self, step: &NormaliserStep, text: &str) -> String {
         match step {
-            Step::Charsmap => {
+            NormaliserStep::Charsmap => {
                 self.charsmap.as_ref().map_or_else(|| text.to_owned(), |map| map.normalise(text))
             }
-            Step::Nfc => text.nfc().collect(),
-            Step::Nfd => text.nfd().collect(),
-            Step::Nfkc => text.nfkc().collect(),
-            Step::Nfkd => text.nfkd().collect(),
-            Step::Lowercase => text.chars().flat_map(char::to_lowercase).collect(),
-            Step::Spaces(with) => collapse(text, with),
-            Step::Strip { left, right } => {
+            NormaliserStep::Nfc => text.nfc().collect(),
+            NormaliserStep::Nfd => text.nfd().collect(),
+            NormaliserStep::Nfkc => text.nfkc().collect(),
+            NormaliserStep::Nfkd => text.nfkd().collect(),
+            NormaliserStep::Lowercase => text.chars().flat_map(char::to_lowercase).collect(),
+            NormaliserStep::Spaces(with) => collapse(text, with),
+            NormaliserStep::Strip { left, right } => {
                 let text = if *left { text.trim_start() } else { text };
                 if *right { text.trim_end() } else { text }.to_owned()
             }
         }
     }
 
-    /// Adds the likeliest pieces of a word. Letters in a row that are unknown are one piece.
+    /// Appends the most likely pieces of a word. Consecutive unknown characters become one token.
     fn pieces(&self, word: &str, vocabulary: &Vocabulary, unknown: u32, out: &mut Vec<u32>) {
-        let mut ways: Vec<Option<Way>> = vec![None; word.len() + 1];
+        let mut ways: Vec<Option<ViterbiCell>> = vec![None; word.len() + 1];
         for (start, letter) in word.char_indices() {
             let score = ways[start].map_or(0.0, |way| way.score);
             let mut offer = |end: usize, id: u32, score: f64| {
                 if ways[end].is_none_or(|way| score > way.score) {
-                    ways[end] = Some(Way { start, id, score });
+                    ways[end] = Some(ViterbiCell { start, id, score });
                 }
             };
             let next = start + letter.len_utf8();
@@ -160,15 +165,15 @@ impl Unigram {
     }
 }
 
-/// The best way found so far to cut a word up to some place: its last piece and how likely all of it is.
+/// Best segmentation of a word up to some offset: its last piece and its log-probability.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct ViterbiCell {
     start: usize,
     id: u32,
     score: f64,
 }
 
-/// The words of a stretch, each beginning with its space.
+/// The words of a span, each beginning with its space.
 fn words(stretch: &str, prepend: bool) -> Vec<String> {
     let mut spaced = stretch.replace(' ', SPACE.encode_utf8(&mut [0; 4]));
     if prepend && !spaced.starts_with(SPACE) {

@@ -1,21 +1,21 @@
-//! The pieces a model knows, by number and by text.
+//! Vocabulary: pieces by id and by text.
 //!
-//! The list stays the text it came as, one piece a line, and is looked up through one table of numbers: a
-//! map of strings would cost ten times the room and most of the time it takes to have a model ready.
+//! The list stays the text it was read from, one piece per line, with a hash table of ids: a map of strings would take
+//! ten times the memory and most of the time to load a model.
 
 use std::borrow::Cow;
 
-/// A place of the table that holds no piece.
+/// An empty entry of the table.
 const FREE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     text: Cow<'static, str>,
-    /// Where each piece begins, and where one more would.
+    /// Offset of each piece, and the end of the last one.
     starts: Vec<u32>,
-    /// Numbers of pieces at the places their hashes say, or the next free one.
+    /// Open-addressing hash table of piece ids.
     table: Vec<u32>,
-    /// Bytes of the longest piece.
+    /// Length of the longest piece, in bytes.
     longest: usize,
 }
 
@@ -28,7 +28,7 @@ impl Vocabulary {
                 starts.push(at as u32 + 1);
             }
         }
-        // Text that ends with a line break has no piece after it.
+        // A final line break is not followed by another piece.
         if !text.ends_with('\n') {
             starts.push(end);
         }
@@ -36,7 +36,7 @@ impl Vocabulary {
         let mut made = Vocabulary { text, starts, table, longest: 0 };
         for id in 0..made.len() as u32 {
             let place = made.place("", made.piece(id));
-            // Of two pieces that are the same, the later one counts.
+            // Of two equal pieces the later one wins.
             made.table[place] = id;
             made.longest = made.longest.max(made.piece(id).len());
         }
@@ -55,13 +55,13 @@ impl Vocabulary {
         &self.text[self.starts[id as usize] as usize..self.starts[id as usize + 1] as usize - 1]
     }
 
-    /// The number of the piece that is `prefix` and `rest`.
+    /// Id of the piece that is `prefix` followed by `rest`.
     pub(crate) fn find(&self, prefix: &str, rest: &str) -> Option<u32> {
         let found = self.table[self.place(prefix, rest)];
         (found != FREE).then_some(found)
     }
 
-    /// Where in the table a piece is, or would be.
+    /// Index in the table where a piece is, or would be inserted.
     fn place(&self, prefix: &str, rest: &str) -> usize {
         let mask = self.table.len() - 1;
         let mut place = hash(prefix, rest) & mask;
@@ -72,7 +72,7 @@ impl Vocabulary {
     }
 }
 
-/// FNV-1a, with its upper half folded into the lower, which alone is used.
+/// FNV-1a, with the upper half folded into the lower, the only one that is used.
 fn hash(prefix: &str, rest: &str) -> usize {
     let hash = prefix
         .bytes()

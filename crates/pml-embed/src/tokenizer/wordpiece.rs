@@ -1,33 +1,33 @@
-//! WordPiece, as BERT has it: words and marks, then the longest pieces that are known.
+//! WordPiece, as in BERT: splits text into words and punctuation, then each word into the longest known pieces.
 //!
-//! Text is gone through as it comes, so that of a long one only the beginning that counts is touched.
+//! The text is processed as a stream, so that only the beginning of a long text is touched.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_normalization::UnicodeNormalization;
 
 use super::vocabulary::Vocabulary;
 
-/// A longer word is unknown, whatever it is made of.
+/// Maximum length of a word in characters; a longer word becomes the unknown token.
 const LONGEST_WORD: usize = 100;
 
-/// What happens to letters before they are looked up.
+/// Normalisation of characters before the lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Letters {
+pub(crate) struct LetterRules {
     pub(crate) lowercase: bool,
     pub(crate) strip_accents: bool,
     pub(crate) split_chinese: bool,
 }
 
-/// Adds the pieces of `text` until there are `limit` of them, or more by the last word.
+/// Appends the pieces of `text` until there are at least `limit`; the last word is completed.
 pub(crate) fn encode(
     text: &str,
-    letters: Letters,
+    letters: LetterRules,
     vocabulary: &Vocabulary,
     unknown: u32,
     limit: usize,
     out: &mut Vec<u32>,
 ) {
-    let mut word = Word { text: String::new(), length: 0 };
+    let mut word = WordBuffer { text: String::new(), length: 0 };
     each_letter(text, letters, |letter| {
         if letter.is_whitespace() {
             word.finish(vocabulary, unknown, out);
@@ -43,8 +43,8 @@ pub(crate) fn encode(
     word.finish(vocabulary, unknown, out);
 }
 
-/// Calls `seen` with the letters that are left of `text` after normalisation, as long as it says so.
-fn each_letter(text: &str, letters: Letters, mut seen: impl FnMut(char) -> bool) {
+/// Calls `seen` with each character of the normalised `text`, as long as it returns true.
+fn each_letter(text: &str, letters: LetterRules, mut seen: impl FnMut(char) -> bool) {
     let clean = text
         .chars()
         .filter(|letter| !is_control(*letter))
@@ -65,13 +65,13 @@ fn each_letter(text: &str, letters: Letters, mut seen: impl FnMut(char) -> bool)
     }
 }
 
-/// A word as it grows. What is beyond the longest that can be known is counted and not kept.
-struct Word {
+/// The current word. Characters beyond the maximum length are counted and not stored.
+struct WordBuffer {
     text: String,
     length: usize,
 }
 
-impl Word {
+impl WordBuffer {
     fn push(&mut self, letter: char) {
         self.length += 1;
         if self.length <= LONGEST_WORD {
@@ -90,7 +90,7 @@ impl Word {
     }
 }
 
-/// Adds the pieces of a word: always the longest that fits next. False if there is none.
+/// Appends the pieces of a word, always the longest match. Returns false when there is none.
 fn pieces(word: &str, vocabulary: &Vocabulary, out: &mut Vec<u32>) -> bool {
     let mut start = 0;
     while start < word.len() {
@@ -134,7 +134,8 @@ fn is_mark(letter: char) -> bool {
             )
 }
 
-/// Ideographs, each of which is a word. Where a block begins is as in the reference, gap included.
+/// Ideographs, each of which is a word. The block boundaries, including a gap, are those of the reference
+/// implementation.
 fn is_chinese(letter: char) -> bool {
     matches!(letter,
         '\u{4E00}'..='\u{9FFF}' | '\u{3400}'..='\u{4DBF}' | '\u{20000}'..='\u{2A6DF}' | '\u{2A700}'..='\u{2B73F}'

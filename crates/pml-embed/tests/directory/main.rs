@@ -7,7 +7,7 @@ mod tiny;
 
 use std::path::Path;
 
-use pml_embed::{Error, Model};
+use pml_embed::{Error, TransformerModel};
 use serde_json::json;
 use textbook::cosine;
 use tiny::{Family, Tiny};
@@ -19,7 +19,7 @@ const TEXTS: [&str; 6] =
 fn check(tiny: &Tiny) {
     let folder = tempfile::tempdir().unwrap();
     tiny.write(folder.path());
-    let model = Model::open(folder.path()).unwrap();
+    let model = TransformerModel::open(folder.path()).unwrap();
     assert_eq!(model.dimensions(), tiny::WIDTH);
     for text in TEXTS {
         let found = model.embed(text);
@@ -50,7 +50,7 @@ fn weights_of_sixteen_bits_are_the_same_model() {
     let folder = tempfile::tempdir().unwrap();
     let id = |dtype: &'static str| {
         Tiny { dtype, ..Tiny::new(Family::Bert) }.write(folder.path());
-        Model::open(folder.path()).unwrap().id().to_owned()
+        TransformerModel::open(folder.path()).unwrap().id().to_owned()
     };
     let whole = id("F32");
     assert_eq!([id("F16"), id("BF16")], [whole.clone(), whole]);
@@ -64,7 +64,7 @@ fn the_id_tells_models_apart() {
     let mut ids = Vec::new();
     for seed in [1, 2, 1] {
         Tiny { seed, ..Tiny::new(Family::Bert) }.write(&place);
-        ids.push(Model::open(&place).unwrap().id().to_owned());
+        ids.push(TransformerModel::open(&place).unwrap().id().to_owned());
     }
     assert!(ids[0].starts_with("tiny/int8/") && ids[0] == ids[2] && ids[0] != ids[1], "{ids:?}");
 }
@@ -73,7 +73,7 @@ fn the_id_tells_models_apart() {
 fn texts_are_cut_where_the_model_ends() {
     let folder = tempfile::tempdir().unwrap();
     Tiny::new(Family::Bert).write(folder.path());
-    let model = Model::open(folder.path()).unwrap();
+    let model = TransformerModel::open(folder.path()).unwrap();
     assert_eq!(model.max_tokens(), tiny::PLACES);
     let tokens = model.tokens(&"read the file ".repeat(1000));
     assert_eq!((tokens.len(), tokens.last()), (tiny::PLACES, model.tokens("").last()));
@@ -84,7 +84,7 @@ fn texts_are_cut_where_the_model_ends() {
 fn unigram_takes_the_likeliest_pieces() {
     let folder = tempfile::tempdir().unwrap();
     Tiny::new(Family::XlmR).write(folder.path());
-    let model = Model::open(folder.path()).unwrap();
+    let model = TransformerModel::open(folder.path()).unwrap();
     let pieces = |text: &str| -> Vec<&str> {
         model.tokens(text).into_iter().map(|id| tiny::UNIGRAM[id as usize].0).collect()
     };
@@ -107,7 +107,7 @@ fn complaint(spoil: impl FnOnce(&Path)) -> String {
     let folder = tempfile::tempdir().unwrap();
     Tiny::new(Family::Bert).write(folder.path());
     spoil(folder.path());
-    let error = Model::open(folder.path()).unwrap_err();
+    let error = TransformerModel::open(folder.path()).unwrap_err();
     assert!(!error.hint().is_empty());
     let kind = match error {
         Error::Unreadable { .. } => "unreadable",

@@ -1,15 +1,15 @@
-//! How French words bend: from a form found in a text back to the forms it may be listed under.
+//! French morphology: from a form in a text to the forms it may be listed under.
 //!
-//! Rules only propose; whoever holds the lexicon disposes. So they may be generous: a wrong proposal
-//! is simply listed nowhere. Everything is in folded form (lower case, no accents).
+//! Rules only propose candidates; the caller checks them against the lexicon. So they may be generous: a wrong
+//! candidate is listed nowhere. Everything is in folded form (lower case, no accents).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map from words of the lexicon.
+/// Map keyed by words of the lexicon.
 pub(super) type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
 
-/// FNV-1a: the words are short and come from the program itself, so speed is all that counts.
+/// FNV-1a: the words are short and built in, so only speed counts.
 pub(super) struct WordHasher(u64);
 
 impl Default for WordHasher {
@@ -30,7 +30,7 @@ impl Hasher for WordHasher {
     }
 }
 
-/// Puts `word` into lower case, without accents and ligatures.
+/// `word` in lower case, without accents and ligatures.
 pub(super) fn fold(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     for c in word.chars().flat_map(char::to_lowercase) {
@@ -70,13 +70,13 @@ const FEMININE: &[(&str, &str)] = &[
     ("e", ""),
 ];
 
-/// The first singular of `word` that `listed` knows, `word` itself included.
-pub(super) fn singular<T>(word: &str, listed: impl Fn(&str) -> Option<T>) -> Option<T> {
+/// First singular of `word` that `listed` knows, `word` itself included.
+pub(super) fn find_singular<T>(word: &str, listed: impl Fn(&str) -> Option<T>) -> Option<T> {
     replaced(word, PLURAL, &listed)
 }
 
-/// The first masculine singular of `word` that `listed` knows.
-pub(super) fn masculine<T>(word: &str, listed: impl Fn(&str) -> Option<T>) -> Option<T> {
+/// First masculine singular of `word` that `listed` knows.
+pub(super) fn find_masculine<T>(word: &str, listed: impl Fn(&str) -> Option<T>) -> Option<T> {
     replaced(word, PLURAL, &|singular: &str| replaced(singular, FEMININE, &listed))
 }
 
@@ -88,33 +88,36 @@ fn replaced<T>(word: &str, rules: &[(&str, &str)], listed: &impl Fn(&str) -> Opt
 }
 
 /// A verb that a form may belong to.
-pub(super) struct Proposal {
+pub(super) struct VerbProposal {
     pub(super) infinitive: &'static str,
-    pub(super) participle: bool,
+    pub(super) is_participle: bool,
 }
 
-/// Which endings of infinitives an ending may stand for.
-pub(super) struct Conjugation(WordMap<&'static str, Vec<Proposal>>);
+/// From an ending of a form to possible infinitive endings.
+pub(super) struct Conjugation(WordMap<&'static str, Vec<VerbProposal>>);
 
-/// No ending of a conjugated verb is longer.
+/// Length of the longest conjugated ending, in bytes.
 const LONGEST_ENDING: usize = 12;
 
 impl Conjugation {
     pub(super) fn new() -> Conjugation {
-        let mut endings: WordMap<&str, Vec<Proposal>> = WordMap::default();
+        let mut endings: WordMap<&str, Vec<VerbProposal>> = WordMap::default();
         for (infinitive, finite, participles) in FAMILIES {
             let finite = finite.split(' ').map(|ending| (ending, false));
             let participles = participles.split(' ').filter(|ending| !ending.is_empty());
             for (ending, participle) in finite.chain(participles.map(|ending| (ending, true))) {
-                endings.entry(ending).or_default().push(Proposal { infinitive, participle });
+                endings
+                    .entry(ending)
+                    .or_default()
+                    .push(VerbProposal { infinitive, is_participle: participle });
             }
         }
         Conjugation(endings)
     }
 
-    /// The first verb that `form` may be a form of and that `listed` knows, longest ending first
-    /// because it is the most particular one; and whether the form is a past participle.
-    pub(super) fn verb<T>(&self, form: &str, listed: impl Fn(&str) -> Option<T>) -> Option<(T, bool)> {
+    /// First verb that `form` may belong to and that `listed` knows, longest ending first because it is the most
+    /// specific; and whether the form is a past participle.
+    pub(super) fn find_verb<T>(&self, form: &str, listed: impl Fn(&str) -> Option<T>) -> Option<(T, bool)> {
         if !form.is_ascii() {
             return None;
         }
@@ -125,14 +128,14 @@ impl Conjugation {
                 candidate.clear();
                 candidate.push_str(stem);
                 candidate.push_str(proposal.infinitive);
-                Some((listed(&candidate)?, proposal.participle))
+                Some((listed(&candidate)?, proposal.is_participle))
             })
         })
     }
 }
 
-/// Verbs that bend alike: how the infinitive ends, what takes the place of that ending, and which of it
-/// are past participles.
+/// Conjugation classes: the ending of the infinitive, the endings that replace it, and which of them are past
+/// participles.
 #[rustfmt::skip]
 const FAMILIES: &[(&str, &str, &str)] = &[
     ("er", "e es ons ez ent ais ait ions iez aient erai eras era erons erez eront erais erait erions \
@@ -204,7 +207,7 @@ const FAMILIES: &[(&str, &str, &str)] = &[
     ("rire", "ris rit rions riez rient riait", "ri"),
 ];
 
-/// The past participle of the English verb or phrase `english`: `turn on` gives `turned on`.
+/// Past participle of the English verb or phrase `english`: `turn on` gives `turned on`.
 pub(super) fn english_participle(english: &str) -> String {
     let (verb, rest) = english.split_at(english.find(' ').unwrap_or(english.len()));
     if let Some((_, irregular)) = IRREGULAR.iter().find(|(infinitive, _)| *infinitive == verb) {
@@ -234,7 +237,7 @@ fn doubles(verb: &str) -> bool {
     }
 }
 
-/// English verbs whose participle no rule gives.
+/// Irregular English participles.
 #[rustfmt::skip]
 const IRREGULAR: &[(&str, &str)] = &[
     ("be", "been"), ("beat", "beaten"), ("become", "become"), ("begin", "begun"), ("bet", "bet"),
@@ -258,7 +261,7 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("write", "written"),
 ];
 
-/// The plural of the English noun or phrase `english`: `credit card` gives `credit cards`.
+/// Plural of the English noun or phrase `english`: `credit card` gives `credit cards`.
 pub(super) fn english_plural(english: &str) -> String {
     let (before, noun) = english.split_at(english.rfind(' ').map_or(0, |at| at + 1));
     if let Some((_, plural)) = IRREGULAR_PLURALS.iter().find(|(singular, _)| *singular == noun) {
@@ -274,7 +277,7 @@ pub(super) fn english_plural(english: &str) -> String {
     }
 }
 
-/// English nouns whose plural no rule gives, and those that have none.
+/// Irregular English plurals, and nouns without one.
 #[rustfmt::skip]
 const IRREGULAR_PLURALS: &[(&str, &str)] = &[
     ("accommodation", "accommodation"), ("advice", "advice"), ("advertising", "advertising"),
@@ -290,15 +293,15 @@ const IRREGULAR_PLURALS: &[(&str, &str)] = &[
     ("woman", "women"),
 ];
 
-/// What may stand before an apostrophe.
+/// Words that can be elided before an apostrophe.
 const ELIDED: [&str; 14] =
     ["l", "d", "qu", "j", "n", "s", "c", "m", "t", "jusqu", "lorsqu", "puisqu", "quelqu", "presqu"];
-/// Where an apostrophe after an elided word may stand at the latest.
+/// Maximum offset of the apostrophe after an elided word, in bytes.
 const ELIDED_BYTES: usize = 9;
 
-/// Cuts `l'eau` at its apostrophe; `aujourd'hui` is one word.
-pub(super) fn elision(core: &str) -> Option<(&str, &str)> {
-    let at = crate::tokens::beginning(core, ELIDED_BYTES).find(['\'', '’'])?;
+/// Splits `l'eau` at its apostrophe; `aujourd'hui` is one word.
+pub(super) fn split_elision(core: &str) -> Option<(&str, &str)> {
+    let at = crate::tokens::byte_prefix(core, ELIDED_BYTES).find(['\'', '’'])?;
     let (before, after) = (&core[..at], core[at..].trim_start_matches(['\'', '’']));
     let both_capital = before.starts_with(char::is_uppercase) && after.starts_with(char::is_uppercase);
     let elided = ELIDED.contains(&before.to_lowercase().as_str()) && !after.is_empty();

@@ -1,29 +1,29 @@
-//! Whether a text is French.
+//! Language detection: whether a text is French.
 //!
-//! Small words tell languages apart best, words of the lexicon help where a request has none. Words of
-//! other languages count against, and words that English has too count for nothing.
+//! Function words distinguish languages best; words of the lexicon help where a request has none. Words of other
+//! languages count against French, and words that English has too do not count.
 
-use super::lexicon::{Kind, lexicon};
-use super::scan::{self, Piece, Word};
+use super::lexicon::{PartOfSpeech, lexicon};
+use super::scan::{self, FrenchPiece, FrenchWord};
 
-/// Enough of a text to tell its language.
+/// Maximum number of words read: enough to detect the language.
 const WORDS_READ: usize = 300;
 
-/// What a small word weighs for or against, where a word of the lexicon weighs one.
+/// Weight of a function word, where a word of the lexicon has weight 1.
 const TELLING: u32 = 2;
 
 /// Whether most of the text is French.
-pub(super) fn is_french(pieces: &[Piece<'_>]) -> bool {
-    let shouted = scan::is_shouted(pieces);
+pub(super) fn is_french(pieces: &[FrenchPiece<'_>]) -> bool {
+    let shouted = scan::is_all_capitals(pieces);
     let words = pieces.iter().filter_map(|piece| match piece {
-        Piece::Word(word) => Some(word),
-        Piece::Kept(_) | Piece::Mark(_) => None,
+        FrenchPiece::Word(word) => Some(word),
+        FrenchPiece::Kept(_) | FrenchPiece::Mark(_) => None,
     });
     let (mut telling, mut weak, mut listed, mut foreign, mut unknown) = (0, 0, 0, 0, 0);
     for word in words.take(WORDS_READ) {
         let folded = word.folded.as_str();
-        let named = word.has_telling_capital() && !shouted;
-        let small = word.senses.plain.is_some_and(|entry| entry.kind == Kind::Small);
+        let named = word.is_capitalised_name() && !shouted;
+        let small = word.senses.plain.is_some_and(|entry| entry.kind == PartOfSpeech::Small);
         match () {
             () if FRENCH.binary_search(&folded).is_ok() => telling += 1,
             () if WEAK.contains(&folded) => weak += 1,
@@ -34,7 +34,7 @@ pub(super) fn is_french(pieces: &[Piece<'_>]) -> bool {
         }
     }
     let french = TELLING * telling + weak + listed;
-    // Without telling words, most of the others have to be French: "météo demain", not "chat message".
+    // Without function words, most of the others must be French: "météo demain", not "chat message".
     let enough = if telling > 0 {
         french > TELLING && french * 2 >= unknown
     } else {
@@ -43,13 +43,14 @@ pub(super) fn is_french(pieces: &[Piece<'_>]) -> bool {
     enough && french > TELLING * foreign
 }
 
-fn is_french_word(word: &Word<'_>) -> bool {
-    let known = word.senses.plain.is_some_and(|entry| entry.kind != Kind::Small || word.senses.exact)
-        || word.senses.verb.is_some();
+fn is_french_word(word: &FrenchWord<'_>) -> bool {
+    let known =
+        word.senses.plain.is_some_and(|entry| entry.kind != PartOfSpeech::Small || word.senses.is_exact)
+            || word.senses.verb.is_some();
     known && word.folded.len() > 2 && !lexicon().is_english(&word.folded)
 }
 
-/// Small words of French that English and the languages nearby do not have. Sorted, in folded form.
+/// French function words that English and neighbouring languages do not have. Sorted, in folded form.
 #[rustfmt::skip]
 const FRENCH: &[&str] = &[
     "afin", "ainsi", "apres", "au", "aujourd'hui", "aupres", "aux", "avec", "avez", "avons", "beaucoup",
@@ -63,14 +64,14 @@ const FRENCH: &[&str] = &[
     "vous",
 ];
 
-/// Small words of French that other languages have too.
+/// French function words that other languages have too.
 const WEAK: [&str; 18] = [
     "de", "d", "en", "et", "il", "l", "la", "le", "ma", "me", "mon", "par", "plus", "pour", "que", "sur",
     "tout", "un",
 ];
 
-/// Small words of English, Spanish, Italian, Portuguese, Catalan, German, Dutch and Romanian that French
-/// does not have. Sorted, in folded form.
+/// Function words of English, Spanish, Italian, Portuguese, Catalan, German, Dutch and Romanian that French does not
+/// have. Sorted, in folded form.
 #[rustfmt::skip]
 const FOREIGN: &[&str] = &[
     "about", "al", "all", "als", "am", "amb", "an", "and", "any", "are", "auf", "aus", "be", "been",

@@ -1,56 +1,56 @@
-//! A text as pieces: words to translate, marks between them, and what must stay as it is.
+//! Splits a text into words to translate, punctuation, and pieces to keep.
 //!
-//! Quoted text, addresses, paths, numbers and names of code stay as they are. Elided words (`l'`, `d'`)
-//! and words joined by hyphens (`peux-tu`) come apart.
+//! Quoted text, addresses, paths, numbers and identifiers are kept. Elided words (`l'`, `d'`) and hyphenated words
+//! (`peux-tu`) are split.
 
-use super::forms::{elision, fold};
-use super::lexicon::{Senses, lexicon};
+use super::forms::{fold, split_elision};
+use super::lexicon::{WordSenses, lexicon};
 
 /// A piece of a text.
 #[derive(Debug)]
-pub(super) enum Piece<'a> {
-    Word(Word<'a>),
-    /// Copied.
+pub(super) enum FrenchPiece<'a> {
+    Word(FrenchWord<'a>),
+    /// Copied unchanged.
     Kept(&'a str),
-    /// Punctuation or the end of a line.
+    /// Punctuation or a line break.
     Mark(&'a str),
 }
 
 /// A word of a text.
 #[derive(Debug)]
-pub(super) struct Word<'a> {
+pub(super) struct FrenchWord<'a> {
     pub(super) written: &'a str,
     pub(super) folded: String,
     /// Whether it stands where every word has a capital.
-    pub(super) first: bool,
-    pub(super) senses: Senses,
+    pub(super) opens_sentence: bool,
+    pub(super) senses: WordSenses,
 }
 
-impl Word<'_> {
-    /// Whether a capital shows it to be a name.
-    pub(super) fn has_telling_capital(&self) -> bool {
+impl FrenchWord<'_> {
+    /// Whether its capital marks it as a name.
+    pub(super) fn is_capitalised_name(&self) -> bool {
         let mut characters = self.written.chars();
         let capital = characters.next().is_some_and(char::is_uppercase);
-        capital && (!self.first || characters.next().is_some_and(char::is_uppercase))
+        capital && (!self.opens_sentence || characters.next().is_some_and(char::is_uppercase))
     }
 }
 
-/// Whether no word of the text has a small letter, so that capitals tell nothing.
-pub(super) fn is_shouted(pieces: &[Piece<'_>]) -> bool {
+/// Whether no word of the text has a lower-case letter, so that capitals say nothing.
+pub(super) fn is_all_capitals(pieces: &[FrenchPiece<'_>]) -> bool {
     !pieces
         .iter()
-        .any(|piece| matches!(piece, Piece::Word(word) if word.written.contains(char::is_lowercase)))
+        .any(|piece| matches!(piece, FrenchPiece::Word(word) if word.written.contains(char::is_lowercase)))
 }
 
-/// How far a closing quotation mark is looked for; also keeps the time linear.
+/// Maximum distance of a closing quotation mark, in bytes; also keeps the scan linear.
 const QUOTED_BYTES: usize = 400;
 
-/// Longer runs of letters are no words.
+/// Maximum bytes of a word; longer runs of letters are kept.
 const WORD_BYTES: usize = 40;
 
-/// The pieces of `text` in order.
-pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut scan = Scan { pieces: Vec::new(), first: true };
+/// The pieces of `text`, in order.
+pub(super) fn scan_pieces(text: &str) -> Vec<FrenchPiece<'_>> {
+    let mut scan = FrenchScanner { pieces: Vec::new(), first: true };
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let size = match c {
@@ -63,7 +63,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     scan.pieces
 }
 
-/// The size of the quotation that `text` starts with.
+/// Length of the quotation that `text` starts with.
 fn quoted(text: &str) -> Option<usize> {
     let open = text.chars().next()?;
     let close = match open {
@@ -73,34 +73,34 @@ fn quoted(text: &str) -> Option<usize> {
         '‘' => '’',
         _ => return None,
     };
-    let inside = crate::tokens::beginning(&text[open.len_utf8()..], QUOTED_BYTES);
+    let inside = crate::tokens::byte_prefix(&text[open.len_utf8()..], QUOTED_BYTES);
     let inside = &inside[..inside.find('\n').unwrap_or(inside.len())];
     let ends = |at: usize| !inside[at + close.len_utf8()..].starts_with(char::is_alphanumeric);
     let at = inside.match_indices(close).map(|(at, _)| at).find(|at| ends(*at))?;
     Some(open.len_utf8() + at + close.len_utf8())
 }
 
-struct Scan<'a> {
-    pieces: Vec<Piece<'a>>,
+struct FrenchScanner<'a> {
+    pieces: Vec<FrenchPiece<'a>>,
     /// Whether a sentence starts here.
     first: bool,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> FrenchScanner<'a> {
     fn mark(&mut self, mark: &'a str) -> usize {
         self.first =
             self.first || mark.contains(['\n', '.', '!', '?', ':', ';', '…', '-', '*', '•', '—', '–']);
-        self.pieces.push(Piece::Mark(mark));
+        self.pieces.push(FrenchPiece::Mark(mark));
         mark.len()
     }
 
     fn keep(&mut self, kept: &'a str) -> usize {
         self.first = false;
-        self.pieces.push(Piece::Kept(kept));
+        self.pieces.push(FrenchPiece::Kept(kept));
         kept.len()
     }
 
-    /// Takes what stands up to the next space or quotation.
+    /// Scans up to the next space or quotation.
     fn chunk(&mut self, text: &'a str) -> usize {
         let first_size = text.chars().next().map_or(0, char::len_utf8);
         let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '«' | '“' | '`');
@@ -135,14 +135,14 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Takes an elided word at the start of `core`, and gives back what follows it.
+    /// Scans an elided word at the start of `core`. Returns the rest.
     fn elided(&mut self, core: &'a str) -> &'a str {
-        let Some((before, after)) = elision(core) else { return core };
+        let Some((before, after)) = split_elision(core) else { return core };
         self.word(before);
         after
     }
 
-    /// Takes words with nothing but marks between them.
+    /// Scans words with only punctuation between them.
     fn letters(&mut self, core: &'a str) {
         let mut rest = core;
         while let Some(c) = rest.chars().next() {
@@ -158,8 +158,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Takes `peux-tu` as two words, but `rendez-vous` as one because it is listed, and `x-men` as one
-    /// because nothing of it is.
+    /// Splits `peux-tu` into two words, but keeps `rendez-vous` because it is listed, and `x-men` because none of its
+    /// parts is.
     fn hyphenated(&mut self, run: &'a str) {
         let is_name = run.split(HYPHENS).filter(|part| part.starts_with(char::is_uppercase)).count() > 1;
         let whole = !run.contains(HYPHENS) || is_name || is_listed(run) || !run.split(HYPHENS).any(is_listed);
@@ -167,7 +167,7 @@ impl<'a> Scan<'a> {
             return self.word(run);
         }
         for part in run.split(HYPHENS).filter(|part| !part.is_empty()) {
-            match elision(part) {
+            match split_elision(part) {
                 Some((before, after)) => {
                     self.word(before);
                     self.word(after);
@@ -180,7 +180,12 @@ impl<'a> Scan<'a> {
     fn word(&mut self, written: &'a str) {
         let folded = fold(written);
         let senses = lexicon().senses(&written.to_lowercase().replace('’', "'"), &folded);
-        self.pieces.push(Piece::Word(Word { written, folded, first: self.first, senses }));
+        self.pieces.push(FrenchPiece::Word(FrenchWord {
+            written,
+            folded,
+            opens_sentence: self.first,
+            senses,
+        }));
         self.first = false;
     }
 }
@@ -192,8 +197,8 @@ fn is_listed(word: &str) -> bool {
     senses.plain.is_some() || senses.verb.is_some()
 }
 
-/// Where the part of a chunk that is no punctuation begins. Slashes, dots and such belong to it if they
-/// can open a path or a name.
+/// Start of the part of a chunk without leading punctuation. Slashes, dots and the like belong to it if they can begin
+/// a path or a name.
 fn opens_core(c: char) -> bool {
     c.is_alphanumeric()
         || matches!(c, '/' | '\\' | '~' | '@' | '#' | '$' | '_' | '<' | '{' | '[' | '+' | '=' | '%' | '&')
@@ -212,7 +217,7 @@ fn is_inside_word(c: char) -> bool {
         || HYPHENS.contains(&c)
 }
 
-/// Whether a chunk is no word of a language: it has digits, signs of code, or a capital inside.
+/// Whether a chunk is not a word of a language: it has digits, code characters, or a capital inside.
 fn is_literal(core: &str) -> bool {
     let sign = |c: char| c.is_numeric() || "_/\\@#=<>{}[].:&%$~+*|^€°".contains(c);
     let camel = || core.chars().zip(core.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());

@@ -1,13 +1,12 @@
-//! Adamic–Adar: how much two nodes have in common, where rare acquaintances count more.
+//! Adamic–Adar index: how much two nodes have in common, where rare neighbours count more.
 
 use std::collections::BTreeMap;
 
-use super::csr::Csr;
+use super::csr::CsrGraph;
 
-/// The nodes that share neighbours with `node`, and how much: each shared neighbour counts the product of
-/// both edges' weights by the logarithm of how many neighbours it has. `graph` is undirected. In order of
-/// nodes.
-pub fn adamic_adar(graph: &Csr, node: usize) -> Vec<(usize, f64)> {
+/// Nodes that share neighbours with `node`, with their index, in order of nodes. Each shared neighbour adds the product
+/// of both edge weights divided by the logarithm of its degree. `graph` must be undirected.
+pub fn adamic_adar(graph: &CsrGraph, node: usize) -> Vec<(usize, f64)> {
     let mut shared: BTreeMap<usize, f64> = BTreeMap::new();
     for (between, near) in graph.neighbours(node).filter(|(between, _)| *between != node) {
         let others = || graph.neighbours(between).filter(|(other, _)| *other != between);

@@ -1,30 +1,30 @@
-//! The calls of a plan, as what feeds what is asked of them.
+//! The calls of a plan, as input of the data-flow inference.
 
-use super::fields::{Input, Output, Tool};
+use super::fields::{InputField, OutputField, ToolFields};
 
-/// Whether the calls come in the order they are given.
+/// Order of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Yes: a call takes only from those before it.
-    Given,
-    /// No: any that makes sense.
-    Free,
+pub enum CallOrder {
+    /// A call takes results only from calls before it.
+    AsListed,
+    /// Any order that the data flow allows.
+    AnyOrder,
 }
 
-/// How alike the descriptions of a result's field and of a parameter are, from 0 to 1.
-pub type Similar<'a> = &'a dyn Fn(&Output, &Input) -> f32;
+/// Similarity of the descriptions of a result field and a parameter, from 0 to 1.
+pub type DescriptionSimilarity<'a> = &'a dyn Fn(&OutputField, &InputField) -> f32;
 
 /// The calls of a plan.
 #[derive(Clone, Copy)]
-pub struct Calls<'a> {
+pub struct PlannedCalls<'a> {
     /// The tool of each call; one tool may be called several times.
-    pub tools: &'a [&'a Tool],
-    /// Whether they are in order.
-    pub order: Order,
-    /// What was asked for, where it is known.
+    pub tools: &'a [&'a ToolFields],
+    /// Whether the list is in execution order.
+    pub order: CallOrder,
+    /// Text of the request, when known.
     pub request: Option<&'a str>,
-    /// Arguments that are known already: the number of a call and the parameter.
-    pub known: &'a [(usize, &'a str)],
-    /// Compares descriptions; by their words where absent.
-    pub similar: Option<Similar<'a>>,
+    /// Arguments that are known already: index of the call and name of the parameter.
+    pub known_arguments: &'a [(usize, &'a str)],
+    /// Similarity of descriptions; by their words when absent.
+    pub similarity: Option<DescriptionSimilarity<'a>>,
 }

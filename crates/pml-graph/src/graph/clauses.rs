@@ -1,40 +1,47 @@
-//! Which part of a request speaks of which call.
+//! Aligns the clauses of a request with the calls of a plan.
 //!
-//! A request for several things is cut where a reader would pause, and the pieces are handed out to the
-//! calls in order, so that each call gets the pieces that speak most of its words. A new call preferably
-//! begins where a sentence or a "then" begins, and with the call's own verb.
+//! A request for several things is cut where a reader would pause. The clauses are assigned to the calls in order, so
+//! that each call gets the clauses that contain most of its words. A new call preferably begins where a sentence or a
+//! "then" begins, and with the call's own verb.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::fields::{self, Tool};
-use super::literals::{Literal, Look};
+use super::fields::{self, ToolFields};
+use super::literals::{LiteralLook, RequestLiteral};
 
+/// Weight of a word of the tool's name.
 const OF_NAME: f32 = 2.0;
+/// Weight of a word of its description.
 const OF_DESCRIPTION: f32 = 1.0;
+/// Weight of a word of its parameters.
 const OF_PARAMETERS: f32 = 0.7;
-/// What it costs to leave a call without a piece of its own.
+/// Cost of leaving a call without a clause of its own.
 const SKIPPED: f32 = 1.5;
-/// What it costs to begin a call at a comma or an "and".
+/// Cost of beginning a call at a comma or an "and".
 const WEAK_CUT: f32 = 0.8;
-/// What it is worth that a piece begins with the call's verb.
+/// Gain when a clause begins with the call's verb.
 const VERB: f32 = 0.8;
-/// What it is worth to stay with a call.
+/// Gain of staying with the same call.
 const STAY: f32 = 0.1;
-/// How many pieces are told apart; the rest of a long text belongs to the last.
+/// Maximum number of clauses; the rest of a long text belongs to the last.
 const MOST_PIECES: usize = 200;
 
-/// A piece of the request.
-struct Piece {
+/// A clause of the request.
+struct RequestClause {
     at: Range<usize>,
-    /// Whether it begins where something new clearly begins.
+    /// Whether a strong boundary, such as a new sentence, precedes it.
     strong: bool,
     words: HashSet<String>,
     first: Vec<String>,
 }
 
-/// For each tool, which part of `text` speaks of its call; the calls come in that order.
-pub(super) fn align(text: &str, literals: &[Literal], tools: &[&Tool]) -> Vec<Range<usize>> {
+/// For each tool the part of `text` that concerns its call; the calls are in that order.
+pub(super) fn align_calls(
+    text: &str,
+    literals: &[RequestLiteral],
+    tools: &[&ToolFields],
+) -> Vec<Range<usize>> {
     let pieces = pieces(text, literals);
     let about = vocabulary(tools);
     let assigned = assign(&pieces, tools, &about);
@@ -42,15 +49,15 @@ pub(super) fn align(text: &str, literals: &[Literal], tools: &[&Tool]) -> Vec<Ra
     for call in 0..tools.len() {
         let first = assigned.iter().position(|owner| *owner == call);
         let last = assigned.iter().rposition(|owner| *owner == call);
-        // A call without a piece of its own shares that of the call before it.
+        // A call without a clause of its own shares that of the call before it.
         let span = first.zip(last).map(|(first, last)| pieces[first].at.start..pieces[last].at.end);
         spans.push(span.or_else(|| spans.last().cloned()).unwrap_or(0..0));
     }
     spans
 }
 
-/// Where in the request each tool is spoken of most, as the number of a piece.
-pub(super) fn places(text: &str, literals: &[Literal], tools: &[&Tool]) -> Vec<usize> {
+/// For each tool the index of the clause that mentions it most.
+pub(super) fn mention_places(text: &str, literals: &[RequestLiteral], tools: &[&ToolFields]) -> Vec<usize> {
     let pieces = pieces(text, literals);
     let place = |about: &HashMap<String, f32>| {
         let scores = pieces.iter().map(|piece| overlap(about, piece)).enumerate();
@@ -59,15 +66,15 @@ pub(super) fn places(text: &str, literals: &[Literal], tools: &[&Tool]) -> Vec<u
     vocabulary(tools).iter().map(place).collect()
 }
 
-/// The words of each tool and what they are worth; words that several tools have are worth less.
-fn vocabulary(tools: &[&Tool]) -> Vec<HashMap<String, f32>> {
+/// Words of each tool with their weights; words shared by several tools weigh less.
+fn vocabulary(tools: &[&ToolFields]) -> Vec<HashMap<String, f32>> {
     let mut all: Vec<HashMap<String, f32>> = Vec::new();
     for tool in tools {
         let mut words = HashMap::new();
         let parameters = tool.inputs.iter().flat_map(|input| &input.words);
         words.extend(parameters.map(|word| (word.clone(), OF_PARAMETERS)));
         words.extend(tool.description.iter().map(|word| (word.to_owned(), OF_DESCRIPTION)));
-        words.extend(tool.name.iter().map(|word| (word.clone(), OF_NAME)));
+        words.extend(tool.name_words.iter().map(|word| (word.clone(), OF_NAME)));
         all.push(words);
     }
     let mut having: HashMap<String, f32> = HashMap::new();
@@ -80,16 +87,16 @@ fn vocabulary(tools: &[&Tool]) -> Vec<HashMap<String, f32>> {
     all
 }
 
-fn overlap(about: &HashMap<String, f32>, piece: &Piece) -> f32 {
+fn overlap(about: &HashMap<String, f32>, piece: &RequestClause) -> f32 {
     let mut found: Vec<f32> = piece.words.iter().filter_map(|word| about.get(word)).copied().collect();
-    // Sums of floats depend on their order, and sets have none.
+    // Float sums depend on the order, and sets have none, so sort before summing.
     found.sort_by(f32::total_cmp);
     found.into_iter().sum()
 }
 
-/// The call that each piece belongs to, never an earlier one than that of the piece before.
+/// Index of the call of each clause; never decreasing.
 #[expect(clippy::cast_precision_loss, reason = "numbers of calls are small")]
-fn assign(pieces: &[Piece], tools: &[&Tool], about: &[HashMap<String, f32>]) -> Vec<usize> {
+fn assign(pieces: &[RequestClause], tools: &[&ToolFields], about: &[HashMap<String, f32>]) -> Vec<usize> {
     let calls = tools.len();
     if calls == 0 || pieces.is_empty() {
         return Vec::new();
@@ -102,7 +109,7 @@ fn assign(pieces: &[Piece], tools: &[&Tool], about: &[HashMap<String, f32>]) -> 
         let mut next = Vec::with_capacity(calls);
         let mut from = Vec::with_capacity(calls);
         for call in 0..calls {
-            let verb = tools[call].name.first().is_some_and(|verb| piece.first.contains(verb));
+            let verb = tools[call].name_words.first().is_some_and(|verb| piece.first.contains(verb));
             let start = if verb { VERB } else { 0.0 } - if piece.strong { 0.0 } else { WEAK_CUT };
             let mut chosen = (best[call] + STAY, call);
             for (before, score) in best.iter().enumerate().take(call) {
@@ -129,13 +136,13 @@ fn assign(pieces: &[Piece], tools: &[&Tool], about: &[HashMap<String, f32>]) -> 
     assigned
 }
 
-fn pieces(text: &str, literals: &[Literal]) -> Vec<Piece> {
+fn pieces(text: &str, literals: &[RequestLiteral]) -> Vec<RequestClause> {
     let mut cuts = cuts(text, literals);
     cuts.truncate(MOST_PIECES);
     let ends = cuts.iter().skip(1).map(|cut| cut.0).chain([text.len()]).collect::<Vec<_>>();
     let piece = |((start, strong), end): ((usize, bool), usize)| {
-        let words = spoken(text, literals, &(start..end));
-        Piece {
+        let words = unquoted_words(text, literals, &(start..end));
+        RequestClause {
             at: start..end,
             strong,
             first: words.iter().take(3).cloned().collect(),
@@ -145,24 +152,24 @@ fn pieces(text: &str, literals: &[Literal]) -> Vec<Piece> {
     cuts.into_iter().zip(ends).map(piece).collect()
 }
 
-/// The words of a part of the request, without what is quoted there: that is a value, not what is asked.
-pub(super) fn spoken(text: &str, literals: &[Literal], span: &Range<usize>) -> Vec<String> {
+/// Words of a part of the request, without quoted text, which is a value and not an instruction.
+pub(super) fn unquoted_words(text: &str, literals: &[RequestLiteral], span: &Range<usize>) -> Vec<String> {
     let mut words = Vec::new();
     let mut at = span.start;
-    let inside = |one: &&Literal| span.start <= one.at.start && one.at.end <= span.end;
-    let quoted = literals.iter().filter(|one| one.look == Look::Quoted).filter(inside);
+    let inside = |one: &&RequestLiteral| span.start <= one.span.start && one.span.end <= span.end;
+    let quoted = literals.iter().filter(|one| one.look == LiteralLook::Quoted).filter(inside);
     for one in quoted {
-        words.extend(fields::words(&text[at..one.at.start]));
-        at = one.at.end;
+        words.extend(fields::name_words(&text[at..one.span.start]));
+        at = one.span.end;
     }
-    words.extend(fields::words(&text[at..span.end]));
+    words.extend(fields::name_words(&text[at..span.end]));
     words
 }
 
-/// Where pieces begin, and whether something new clearly begins there. Values are never cut.
-fn cuts(text: &str, literals: &[Literal]) -> Vec<(usize, bool)> {
+/// Offsets of clause boundaries, each with whether it is strong. Values are never cut.
+fn cuts(text: &str, literals: &[RequestLiteral]) -> Vec<(usize, bool)> {
     let whole = |at: usize| {
-        literals.iter().any(|one| one.look != Look::Proper && one.at.start < at && at < one.at.end)
+        literals.iter().any(|one| one.look != LiteralLook::Proper && one.span.start < at && at < one.span.end)
     };
     let mut found: Vec<(usize, bool)> = vec![(0, true)];
     let mut cut = |start: usize, end: usize, strong: bool| {
@@ -201,7 +208,7 @@ fn cuts(text: &str, literals: &[Literal]) -> Vec<(usize, bool)> {
     found
 }
 
-/// Whether the word begins something new: clearly (`Some(true)`) or perhaps.
+/// Whether the word begins a new clause: strongly (`Some(true)`) or weakly.
 fn connects(before: &str, word: &str) -> Option<bool> {
     match word.to_lowercase().as_str() {
         "and" | "et" => Some(false),

@@ -1,46 +1,45 @@
-//! How close things are to what was just used: for ranking with a context and for the next step.
+//! Closeness of nodes to recently used ones, for ranking with a context and for the next step.
 //!
-//! Two things count: an edge from something of the context, the more the oftener it was seen, and what both have
-//! in common without one (Adamic–Adar). The most recent counts most. Scores are from 0 to 1 and come with a
-//! reason.
+//! Two things count: an edge from a node of the context, weighted by its observations, and shared neighbours without an
+//! edge (Adamic–Adar). The most recent node counts most. Scores are from 0 to 1 and come with a reason.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::adamic_adar::adamic_adar;
-use super::edges::{EdgeType, Graph, Snapshot};
+use super::edges::{EdgeType, GraphSnapshot, TypedGraph};
 
-/// What each step back in the context takes from its say.
+/// Weight factor for each step back in the context.
 const FADING: f64 = 0.8;
-/// What having everything in common is worth against a sure edge.
+/// Weight of a full neighbour overlap, relative to a certain edge.
 const IN_COMMON: f64 = 0.5;
 
-/// Something close to the context.
+/// A node close to the context.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Close {
-    /// Its id.
+pub struct CloseNode {
+    /// Id of the node.
     pub id: String,
-    /// How close, from 0 to 1.
+    /// Closeness from 0 to 1.
     pub score: f64,
-    /// Why, in words.
+    /// Reason, in words.
     pub reason: String,
 }
 
-/// How one node is close to one of the context.
+/// Ties of one node to one node of the context.
 #[derive(Clone, Copy, Default)]
-struct Ties {
+struct NodeTies {
     direct: f64,
     of_direct: usize,
     common: f64,
     of_common: usize,
 }
 
-/// What is close to `context`, the most recent last; closest first. The context itself is left out.
-pub fn closeness(graph: &Graph, snapshot: &Snapshot, context: &[&str]) -> Vec<Close> {
-    let mut ties: BTreeMap<usize, Ties> = BTreeMap::new();
+/// Nodes close to `context`, closest first, without the context itself. The most recent node of `context` is last.
+pub fn closest_nodes(graph: &TypedGraph, snapshot: &GraphSnapshot, context: &[&str]) -> Vec<CloseNode> {
+    let mut ties: BTreeMap<usize, NodeTies> = BTreeMap::new();
     let mut say = 1.0;
     for (at, id) in context.iter().enumerate().rev() {
-        if let Some(node) = snapshot.node(id) {
-            let often = Often::after(graph, id);
+        if let Some(node) = snapshot.node_index(id) {
+            let often = SuccessorCounts::after(graph, id);
             for (other, weight) in snapshot.directed.neighbours(node) {
                 let tie = ties.entry(other).or_default();
                 let direct = say * weight * often.share(&snapshot.ids[other]);
@@ -59,49 +58,49 @@ pub fn closeness(graph: &Graph, snapshot: &Snapshot, context: &[&str]) -> Vec<Cl
         say *= FADING;
     }
     let outside = ties.into_iter().filter(|(node, _)| !context.contains(&snapshot.ids[*node].as_str()));
-    let mut close: Vec<Close> = outside
+    let mut close: Vec<CloseNode> = outside
         .map(|(node, tie)| {
             let id = snapshot.ids[node].clone();
             let score = 1.0 - (1.0 - tie.direct) * (1.0 - IN_COMMON * tie.common);
             let reason = reason(graph, context, &id, tie);
-            Close { id, score, reason }
+            CloseNode { id, score, reason }
         })
         .collect();
     close.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.id.cmp(&b.id)));
     close
 }
 
-/// How often what came after something, beside what came most often.
-struct Often<'g> {
+/// Observation counts of the successors of a node, and the largest of them.
+struct SuccessorCounts<'g> {
     times: HashMap<&'g str, u64>,
     most: u64,
 }
 
-impl<'g> Often<'g> {
-    fn after(graph: &'g Graph, id: &str) -> Often<'g> {
+impl<'g> SuccessorCounts<'g> {
+    fn after(graph: &'g TypedGraph, id: &str) -> SuccessorCounts<'g> {
         let mut times = HashMap::new();
-        for edge in graph.outgoing(id) {
+        for edge in graph.edges_from(id) {
             let known: &mut u64 = times.entry(edge.to).or_default();
             *known = edge.count.max(*known);
         }
         let most = times.values().copied().max().unwrap_or(0).max(1);
-        Often { times, most }
+        SuccessorCounts { times, most }
     }
 
-    /// From 0 to 1, by the root: what came a quarter as often counts half. What was never seen, and only fits, counts as if
-    /// it had been seen once.
+    /// Square root of the count relative to the largest one: a successor observed a quarter as often counts half. A
+    /// successor that was only inferred counts as if it had been observed once.
     fn share(&self, id: &str) -> f64 {
         let times = self.times.get(id).copied().unwrap_or(0).max(1);
         (times as f64 / self.most as f64).sqrt()
     }
 }
 
-fn reason(graph: &Graph, context: &[&str], id: &str, tie: Ties) -> String {
+fn reason(graph: &TypedGraph, context: &[&str], id: &str, tie: NodeTies) -> String {
     if tie.direct < IN_COMMON * tie.common {
         return format!("has much in common with `{}`", context[tie.of_common]);
     }
     let from = context[tie.of_direct];
-    let edges = graph.between(from, id);
+    let edges = graph.edges_between(from, id);
     let Some(edge) = edges.first() else { return format!("is close to `{from}`") };
     let times = match edge.count {
         0 => String::new(),

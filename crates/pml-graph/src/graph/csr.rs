@@ -1,22 +1,22 @@
-//! A weighted graph as three arrays: what the algorithms work on.
+//! A weighted graph in compressed sparse row form: the input of the algorithms.
 
-/// Edges of nodes `0..len`, those of each node next to each other and in order.
+/// Edges of nodes `0..len`, grouped by start node and sorted by end node.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Csr {
+pub struct CsrGraph {
     offsets: Vec<usize>,
     targets: Vec<u32>,
     weights: Vec<f64>,
 }
 
-impl Csr {
-    /// The graph of `nodes` nodes with these edges; weights of edges given twice are added. Edges to
-    /// nodes that do not exist, and those without a positive weight, are left out.
-    pub fn new(nodes: usize, edges: impl IntoIterator<Item = (u32, u32, f64)>) -> Csr {
+impl CsrGraph {
+    /// The graph of `nodes` nodes with these edges. Weights of duplicate edges are added. Edges to nodes that do not
+    /// exist, and edges without a positive weight, are dropped.
+    pub fn new(nodes: usize, edges: impl IntoIterator<Item = (u32, u32, f64)>) -> CsrGraph {
         let exists = |node: u32| (node as usize) < nodes;
         let mut sorted: Vec<(u32, u32, f64)> =
             edges.into_iter().filter(|edge| exists(edge.0) && exists(edge.1) && edge.2 > 0.0).collect();
         sorted.sort_by_key(|edge| (edge.0, edge.1));
-        let mut csr = Csr { offsets: vec![0; nodes + 1], targets: Vec::new(), weights: Vec::new() };
+        let mut csr = CsrGraph { offsets: vec![0; nodes + 1], targets: Vec::new(), weights: Vec::new() };
         let mut last = None;
         for (from, to, weight) in sorted {
             if last == Some((from, to)) {
@@ -34,16 +34,16 @@ impl Csr {
         csr
     }
 
-    /// Both directions of every edge together: weights of opposite edges are added, loops count once.
-    pub fn undirected(&self) -> Csr {
+    /// Undirected form: weights of opposite edges are added, loops count once.
+    pub fn undirected(&self) -> CsrGraph {
         let both = self.edges().flat_map(|(from, to, weight)| {
             let back = (from != to).then_some((to, from, weight));
             [Some((from, to, weight)), back].into_iter().flatten()
         });
-        Csr::new(self.len(), both.collect::<Vec<_>>())
+        CsrGraph::new(self.len(), both.collect::<Vec<_>>())
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
@@ -53,26 +53,26 @@ impl Csr {
         self.len() == 0
     }
 
-    /// Where the edges of a node end, and their weights.
+    /// End nodes of a node's edges, with weights.
     pub fn neighbours(&self, node: usize) -> impl Iterator<Item = (usize, f64)> + Clone {
         let range = self.offsets[node]..self.offsets[node + 1];
         let targets = self.targets[range.clone()].iter().map(|target| *target as usize);
         targets.zip(self.weights[range].iter().copied())
     }
 
-    /// How many edges start at a node.
+    /// Number of edges that start at a node.
     pub fn degree(&self, node: usize) -> usize {
         self.offsets[node + 1] - self.offsets[node]
     }
 
-    /// The weight of an edge, 0 where there is none.
+    /// Weight of an edge; 0 when there is none.
     pub fn weight(&self, from: usize, to: usize) -> f64 {
         let range = self.offsets[from]..self.offsets[from + 1];
         let found = self.targets[range.clone()].binary_search_by(|target| (*target as usize).cmp(&to));
         found.map_or(0.0, |at| self.weights[range.start + at])
     }
 
-    /// Every edge, by its start, then by its end.
+    /// Every edge, ordered by start node, then by end node.
     pub fn edges(&self) -> impl Iterator<Item = (u32, u32, f64)> {
         (0_u32..).zip(0..self.len()).flat_map(|(from, node)| {
             self.neighbours(node).map(move |(to, weight)| {

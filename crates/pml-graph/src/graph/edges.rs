@@ -1,19 +1,19 @@
-//! The typed graph: tools and capabilities, and what is known between them.
+//! The typed graph of tools and capabilities.
 //!
-//! Edges are kept as evidence (how often seen, from where supposed) and weighed when they are read, so
-//! the same evidence in any order makes the same graph. Replacing a tool touches its own edges only.
+//! Edges are stored as evidence (observation count, source of the inference) and weighted when they are read, so the
+//! same evidence in any order gives the same graph. Replacing a tool touches only its own edges.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::csr::Csr;
-use super::provides::Provides;
+use super::csr::CsrGraph;
+use super::provides::ProvidesIndex;
 
-/// How often a supposed edge must be seen to count as observed.
+/// Number of observations from which an inferred edge counts as observed.
 pub const OBSERVED_AT: u64 = 3;
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NodeKind {
+pub enum GraphNodeKind {
     /// A tool.
     Tool,
     /// A capability.
@@ -22,21 +22,21 @@ pub enum NodeKind {
     Operation,
 }
 
-/// What an edge says of its ends.
+/// Type of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EdgeType {
-    /// The second used what the first gave.
+    /// The second used a result of the first.
     Dependency,
     /// The second is part of the first.
     Contains,
-    /// The first can give what the second takes.
+    /// The first can provide an input of the second.
     Provides,
-    /// The second came after the first.
+    /// The second ran after the first.
     Sequence,
 }
 
 impl EdgeType {
-    /// What an edge of this type is worth.
+    /// Weight of an edge of this type.
     pub fn weight(self) -> f64 {
         match self {
             EdgeType::Dependency => 1.0,
@@ -47,40 +47,40 @@ impl EdgeType {
     }
 }
 
-/// Where an edge is known from.
+/// Source of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
-    /// From runs.
+pub enum EdgeSource {
+    /// Observed in runs.
     Observed,
-    /// From schemas or structure.
+    /// Inferred from schemas or structure.
     Inferred,
-    /// From a template that nothing has confirmed.
+    /// From a template that no run has confirmed.
     Template,
 }
 
-impl Source {
-    /// What knowing it from there is worth.
+impl EdgeSource {
+    /// Weight factor of this source.
     pub fn weight(self) -> f64 {
         match self {
-            Source::Observed => 1.0,
-            Source::Inferred => 0.7,
-            Source::Template => 0.5,
+            EdgeSource::Observed => 1.0,
+            EdgeSource::Inferred => 0.7,
+            EdgeSource::Template => 0.5,
         }
     }
 }
 
-/// What is known of an edge.
+/// Evidence for an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Evidence {
+struct EdgeEvidence {
     count: u64,
-    supposed: Option<Source>,
+    supposed: Option<EdgeSource>,
 }
 
-impl Evidence {
-    fn source(self) -> Source {
+impl EdgeEvidence {
+    fn source(self) -> EdgeSource {
         match self.supposed {
             Some(source) if self.count < OBSERVED_AT => source,
-            _ => Source::Observed,
+            _ => EdgeSource::Observed,
         }
     }
 
@@ -89,57 +89,57 @@ impl Evidence {
     }
 }
 
-/// An edge as it is read.
+/// An edge, as read from the graph.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Edge<'a> {
-    /// Where it starts.
+pub struct GraphEdge<'a> {
+    /// Id of the node where it starts.
     pub from: &'a str,
-    /// Where it ends.
+    /// Id of the node where it ends.
     pub to: &'a str,
-    /// What it says.
+    /// Type of the edge.
     pub kind: EdgeType,
-    /// Where it is known from.
-    pub source: Source,
-    /// How often it was seen.
+    /// Source of the edge.
+    pub source: EdgeSource,
+    /// Number of observations.
     pub count: u64,
 }
 
-impl Edge<'_> {
-    /// What it is worth: by type and source.
+impl GraphEdge<'_> {
+    /// Weight of the edge, by type and source.
     pub fn weight(&self) -> f64 {
         self.kind.weight() * self.source.weight()
     }
 }
 
-/// Tools and capabilities, and what is known between them.
+/// Graph of tools, capabilities and operations.
 #[derive(Debug, Clone, Default)]
-pub struct Graph {
-    nodes: Vec<Option<(String, NodeKind)>>,
+pub struct TypedGraph {
+    nodes: Vec<Option<(String, GraphNodeKind)>>,
     index: HashMap<String, u32>,
     free: Vec<u32>,
-    out: Vec<BTreeMap<(u32, EdgeType), Evidence>>,
+    out: Vec<BTreeMap<(u32, EdgeType), EdgeEvidence>>,
     into: Vec<BTreeSet<(u32, EdgeType)>>,
     version: u64,
 }
 
-impl Graph {
-    /// A number that changes with every change.
+impl TypedGraph {
+    /// Version of the graph; changes with every change.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether there are none.
+    /// Whether the graph has no nodes.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// Puts a node in; one that is there keeps its edges.
-    pub fn insert(&mut self, id: &str, kind: NodeKind) {
+    /// Inserts a node; an existing one keeps its edges.
+    pub fn insert_node(&mut self, id: &str, kind: GraphNodeKind) {
         let slot = self.slot(id, kind);
         if let Some(node) = &mut self.nodes[slot as usize]
             && node.1 != kind
@@ -149,8 +149,8 @@ impl Graph {
         }
     }
 
-    /// Takes a node and its edges out and says whether it was there.
-    pub fn remove(&mut self, id: &str) -> bool {
+    /// Removes a node and its edges. Returns whether it existed.
+    pub fn remove_node(&mut self, id: &str) -> bool {
         let Some(slot) = self.index.remove(id) else { return false };
         for (to, kind) in std::mem::take(&mut self.out[slot as usize]).into_keys() {
             self.into[to as usize].remove(&(slot, kind));
@@ -164,25 +164,25 @@ impl Graph {
         true
     }
 
-    /// Counts `times` more sightings of an edge between two nodes.
-    pub fn observe(&mut self, from: &str, to: &str, kind: EdgeType, times: u64) {
+    /// Adds `times` observations to an edge between two nodes.
+    pub fn observe_edge(&mut self, from: &str, to: &str, kind: EdgeType, times: u64) {
         self.change(from, to, kind, |evidence| evidence.count += times);
     }
 
-    /// Sets how often an edge was seen, as a store that counts says.
-    pub fn set_count(&mut self, from: &str, to: &str, kind: EdgeType, count: u64) {
+    /// Sets the number of observations of an edge, as counted by the store.
+    pub fn set_edge_count(&mut self, from: &str, to: &str, kind: EdgeType, count: u64) {
         self.change(from, to, kind, |evidence| evidence.count = count);
     }
 
-    /// Supposes an edge that nothing has shown yet; of two suppositions the better founded counts.
-    pub fn suppose(&mut self, from: &str, to: &str, kind: EdgeType, source: Source) {
+    /// Adds an inferred edge without observations. Of two sources the one with the higher weight wins.
+    pub fn suppose_edge(&mut self, from: &str, to: &str, kind: EdgeType, source: EdgeSource) {
         self.change(from, to, kind, |evidence| {
             evidence.supposed = Some(evidence.supposed.map_or(source, |before| before.min(source)));
         });
     }
 
-    /// Puts in what `tool` is supposed to feed, in place of what it was supposed to.
-    pub fn set_provided<'a>(&mut self, tool: &str, targets: impl IntoIterator<Item = &'a str>) {
+    /// Replaces the inferred `provides` edges of `tool`.
+    pub fn set_provides_edges<'a>(&mut self, tool: &str, targets: impl IntoIterator<Item = &'a str>) {
         let Some(slot) = self.index.get(tool).copied() else { return };
         let before = self.out[slot as usize].keys().filter(|key| key.1 == EdgeType::Provides);
         let before: Vec<u32> = before.map(|key| key.0).collect();
@@ -193,53 +193,56 @@ impl Graph {
         }
         for to in now {
             self.change_slots(slot, to, EdgeType::Provides, |evidence| {
-                evidence.supposed = Some(Source::Inferred);
+                evidence.supposed = Some(EdgeSource::Inferred);
             });
         }
     }
 
-    /// Brings the edges of `touched` tools in line with `provides`.
-    pub fn follow(&mut self, provides: &Provides, touched: &[String]) {
+    /// Updates the edges of the `touched` tools from `provides`.
+    pub fn update_provides_edges(&mut self, provides: &ProvidesIndex, touched: &[String]) {
         for tool in touched {
-            self.set_provided(tool, provides.targets(tool).map(|(target, _)| target));
+            self.set_provides_edges(tool, provides.fed_tools(tool).map(|(target, _)| target));
         }
     }
 
-    /// Every edge, in order of its ends' ids and its type.
-    pub fn edges(&self) -> Vec<Edge<'_>> {
-        let mut edges: Vec<Edge<'_>> =
+    /// Every edge, ordered by the ids of its nodes and its type.
+    pub fn edges(&self) -> Vec<GraphEdge<'_>> {
+        let mut edges: Vec<GraphEdge<'_>> =
             (0..).zip(&self.out).flat_map(|(from, out)| self.read(from, out)).collect();
         edges.sort_by(|a, b| (a.from, a.to, a.kind).cmp(&(b.from, b.to, b.kind)));
         edges
     }
 
     /// The edges that start at a node.
-    pub fn outgoing(&self, id: &str) -> impl Iterator<Item = Edge<'_>> {
+    pub fn edges_from(&self, id: &str) -> impl Iterator<Item = GraphEdge<'_>> {
         let slot = self.index.get(id).copied();
         slot.into_iter().flat_map(|slot| self.read(slot, &self.out[slot as usize]))
     }
 
-    /// The edges between two nodes in this direction, the weightiest first.
-    pub fn between(&self, from: &str, to: &str) -> Vec<Edge<'_>> {
+    /// The edges between two nodes in this direction, heaviest first.
+    pub fn edges_between(&self, from: &str, to: &str) -> Vec<GraphEdge<'_>> {
         let Some((start, end)) = self.index.get(from).zip(self.index.get(to)) else { return Vec::new() };
         let range =
             self.out[*start as usize].range((*end, EdgeType::Dependency)..=(*end, EdgeType::Sequence));
-        let mut edges: Vec<Edge<'_>> =
+        let mut edges: Vec<GraphEdge<'_>> =
             range.filter_map(|(key, evidence)| self.edge(*start, key, *evidence)).collect();
         edges.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
         edges
     }
 
-    /// What a node is, where there is one of this id.
-    pub fn kind(&self, id: &str) -> Option<NodeKind> {
+    /// Kind of a node; `None` when the id is unknown.
+    pub fn node_kind(&self, id: &str) -> Option<GraphNodeKind> {
         let slot = self.index.get(id)?;
         self.nodes[*slot as usize].as_ref().map(|node| node.1)
     }
 
-    /// The graph as numbers, for algorithms: nodes in order of their ids.
-    pub fn snapshot(&self) -> Snapshot {
-        let mut nodes: Vec<(&str, NodeKind, u32)> =
-            self.index.iter().filter_map(|(id, slot)| Some((id.as_str(), self.kind(id)?, *slot))).collect();
+    /// Numeric form of the graph for algorithms; nodes in order of their ids.
+    pub fn snapshot(&self) -> GraphSnapshot {
+        let mut nodes: Vec<(&str, GraphNodeKind, u32)> = self
+            .index
+            .iter()
+            .filter_map(|(id, slot)| Some((id.as_str(), self.node_kind(id)?, *slot)))
+            .collect();
         nodes.sort_unstable();
         let mut place = vec![0_u32; self.nodes.len()];
         for (at, (_, _, slot)) in (0_u32..).zip(&nodes) {
@@ -254,8 +257,8 @@ impl Graph {
         }
         edges.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| b.2.total_cmp(&a.2)));
         edges.dedup_by_key(|edge| (edge.0, edge.1));
-        let directed = Csr::new(nodes.len(), edges);
-        Snapshot {
+        let directed = CsrGraph::new(nodes.len(), edges);
+        GraphSnapshot {
             version: self.version,
             ids: nodes.iter().map(|node| node.0.to_owned()).collect(),
             kinds: nodes.iter().map(|node| node.1).collect(),
@@ -264,7 +267,7 @@ impl Graph {
         }
     }
 
-    fn slot(&mut self, id: &str, kind: NodeKind) -> u32 {
+    fn slot(&mut self, id: &str, kind: GraphNodeKind) -> u32 {
         if let Some(slot) = self.index.get(id) {
             return *slot;
         }
@@ -280,14 +283,14 @@ impl Graph {
         slot
     }
 
-    /// Changes an edge between two nodes that are there; there are no edges between others.
-    fn change(&mut self, from: &str, to: &str, kind: EdgeType, change: impl FnOnce(&mut Evidence)) {
+    /// Changes an edge between two existing nodes; ignored when a node is missing.
+    fn change(&mut self, from: &str, to: &str, kind: EdgeType, change: impl FnOnce(&mut EdgeEvidence)) {
         if let Some((from, to)) = self.index.get(from).zip(self.index.get(to)) {
             self.change_slots(*from, *to, kind, change);
         }
     }
 
-    fn change_slots(&mut self, from: u32, to: u32, kind: EdgeType, change: impl FnOnce(&mut Evidence)) {
+    fn change_slots(&mut self, from: u32, to: u32, kind: EdgeType, change: impl FnOnce(&mut EdgeEvidence)) {
         if from == to {
             return;
         }
@@ -310,14 +313,14 @@ impl Graph {
     fn read<'a>(
         &'a self,
         from: u32,
-        out: &'a BTreeMap<(u32, EdgeType), Evidence>,
-    ) -> impl Iterator<Item = Edge<'a>> {
+        out: &'a BTreeMap<(u32, EdgeType), EdgeEvidence>,
+    ) -> impl Iterator<Item = GraphEdge<'a>> {
         out.iter().filter_map(move |(key, evidence)| self.edge(from, key, *evidence))
     }
 
-    fn edge(&self, from: u32, (to, kind): &(u32, EdgeType), evidence: Evidence) -> Option<Edge<'_>> {
+    fn edge(&self, from: u32, (to, kind): &(u32, EdgeType), evidence: EdgeEvidence) -> Option<GraphEdge<'_>> {
         let id = |slot: u32| self.nodes[slot as usize].as_ref().map(|node| node.0.as_str());
-        Some(Edge {
+        Some(GraphEdge {
             from: id(from)?,
             to: id(*to)?,
             kind: *kind,
@@ -327,32 +330,32 @@ impl Graph {
     }
 }
 
-/// Equal graphs have equal nodes and edges, whatever happened to them before.
-impl PartialEq for Graph {
-    fn eq(&self, other: &Graph) -> bool {
-        let nodes = |graph: &Graph| graph.nodes.iter().flatten().cloned().collect::<BTreeSet<_>>();
+/// Graphs are equal when nodes and edges are, whatever their history and version.
+impl PartialEq for TypedGraph {
+    fn eq(&self, other: &TypedGraph) -> bool {
+        let nodes = |graph: &TypedGraph| graph.nodes.iter().flatten().cloned().collect::<BTreeSet<_>>();
         nodes(self) == nodes(other) && self.edges() == other.edges()
     }
 }
 
-/// A graph as numbers: the strongest edge between each two nodes.
+/// Numeric form of a graph: the strongest edge between each pair of nodes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Snapshot {
-    /// The version of the graph it was made of.
+pub struct GraphSnapshot {
+    /// Version of the graph it was made from.
     pub version: u64,
-    /// The nodes' ids, sorted; a node's number is its place here.
+    /// Ids of the nodes, sorted; a node's index is its position here.
     pub ids: Vec<String>,
-    /// What the nodes are.
-    pub kinds: Vec<NodeKind>,
-    /// The edges, in their direction.
-    pub directed: Csr,
-    /// The edges as a neighbourhood: both directions together.
-    pub undirected: Csr,
+    /// Kinds of the nodes, in the same order.
+    pub kinds: Vec<GraphNodeKind>,
+    /// Directed edges.
+    pub directed: CsrGraph,
+    /// Undirected edges: both directions combined.
+    pub undirected: CsrGraph,
 }
 
-impl Snapshot {
-    /// The number of a node.
-    pub fn node(&self, id: &str) -> Option<usize> {
+impl GraphSnapshot {
+    /// Index of a node.
+    pub fn node_index(&self, id: &str) -> Option<usize> {
         self.ids.binary_search_by(|other| other.as_str().cmp(id)).ok()
     }
 }

@@ -1,107 +1,113 @@
-//! Which call of a plan takes its arguments from which other: `dependsOn` and what goes where.
+//! Infers the data flow of a plan: which call takes which arguments from which other call (`dependsOn`).
 //!
-//! Every parameter looks for the field that fits it best among the results of the other calls. Where the
-//! request is known, a parameter that the request answers itself needs nobody, one that it leaves open
-//! does, and a call whose part of the request speaks of another's result ("encrypt the password", "send
-//! it") takes that one. Weights add up to a score, and only what reaches a bar is told: a wrong edge
-//! makes a plan wait for and use the wrong value, a missing one is only a question to the agent.
+//! Every parameter looks for the best-fitting field among the results of the other calls. When the request is known, a
+//! parameter that the request answers itself needs none, one that it leaves open does, and a call whose part of the
+//! request mentions another's result ("encrypt the password", "send it") takes that one. Weights add up to a score, and
+//! only candidates above a threshold are returned: a wrong edge makes a plan use the wrong value, a missing one is only
+//! a question to the agent.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-pub use super::calls::{Calls, Order, Similar};
+pub use super::calls::{CallOrder, DescriptionSimilarity, PlannedCalls};
 use super::clauses;
-use super::fields::{Input, Kind, Output, Tool};
-use super::literals::{self, Literal};
-use super::names::{self, How, Key};
-use super::provides::Mapping;
-pub use super::reading::Given;
-use super::reading::{Reading, read};
+use super::fields::{FieldKind, InputField, OutputField, ToolFields};
+use super::literals::{self, RequestLiteral};
+use super::names::{self, MatchBasis, NameKey};
+use super::provides::FieldMapping;
+pub use super::reading::RequestValue;
+use super::reading::{RequestReading, read_request};
 use crate::tokens;
 
-/// What the calls take from each other.
+/// Inferred data flow between the calls.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Flow {
-    /// The calls in an order in which each comes after what it takes from.
+pub struct CallFlow {
+    /// Call indices in topological order.
     pub order: Vec<usize>,
-    /// Who takes from whom, in order of the taker, then of the giver.
-    pub edges: Vec<Edge>,
-    /// Values of the request and the parameters they seem meant for, call by call.
-    pub given: Vec<Given>,
+    /// Edges, ordered by the taking call, then by the giving call.
+    pub edges: Vec<FlowEdge>,
+    /// Values of the request with the parameters they probably belong to, by call.
+    pub request_values: Vec<RequestValue>,
 }
 
 /// One call takes arguments from another's result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Edge {
-    /// The call that gives.
+pub struct FlowEdge {
+    /// Index of the call that gives.
     pub from: usize,
-    /// The call that takes.
+    /// Index of the call that takes.
     pub to: usize,
-    /// Field by field; empty where the tool says nothing of what it takes.
-    pub mapping: Vec<Mapping>,
+    /// Field mappings; empty when the tool declares no inputs.
+    pub mapping: Vec<FieldMapping>,
 }
 
-/// How much of a request is read, in bytes: what comes after so much is material, not a request.
+/// Maximum bytes of a request that are read: text beyond is material, not a request.
 const LONGEST_REQUEST: usize = 8 * 1024;
-/// What a score must reach where the request is known.
+/// Minimum score when the request is known.
 const BAR: f32 = 0.78;
-/// And where it is not: then the fit of the fields is all there is.
+/// Minimum score when it is not: then only the fit of the fields counts.
 const BAR_WITHOUT_REQUEST: f32 = 0.3;
-/// The request leaves a required parameter open.
+/// Score when the request leaves a required parameter open.
 const OPEN: f32 = 0.35;
-/// The request answers the parameter itself.
+/// Score when the request answers the parameter itself.
 const ANSWERED: f32 = -0.8;
-/// The part of the request that speaks of the call speaks of the other's result.
+/// Score when the call's part of the request mentions the other's result.
 const MENTIONED: f32 = 0.5;
-/// Or only of what the other does: "the translated …".
+/// Score when it mentions only what the other call does: "the translated …".
 const VERB_MENTIONED: f32 = 0.6 * MENTIONED;
-/// It says "it", "the result", and the other is the call before.
+/// Score when it says "it" or "the result" and the other call is the previous one.
 const REFERRED: f32 = 0.25;
-/// The parameter is optional.
+/// Score of an optional parameter.
 const OPTIONAL: f32 = -0.3;
-/// The field only repeats what the other call was given.
+/// Score of a field that only echoes an argument of the other call.
 const ECHO: f32 = -0.3;
-/// For each call in between: the most recent is preferred.
+/// Score for each call in between: the most recent is preferred.
 const DISTANCE: f32 = -0.05;
-/// The other call is spoken of later.
+/// Score when the other call is mentioned later.
 const LATER: f32 = -0.1;
-/// How well a parameter that takes anything fits a field.
+/// Fit of a generic parameter with any field.
 const GENERIC: f32 = 0.45;
-/// And where the field is an id: less content than anything else, though it may be sent or kept.
+/// Fit of a generic parameter with an id: an id has less content than other fields, though it may be sent or stored.
 const GENERIC_ID: f32 = 0.35;
-/// How well fields fit of which only the kind agrees.
+/// Fit of fields that agree only in their kind.
 const KIND_ONLY: f32 = 0.15;
-/// What share of the fields two results must have in common to be of the same matter.
+/// Share of common fields from which two results concern the same object.
 const SAME_MATTER: f32 = 0.5;
-/// How alike descriptions must be to count, and what they are worth then.
+/// Minimum similarity of descriptions to count, and their fit then.
 const ALIKE: (f32, f32) = (0.45, 0.8);
-/// What the calls take from each other, without cycles.
-pub fn feeds(calls: &Calls<'_>) -> Flow {
-    let calls =
-        &Calls { request: calls.request.map(|text| tokens::beginning(text, LONGEST_REQUEST)), ..*calls };
-    let sides: Vec<Side> = calls.tools.iter().map(|tool| Side::of(tool)).collect();
-    let literals = calls.request.map(literals::literals).unwrap_or_default();
+/// Infers the data flow between the calls, without cycles.
+pub fn infer_flow(calls: &PlannedCalls<'_>) -> CallFlow {
+    let calls = &PlannedCalls {
+        request: calls.request.map(|text| tokens::byte_prefix(text, LONGEST_REQUEST)),
+        ..*calls
+    };
+    let sides: Vec<ToolFieldKeys> = calls.tools.iter().map(|tool| ToolFieldKeys::of(tool)).collect();
+    let literals = calls.request.map(literals::find_literals).unwrap_or_default();
     let rank = ranks(calls, &literals);
-    let reading = calls.request.map(|text| read(text, &literals, calls, &rank));
+    let reading = calls.request.map(|text| read_request(text, &literals, calls, &rank));
     let mut candidates = Vec::new();
     for to in 0..calls.tools.len() {
         for from in 0..calls.tools.len() {
             let backwards = rank[from] > rank[to];
-            if from != to && !(backwards && calls.order == Order::Given) {
+            if from != to && !(backwards && calls.order == CallOrder::AsListed) {
                 candidates.extend(fits(calls, &sides, reading.as_ref(), &rank, from, to));
             }
         }
     }
     let mut candidates = in_parallel(calls.tools, &rank, candidates);
-    candidates.sort_by(Candidate::compare);
+    candidates.sort_by(MappingCandidate::compare);
     let edges = accept(calls.tools.len(), candidates);
     let edges = edges.into_iter().map(|group| edge(calls.tools, &group)).collect::<Vec<_>>();
     let order = sorted(&rank, &edges);
-    Flow { order, edges, given: reading.map(|reading| reading.given).unwrap_or_default() }
+    CallFlow {
+        order,
+        edges,
+        request_values: reading.map(|reading| reading.request_values).unwrap_or_default(),
+    }
 }
 
-/// How alike two descriptions are by their words.
-fn similar_words(output: &Output, input: &Input) -> f32 {
+/// Similarity of two descriptions by their words.
+fn similar_words(output: &OutputField, input: &InputField) -> f32 {
     let given: HashSet<&str> = output.description.iter().collect();
     let wanted: HashSet<&str> = input.description.iter().collect();
     if given.is_empty() || wanted.is_empty() {
@@ -112,15 +118,15 @@ fn similar_words(output: &Output, input: &Input) -> f32 {
     both / size.sqrt()
 }
 
-/// The keys of a tool's fields.
-struct Side {
-    inputs: Vec<Vec<Key>>,
-    outputs: Vec<Vec<Key>>,
+/// Keys of a tool's fields.
+struct ToolFieldKeys {
+    inputs: Vec<Vec<NameKey>>,
+    outputs: Vec<Vec<NameKey>>,
 }
 
-impl Side {
-    fn of(tool: &Tool) -> Side {
-        Side {
+impl ToolFieldKeys {
+    fn of(tool: &ToolFields) -> ToolFieldKeys {
+        ToolFieldKeys {
             inputs: tool.inputs.iter().map(|input| names::input_keys(tool, input)).collect(),
             outputs: tool.outputs.iter().map(|output| names::output_keys(tool, output)).collect(),
         }
@@ -128,30 +134,30 @@ impl Side {
 }
 
 /// A field that could become an argument.
-struct Candidate {
+struct MappingCandidate {
     from: usize,
     to: usize,
-    /// The parameter; of no meaning for a tool that says nothing of what it takes.
+    /// Index of the parameter; meaningless for a tool that declares no inputs.
     input: usize,
     output: usize,
-    how: How,
+    how: MatchBasis,
     fit: f32,
     score: f32,
 }
 
-impl Candidate {
-    /// The surest first; between equals the first parameter, and the field nearest to the surface.
-    fn compare(a: &Candidate, b: &Candidate) -> Ordering {
-        let place = |one: &Candidate| (one.to, one.input, one.from, one.output);
+impl MappingCandidate {
+    /// Order by score, highest first. Ties go to the first parameter and to the field nearest the surface.
+    fn compare(a: &MappingCandidate, b: &MappingCandidate) -> Ordering {
+        let place = |one: &MappingCandidate| (one.to, one.input, one.from, one.output);
         b.score.total_cmp(&a.score).then_with(|| place(a).cmp(&place(b)))
     }
 }
 
-/// The place of each call: as given, or in the order the request speaks of them.
-fn ranks(calls: &Calls<'_>, literals: &[Literal]) -> Vec<usize> {
+/// Position of each call: as listed, or in the order of mention in the request.
+fn ranks(calls: &PlannedCalls<'_>, literals: &[RequestLiteral]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..calls.tools.len()).collect();
-    if let (Order::Free, Some(text)) = (calls.order, calls.request) {
-        let places = clauses::places(text, literals, calls.tools);
+    if let (CallOrder::AnyOrder, Some(text)) = (calls.order, calls.request) {
+        let places = clauses::mention_places(text, literals, calls.tools);
         order.sort_by_key(|call| places[*call]);
     }
     let mut rank = vec![0; order.len()];
@@ -161,28 +167,28 @@ fn ranks(calls: &Calls<'_>, literals: &[Literal]) -> Vec<usize> {
     rank
 }
 
-/// Every field of `from` that reaches the bar for some parameter of `to`.
+/// Every field of `from` that reaches the threshold for some parameter of `to`.
 fn fits(
-    calls: &Calls<'_>,
-    sides: &[Side],
-    reading: Option<&Reading>,
+    calls: &PlannedCalls<'_>,
+    sides: &[ToolFieldKeys],
+    reading: Option<&RequestReading>,
     rank: &[usize],
     from: usize,
     to: usize,
-) -> Vec<Candidate> {
+) -> Vec<MappingCandidate> {
     let (giver, taker) = (calls.tools[from], calls.tools[to]);
-    if taker.undeclared {
+    if taker.has_undeclared_inputs {
         return same_matter(calls.tools, rank, from, to).into_iter().collect();
     }
     let bar = if reading.is_some() { BAR } else { BAR_WITHOUT_REQUEST };
     let mut found = Vec::new();
     for (input, wanted) in taker.inputs.iter().enumerate() {
-        if calls.known.contains(&(to, wanted.name.as_str())) {
+        if calls.known_arguments.contains(&(to, wanted.name.as_str())) {
             continue;
         }
         for (output, given) in giver.outputs.iter().enumerate() {
             let keys = (&sides[from].outputs[output][..], &sides[to].inputs[input][..]);
-            let Some((fit, how)) = fit(given, wanted, keys, calls.similar) else { continue };
+            let Some((fit, how)) = fit(given, wanted, keys, calls.similarity) else { continue };
             let mut score = fit + apart(rank[from], rank[to]);
             score += if wanted.required { 0.0 } else { OPTIONAL };
             score += if giver.inputs.iter().any(|one| one.words == given.words) { ECHO } else { 0.0 };
@@ -190,42 +196,42 @@ fn fits(
                 said(reading, wanted, to) + spoken_of_result(reading, rank, (from, giver, given), (to, taker))
             });
             if score >= bar {
-                found.push(Candidate { from, to, input, output, how, fit, score });
+                found.push(MappingCandidate { from, to, input, output, how, fit, score });
             }
         }
     }
     found
 }
 
-/// A tool that says nothing of what it takes, and gives back the fields of an earlier result, works on the
-/// same matter: finding a flight, then booking it. No argument is said to come from there.
-fn same_matter(tools: &[&Tool], rank: &[usize], from: usize, to: usize) -> Option<Candidate> {
+/// A tool that declares no inputs and returns the fields of an earlier result works on the same object: finding a
+/// flight, then booking it. The edge has no field mapping.
+fn same_matter(tools: &[&ToolFields], rank: &[usize], from: usize, to: usize) -> Option<MappingCandidate> {
     let (giver, taker) = (tools[from], tools[to]);
     if rank[from] > rank[to] || giver.id == taker.id {
         return None;
     }
-    let back = |output: &&Output| taker.outputs.iter().any(|other| other.words == output.words);
+    let back = |output: &&OutputField| taker.outputs.iter().any(|other| other.words == output.words);
     let repeated = giver.outputs.iter().filter(back).count();
     #[expect(clippy::cast_precision_loss, reason = "fields are limited")]
     let share = repeated as f32 / giver.outputs.len().min(taker.outputs.len()).max(1) as f32;
     let score = share + apart(rank[from], rank[to]);
-    (share >= SAME_MATTER).then_some(Candidate {
+    (share >= SAME_MATTER).then_some(MappingCandidate {
         from,
         to,
         input: 0,
         output: 0,
-        how: How::Kind,
+        how: MatchBasis::Kind,
         fit: share,
         score,
     })
 }
 
-/// How much the part of the request that speaks of one call speaks of another's result.
+/// How strongly one call's part of the request mentions another's result.
 fn spoken_of_result(
-    reading: &Reading,
+    reading: &RequestReading,
     rank: &[usize],
-    (from, giver, given): (usize, &Tool, &Output),
-    (to, taker): (usize, &Tool),
+    (from, giver, given): (usize, &ToolFields, &OutputField),
+    (to, taker): (usize, &ToolFields),
 ) -> f32 {
     if reading.spans[from] == reading.spans[to] {
         return 0.0;
@@ -234,19 +240,23 @@ fn spoken_of_result(
     mention(&reading.words[to], giver, given, taker) + if before { REFERRED } else { 0.0 }
 }
 
-/// Where several calls of one tool could fill several parameters with the same field (where from, where
-/// to), the first fills the first, and so on.
-fn in_parallel(tools: &[&Tool], rank: &[usize], candidates: Vec<Candidate>) -> Vec<Candidate> {
-    let mut groups: BTreeMap<(usize, &str, usize), Parallel> = BTreeMap::new();
-    let group = |one: &Candidate| (one.to, tools[one.from].id.as_str(), one.output);
-    let by_name = |one: &&Candidate| one.how < How::Alias;
+/// Where several calls of one tool could fill several parameters with the same field (origin and destination), the
+/// first call fills the first parameter, and so on.
+fn in_parallel(
+    tools: &[&ToolFields],
+    rank: &[usize],
+    candidates: Vec<MappingCandidate>,
+) -> Vec<MappingCandidate> {
+    let mut groups: BTreeMap<(usize, &str, usize), ParallelCalls> = BTreeMap::new();
+    let group = |one: &MappingCandidate| (one.to, tools[one.from].id.as_str(), one.output);
+    let by_name = |one: &&MappingCandidate| one.how < MatchBasis::Alias;
     for one in candidates.iter().filter(by_name) {
         let all = groups.entry(group(one)).or_default();
         all.givers.insert(rank[one.from]);
         all.inputs.insert(one.input);
     }
-    let paired = |one: &Candidate| {
-        let Parallel { givers, inputs } = &groups[&group(one)];
+    let paired = |one: &MappingCandidate| {
+        let ParallelCalls { givers, inputs } = &groups[&group(one)];
         let place = inputs.iter().position(|input| *input == one.input).unwrap_or_default();
         let giver = givers.iter().nth(place.min(givers.len() - 1));
         givers.len() < 2 || inputs.len() < 2 || giver == Some(&rank[one.from])
@@ -256,7 +266,7 @@ fn in_parallel(tools: &[&Tool], rank: &[usize], candidates: Vec<Candidate>) -> V
 
 /// Calls of one tool, by rank, and the parameters of another that the same field of each could fill.
 #[derive(Default)]
-struct Parallel {
+struct ParallelCalls {
     givers: BTreeSet<usize>,
     inputs: BTreeSet<usize>,
 }
@@ -266,46 +276,47 @@ fn apart(from: usize, to: usize) -> f32 {
     if from < to { DISTANCE * (to - from - 1) as f32 } else { LATER + DISTANCE * (from - to - 1) as f32 }
 }
 
-/// What the request says about a parameter.
-fn said(reading: &Reading, wanted: &Input, call: usize) -> f32 {
-    match reading.answered(call, &wanted.name) {
+/// Score of a parameter from the request: answered, open or optional.
+fn said(reading: &RequestReading, wanted: &InputField, call: usize) -> f32 {
+    match reading.answer_confidence(call, &wanted.name) {
         Some(sure) => ANSWERED * sure,
         None if wanted.required => OPEN,
         None => 0.0,
     }
 }
 
-/// How much the part of the request that speaks of `taker` speaks of this field of `giver`.
-fn mention(words: &HashSet<String>, giver: &Tool, given: &Output, taker: &Tool) -> f32 {
+/// How strongly the taker's part of the request mentions this field of `giver`.
+fn mention(words: &HashSet<String>, giver: &ToolFields, given: &OutputField, taker: &ToolFields) -> f32 {
     let own = |word: &String| {
-        taker.name.contains(word) || taker.inputs.iter().any(|input| input.words.contains(word))
+        taker.name_words.contains(word) || taker.inputs.iter().any(|input| input.words.contains(word))
     };
-    let about: HashSet<&String> = given.words.iter().chain(giver.name.iter().skip(1)).collect();
+    let about: HashSet<&String> = given.words.iter().chain(giver.name_words.iter().skip(1)).collect();
     let telling: Vec<&String> =
         about.into_iter().filter(|word| !own(word) && !names::is_vague(word)).collect();
     let named = telling.iter().filter(|word| words.contains(**word)).count();
     #[expect(clippy::cast_precision_loss, reason = "names have few words")]
     let share = (named as f32 / telling.len().clamp(1, 2) as f32).min(1.0);
-    let verb = giver.name.first().is_some_and(|verb| !taker.name.contains(verb) && words.contains(verb));
+    let verb =
+        giver.name_words.first().is_some_and(|verb| !taker.name_words.contains(verb) && words.contains(verb));
     (MENTIONED * share).max(if verb { VERB_MENTIONED } else { 0.0 })
 }
 
-/// How well a field fits a parameter, and why.
+/// Fit of a field with a parameter, and its basis.
 fn fit(
-    given: &Output,
-    wanted: &Input,
-    keys: (&[Key], &[Key]),
-    similar: Option<Similar<'_>>,
-) -> Option<(f32, How)> {
-    let kinds = given.kind.serves(wanted.kind);
-    if kinds == 0.0 || wanted.kind == Kind::Boolean {
+    given: &OutputField,
+    wanted: &InputField,
+    keys: (&[NameKey], &[NameKey]),
+    similar: Option<DescriptionSimilarity<'_>>,
+) -> Option<(f32, MatchBasis)> {
+    let kinds = given.kind.compatibility(wanted.kind);
+    if kinds == 0.0 || wanted.kind == FieldKind::Boolean {
         return None;
     }
     let is_id = |words: &[String]| words.last().is_some_and(|word| word == "id");
     let status = names::is_status(given);
     let generic = names::is_generic(wanted);
-    let mut best = names::shared(keys.0, keys.1).unwrap_or((0.0, How::Kind));
-    let mut better = |fit: f32, how: How| {
+    let mut best = names::best_shared_key(keys.0, keys.1).unwrap_or((0.0, MatchBasis::Kind));
+    let mut better = |fit: f32, how: MatchBasis| {
         if fit > best.0 {
             best = (fit, how);
         }
@@ -316,29 +327,28 @@ fn fit(
             (false, true) => GENERIC_ID,
             (false, false) => GENERIC,
         };
-        better(worth, How::Generic);
+        better(worth, MatchBasis::Generic);
     }
     if !status && is_id(&given.words) == is_id(&wanted.words) {
         let alike = similar.map_or_else(|| similar_words(given, wanted), |similar| similar(given, wanted));
         if alike > ALIKE.0 {
-            better(alike * ALIKE.1, How::Description);
+            better(alike * ALIKE.1, MatchBasis::Description);
         }
-        better(KIND_ONLY, How::Kind);
+        better(KIND_ONLY, MatchBasis::Kind);
     }
     (best.0 > 0.0).then_some((best.0 * kinds, best.1))
 }
 
-/// Takes the surest candidates: one for each parameter, and none that closes a circle. One field goes
-/// into two parameters of a call only where their names say so. Gives those of each pair of calls
-/// together.
-fn accept(calls: usize, candidates: Vec<Candidate>) -> Vec<Vec<Candidate>> {
+/// Accepts the best candidates: one for each parameter, and none that closes a cycle. One field fills two parameters of
+/// a call only where their names match it. Returns the accepted candidates grouped by pair of calls.
+fn accept(calls: usize, candidates: Vec<MappingCandidate>) -> Vec<Vec<MappingCandidate>> {
     let mut reaches = vec![vec![false; calls]; calls];
     let mut filled = HashSet::new();
     let mut used = HashSet::new();
-    let mut accepted: Vec<Vec<Candidate>> = Vec::new();
+    let mut accepted: Vec<Vec<MappingCandidate>> = Vec::new();
     for one in candidates {
         let field = (one.from, one.output, one.to);
-        let again = one.how >= How::Generic && used.contains(&field);
+        let again = one.how >= MatchBasis::Generic && used.contains(&field);
         if again || reaches[one.to][one.from] || !filled.insert((one.to, one.input)) {
             continue;
         }
@@ -363,20 +373,20 @@ fn connect(reaches: &mut [Vec<bool>], from: usize, to: usize) {
     }
 }
 
-fn edge(tools: &[&Tool], group: &[Candidate]) -> Edge {
+fn edge(tools: &[&ToolFields], group: &[MappingCandidate]) -> FlowEdge {
     let mapping = group.iter().filter_map(|one| {
-        Some(Mapping {
+        Some(FieldMapping {
             from: tools[one.from].outputs[one.output].path.clone(),
             to: tools[one.to].inputs.get(one.input)?.name.clone(),
-            how: one.how,
+            basis: one.how,
             weight: one.fit,
         })
     });
-    Edge { from: group[0].from, to: group[0].to, mapping: mapping.collect() }
+    FlowEdge { from: group[0].from, to: group[0].to, mapping: mapping.collect() }
 }
 
-/// The calls, each after what it takes from, otherwise by rank.
-fn sorted(rank: &[usize], edges: &[Edge]) -> Vec<usize> {
+/// Calls in topological order, otherwise by rank.
+fn sorted(rank: &[usize], edges: &[FlowEdge]) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::new();
     while order.len() < rank.len() {
         let ready = |call: &usize| {

@@ -1,110 +1,109 @@
-//! What a tool takes and gives, read from its schemas: fields with words, a kind and a place.
+//! Input and output fields of a tool, read from its schemas: words, kind and path.
 //!
-//! Schemas are written by strangers: references, unions and odd type names are read as well as can be,
-//! nothing is followed deeper or further than the limits below, and what is not understood counts as
-//! "any kind".
+//! Schemas are untrusted: references, unions and unusual type names are read as well as possible, nothing is followed
+//! beyond the limits below, and what is not understood counts as "any kind".
 
 use serde_json::Value;
 
 use crate::tokens;
 
-/// How deep results are looked into.
+/// Maximum depth of result fields.
 const DEPTH: usize = 4;
-/// How many fields of one tool are told apart, on each side.
+/// Maximum number of fields of one tool, on each side.
 const MOST_FIELDS: usize = 120;
-/// How many references are followed from one schema to another.
+/// Maximum number of references followed from one schema.
 const MOST_REFERENCES: usize = 8;
 
-/// A tool as its server or its traces describe it.
+/// Definition of a tool, from its server or from traces.
 #[derive(Debug, Clone, Copy)]
-pub struct Definition<'a> {
-    /// The id under which edges name it.
+pub struct FieldsDefinition<'a> {
+    /// Id of the tool in edges.
     pub id: &'a str,
-    /// Its own name, without the server's.
+    /// Name of the tool, without the server's.
     pub name: &'a str,
-    /// What it does.
+    /// Description of the tool.
     pub description: &'a str,
     /// JSON Schema of the arguments.
-    pub input: &'a Value,
+    pub input_schema: &'a Value,
     /// JSON Schema of the result, declared or observed.
-    pub output: Option<&'a Value>,
+    pub output_schema: Option<&'a Value>,
 }
 
-/// A tool's fields.
+/// Fields of a tool.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tool {
-    /// As in [`Definition`].
+pub struct ToolFields {
+    /// Id, as in [`FieldsDefinition`].
     pub id: String,
-    /// The words of its name, in order: usually a verb and what it works on.
-    pub name: Vec<String>,
-    /// The words of its description.
-    pub description: Words,
-    /// What it takes, at the first level of its arguments.
-    pub inputs: Vec<Input>,
-    /// Whether its schema says nothing of what it takes, neither that it takes nothing.
-    pub undeclared: bool,
-    /// What it gives, at every level that was looked into.
-    pub outputs: Vec<Output>,
+    /// Words of its name, in order: usually a verb and its object.
+    pub name_words: Vec<String>,
+    /// Words of its description.
+    pub description: WordList,
+    /// Parameters, at the first level of its arguments.
+    pub inputs: Vec<InputField>,
+    /// Whether its schema declares no parameters but does not rule them out either.
+    pub has_undeclared_inputs: bool,
+    /// Fields of its result, at every level up to the maximum depth.
+    pub outputs: Vec<OutputField>,
 }
 
 /// A parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Input {
-    /// Its name, as calls write it.
+pub struct InputField {
+    /// Name of the parameter, as in calls.
     pub name: String,
-    /// The words of the name.
+    /// Words of the name.
     pub words: Vec<String>,
-    /// What kind of value it takes.
-    pub kind: Kind,
-    /// Whether a call has to give it.
+    /// Kind of value it takes.
+    pub kind: FieldKind,
+    /// Whether the schema requires it.
     pub required: bool,
     /// The words of its description.
-    pub description: Words,
-    /// The values it is limited to, in lower case, where the schema says so.
+    pub description: WordList,
+    /// Allowed values in lower case; empty when the schema does not limit them.
     pub choices: Vec<String>,
 }
 
 /// A field of a result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Output {
-    /// Where it is: `user.id`, `items[].name`; empty for the whole result.
+pub struct OutputField {
+    /// Path in the result: `user.id`, `items[].name`; empty for the whole result.
     pub path: String,
-    /// The words of its own name.
+    /// Words of the last name in the path.
     pub words: Vec<String>,
-    /// What kind of value it holds.
-    pub kind: Kind,
+    /// Kind of value it holds.
+    pub kind: FieldKind,
     /// The words of its description.
-    pub description: Words,
+    pub description: WordList,
 }
 
-/// Words in order, as one text: there are many of them, and they are seldom looked at.
+/// A list of words stored as one string: there are many of them, and they are seldom read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Words(Box<str>);
+pub struct WordList(Box<str>);
 
-impl Words {
-    /// One after the other.
+impl WordList {
+    /// Iterates over the words.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.split_terminator(' ')
     }
 }
 
-impl<W: AsRef<str>> FromIterator<W> for Words {
-    fn from_iter<I: IntoIterator<Item = W>>(words: I) -> Words {
+impl<W: AsRef<str>> FromIterator<W> for WordList {
+    fn from_iter<I: IntoIterator<Item = W>>(words: I) -> WordList {
         let mut text = String::new();
         for word in words {
             text.push_str(word.as_ref());
             text.push(' ');
         }
-        Words(text.into())
+        WordList(text.into())
     }
 }
 
-/// Kinds of values.
+/// Kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     /// Text.
     String,
-    /// A number, whole or not.
+    /// A number, integer or not.
     Number,
     /// True or false.
     Boolean,
@@ -112,20 +111,20 @@ pub enum Kind {
     Array,
     /// An object.
     Object,
-    /// Not said, or several.
+    /// Unspecified, or several kinds.
     Any,
 }
 
-impl Kind {
-    /// How well a value of this kind serves where `wanted` is asked for, from 0 (not at all) to 1.
+impl FieldKind {
+    /// How well a value of this kind fits where `wanted` is expected, from 0 (not at all) to 1.
     ///
-    /// A list serves where one of its elements would, and one value where a list of one would. Numbers
-    /// and objects can be written as text; text is rarely a number, and a list rarely one of numbers.
-    pub fn serves(self, wanted: Kind) -> f32 {
-        use Kind::{Any, Array, Boolean, Number, Object, String};
+    /// A list fits where one of its elements would, and a single value where a list of one would. Numbers and objects
+    /// can be written as text; text is rarely a number, and a list rarely one of numbers.
+    pub fn compatibility(self, wanted: FieldKind) -> f32 {
+        use FieldKind::{Any, Array, Boolean, Number, Object, String};
         match (self, wanted) {
             (a, b) if a == b => 1.0,
-            // What may be anything goes where anything goes before it goes where a text is wanted.
+            // Below 1, so that an unspecified kind matches another unspecified one before it matches text.
             (Any, _) | (_, Any) => 0.9,
             (Boolean, _) | (_, Boolean) => 0.0,
             (String | Array, Number) => 0.5,
@@ -137,58 +136,58 @@ impl Kind {
     }
 }
 
-impl Tool {
+impl ToolFields {
     /// Reads the fields of a tool.
-    pub fn read(definition: &Definition<'_>) -> Tool {
-        Tool {
+    pub fn from_definition(definition: &FieldsDefinition<'_>) -> ToolFields {
+        ToolFields {
             id: definition.id.to_owned(),
-            name: words(definition.name),
+            name_words: name_words(definition.name),
             description: content_words(definition.description),
-            inputs: inputs(definition.input),
-            undeclared: is_undeclared(definition.input),
-            outputs: definition.output.map(outputs).unwrap_or_default(),
+            inputs: inputs(definition.input_schema),
+            has_undeclared_inputs: is_undeclared(definition.input_schema),
+            outputs: definition.output_schema.map(outputs).unwrap_or_default(),
         }
     }
 
     /// The input of this name.
-    pub fn input(&self, name: &str) -> Option<&Input> {
+    pub fn input(&self, name: &str) -> Option<&InputField> {
         self.inputs.iter().find(|input| input.name == name)
     }
 }
 
-/// The words of a name: split, folded, stemmed, without numbers at their end (`num1` is another `num`).
-pub(crate) fn words(text: &str) -> Vec<String> {
+/// Words of a name: split, folded, stemmed, without trailing numbers (`num1` is another `num`).
+pub(crate) fn name_words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut folded = String::new();
-    tokens::each_word(text, |word| {
+    tokens::for_each_word(text, |word| {
         if word.compound {
             return;
         }
-        tokens::fold(word.text, &mut folded);
+        tokens::fold_word(word.text, &mut folded);
         let bare = folded.trim_end_matches(|c: char| c.is_ascii_digit());
         if !bare.is_empty() {
-            // Small words matter in names (`from`, `to`), so they stay, as they are.
-            found.push(tokens::term(bare).map_or_else(|| bare.to_owned(), std::borrow::Cow::into_owned));
+            // Small words matter in names (`from`, `to`), so they stay unstemmed.
+            found.push(tokens::stem_word(bare).map_or_else(|| bare.to_owned(), std::borrow::Cow::into_owned));
         }
     });
     found
 }
 
-/// The words of a sentence, without those that every sentence has.
-fn content_words(text: &str) -> Words {
-    let sentence = tokens::beginning(text, 1000);
-    tokens::tokens(sentence).into_iter().filter(|token| !token.compound).map(|token| token.term).collect()
+/// Words of a sentence, without stop words.
+fn content_words(text: &str) -> WordList {
+    let sentence = tokens::byte_prefix(text, 1000);
+    tokens::tokenize(sentence).into_iter().filter(|token| !token.compound).map(|token| token.term).collect()
 }
 
-fn inputs(schema: &Value) -> Vec<Input> {
+fn inputs(schema: &Value) -> Vec<InputField> {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut found = Vec::new();
     for (name, member) in schema["properties"].as_object().into_iter().flatten().take(MOST_FIELDS) {
         let member = resolve(schema, member);
-        found.push(Input {
+        found.push(InputField {
             name: name.clone(),
-            words: words(name),
+            words: name_words(name),
             kind: kind(member),
             required: required.contains(&name.as_str()),
             description: content_words(member["description"].as_str().unwrap_or_default()),
@@ -208,20 +207,20 @@ fn choices(schema: &Value) -> Vec<String> {
     values.filter_map(Value::as_str).take(MOST_FIELDS).map(str::to_lowercase).collect()
 }
 
-fn outputs(schema: &Value) -> Vec<Output> {
+fn outputs(schema: &Value) -> Vec<OutputField> {
     let mut found = Vec::new();
     let root = resolve(schema, schema);
     if root["properties"].is_object() {
         members(schema, root, "", DEPTH, &mut found);
     } else if root.is_object() {
-        // A result without members is what the tool is for; it has no better name than that.
+        // A result without members is the purpose of the tool; it has no better name than `result`.
         found.push(output(String::new(), "result", root));
         elements(schema, root, "", DEPTH, &mut found);
     }
     found
 }
 
-fn members(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut Vec<Output>) {
+fn members(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut Vec<OutputField>) {
     for (name, member) in schema["properties"].as_object().into_iter().flatten() {
         if found.len() >= MOST_FIELDS {
             return;
@@ -236,22 +235,22 @@ fn members(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut V
     }
 }
 
-fn elements(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut Vec<Output>) {
+fn elements(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut Vec<OutputField>) {
     if schema["items"].is_object() {
         members(root, resolve(root, &schema["items"]), &format!("{path}[]"), depth, found);
     }
 }
 
-fn output(path: String, name: &str, schema: &Value) -> Output {
-    Output {
+fn output(path: String, name: &str, schema: &Value) -> OutputField {
+    OutputField {
         path,
-        words: words(name),
+        words: name_words(name),
         kind: kind(schema),
         description: content_words(schema["description"].as_str().unwrap_or_default()),
     }
 }
 
-/// What `schema` refers to, within `root`; the first alternative that is not null.
+/// Resolves references within `root`; of alternatives, the first that is not null.
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut here = schema;
     for _ in 0..MOST_REFERENCES {
@@ -266,7 +265,7 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     here
 }
 
-fn kind(schema: &Value) -> Kind {
+fn kind(schema: &Value) -> FieldKind {
     let said = match &schema["type"] {
         Value::Array(several) => {
             let mut real = several.iter().filter_map(Value::as_str).filter(|name| *name != "null");
@@ -277,15 +276,15 @@ fn kind(schema: &Value) -> Kind {
         }
         other => other.as_str().unwrap_or_default(),
     };
-    // Beside the words of JSON Schema, those of the languages that schemas are generated from.
+    // Besides the type names of JSON Schema, those of languages that schemas are generated from.
     match said.to_ascii_lowercase().as_str() {
-        "string" | "str" | "file" | "date" | "enum" => Kind::String,
-        "number" | "integer" | "int" | "float" | "double" => Kind::Number,
-        "boolean" | "bool" => Kind::Boolean,
-        "array" | "list" | "tuple" | "set" => Kind::Array,
-        "object" | "dict" | "map" => Kind::Object,
-        _ if schema["properties"].is_object() => Kind::Object,
-        _ if schema["items"].is_object() => Kind::Array,
-        _ => Kind::Any,
+        "string" | "str" | "file" | "date" | "enum" => FieldKind::String,
+        "number" | "integer" | "int" | "float" | "double" => FieldKind::Number,
+        "boolean" | "bool" => FieldKind::Boolean,
+        "array" | "list" | "tuple" | "set" => FieldKind::Array,
+        "object" | "dict" | "map" => FieldKind::Object,
+        _ if schema["properties"].is_object() => FieldKind::Object,
+        _ if schema["items"].is_object() => FieldKind::Array,
+        _ => FieldKind::Any,
     }
 }

@@ -1,78 +1,78 @@
-//! What algorithms say about the whole graph, computed once for each version of it.
+//! Results of the algorithms over the whole graph, computed once per version.
 
-use super::csr::Csr;
-use super::edges::{EdgeType, Graph, NodeKind, Snapshot};
-use super::spectral::{self, Clusters};
+use super::csr::CsrGraph;
+use super::edges::{EdgeType, GraphNodeKind, GraphSnapshot, TypedGraph};
+use super::spectral::{self, SpectralClusters};
 use super::{louvain, pagerank};
 
-/// How many groups of capabilities are thought possible.
+/// Maximum number of capability groups.
 const MOST_GROUPS: usize = 12;
-/// A part that more capabilities share says nothing about which of them are alike.
+/// A part shared by more capabilities than this does not tell which of them are alike.
 const MOST_SHARING: usize = 200;
-/// Where the numbers of k-means start: any number, always the same.
+/// Seed of k-means; any fixed number.
 const SEED: u64 = 7;
 
 /// Importance and communities of one version of a graph.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Insights {
-    /// The graph as numbers; the lists below are in its order.
-    pub snapshot: Snapshot,
+pub struct GraphInsights {
+    /// Numeric form of the graph; the lists below are in its order.
+    pub snapshot: GraphSnapshot,
     /// PageRank of each node.
     pub importance: Vec<f64>,
     /// The Louvain community of each node.
     pub communities: Vec<usize>,
 }
 
-impl Insights {
-    /// Looks at the graph.
-    pub fn of(graph: &Graph) -> Insights {
+impl GraphInsights {
+    /// Computes the insights of the graph.
+    pub fn compute(graph: &TypedGraph) -> GraphInsights {
         let snapshot = graph.snapshot();
-        Insights {
+        GraphInsights {
             importance: pagerank::pagerank(&snapshot.directed),
             communities: louvain::communities(&snapshot.undirected),
             snapshot,
         }
     }
 
-    /// Looks again if the graph has changed, and says whether it had.
-    pub fn refresh(&mut self, graph: &Graph) -> bool {
+    /// Recomputes if the graph has changed. Returns whether it had.
+    pub fn refresh(&mut self, graph: &TypedGraph) -> bool {
         let stale = self.snapshot.version != graph.version();
         if stale {
-            *self = Insights::of(graph);
+            *self = GraphInsights::compute(graph);
         }
         stale
     }
 
-    /// The importance of a node, 0 for one that is not there.
+    /// Importance of a node; 0 for an unknown one.
     pub fn importance(&self, id: &str) -> f64 {
-        self.snapshot.node(id).map_or(0.0, |node| self.importance[node])
+        self.snapshot.node_index(id).map_or(0.0, |node| self.importance[node])
     }
 
-    /// The ids in the same community as a node, itself among them.
+    /// Ids in the same community as a node, including itself.
     pub fn community(&self, id: &str) -> Vec<&str> {
-        let Some(node) = self.snapshot.node(id) else { return Vec::new() };
+        let Some(node) = self.snapshot.node_index(id) else { return Vec::new() };
         let same = |(_, community): &(&String, &usize)| **community == self.communities[node];
         self.snapshot.ids.iter().zip(&self.communities).filter(same).map(|(id, _)| id.as_str()).collect()
     }
 }
 
-/// Capabilities in groups by what they are made of: two are as alike as the tools they share, a tool that
-/// few have counting more. Gives the capabilities, sorted, and their groups.
-pub fn capability_groups(graph: &Graph) -> (Vec<String>, Clusters) {
+/// Groups of capabilities by their parts: two are similar by the tools they share, rare tools counting more. Returns
+/// the ids of the capabilities, sorted, and their groups.
+pub fn capability_groups(graph: &TypedGraph) -> (Vec<String>, SpectralClusters) {
     let snapshot = graph.snapshot();
-    let is_capability = |node: &usize| snapshot.kinds[*node] == NodeKind::Capability;
+    let is_capability = |node: &usize| snapshot.kinds[*node] == GraphNodeKind::Capability;
     let capabilities: Vec<usize> = (0..snapshot.ids.len()).filter(is_capability).collect();
     let alike = alike(graph, &snapshot, &capabilities);
     let ids = capabilities.iter().map(|node| snapshot.ids[*node].clone()).collect();
-    (ids, spectral::clusters(&alike, MOST_GROUPS, SEED))
+    (ids, spectral::spectral_clusters(&alike, MOST_GROUPS, SEED))
 }
 
-/// How alike each two capabilities are: the cosine of what they contain.
-fn alike(graph: &Graph, snapshot: &Snapshot, capabilities: &[usize]) -> Csr {
+/// Similarity of each pair of capabilities: the cosine of their parts.
+fn alike(graph: &TypedGraph, snapshot: &GraphSnapshot, capabilities: &[usize]) -> CsrGraph {
     let mut containing: Vec<Vec<u32>> = vec![Vec::new(); snapshot.ids.len()];
     for (number, node) in (0_u32..).zip(capabilities) {
-        for edge in graph.outgoing(&snapshot.ids[*node]).filter(|edge| edge.kind == EdgeType::Contains) {
-            if let Some(part) = snapshot.node(edge.to) {
+        for edge in graph.edges_from(&snapshot.ids[*node]).filter(|edge| edge.kind == EdgeType::Contains) {
+            if let Some(part) = snapshot.node_index(edge.to) {
                 containing[part].push(number);
             }
         }
@@ -94,5 +94,5 @@ fn alike(graph: &Graph, snapshot: &Snapshot, capabilities: &[usize]) -> Csr {
     let cosine = |(one, other, worth): (u32, u32, f64)| {
         (one, other, worth / f64::sqrt(size[one as usize] * size[other as usize]))
     };
-    Csr::new(capabilities.len(), shared.into_iter().map(cosine))
+    CsrGraph::new(capabilities.len(), shared.into_iter().map(cosine))
 }

@@ -1,11 +1,11 @@
-//! One tool's results as another's arguments: what is said of such a pair.
+//! Links between tools: results of one as arguments of another.
 
-use super::fields::Tool;
-use super::names::How;
+use super::fields::ToolFields;
+use super::names::MatchBasis;
 
-/// How much of what a tool requires another one gives.
+/// How much of a tool's required input another tool provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Coverage {
+pub enum InputCoverage {
     /// Every required parameter.
     Strict,
     /// Some required parameters.
@@ -14,48 +14,48 @@ pub enum Coverage {
     Optional,
 }
 
-/// One field of a result that can become one argument.
+/// One result field that can become one argument.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mapping {
-    /// Where the value is in the result: `user.id`, `items[].name`; empty for all of it.
+pub struct FieldMapping {
+    /// Path of the value in the result: `user.id`, `items[].name`; empty for the whole result.
     pub from: String,
-    /// The parameter.
+    /// Name of the parameter.
     pub to: String,
-    /// How they were matched.
-    pub how: How,
-    /// How well, from 0 to 1, common fields less.
+    /// Basis of the match.
+    pub basis: MatchBasis,
+    /// Strength of the match from 0 to 1; lower for common fields.
     pub weight: f32,
 }
 
-/// One tool's results can be arguments of another's.
+/// Results of one tool can be arguments of another.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Link {
-    /// The tool that gives.
+pub struct ToolLink {
+    /// Id of the tool that gives.
     pub from: String,
-    /// The tool that takes.
+    /// Id of the tool that takes.
     pub to: String,
-    /// How much of what it requires is given.
-    pub coverage: Coverage,
-    /// How well they fit, from 0 to 1.
+    /// How much of its required input is provided.
+    pub coverage: InputCoverage,
+    /// Weight of the link, from 0 to 1.
     pub weight: f32,
-    /// Field by field, in the order of the parameters.
-    pub mapping: Vec<Mapping>,
+    /// Field mappings, in the order of the parameters.
+    pub mapping: Vec<FieldMapping>,
 }
 
-/// What the mapping covers of `taker`; `None` where it is nothing.
-pub(super) fn coverage(taker: &Tool, mapping: &[Mapping]) -> Option<Coverage> {
+/// Coverage of the inputs of `taker` by the mapping; `None` when nothing is covered.
+pub(super) fn coverage(taker: &ToolFields, mapping: &[FieldMapping]) -> Option<InputCoverage> {
     let covered = |name: &str| mapping.iter().any(|one| one.to == name);
     let mut required = taker.inputs.iter().filter(|input| input.required).peekable();
     if mapping.is_empty() {
         return None;
     }
     if required.peek().is_none() {
-        return Some(Coverage::Optional);
+        return Some(InputCoverage::Optional);
     }
     let required: Vec<bool> = required.map(|input| covered(&input.name)).collect();
     Some(match (required.iter().all(|is| *is), required.iter().any(|is| *is)) {
-        (true, _) => Coverage::Strict,
-        (false, true) => Coverage::Partial,
-        (false, false) => Coverage::Optional,
+        (true, _) => InputCoverage::Strict,
+        (false, true) => InputCoverage::Partial,
+        (false, false) => InputCoverage::Optional,
     })
 }

@@ -1,53 +1,53 @@
-//! The values that a request gives by itself: quoted texts, numbers, dates, addresses, names.
+//! Finds the literal values of a request: quoted texts, numbers, dates, addresses, names.
 //!
-//! They are found by their look alone, so that whoever fills in arguments knows which of them the
-//! request has already answered. Nothing is interpreted: a literal is a place in the text and a look.
+//! Literals are found by their look alone, so that argument binding knows what the request answers itself. Nothing is
+//! interpreted: a literal is a range of the text and a look.
 
 use std::ops::Range;
 
-use super::fields::{self, Input, Kind};
+use super::fields::{self, FieldKind, InputField};
 
-/// What a value in a request looks like.
+/// What a literal looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// Between quotes or brackets.
+pub enum LiteralLook {
+    /// Text in quotes or brackets.
     Quoted,
-    /// A number, perhaps an amount of money or a share.
+    /// A number, possibly an amount of money or a percentage.
     Number,
     /// A date or a time of day.
     Date,
-    /// An address of the web.
+    /// A web address.
     Url,
-    /// An address of mail.
+    /// An email address.
     Email,
-    /// A place in a file system.
+    /// A file path.
     Path,
-    /// A number to call.
+    /// A phone number.
     Phone,
     /// A time zone, such as `Europe/Paris`.
     Zone,
-    /// A word written like a name.
+    /// A capitalised word that looks like a proper name.
     Proper,
 }
 
-/// A value that a request gives.
+/// A literal value in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Literal {
-    /// Where it is in the text, in bytes.
-    pub at: Range<usize>,
-    /// What it looks like.
-    pub look: Look,
+pub struct RequestLiteral {
+    /// Byte range in the text.
+    pub span: Range<usize>,
+    /// Kind of literal.
+    pub look: LiteralLook,
 }
 
-/// Every value in `text`, in order.
-pub fn literals(text: &str) -> Vec<Literal> {
-    let mut found: Vec<Literal> = Vec::new();
+/// Every literal in `text`, in order.
+pub fn find_literals(text: &str) -> Vec<RequestLiteral> {
+    let mut found: Vec<RequestLiteral> = Vec::new();
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
         let next = literal_at(text, at, c);
         match next {
             Some((end, look)) => {
-                found.push(Literal { at: at..end, look });
+                found.push(RequestLiteral { span: at..end, look });
                 at = end;
             }
             None if is_word(c) => at = word_end(text, at),
@@ -57,8 +57,8 @@ pub fn literals(text: &str) -> Vec<Literal> {
     join_names(text, found)
 }
 
-/// The value that starts at `at`, which is not within a word.
-fn literal_at(text: &str, at: usize, c: char) -> Option<(usize, Look)> {
+/// The literal that starts at `at`, which is not within a word.
+fn literal_at(text: &str, at: usize, c: char) -> Option<(usize, LiteralLook)> {
     if let Some(end) = quoted(text, at, c) {
         return Some((end, quoted_look(&text[at + c.len_utf8()..end])));
     }
@@ -73,7 +73,7 @@ fn literal_at(text: &str, at: usize, c: char) -> Option<(usize, Look)> {
         return Some(number(text, at));
     }
     (c.is_uppercase() && !starts_sentence(text, at) && !is_plain(&text[at..word_end(text, at)]))
-        .then(|| (word_end(text, at), Look::Proper))
+        .then(|| (word_end(text, at), LiteralLook::Proper))
 }
 
 fn is_word(c: char) -> bool {
@@ -84,13 +84,13 @@ fn word_end(text: &str, at: usize) -> usize {
     text[at..].find(|c| !is_word(c)).map_or(text.len(), |length| at + length)
 }
 
-/// To the next space, without the punctuation before it.
+/// End of the chunk up to the next space, without trailing punctuation.
 fn chunk_end(text: &str, at: usize) -> usize {
     let end = text[at..].find(char::is_whitespace).map_or(text.len(), |length| at + length);
     at + text[at..end].trim_end_matches([',', '.', ';', ':', '!', '?', ')', ']', '}', '"', '\'']).len()
 }
 
-/// What time zones of the IANA database begin with.
+/// First components of time zones in the IANA database.
 const AREAS: [&str; 11] = [
     "Africa",
     "America",
@@ -110,21 +110,21 @@ fn is_zone(chunk: &str) -> bool {
         || matches!(chunk, "UTC" | "GMT")
 }
 
-fn chunk_look(chunk: &str) -> Option<Look> {
+fn chunk_look(chunk: &str) -> Option<LiteralLook> {
     if is_zone(chunk) {
-        return Some(Look::Zone);
+        return Some(LiteralLook::Zone);
     }
     if chunk.contains("://") || chunk.starts_with("www.") {
-        return Some(Look::Url);
+        return Some(LiteralLook::Url);
     }
     if chunk.starts_with('/') && chunk.len() > 2 {
-        return Some(Look::Path);
+        return Some(LiteralLook::Path);
     }
     let (name, host) = chunk.split_once('@')?;
-    (!name.is_empty() && host.contains('.')).then_some(Look::Email)
+    (!name.is_empty() && host.contains('.')).then_some(LiteralLook::Email)
 }
 
-/// The end of what is between quotes or brackets from `at`.
+/// End of the quoted or bracketed text from `at`.
 fn quoted(text: &str, at: usize, open: char) -> Option<usize> {
     let close = match open {
         '"' => '"',
@@ -147,8 +147,8 @@ fn quoted(text: &str, at: usize, open: char) -> Option<usize> {
     None
 }
 
-/// What is between quotes may still show what it is: an address, a date, a number to call.
-fn quoted_look(rest: &str) -> Look {
+/// Look of quoted text, which may still be an address, a date or a phone number.
+fn quoted_look(rest: &str) -> LiteralLook {
     let inner = rest.trim_end_matches(['\'', '"', '”', '»', ']', '}']);
     let look = match inner.chars().next() {
         Some(c) if c.is_ascii_digit() || c == '+' => Some(number(inner, 0)),
@@ -156,13 +156,13 @@ fn quoted_look(rest: &str) -> Look {
         None => None,
     };
     match look {
-        Some((end, look)) if end == inner.len() && look != Look::Number => look,
-        _ => Look::Quoted,
+        Some((end, look)) if end == inner.len() && look != LiteralLook::Number => look,
+        _ => LiteralLook::Quoted,
     }
 }
 
-/// The number, date or number to call that starts at `at`.
-fn number(text: &str, at: usize) -> (usize, Look) {
+/// The number, date or phone number that starts at `at`.
+fn number(text: &str, at: usize) -> (usize, LiteralLook) {
     let numeric = |c: char| c.is_ascii_digit() || matches!(c, '-' | '/' | ':' | '+' | '.' | ',');
     let end = text[at..].find(|c| !numeric(c)).map_or(text.len(), |length| at + length);
     let run = text[at..end].trim_end_matches(['-', '/', ':', '+', '.', ',']);
@@ -171,20 +171,20 @@ fn number(text: &str, at: usize) -> (usize, Look) {
     let groups: Vec<&str> = run.split(['-', '/', ':']).collect();
     let dated = run.contains(':') || (groups.len() == 3 && groups.iter().any(|group| group.len() == 4));
     if dated && groups[0].len() != 3 {
-        return (date_end(text, end), Look::Date);
+        return (date_end(text, end), LiteralLook::Date);
     }
     if let Some(end) = month_after(text, end) {
-        return (end, Look::Date);
+        return (end, LiteralLook::Date);
     }
     if run.starts_with('+') || digits >= 9 || (run.contains('-') && digits >= 7) {
-        return (end, Look::Phone);
+        return (end, LiteralLook::Phone);
     }
-    // A dash that follows a number begins something else: `2000-pound`, `100-200`.
+    // A dash after a number begins something else: `2000-pound`, `100-200`.
     let plain = run.find(['-', '/']).map_or(end, |length| at + length);
-    (plain, Look::Number)
+    (plain, LiteralLook::Number)
 }
 
-/// Past a time of day that follows a date, and `am` or `pm`.
+/// End of a date including a following time of day and `am` or `pm`.
 fn date_end(text: &str, end: usize) -> usize {
     let rest = text[end..].strip_prefix([' ', 'T']);
     let time = rest.map_or("", |rest| {
@@ -213,7 +213,7 @@ fn is_month(word: &str) -> bool {
     lower.len() >= 3 && MONTHS.iter().any(|month| lower.starts_with(month)) && word.len() <= 9
 }
 
-/// Past the day and year that follow a month: numbers, with at most a comma and a space before each.
+/// End of the day and year that follow a month: numbers, each with at most a comma and a space before it.
 fn year_end(text: &str, from: usize) -> usize {
     let mut end = from;
     for _ in 0..2 {
@@ -233,27 +233,30 @@ fn starts_sentence(text: &str, at: usize) -> bool {
     before.is_empty() || before.ends_with(['.', '!', '?', ':', '\n', '"'])
 }
 
-/// Words written in capitals that are no names.
+/// Capitalised words that are not names.
 fn is_plain(word: &str) -> bool {
     matches!(word, "I" | "SMS" | "API" | "ID" | "IDs" | "URL" | "JSON" | "AM" | "PM")
 }
 
-/// Puts names of several words, and months with their days, together.
-fn join_names(text: &str, found: Vec<Literal>) -> Vec<Literal> {
-    let mut joined: Vec<Literal> = Vec::new();
+/// Joins names of several words, and months with their days.
+fn join_names(text: &str, found: Vec<RequestLiteral>) -> Vec<RequestLiteral> {
+    let mut joined: Vec<RequestLiteral> = Vec::new();
     for literal in found {
         if let Some(last) = joined.last_mut() {
-            if literal.at.start < last.at.end {
+            if literal.span.start < last.span.end {
                 continue;
             }
-            let between = &text[last.at.end..literal.at.start];
-            if last.look == Look::Proper && literal.look == Look::Proper && between == " " {
-                last.at.end = literal.at.end;
+            let between = &text[last.span.end..literal.span.start];
+            if last.look == LiteralLook::Proper && literal.look == LiteralLook::Proper && between == " " {
+                last.span.end = literal.span.end;
                 continue;
             }
-            let month = last.look == Look::Proper && is_month(&text[last.at.clone()]);
-            if month && literal.look == Look::Number && between == " " {
-                *last = Literal { at: last.at.start..year_end(text, last.at.end), look: Look::Date };
+            let month = last.look == LiteralLook::Proper && is_month(&text[last.span.clone()]);
+            if month && literal.look == LiteralLook::Number && between == " " {
+                *last = RequestLiteral {
+                    span: last.span.start..year_end(text, last.span.end),
+                    look: LiteralLook::Date,
+                };
                 continue;
             }
         }
@@ -262,36 +265,36 @@ fn join_names(text: &str, found: Vec<Literal>) -> Vec<Literal> {
     joined
 }
 
-/// How likely a value of this look is meant for the parameter, from 0 to 1, by looks alone.
-pub(super) fn suits(look: Look, input: &Input) -> f32 {
+/// Probability from 0 to 1 that a value of this look belongs to the parameter, by looks alone.
+pub(super) fn suitability(look: LiteralLook, input: &InputField) -> f32 {
     let has = |words: &[&str]| input.words.iter().any(|word| words.contains(&word.as_str()));
     let dated = has(&["date", "time", "day", "birthdat", "timestamp", "year", "datetim"]);
-    let number = input.kind == Kind::Number;
+    let number = input.kind == FieldKind::Number;
     match look {
-        _ if input.kind == Kind::Boolean => 0.0,
-        Look::Number if number => 1.0,
-        Look::Number => 0.3,
-        Look::Date if dated => 1.0,
+        _ if input.kind == FieldKind::Boolean => 0.0,
+        LiteralLook::Number if number => 1.0,
+        LiteralLook::Number => 0.3,
+        LiteralLook::Date if dated => 1.0,
         _ if number => 0.0,
-        Look::Email if has(&["email", "mail"]) => 1.0,
-        Look::Url if has(&["url", "uri", "link", "websit"]) => 1.0,
-        Look::Path if has(&["path", "file"]) => 1.0,
-        Look::Zone if has(&["timezon", "zone", "tz"]) => 1.0,
-        Look::Zone => 0.0,
-        Look::Phone if has(&["phone", "number", "mobil"]) => 1.0,
-        Look::Path => 0.3,
-        Look::Date | Look::Email | Look::Url | Look::Phone => 0.2,
-        Look::Quoted | Look::Proper if dated || has(&["phone", "email", "url"]) => 0.1,
-        Look::Quoted | Look::Proper => 0.6,
+        LiteralLook::Email if has(&["email", "mail"]) => 1.0,
+        LiteralLook::Url if has(&["url", "uri", "link", "websit"]) => 1.0,
+        LiteralLook::Path if has(&["path", "file"]) => 1.0,
+        LiteralLook::Zone if has(&["timezon", "zone", "tz"]) => 1.0,
+        LiteralLook::Zone => 0.0,
+        LiteralLook::Phone if has(&["phone", "number", "mobil"]) => 1.0,
+        LiteralLook::Path => 0.3,
+        LiteralLook::Date | LiteralLook::Email | LiteralLook::Url | LiteralLook::Phone => 0.2,
+        LiteralLook::Quoted | LiteralLook::Proper if dated || has(&["phone", "email", "url"]) => 0.1,
+        LiteralLook::Quoted | LiteralLook::Proper => 0.6,
     }
 }
 
-/// What share of the parameter's words stand next to the value: `height of 1.7`, `5 pounds`.
-pub(super) fn named_nearby(text: &str, at: &Range<usize>, input: &Input) -> f32 {
-    let before = fields::words(&text[floor(text, at.start.saturating_sub(45))..at.start]);
-    let after = fields::words(&text[at.end..floor(text, (at.end + 25).min(text.len()))]);
+/// Share of the parameter's words that stand next to the value: `height of 1.7`, `5 pounds`.
+pub(super) fn share_named_nearby(text: &str, at: &Range<usize>, input: &InputField) -> f32 {
+    let before = fields::name_words(&text[floor(text, at.start.saturating_sub(45))..at.start]);
+    let after = fields::name_words(&text[at.end..floor(text, (at.end + 25).min(text.len()))]);
     let before = &before[before.len().saturating_sub(4)..];
-    // A preposition starts something new: in `the sentence in French`, French is not the sentence.
+    // A preposition starts a new phrase: in `the sentence in French`, French is not the sentence.
     let parts = |word: &String| {
         matches!(word.as_str(), "in" | "into" | "from" | "with" | "by" | "using" | "and" | "to")
             && !input.words.contains(word)
@@ -304,8 +307,8 @@ pub(super) fn named_nearby(text: &str, at: &Range<usize>, input: &Input) -> f32 
     share
 }
 
-/// Whether a preposition stands right before the value, so that it is not what the verb is about; in a
-/// row of values, what stands before the first.
+/// Whether a preposition stands directly before the value, so that it is not the object of the verb. In a series of
+/// values the words before the first one count.
 pub(super) fn follows_preposition(
     text: &str,
     at: &Range<usize>,

@@ -1,20 +1,20 @@
-//! Communities by the Louvain method: which nodes have more to do with each other than by chance.
+//! Communities by the Louvain method: groups of nodes that are connected more than by chance.
 //!
-//! Nodes are visited in their order, so the same graph always falls into the same communities.
+//! Nodes are visited in order, so the same graph always gives the same communities.
 
-use super::csr::Csr;
+use super::csr::CsrGraph;
 
-/// A gain below this is none.
+/// Minimum modularity gain of a move; smaller ones are rounding.
 const LEAST_GAIN: f64 = 1e-12;
-/// How often all nodes are visited on one level, at most.
+/// Maximum number of passes over all nodes on one level.
 const MOST_ROUNDS: usize = 100;
 
-/// The community of each node, numbered from 0 in the order of their first nodes. `graph` is undirected:
-/// every edge is there in both directions.
-pub fn communities(graph: &Csr) -> Vec<usize> {
+/// Community of each node, numbered from 0 in the order of their first nodes. `graph` must be undirected: every edge is
+/// present in both directions.
+pub fn communities(graph: &CsrGraph) -> Vec<usize> {
     let mut of_node: Vec<usize> = (0..graph.len()).collect();
     let mut level = graph.clone();
-    // Loops of later levels stand for edges within, which have two ends there.
+    // Loops on later levels stand for inner edges, which have two ends there.
     let mut within = (0..level.len()).map(|node| level.weight(node, node)).collect::<Vec<_>>();
     loop {
         let moved = settle(&level, &within);
@@ -28,8 +28,8 @@ pub fn communities(graph: &Csr) -> Vec<usize> {
     }
 }
 
-/// How good communities are: the share of edges within them beyond what chance would put there.
-pub fn modularity(graph: &Csr, community: &[usize]) -> f64 {
+/// Modularity: the share of edges within communities beyond what chance would put there.
+pub fn modularity(graph: &CsrGraph, community: &[usize]) -> f64 {
     let count = community.iter().max().map_or(0, |most| most + 1);
     let mut inside = vec![0.0; count];
     let mut ends = vec![0.0; count];
@@ -48,8 +48,8 @@ pub fn modularity(graph: &Csr, community: &[usize]) -> f64 {
     inside.iter().zip(&ends).map(|(inside, ends)| inside / all - (ends / all).powi(2)).sum()
 }
 
-/// Moves each node to the community where it gains most, until none moves.
-fn settle(level: &Csr, within: &[f64]) -> Vec<usize> {
+/// Moves each node to the community with the largest gain, until none moves.
+fn settle(level: &CsrGraph, within: &[f64]) -> Vec<usize> {
     let nodes = level.len();
     let ends: Vec<f64> = (0..nodes)
         .map(|node| 2.0 * within[node] + outside(level, node).map(|(_, weight)| weight).sum::<f64>())
@@ -90,11 +90,11 @@ fn settle(level: &Csr, within: &[f64]) -> Vec<usize> {
     community
 }
 
-fn outside(level: &Csr, node: usize) -> impl Iterator<Item = (usize, f64)> {
+fn outside(level: &CsrGraph, node: usize) -> impl Iterator<Item = (usize, f64)> {
     level.neighbours(node).filter(move |(other, _)| *other != node)
 }
 
-/// Numbers from 0 in the order of first appearance.
+/// Renumbers labels from 0 in the order of first appearance.
 fn renumber(labels: &[usize]) -> Vec<usize> {
     let mut number = vec![None; labels.iter().max().map_or(0, |most| most + 1)];
     let mut next = 0;
@@ -108,8 +108,8 @@ fn renumber(labels: &[usize]) -> Vec<usize> {
     numbered
 }
 
-/// The graph whose nodes are the communities, and the weight within each.
-fn gather(level: &Csr, within: &[f64], community: &[usize], count: usize) -> (Csr, Vec<f64>) {
+/// The graph whose nodes are the communities, and the inner weight of each.
+fn gather(level: &CsrGraph, within: &[f64], community: &[usize], count: usize) -> (CsrGraph, Vec<f64>) {
     let mut inside = vec![0.0; count];
     for (node, weight) in within.iter().enumerate() {
         inside[community[node]] += weight;
@@ -119,11 +119,11 @@ fn gather(level: &Csr, within: &[f64], community: &[usize], count: usize) -> (Cs
     for (from, to, weight) in level.edges().filter(|(from, to, _)| from != to) {
         let (start, end) = (number(from), number(to));
         if start == end {
-            // Each edge is there twice.
+            // Each edge is present twice.
             inside[start as usize] += weight / 2.0;
         } else {
             between.push((start, end, weight));
         }
     }
-    (Csr::new(count, between), inside)
+    (CsrGraph::new(count, between), inside)
 }

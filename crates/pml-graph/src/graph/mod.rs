@@ -1,10 +1,9 @@
-//! What is known of tools and capabilities together: who feeds whom, what follows what, what belongs
-//! together.
+//! The graph of tools and capabilities: which tool feeds which, what follows what, what belongs together.
 //!
-//! [`fields`] reads what tools take and give from their schemas; [`provides`] finds which can feed which,
-//! [`feeds`] which of a plan's calls do. [`edges`] keeps this and what runs have shown as one typed graph;
-//! the algorithms look at it as numbers ([`csr`]), and [`insights`] and [`closeness`] say what follows
-//! for ranking, for the next step and for people who look.
+//! [`fields`] reads inputs and outputs of tools from their schemas. [`provides`] finds which tools can feed which,
+//! [`feeds`] which calls of a plan do. [`edges`] stores these and the observations of runs as one typed graph. The
+//! algorithms use its numeric form ([`csr`]). [`insights`] and [`closeness`] derive results for ranking, for the next
+//! step and for display.
 
 pub mod adamic_adar;
 mod calls;
@@ -29,5 +28,5 @@ pub mod spectral;
 #[cfg(test)]
 mod tests;
 
-pub use edges::{Edge, EdgeType, Graph, NodeKind, Snapshot, Source};
-pub use names::How;
+pub use edges::{EdgeSource, EdgeType, GraphEdge, GraphNodeKind, GraphSnapshot, TypedGraph};
+pub use names::MatchBasis;

@@ -1,18 +1,18 @@
-//! PageRank: how much of the traffic along edges ends at each node.
+//! PageRank: the importance of nodes by the edges that lead to them.
 
-use super::csr::Csr;
+use super::csr::CsrGraph;
 
-/// The share of steps that follow an edge.
+/// Probability of following an edge.
 const DAMPING: f64 = 0.85;
-/// When the ranks have settled, as a sum of changes.
+/// Sum of changes below which the ranks have converged.
 const SETTLED: f64 = 1e-10;
-/// When to stop in any case.
+/// Maximum number of iterations.
 const MOST_ROUNDS: usize = 200;
 
-/// The rank of each node; they add up to 1. Steps follow edges by their weight; from a node without
-/// edges they go anywhere.
+/// Rank of each node; the ranks add up to 1. A step follows edges in proportion to their weight; from a node without
+/// edges it goes to any node.
 #[expect(clippy::cast_precision_loss, reason = "numbers of nodes are small")]
-pub fn pagerank(graph: &Csr) -> Vec<f64> {
+pub fn pagerank(graph: &CsrGraph) -> Vec<f64> {
     let nodes = graph.len();
     if nodes == 0 {
         return Vec::new();

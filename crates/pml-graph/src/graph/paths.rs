@@ -1,52 +1,53 @@
-//! The most reliable ways from one node to another.
+//! Most reliable paths between nodes.
 //!
-//! An edge costs −ln(reliability) and a little for its length, so that of two equally reliable ways the
-//! shorter is better; its weight, at most 1, is its reliability.
+//! The cost of an edge is −ln(reliability) plus a small constant, so that of two equally reliable paths the shorter
+//! wins. The reliability of an edge is its weight, at most 1.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
-use super::csr::Csr;
+use super::csr::CsrGraph;
 
-/// What each step costs beside its risk.
+/// Cost per edge in addition to its risk.
 pub const LENGTH_PENALTY: f64 = 0.1;
 
-/// A way through the graph.
+/// A path through the graph.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Path {
-    /// The nodes, from the first to the last.
+pub struct GraphPath {
+    /// Nodes from the first to the last.
     pub nodes: Vec<usize>,
-    /// What it costs.
+    /// Sum of the edge costs.
     pub cost: f64,
 }
 
-/// The cheapest way.
-pub fn shortest(graph: &Csr, from: usize, to: usize) -> Option<Path> {
+/// The cheapest path.
+pub fn shortest_path(graph: &CsrGraph, from: usize, to: usize) -> Option<GraphPath> {
     search(graph, from, to, &HashSet::new(), &HashSet::new())
 }
 
-/// The `count` cheapest ways that visit no node twice, cheapest first (Yen's method).
-pub fn best(graph: &Csr, from: usize, to: usize, count: usize) -> Vec<Path> {
-    let mut found: Vec<Path> = shortest(graph, from, to).into_iter().collect();
-    let mut open: Vec<Path> = Vec::new();
+/// The `count` cheapest paths without repeated nodes, cheapest first (Yen's algorithm).
+pub fn best_paths(graph: &CsrGraph, from: usize, to: usize, count: usize) -> Vec<GraphPath> {
+    let mut found: Vec<GraphPath> = shortest_path(graph, from, to).into_iter().collect();
+    let mut open: Vec<GraphPath> = Vec::new();
     while let Some(last) = found.last().cloned()
         && found.len() < count
     {
         for turn in 0..last.nodes.len() - 1 {
             let root = &last.nodes[..=turn];
-            let same = |path: &&Path| path.nodes.starts_with(root);
+            let same = |path: &&GraphPath| path.nodes.starts_with(root);
             let taken: HashSet<(usize, usize)> =
                 found.iter().filter(same).map(|path| (path.nodes[turn], path.nodes[turn + 1])).collect();
             let passed: HashSet<usize> = root[..turn].iter().copied().collect();
             if let Some(rest) = search(graph, root[turn], to, &passed, &taken) {
                 let nodes: Vec<usize> = root[..turn].iter().copied().chain(rest.nodes).collect();
-                let path = Path { cost: cost(graph, &nodes), nodes };
+                let path = GraphPath { cost: cost(graph, &nodes), nodes };
                 if !open.contains(&path) && !found.contains(&path) {
                     open.push(path);
                 }
             }
         }
-        let order = |a: &&Path, b: &&Path| a.cost.total_cmp(&b.cost).then_with(|| a.nodes.cmp(&b.nodes));
+        let order =
+            |a: &&GraphPath, b: &&GraphPath| a.cost.total_cmp(&b.cost).then_with(|| a.nodes.cmp(&b.nodes));
         let Some(next) = open.iter().min_by(order).cloned() else { break };
         open.retain(|path| *path != next);
         found.push(next);
@@ -54,28 +55,28 @@ pub fn best(graph: &Csr, from: usize, to: usize, count: usize) -> Vec<Path> {
     found
 }
 
-/// What one edge of this weight costs.
-pub fn step(weight: f64) -> f64 {
+/// Cost of an edge of this weight.
+pub fn edge_cost(weight: f64) -> f64 {
     LENGTH_PENALTY - weight.min(1.0).ln()
 }
 
-fn cost(graph: &Csr, nodes: &[usize]) -> f64 {
-    nodes.windows(2).map(|pair| step(graph.weight(pair[0], pair[1]))).sum()
+fn cost(graph: &CsrGraph, nodes: &[usize]) -> f64 {
+    nodes.windows(2).map(|pair| edge_cost(graph.weight(pair[0], pair[1]))).sum()
 }
 
-/// A node that waits to be visited: costs compare as their bits, which is right for those above zero.
-type Waiting = Reverse<(u64, usize)>;
+/// Entry of the priority queue. Costs are compared by their bits, which is correct for non-negative floats.
+type QueuedNode = Reverse<(u64, usize)>;
 
 fn search(
-    graph: &Csr,
+    graph: &CsrGraph,
     from: usize,
     to: usize,
     closed: &HashSet<usize>,
     taken: &HashSet<(usize, usize)>,
-) -> Option<Path> {
+) -> Option<GraphPath> {
     let mut costs = vec![f64::INFINITY; graph.len()];
     let mut before = vec![usize::MAX; graph.len()];
-    let mut waiting: BinaryHeap<Waiting> = BinaryHeap::new();
+    let mut waiting: BinaryHeap<QueuedNode> = BinaryHeap::new();
     *costs.get_mut(from)? = 0.0;
     waiting.push(Reverse((0, from)));
     while let Some(Reverse((bits, node))) = waiting.pop() {
@@ -87,7 +88,7 @@ fn search(
             continue;
         }
         for (next, weight) in graph.neighbours(node) {
-            let cost = so_far + step(weight);
+            let cost = so_far + edge_cost(weight);
             if cost < costs[next] && !closed.contains(&next) && !taken.contains(&(node, next)) {
                 costs[next] = cost;
                 before[next] = node;
@@ -103,5 +104,5 @@ fn search(
         nodes.push(before[nodes[nodes.len() - 1]]);
     }
     nodes.reverse();
-    Some(Path { nodes, cost: costs[to] })
+    Some(GraphPath { nodes, cost: costs[to] })
 }

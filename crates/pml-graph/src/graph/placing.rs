@@ -1,28 +1,28 @@
-//! What the words around a value of a request say about which parameter it is meant for.
+//! Scores the words around a value of a request for each parameter.
 //!
-//! A parameter may be one end of something (`from` and `to`, `start` and `end`), or measure something; so may a value, by the
-//! preposition before it and the unit after it. Where both tell and agree, that speaks for the parameter; where they
-//! contradict each other, against it.
+//! A parameter may be one end of a range (`from` and `to`, `start` and `end`) or measure a quantity. So may a value, by
+//! the preposition before it and the unit after it. Agreement counts for the parameter, contradiction against it.
 
 use std::ops::Range;
 
-use super::fields::Input;
+use super::fields::InputField;
 use crate::tokens;
 
-/// What it is worth that value and parameter tell the same, and what it costs that they tell another.
+/// Gain when value and parameter agree.
 const AGREE: f32 = 0.5;
+/// Cost when they contradict each other.
 const CONTRADICT: f32 = 0.6;
 
-/// Which end of something.
+/// End of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum RangeEnd {
     Start,
     Finish,
 }
 
-/// What is measured.
+/// Quantity that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measure {
+enum QuantityKind {
     Money,
     Share,
     Time,
@@ -54,8 +54,8 @@ const TIME: &[&str] = &["term", "period", "durat", "tenur", "year", "month", "we
 const FIRSTS: &[&str] = &["first", "head", "top", "oldest", "earliest"];
 const LASTS: &[&str] = &["last", "tail", "latest", "newest", "recent", "bottom"];
 
-/// How much the surroundings of the value at `at` speak for `input`, or against it.
-pub(super) fn placed(text: &str, at: &Range<usize>, input: &Input) -> f32 {
+/// Score of the context of the value at `at` for `input`; negative when it speaks against it.
+pub(super) fn context_score(text: &str, at: &Range<usize>, input: &InputField) -> f32 {
     let before = last_word(&text[..at.start]);
     let makes = before == "by" && any(input, MAKERS);
     agreement(end_of(text, at, &before), end_meant(input))
@@ -72,39 +72,39 @@ fn agreement<T: PartialEq>(value: Option<T>, parameter: Option<T>) -> f32 {
     }
 }
 
-/// Whether a word of the parameter's name begins with one of these; short ones have to be it.
-fn any(input: &Input, stems: &[&str]) -> bool {
+/// Whether a word of the parameter's name begins with one of the stems; a short stem must match the whole word.
+fn any(input: &InputField, stems: &[&str]) -> bool {
     let is =
         |word: &String| stems.iter().any(|stem| word == stem || (stem.len() > 3 && word.starts_with(stem)));
     input.words.iter().any(is)
 }
 
-fn end_meant(input: &Input) -> Option<End> {
+fn end_meant(input: &InputField) -> Option<RangeEnd> {
     match (any(input, STARTS), any(input, FINISHES)) {
-        (true, false) => Some(End::Start),
-        (false, true) => Some(End::Finish),
+        (true, false) => Some(RangeEnd::Start),
+        (false, true) => Some(RangeEnd::Finish),
         _ => None,
     }
 }
 
-fn end_of(text: &str, at: &Range<usize>, before: &str) -> Option<End> {
+fn end_of(text: &str, at: &Range<usize>, before: &str) -> Option<RangeEnd> {
     match before {
-        "from" | "between" | "since" | "starting" | "depuis" | "entre" => Some(End::Start),
-        "to" | "until" | "till" | "through" | "into" | "in" | "vers" | "jusqu" => Some(End::Finish),
-        "and" if tail(&text[..at.start], 60).contains("between ") => Some(End::Finish),
+        "from" | "between" | "since" | "starting" | "depuis" | "entre" => Some(RangeEnd::Start),
+        "to" | "until" | "till" | "through" | "into" | "in" | "vers" | "jusqu" => Some(RangeEnd::Finish),
+        "and" if tail(&text[..at.start], 60).contains("between ") => Some(RangeEnd::Finish),
         _ => {
-            let after = tokens::beginning(&text[at.end..], 12);
+            let after = tokens::byte_prefix(&text[at.end..], 12);
             let after = after.trim_start_matches(['\'', '"', '”', ' ']);
             ["to ", "until ", "through ", "till "]
                 .iter()
                 .any(|word| after.starts_with(word))
-                .then_some(End::Start)
+                .then_some(RangeEnd::Start)
         }
     }
 }
 
-/// Whether "so many" are counted from the beginning or from the end.
-fn side_meant(input: &Input) -> Option<End> {
+/// Whether a count is taken from the beginning or from the end.
+fn side_meant(input: &InputField) -> Option<RangeEnd> {
     let has = |words: &[&str]| {
         input
             .words
@@ -114,13 +114,13 @@ fn side_meant(input: &Input) -> Option<End> {
             .any(|word| words.contains(&word))
     };
     match (has(FIRSTS), has(LASTS)) {
-        (true, false) => Some(End::Start),
-        (false, true) => Some(End::Finish),
+        (true, false) => Some(RangeEnd::Start),
+        (false, true) => Some(RangeEnd::Finish),
         _ => None,
     }
 }
 
-fn side_of(text: &str, at: &Range<usize>, before: &str) -> Option<End> {
+fn side_of(text: &str, at: &Range<usize>, before: &str) -> Option<RangeEnd> {
     let after: String = text[at.end..]
         .trim_start()
         .chars()
@@ -129,37 +129,37 @@ fn side_of(text: &str, at: &Range<usize>, before: &str) -> Option<End> {
         .to_lowercase();
     match (before, after.as_str()) {
         ("first" | "top" | "premiers" | "premières", _) | (_, "first" | "premiers" | "premières") => {
-            Some(End::Start)
+            Some(RangeEnd::Start)
         }
         ("last" | "latest" | "recent" | "newest" | "derniers" | "dernières", _)
-        | (_, "last" | "latest" | "newest" | "derniers" | "dernières") => Some(End::Finish),
+        | (_, "last" | "latest" | "newest" | "derniers" | "dernières") => Some(RangeEnd::Finish),
         _ => None,
     }
 }
 
-fn measure_meant(input: &Input) -> Option<Measure> {
-    let meant = [(SHARE, Measure::Share), (TIME, Measure::Time), (MONEY, Measure::Money)];
+fn measure_meant(input: &InputField) -> Option<QuantityKind> {
+    let meant = [(SHARE, QuantityKind::Share), (TIME, QuantityKind::Time), (MONEY, QuantityKind::Money)];
     meant.into_iter().find(|(words, _)| any(input, words)).map(|(_, measure)| measure)
 }
 
-fn measure_of(text: &str, at: &Range<usize>) -> Option<Measure> {
+fn measure_of(text: &str, at: &Range<usize>) -> Option<QuantityKind> {
     if text[..at.start].ends_with(['$', '€', '£']) {
-        return Some(Measure::Money);
+        return Some(QuantityKind::Money);
     }
     let rest = text[at.end..].trim_start_matches([' ', '-']);
     if rest.starts_with(['%', '€', '$', '£']) {
-        return Some(if rest.starts_with('%') { Measure::Share } else { Measure::Money });
+        return Some(if rest.starts_with('%') { QuantityKind::Share } else { QuantityKind::Money });
     }
     let unit: String = rest.chars().take_while(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
     match unit.trim_end_matches('s') {
-        "percent" => Some(Measure::Share),
-        "dollar" | "euro" | "usd" | "eur" | "gbp" => Some(Measure::Money),
-        "year" | "month" | "week" | "day" | "hour" | "minute" => Some(Measure::Time),
+        "percent" => Some(QuantityKind::Share),
+        "dollar" | "euro" | "usd" | "eur" | "gbp" => Some(QuantityKind::Money),
+        "year" | "month" | "week" | "day" | "hour" | "minute" => Some(QuantityKind::Time),
         _ => None,
     }
 }
 
-/// The last word of a text, in lower case.
+/// Last word of a text, in lower case.
 fn last_word(text: &str) -> String {
     let text = tail(text, 30).trim_end_matches(['\'', '"', '“', ' ']).to_lowercase();
     text.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
@@ -177,25 +177,25 @@ fn tail(text: &str, bytes: usize) -> &str {
 mod tests {
     use serde_json::json;
 
-    use super::super::fields::{Definition, Tool};
+    use super::super::fields::{FieldsDefinition, ToolFields};
     use super::*;
 
-    /// What speaks for each of the parameters, with the value marked by `<` and `>`.
+    /// Score for each parameter; the value is marked by `<` and `>`.
     fn speaks(marked: &str, parameters: &[&str]) -> Vec<f32> {
         let (start, end) = (marked.find('<').unwrap(), marked.find('>').unwrap() - 1);
         let text = marked.replace(['<', '>'], "");
         let properties: serde_json::Map<_, _> =
             parameters.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
-        let tool = Tool::read(&Definition {
+        let tool = ToolFields::from_definition(&FieldsDefinition {
             id: "a:b",
             name: "b",
             description: "",
-            input: &json!({ "properties": properties }),
-            output: None,
+            input_schema: &json!({ "properties": properties }),
+            output_schema: None,
         });
         let of = |name: &&str| {
             let input = tool.inputs.iter().find(|input| input.name == **name).unwrap();
-            placed(&text, &(start..end), input)
+            context_score(&text, &(start..end), input)
         };
         parameters.iter().map(of).collect()
     }

@@ -1,82 +1,81 @@
 //! Which tools can feed which others, by their schemas alone.
 //!
-//! Fields are filed under their keys (`names`), so a tool meets only those it shares a key with. Of all
-//! it could feed, each tool keeps the few it fits best: a key that half the catalogue has counts little.
-//! What is kept is a function of the tools there are, whatever the order they came in: replacing one
-//! looks at the tools it shares keys with and at no others.
+//! Fields are indexed by their keys (`names`), so a tool is compared only with those it shares a key with. Each tool
+//! keeps the few best tools it could feed; a key that half the catalogue has counts little. The result depends only on
+//! the set of tools, not on the order of insertion. Replacing one tool touches only the tools that share keys with it.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 
-use super::fields::{Kind, Tool};
+use super::fields::{FieldKind, ToolFields};
 use super::link::coverage;
-pub use super::link::{Coverage, Link, Mapping};
-use super::names::{self, How, Key, MIN_STRENGTH};
+pub use super::link::{FieldMapping, InputCoverage, ToolLink};
+use super::names::{self, MIN_STRENGTH, MatchBasis, NameKey};
 
-/// How many tools one tool is said to feed, at most, where all that it feeds is walked through.
+/// Maximum number of tools that one tool is listed to feed when all edges are traversed.
 pub const MOST_OUTGOING: usize = 20;
-/// How many tools that could feed a tool are known of it, whatever else they feed better.
+/// Number of best sources known for each tool, whatever else those feed better.
 pub const MOST_INCOMING: usize = 5;
-/// How many are kept, so that a tool that goes does not make all its feeders choose anew.
+/// Number of candidates stored, so that removing a tool does not force all its feeders to recompute.
 const KEPT: usize = 2 * MOST_OUTGOING;
-/// What covering an optional parameter is worth, against a required one.
+/// Weight of covering an optional parameter, relative to a required one.
 const OPTIONAL: f32 = 0.25;
-/// How much each doubling of the number of tools that have a field takes from its weight.
+/// Weight that a field loses with each doubling of the number of tools that have it.
 const COMMON: f32 = 0.3;
 
-/// Every tool's fields, and who feeds whom.
+/// Fields of all tools, and which tool feeds which.
 #[derive(Debug, Default)]
-pub struct Provides {
-    tools: Vec<Option<Entry>>,
+pub struct ProvidesIndex {
+    tools: Vec<Option<ProvidesEntry>>,
     slot_of: HashMap<String, u32>,
     free: Vec<u32>,
     key_of: HashMap<String, u32>,
-    keys: Vec<Filed>,
+    keys: Vec<KeyPostings>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    tool: Tool,
+struct ProvidesEntry {
+    tool: ToolFields,
     inputs: Vec<Vec<(u32, f32)>>,
     outputs: Vec<Vec<(u32, f32)>>,
-    /// The best it feeds, best first, with a reserve for those that go.
-    feeds: Vec<Fed>,
-    /// Whether these are all it feeds.
+    /// The best tools it feeds, best first, with a reserve for removals.
+    feeds: Vec<FedTool>,
+    /// Whether the list is everything it feeds.
     complete: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Fed {
+struct FedTool {
     tool: u32,
     weight: f32,
 }
 
-/// Who has fields under one key.
+/// Tools with fields under one key.
 #[derive(Debug, Default)]
-struct Filed {
-    inputs: Vec<Posting>,
-    outputs: Vec<Posting>,
+struct KeyPostings {
+    inputs: Vec<FieldPosting>,
+    outputs: Vec<FieldPosting>,
     takers: u32,
     givers: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Posting {
+struct FieldPosting {
     tool: u32,
     field: u32,
     strength: f32,
-    kind: Kind,
+    kind: FieldKind,
 }
 
-/// A parameter of some tool that could be given, and how well.
-struct Hit {
+/// A parameter of some tool that could be filled, and how well.
+struct ParameterHit {
     tool: u32,
     input: u32,
     weight: f32,
 }
 
-impl Filed {
-    /// Tools have it in doublings: the step changes seldom, and with it the weights of others.
+impl KeyPostings {
+    /// Logarithm of the number of tools with the key. It changes seldom, and with it the weights of other tools.
     fn step(&self) -> u32 {
         self.takers.max(self.givers).max(1).ilog2()
     }
@@ -88,10 +87,10 @@ impl Filed {
     }
 }
 
-impl Provides {
-    /// Files all of `tools`; the last of those with one id counts.
-    pub fn build(tools: impl IntoIterator<Item = Tool>) -> Provides {
-        let mut all = Provides::default();
+impl ProvidesIndex {
+    /// Indexes `tools`; the last of several with the same id wins.
+    pub fn build(tools: impl IntoIterator<Item = ToolFields>) -> ProvidesIndex {
+        let mut all = ProvidesIndex::default();
         for tool in tools {
             if let Some(slot) = all.slot_of.get(&tool.id).copied() {
                 all.unfile(slot);
@@ -104,20 +103,20 @@ impl Provides {
         all
     }
 
-    /// Puts `tool` in, in place of the one that had its id. Gives the tools that may feed others now than
-    /// before, itself among them.
-    pub fn replace(&mut self, tool: Tool) -> Vec<String> {
+    /// Inserts `tool`, replacing the one with its id. Returns the tools whose targets may have changed, including
+    /// itself.
+    pub fn replace_tool(&mut self, tool: ToolFields) -> Vec<String> {
         let id = tool.id.clone();
         self.exchange(&id, Some(tool))
     }
 
-    /// Takes the tool out. Gives the tools that may feed others now than before.
-    pub fn remove(&mut self, id: &str) -> Vec<String> {
+    /// Removes the tool. Returns the tools whose targets may have changed.
+    pub fn remove_tool(&mut self, id: &str) -> Vec<String> {
         self.exchange(id, None)
     }
 
-    /// Puts `new`, if any, in place of the tool `id`, if any.
-    fn exchange(&mut self, id: &str, new: Option<Tool>) -> Vec<String> {
+    /// Replaces the tool `id`, if present, by `new`, if given.
+    fn exchange(&mut self, id: &str, new: Option<ToolFields>) -> Vec<String> {
         let old = self.slot_of.get(id).copied();
         let mut keys = old.map(|slot| self.keys_of(slot)).unwrap_or_default();
         keys.extend(new.iter().flat_map(key_texts).map(|text| self.key(text)).collect::<Vec<_>>());
@@ -140,45 +139,45 @@ impl Provides {
         touched.into_iter().map(|slot| self.entry(slot).tool.id.clone()).collect()
     }
 
-    /// Takes what was in `slot` off the lists of its feeders.
+    /// Removes the tool of `slot` from the lists of its feeders.
     fn forget(&mut self, slot: u32, feeders: &[u32]) {
         for giver in feeders {
             let entry = self.entry_mut(*giver);
             entry.feeds.retain(|fed| fed.tool != slot);
-            // Those left out may belong there now.
+            // Candidates that were left out may belong in the list now.
             if entry.feeds.len() < MOST_OUTGOING && !entry.complete {
                 self.choose(*giver);
             }
         }
     }
 
-    /// The tools there are, in no order that means anything.
-    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+    /// All tools, in no particular order.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolFields> {
         self.tools.iter().flatten().map(|entry| &entry.tool)
     }
 
-    /// The tool of this id.
-    pub fn tool(&self, id: &str) -> Option<&Tool> {
+    /// The tool with this id.
+    pub fn tool(&self, id: &str) -> Option<&ToolFields> {
         self.slot_of.get(id).map(|slot| &self.entry(*slot).tool)
     }
 
-    /// What the tool can feed, best first.
-    pub fn outgoing(&self, id: &str) -> Vec<Link> {
+    /// Links to the tools that this one can feed, best first.
+    pub fn links_from(&self, id: &str) -> Vec<ToolLink> {
         let Some(slot) = self.slot_of.get(id).copied() else { return Vec::new() };
         self.best(slot).iter().filter_map(|fed| self.link_of(slot, fed.tool)).collect()
     }
 
-    /// What the tool can feed and how well, best first, without the mapping.
-    pub fn targets(&self, id: &str) -> impl Iterator<Item = (&str, f32)> {
+    /// Tools that this one can feed, with weights, best first, without the field mappings.
+    pub fn fed_tools(&self, id: &str) -> impl Iterator<Item = (&str, f32)> {
         let slot = self.slot_of.get(id).copied();
         let feeds = slot.map_or(&[][..], |slot| self.best(slot));
         feeds.iter().map(|fed| (self.entry(fed.tool).tool.id.as_str(), fed.weight))
     }
 
-    /// The tools that could feed this one best, whether or not it is among the best that they feed: the best of each server
-    /// first, because the tools of one server often give the same (all of `http` give `url` and `body`) and would leave no
-    /// room for any other.
-    pub fn sources(&self, id: &str) -> Vec<&str> {
+    /// The best sources of this tool, whether or not it is among their best targets. The best of each server comes
+    /// first, because the tools of one server often give the same fields (all of `http` give `url` and `body`) and
+    /// would leave no room for any other.
+    pub fn best_sources(&self, id: &str) -> Vec<&str> {
         let Some(slot) = self.slot_of.get(id).copied() else { return Vec::new() };
         let mut givers = self.givers(slot);
         givers.sort_by(|a, b| self.better(a, b));
@@ -190,21 +189,21 @@ impl Provides {
         sources
     }
 
-    /// How `from` could feed `to`, whether or not it is among the best.
-    pub fn link(&self, from: &str, to: &str) -> Option<Link> {
+    /// Link from `from` to `to`, whether or not it is among the best; `None` when no field fits.
+    pub fn link_between(&self, from: &str, to: &str) -> Option<ToolLink> {
         self.link_of(*self.slot_of.get(from)?, *self.slot_of.get(to)?)
     }
 
-    fn best(&self, slot: u32) -> &[Fed] {
+    fn best(&self, slot: u32) -> &[FedTool] {
         let feeds = &self.entry(slot).feeds;
         &feeds[..feeds.len().min(MOST_OUTGOING)]
     }
 
-    fn entry(&self, slot: u32) -> &Entry {
+    fn entry(&self, slot: u32) -> &ProvidesEntry {
         self.tools[slot as usize].as_ref().expect("slots are taken from lists that `unfile` clears")
     }
 
-    fn entry_mut(&mut self, slot: u32) -> &mut Entry {
+    fn entry_mut(&mut self, slot: u32) -> &mut ProvidesEntry {
         self.tools[slot as usize].as_mut().expect("slots are taken from lists that `unfile` clears")
     }
 
@@ -227,30 +226,31 @@ impl Provides {
         let next = u32::try_from(self.keys.len()).expect("fewer keys than memory has bytes");
         let key = *self.key_of.entry(text).or_insert(next);
         if key == next {
-            self.keys.push(Filed::default());
+            self.keys.push(KeyPostings::default());
         }
         key
     }
 
-    fn file(&mut self, tool: Tool) -> u32 {
+    fn file(&mut self, tool: ToolFields) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.tools.push(None);
             u32::try_from(self.tools.len() - 1).expect("fewer tools than memory has bytes")
         });
-        let inputs: Vec<Vec<Key>> = tool.inputs.iter().map(|input| names::input_keys(&tool, input)).collect();
-        let outputs: Vec<Vec<Key>> =
+        let inputs: Vec<Vec<NameKey>> =
+            tool.inputs.iter().map(|input| names::input_keys(&tool, input)).collect();
+        let outputs: Vec<Vec<NameKey>> =
             tool.outputs.iter().map(|output| names::output_keys(&tool, output)).collect();
         let inputs = self.intern(inputs);
         let outputs = self.intern(outputs);
         for (fields, kinds, side) in [
-            (&inputs, tool.inputs.iter().map(|input| input.kind).collect::<Vec<_>>(), Side::Input),
-            (&outputs, tool.outputs.iter().map(|output| output.kind).collect(), Side::Output),
+            (&inputs, tool.inputs.iter().map(|input| input.kind).collect::<Vec<_>>(), FieldSide::Input),
+            (&outputs, tool.outputs.iter().map(|output| output.kind).collect(), FieldSide::Output),
         ] {
             let mut seen = BTreeSet::new();
             for ((field, keys), kind) in (0..).zip(fields).zip(kinds) {
                 for (key, strength) in keys {
                     let filed = &mut self.keys[*key as usize];
-                    filed.on(side).push(Posting { tool: slot, field, strength: *strength, kind });
+                    filed.on(side).push(FieldPosting { tool: slot, field, strength: *strength, kind });
                     if seen.insert(*key) {
                         *filed.count(side) += 1;
                     }
@@ -258,18 +258,19 @@ impl Provides {
             }
         }
         self.slot_of.insert(tool.id.clone(), slot);
-        self.tools[slot as usize] = Some(Entry { tool, inputs, outputs, feeds: Vec::new(), complete: true });
+        self.tools[slot as usize] =
+            Some(ProvidesEntry { tool, inputs, outputs, feeds: Vec::new(), complete: true });
         slot
     }
 
-    fn intern(&mut self, fields: Vec<Vec<Key>>) -> Vec<Vec<(u32, f32)>> {
-        let one = |all: &mut Provides, key: Key| (all.key(key.text), key.strength);
+    fn intern(&mut self, fields: Vec<Vec<NameKey>>) -> Vec<Vec<(u32, f32)>> {
+        let one = |all: &mut ProvidesIndex, key: NameKey| (all.key(key.text), key.strength);
         fields.into_iter().map(|keys| keys.into_iter().map(|key| one(self, key)).collect()).collect()
     }
 
     fn unfile(&mut self, slot: u32) {
         let Some(entry) = self.tools[slot as usize].take() else { return };
-        for (fields, side) in [(&entry.inputs, Side::Input), (&entry.outputs, Side::Output)] {
+        for (fields, side) in [(&entry.inputs, FieldSide::Input), (&entry.outputs, FieldSide::Output)] {
             let keys: BTreeSet<u32> = fields.iter().flatten().map(|(key, _)| *key).collect();
             for key in keys {
                 let filed = &mut self.keys[key as usize];
@@ -281,7 +282,7 @@ impl Provides {
         self.free.push(slot);
     }
 
-    /// Chooses anew what the tool feeds.
+    /// Recomputes the targets of a tool.
     fn choose(&mut self, slot: u32) {
         let mut hits = Vec::new();
         let entry = self.entry(slot);
@@ -290,9 +291,13 @@ impl Provides {
                 let filed = &self.keys[*key as usize];
                 let rarity = filed.rarity();
                 for taker in filed.inputs.iter().filter(|taker| taker.tool != slot) {
-                    let fit = strength * taker.strength * output.kind.serves(taker.kind);
+                    let fit = strength * taker.strength * output.kind.compatibility(taker.kind);
                     if fit >= MIN_STRENGTH {
-                        hits.push(Hit { tool: taker.tool, input: taker.field, weight: fit * rarity });
+                        hits.push(ParameterHit {
+                            tool: taker.tool,
+                            input: taker.field,
+                            weight: fit * rarity,
+                        });
                     }
                 }
             }
@@ -305,8 +310,8 @@ impl Provides {
         entry.feeds = feeds;
     }
 
-    /// The tools that could feed this one, each with what that is worth.
-    fn givers(&self, slot: u32) -> Vec<Fed> {
+    /// Tools that could feed this one, with weights.
+    fn givers(&self, slot: u32) -> Vec<FedTool> {
         let mut hits = Vec::new();
         let entry = self.entry(slot);
         for ((input, field), keys) in (0..).zip(&entry.tool.inputs).zip(&entry.inputs) {
@@ -314,9 +319,9 @@ impl Provides {
                 let filed = &self.keys[*key as usize];
                 let rarity = filed.rarity();
                 for giver in filed.outputs.iter().filter(|giver| giver.tool != slot) {
-                    let fit = giver.strength * strength * giver.kind.serves(field.kind);
+                    let fit = giver.strength * strength * giver.kind.compatibility(field.kind);
                     if fit >= MIN_STRENGTH {
-                        hits.push(Hit { tool: giver.tool, input, weight: fit * rarity });
+                        hits.push(ParameterHit { tool: giver.tool, input, weight: fit * rarity });
                     }
                 }
             }
@@ -324,17 +329,17 @@ impl Provides {
         weigh(hits, |_| &entry.tool)
     }
 
-    /// Puts the tool into the lists of those that feed it, where it is good enough; gives those.
+    /// Inserts the tool into the lists of its feeders where it is good enough. Returns these feeders.
     fn offer(&mut self, slot: u32) -> Vec<u32> {
         let mut touched = Vec::new();
         for giver in self.givers(slot) {
-            let fed = Fed { tool: slot, weight: giver.weight };
+            let fed = FedTool { tool: slot, weight: giver.weight };
             let entry = self.entry(giver.tool);
             let beyond = entry.feeds.last().is_some_and(|last| giver.weight < last.weight);
             if beyond && !entry.complete {
                 continue;
             }
-            // The list may have been chosen anew with this tool in it.
+            // The list may have been recomputed with this tool in it.
             self.entry_mut(giver.tool).feeds.retain(|other| other.tool != slot);
             let feeds = &self.entry(giver.tool).feeds;
             let at = feeds.partition_point(|other| self.better(other, &fed) == Ordering::Less);
@@ -342,7 +347,7 @@ impl Provides {
                 touched.push(giver.tool);
             }
             let giver = self.entry_mut(giver.tool);
-            // Behind the last of a list that left some out, others may come first.
+            // Behind the end of an incomplete list, an omitted tool might be better.
             if at < giver.feeds.len() || giver.complete {
                 giver.feeds.insert(at, fed);
                 giver.complete &= giver.feeds.len() <= KEPT;
@@ -352,13 +357,13 @@ impl Provides {
         touched
     }
 
-    /// The heavier first; the id decides between equals, so that order of arrival does not.
-    fn better(&self, a: &Fed, b: &Fed) -> Ordering {
-        let id = |fed: &Fed| self.entry(fed.tool).tool.id.as_str();
+    /// Order by weight, heaviest first. Ties are broken by id, so that insertion order does not matter.
+    fn better(&self, a: &FedTool, b: &FedTool) -> Ordering {
+        let id = |fed: &FedTool| self.entry(fed.tool).tool.id.as_str();
         b.weight.total_cmp(&a.weight).then_with(|| id(a).cmp(id(b)))
     }
 
-    /// Who feeds the tool, as the lists say.
+    /// Feeders of the tool, from their lists.
     fn feeders(&self, slot: u32) -> Vec<u32> {
         let entry = self.entry(slot);
         let keys: BTreeSet<u32> = entry.inputs.iter().flatten().map(|(key, _)| *key).collect();
@@ -370,8 +375,7 @@ impl Provides {
         givers.into_iter().filter(|giver| *giver != slot && feeds(giver)).collect()
     }
 
-    /// Chooses anew for those who have a key that became more common or rarer than `before` says;
-    /// gives those.
+    /// Recomputes the tools with a key whose frequency step differs from `before`. Returns them.
     fn reconsider(&mut self, before: &[(u32, u32)]) -> BTreeSet<u32> {
         let changed = before.iter().filter(|(key, step)| self.step(*key) != *step);
         let givers: BTreeSet<u32> = changed
@@ -384,15 +388,15 @@ impl Provides {
         givers
     }
 
-    fn link_of(&self, from: u32, to: u32) -> Option<Link> {
+    fn link_of(&self, from: u32, to: u32) -> Option<ToolLink> {
         let (giver, taker) = (self.entry(from), self.entry(to));
         let best = |input: usize| {
             let fits = giver.outputs.iter().enumerate().filter_map(|(output, keys)| {
-                let kinds = giver.tool.outputs[output].kind.serves(taker.tool.inputs[input].kind);
+                let kinds = giver.tool.outputs[output].kind.compatibility(taker.tool.inputs[input].kind);
                 let (weight, key) = self.fit(keys, &taker.inputs[input], kinds)?;
                 Some((weight, output, key))
             });
-            // The first of equals: fields near the surface come before those inside.
+            // The first of equals wins: fields near the surface come before nested ones.
             fits.reduce(|best, next| if next.0 > best.0 { next } else { best })
         };
         let mut mapping = Vec::new();
@@ -400,15 +404,15 @@ impl Provides {
         for input in 0..taker.tool.inputs.len() {
             let Some((weight, output, key)) = best(input) else { continue };
             let at = u32::try_from(input).expect("fields are limited");
-            hits.push(Hit { tool: to, input: at, weight });
-            mapping.push(Mapping {
+            hits.push(ParameterHit { tool: to, input: at, weight });
+            mapping.push(FieldMapping {
                 from: giver.tool.outputs[output].path.clone(),
                 to: taker.tool.inputs[input].name.clone(),
-                how: self.how(giver, output, taker, input, key),
+                basis: self.how(giver, output, taker, input, key),
                 weight,
             });
         }
-        Some(Link {
+        Some(ToolLink {
             from: giver.tool.id.clone(),
             to: taker.tool.id.clone(),
             coverage: coverage(&taker.tool, &mapping)?,
@@ -417,7 +421,7 @@ impl Provides {
         })
     }
 
-    /// How well two fields fit and by which key, the best of those they share.
+    /// Best fit of two fields over their shared keys, and that key.
     fn fit(&self, output: &[(u32, f32)], input: &[(u32, f32)], kinds: f32) -> Option<(f32, u32)> {
         let shared = output.iter().filter_map(|(key, given)| {
             let (_, wanted) = input.iter().find(|(other, _)| other == key)?;
@@ -427,64 +431,72 @@ impl Provides {
         shared.max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// The weaker of the ways in which both sides have the key.
-    fn how(&self, giver: &Entry, output: usize, taker: &Entry, input: usize, key: u32) -> How {
+    /// The weaker of both sides' match bases for the key.
+    fn how(
+        &self,
+        giver: &ProvidesEntry,
+        output: usize,
+        taker: &ProvidesEntry,
+        input: usize,
+        key: u32,
+    ) -> MatchBasis {
         let given = names::output_keys(&giver.tool, &giver.tool.outputs[output]);
         let wanted = names::input_keys(&taker.tool, &taker.tool.inputs[input]);
-        let of = |keys: Vec<Key>| {
-            keys.into_iter().find(|other| self.key_of.get(&other.text) == Some(&key)).map(|found| found.how)
+        let of = |keys: Vec<NameKey>| {
+            keys.into_iter().find(|other| self.key_of.get(&other.text) == Some(&key)).map(|found| found.basis)
         };
-        of(given).max(of(wanted)).unwrap_or(How::Kind)
+        of(given).max(of(wanted)).unwrap_or(MatchBasis::Kind)
     }
 }
 
-/// The server of a tool; one without is its own.
+/// Server of a tool; a tool without one is its own server.
 fn server_of(id: &str) -> &str {
     id.split_once(':').map_or(id, |(server, _)| server)
 }
 
-/// The keys of every field of `tool`.
-fn key_texts(tool: &Tool) -> impl Iterator<Item = String> {
+/// Keys of all fields of `tool`.
+fn key_texts(tool: &ToolFields) -> impl Iterator<Item = String> {
     let inputs = tool.inputs.iter().flat_map(|input| names::input_keys(tool, input));
     let outputs = tool.outputs.iter().flat_map(|output| names::output_keys(tool, output));
     inputs.chain(outputs).map(|key| key.text)
 }
 
-/// The weight of each pair, from its hits; `taker` says whose parameters they are.
-fn weigh<'a>(mut hits: Vec<Hit>, taker: impl Fn(u32) -> &'a Tool) -> Vec<Fed> {
+/// Weight of each pair of tools from its hits; `taker` returns the tool that owns the parameters.
+fn weigh<'a>(mut hits: Vec<ParameterHit>, taker: impl Fn(u32) -> &'a ToolFields) -> Vec<FedTool> {
     hits.sort_unstable_by(|a, b| {
         (a.tool, a.input).cmp(&(b.tool, b.input)).then_with(|| b.weight.total_cmp(&a.weight))
     });
     hits.dedup_by_key(|hit| (hit.tool, hit.input));
-    let pair = |hits: &[Hit]| Fed { tool: hits[0].tool, weight: weight(taker(hits[0].tool), hits) };
+    let pair =
+        |hits: &[ParameterHit]| FedTool { tool: hits[0].tool, weight: weight(taker(hits[0].tool), hits) };
     hits.chunk_by(|a, b| a.tool == b.tool).map(pair).collect()
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+enum FieldSide {
     Input,
     Output,
 }
 
-impl Filed {
-    fn on(&mut self, side: Side) -> &mut Vec<Posting> {
+impl KeyPostings {
+    fn on(&mut self, side: FieldSide) -> &mut Vec<FieldPosting> {
         match side {
-            Side::Input => &mut self.inputs,
-            Side::Output => &mut self.outputs,
+            FieldSide::Input => &mut self.inputs,
+            FieldSide::Output => &mut self.outputs,
         }
     }
 
-    fn count(&mut self, side: Side) -> &mut u32 {
+    fn count(&mut self, side: FieldSide) -> &mut u32 {
         match side {
-            Side::Input => &mut self.takers,
-            Side::Output => &mut self.givers,
+            FieldSide::Input => &mut self.takers,
+            FieldSide::Output => &mut self.givers,
         }
     }
 }
 
-/// What covering these parameters of `taker` is worth: required ones first, each as a share of them all.
+/// Weight of covering these parameters of `taker`, as a share of all; required ones count most.
 #[expect(clippy::cast_precision_loss, reason = "numbers of fields are limited")]
-fn weight(taker: &Tool, hits: &[Hit]) -> f32 {
+fn weight(taker: &ToolFields, hits: &[ParameterHit]) -> f32 {
     let required = taker.inputs.iter().filter(|input| input.required).count();
     let optional = taker.inputs.len() - required;
     let (mut of_required, mut of_optional) = (0.0, 0.0);

@@ -1,42 +1,41 @@
-//! Spectral clustering: groups of nodes that a walk along edges seldom leaves.
+//! Spectral clustering: groups of nodes that a random walk seldom leaves.
 //!
-//! The smallest eigenvalues of the normalised Laplacian tell how many groups there are (the largest gap
-//! between them) and their vectors which node is in which (k-means on the rows). Vectors are found by
-//! Lanczos' method, again and again, each time orthogonal to those found, so that equal eigenvalues, as
-//! of a graph in pieces, are all found.
+//! The largest gap between the smallest eigenvalues of the normalised Laplacian gives the number of groups, and k-means
+//! on the rows of the eigenvectors gives the group of each node. The eigenvectors are found by repeated Lanczos runs,
+//! each orthogonal to those found before, so that repeated eigenvalues, as of a disconnected graph, are all found.
 
-use super::csr::Csr;
+use super::csr::CsrGraph;
 
-/// How many vectors one round of Lanczos' method makes.
+/// Vectors per Lanczos run.
 const STEPS: usize = 60;
-/// How many rounds there are, at most: a large graph without clear groups is not worth more.
+/// Maximum number of Lanczos runs: a large graph without clear groups is not worth more.
 const MOST_ROUNDS: usize = 10;
-/// When a vector is taken for an eigenvector: what is left of it beside. Its value is far nearer.
+/// Residual below which a vector counts as an eigenvector. The error of its eigenvalue is far smaller.
 const SETTLED: f64 = 1e-6;
-/// How many vectors of a round are looked at.
+/// Number of vectors of a run that are examined.
 const MOST_COMBINED: usize = 16;
-/// How often k-means starts from other centres.
+/// Number of random starts of k-means.
 const STARTS: u64 = 8;
-/// How often centres are moved, at most.
+/// Maximum number of iterations of k-means.
 const MOST_MOVES: usize = 100;
 
 /// Groups of nodes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Clusters {
-    /// The group of each node, numbered from 0 in the order of their first nodes.
+pub struct SpectralClusters {
+    /// Group of each node, numbered from 0 in the order of their first nodes.
     pub of_node: Vec<usize>,
-    /// How many there are.
+    /// Number of groups.
     pub count: usize,
-    /// The smallest eigenvalues, in order: one more than the groups that were thought possible.
+    /// The smallest eigenvalues in order: one more than the maximum number of groups.
     pub eigenvalues: Vec<f64>,
 }
 
-/// The groups of an undirected graph, at most `most` of them. The same seed gives the same groups.
-pub fn clusters(graph: &Csr, most: usize, seed: u64) -> Clusters {
+/// Groups of an undirected graph, at most `most`. The same seed gives the same groups.
+pub fn spectral_clusters(graph: &CsrGraph, most: usize, seed: u64) -> SpectralClusters {
     let nodes = graph.len();
     let wanted = (most + 1).min(nodes);
-    let mut random = Random(seed);
-    let matrix = Normalised::of(graph);
+    let mut random = SplitMix(seed);
+    let matrix = NormalisedAdjacency::of(graph);
     let pairs = matrix.largest(wanted, &mut random);
     let values: Vec<f64> = pairs.iter().map(|pair| (1.0 - pair.value).max(0.0)).collect();
     let vectors: Vec<Vec<f64>> = pairs.into_iter().map(|pair| pair.vector).collect();
@@ -45,29 +44,29 @@ pub fn clusters(graph: &Csr, most: usize, seed: u64) -> Clusters {
     let of_node = if count <= 1 { vec![0; nodes] } else { k_means(&rows, count, &mut random) };
     let of_node = renumber(&of_node);
     let count = of_node.iter().max().map_or(0, |most| most + 1);
-    Clusters { of_node, count, eigenvalues: values }
+    SpectralClusters { of_node, count, eigenvalues: values }
 }
 
-/// After which eigenvalue the largest gap comes: that many groups there are.
+/// Position of the largest gap between eigenvalues: the number of groups.
 fn widest_gap(values: &[f64], most: usize) -> usize {
     let gaps = values.windows(2).take(most).map(|pair| pair[1] - pair[0]).enumerate();
     gaps.fold((1, 0.0), |best, (at, gap)| if gap > best.1 + SETTLED { (at + 1, gap) } else { best }).0
 }
 
 /// D^-½ A D^-½, whose eigenvalues are 1 minus those of the normalised Laplacian.
-struct Normalised<'a> {
-    graph: &'a Csr,
+struct NormalisedAdjacency<'a> {
+    graph: &'a CsrGraph,
     scale: Vec<f64>,
 }
 
-impl Normalised<'_> {
-    fn of(graph: &Csr) -> Normalised<'_> {
+impl NormalisedAdjacency<'_> {
+    fn of(graph: &CsrGraph) -> NormalisedAdjacency<'_> {
         let degree = |node| graph.neighbours(node).map(|(_, weight)| weight).sum::<f64>();
         let scale = |degree: f64| if degree > 0.0 { degree.sqrt().recip() } else { 0.0 };
-        Normalised { graph, scale: (0..graph.len()).map(degree).map(scale).collect() }
+        NormalisedAdjacency { graph, scale: (0..graph.len()).map(degree).map(scale).collect() }
     }
 
-    /// Applied to a vector. A node without edges is a group by itself: its own eigenvector, of value 1.
+    /// Matrix-vector product. An isolated node is a group by itself: its own eigenvector, with eigenvalue 1.
     fn apply(&self, vector: &[f64]) -> Vec<f64> {
         let row = |node: usize| {
             if self.scale[node] == 0.0 {
@@ -80,9 +79,9 @@ impl Normalised<'_> {
         (0..vector.len()).map(row).collect()
     }
 
-    /// The largest eigenvalues and their vectors, largest first.
-    fn largest(&self, wanted: usize, random: &mut Random) -> Vec<Pair> {
-        let mut found: Vec<Pair> = Vec::new();
+    /// The `wanted` largest eigenvalues with their vectors, largest first.
+    fn largest(&self, wanted: usize, random: &mut SplitMix) -> Vec<EigenPair> {
+        let mut found: Vec<EigenPair> = Vec::new();
         let mut start = random.vector(self.graph.len());
         for round in 1..=MOST_ROUNDS {
             orthogonalise(&mut start, found.iter().map(|pair| &pair.vector));
@@ -94,7 +93,7 @@ impl Normalised<'_> {
             if found.len() >= wanted && pairs[0].value <= found[wanted - 1].value + SETTLED {
                 break;
             }
-            // Only from the top: below one that has not settled, another may be missing.
+            // Only from the top: below an unconverged vector another one may be missing.
             let settled = pairs.iter().take_while(|pair| self.rest(pair) < SETTLED).count();
             let enough = if round == MOST_ROUNDS { wanted.saturating_sub(found.len()) } else { 0 };
             let open = pairs.split_off(settled.max(enough).min(pairs.len()));
@@ -110,22 +109,22 @@ impl Normalised<'_> {
         found
     }
 
-    /// What is left of a vector's image beside the vector.
-    fn rest(&self, pair: &Pair) -> f64 {
+    /// Norm of the residual of an eigenpair.
+    fn rest(&self, pair: &EigenPair) -> f64 {
         let image = self.apply(&pair.vector);
         let rest = image.iter().zip(&pair.vector).map(|(image, own)| (image - pair.value * own).powi(2));
         rest.sum::<f64>().sqrt()
     }
 
-    /// The best values and vectors in the space of a start and its images, largest first.
-    fn lanczos(&self, start: &[f64], found: &[Pair]) -> Vec<Pair> {
+    /// Ritz pairs of the Krylov space of `start`, largest first.
+    fn lanczos(&self, start: &[f64], found: &[EigenPair]) -> Vec<EigenPair> {
         let mut basis: Vec<Vec<f64>> = vec![start.to_vec()];
         let mut images: Vec<Vec<f64>> = Vec::new();
         while images.len() < basis.len() && images.len() < STEPS {
             let image = self.apply(&basis[images.len()]);
             let mut next = image.clone();
             images.push(image);
-            // Twice, because once leaves what rounding put back in.
+            // Twice, because one orthogonalisation leaves rounding errors.
             for _ in 0..2 {
                 orthogonalise(&mut next, found.iter().map(|pair| &pair.vector));
                 orthogonalise(&mut next, &basis);
@@ -143,19 +142,19 @@ impl Normalised<'_> {
                 vector.iter_mut().zip(part).for_each(|(sum, value)| *sum += share * value);
             }
             normalise(&mut vector);
-            Pair { value, vector }
+            EigenPair { value, vector }
         };
         eigen(small).into_iter().take(MOST_COMBINED).map(combine).collect()
     }
 }
 
 /// An eigenvalue and its vector.
-struct Pair {
+struct EigenPair {
     value: f64,
     vector: Vec<f64>,
 }
 
-/// The eigenvalues of a small symmetric matrix and their vectors, largest first, by Jacobi's rotations.
+/// Eigenvalues and eigenvectors of a small symmetric matrix, largest first, by Jacobi rotations.
 fn eigen(mut matrix: Vec<Vec<f64>>) -> Vec<(f64, Vec<f64>)> {
     let size = matrix.len();
     let unit = |at: usize| (0..size).map(|other| f64::from(u8::from(at == other))).collect();
@@ -182,7 +181,7 @@ fn eigen(mut matrix: Vec<Vec<f64>>) -> Vec<(f64, Vec<f64>)> {
     pairs
 }
 
-/// Turns the matrix so that its element at `p`, `q` becomes zero.
+/// Jacobi rotation that makes the element at `p`, `q` zero.
 fn rotate(matrix: &mut [Vec<f64>], vectors: &mut [Vec<f64>], p: usize, q: usize) {
     if matrix[p][q].abs() < 1e-300 {
         return;
@@ -214,7 +213,7 @@ fn orthogonalise<'a>(vector: &mut [f64], others: impl IntoIterator<Item = &'a Ve
     }
 }
 
-/// Makes the vector one long and gives how long it was.
+/// Scales the vector to length 1. Returns its former length.
 fn normalise(vector: &mut [f64]) -> f64 {
     let length = dot(vector, vector).sqrt();
     if length > 0.0 {
@@ -223,7 +222,7 @@ fn normalise(vector: &mut [f64]) -> f64 {
     length
 }
 
-/// The nodes as points: their places in each vector, as directions.
+/// Nodes as points: their coordinates in each eigenvector, normalised.
 fn rows(vectors: &[Vec<f64>], nodes: usize) -> Vec<Vec<f64>> {
     let row = |node: usize| {
         let mut row: Vec<f64> = vectors.iter().map(|vector| vector[node]).collect();
@@ -233,8 +232,8 @@ fn rows(vectors: &[Vec<f64>], nodes: usize) -> Vec<Vec<f64>> {
     (0..nodes).map(row).collect()
 }
 
-/// The best of several starts.
-fn k_means(points: &[Vec<f64>], count: usize, random: &mut Random) -> Vec<usize> {
+/// The best of several k-means runs.
+fn k_means(points: &[Vec<f64>], count: usize, random: &mut SplitMix) -> Vec<usize> {
     let mut best: Option<(f64, Vec<usize>)> = None;
     for _ in 0..STARTS {
         let (spread, labels) = settle(points, centres(points, count, random));
@@ -245,8 +244,8 @@ fn k_means(points: &[Vec<f64>], count: usize, random: &mut Random) -> Vec<usize>
     best.map(|best| best.1).unwrap_or_default()
 }
 
-/// First centres, each likely far from those before (k-means++).
-fn centres(points: &[Vec<f64>], count: usize, random: &mut Random) -> Vec<Vec<f64>> {
+/// Initial centres by k-means++: each likely far from those before.
+fn centres(points: &[Vec<f64>], count: usize, random: &mut SplitMix) -> Vec<Vec<f64>> {
     let mut chosen = vec![points[random.below(points.len())].clone()];
     while chosen.len() < count {
         let apart: Vec<f64> = points.iter().map(|point| nearest(point, &chosen).1).collect();
@@ -286,7 +285,7 @@ fn settle(points: &[Vec<f64>], mut centres: Vec<Vec<f64>>) -> (f64, Vec<usize>) 
     (spread, labels)
 }
 
-/// The nearest centre and the square of how far it is.
+/// Nearest centre and its squared distance.
 fn nearest(point: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
     let apart = |centre: &Vec<f64>| point.iter().zip(centre).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
     let all = centres.iter().map(apart).enumerate();
@@ -304,10 +303,10 @@ fn renumber(labels: &[usize]) -> Vec<usize> {
     labels.iter().map(|label| number(*label)).collect()
 }
 
-/// Numbers that look random and are not (splitmix64).
-struct Random(u64);
+/// Deterministic pseudorandom numbers (splitmix64).
+struct SplitMix(u64);
 
-impl Random {
+impl SplitMix {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -316,7 +315,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to 1.
+    /// A number in [0, 1).
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64

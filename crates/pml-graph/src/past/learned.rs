@@ -1,93 +1,97 @@
-//! What past intents teach about the direction of an item's requests.
+//! Vectors learned from past intents: the direction of the requests that an item serves.
 //!
-//! Every item that has served an intent gets a learned vector beside the one of its description. An
-//! intent pulls the items that served it towards itself, and pushes away those that looked as good, both
-//! by as much as ranking is still wrong about it afterwards. So an item that was found anyway hardly moves,
-//! requests that every item gets teach nothing, and items that often serve the same intent together do not
-//! push each other away. This is logistic regression with shrinkage, whose every step is kept per intent,
-//! which lets a step be taken back and done again when more is known.
+//! Every item that has served an intent gets a learned vector beside the one of its description. An intent pulls the
+//! items that served it towards itself, and pushes away those that looked as good, each by the remaining ranking error.
+//! So an item that was found anyway hardly moves, requests that every item gets teach nothing, and items that often
+//! serve the same intent together do not push each other away. This is logistic regression with shrinkage. The step of
+//! every intent is stored, so that it can be undone and repeated when more is known.
 
-use super::Slots;
-use crate::vectors::{Vectors, dot};
+use super::ItemSlots;
+use crate::vectors::{VectorTable, dot};
 
-/// How far an intent moves an item that ranking does not find at all.
+/// Distance by which an intent moves an item that ranking does not find at all.
 const STEP: f32 = 6.0;
 
-/// How much a description's similarity says in the scale of the learned vectors.
+/// Weight of the cosine of a description, in the scale of the learned vectors.
 const DESCRIPTION: f32 = 8.0;
 
-/// How many other items an intent is told apart from: the ones it is most easily confused with.
+/// Number of rivals of an intent: the other items that it is most easily confused with.
 const RIVALS: usize = 64;
 
-/// What an item that has not served anything counts as a rival, beside one that has. It cannot be pushed
-/// away, so all that sets it apart is how far those that served are pulled; if it counted fully, these
-/// would take its own requests from it.
+/// Weight of a rival that has not served anything, relative to one that has. It has no learned vector that could be
+/// pushed away, so only the pull on the serving items sets it apart. With full weight these would take over the rival's
+/// own requests.
 const UNTRIED: f32 = 0.1;
 
-/// How often the steps of a lesson are brought nearer to what they have to be each time it is gone through.
-/// It is gone through again and again, so a few are enough.
+/// Iterations per visit of a lesson. A lesson is visited again and again, so a few are enough.
 const ROUNDS: usize = 4;
 
-/// How many older intents are gone through again for each new one.
+/// Number of older intents that are revisited for each new one.
 const REVISITED: usize = 4;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Learned {
-    intents: Vectors,
-    lessons: Vec<Lesson>,
-    /// The slots of the items that served the intents, all in one row because every request goes through
-    /// them, and where those of each intent end.
+pub(super) struct LearnedVectors {
+    intents: VectorTable,
+    lessons: Vec<VectorLesson>,
+    /// Slots of the serving items of all intents in one vector, because every request scans them, and the end of each
+    /// intent's range.
     servers: Vec<u32>,
     server_ends: Vec<u32>,
-    /// One vector per slot, one after the other.
+    /// One learned vector per slot, concatenated.
     vectors: Vec<f32>,
-    /// Per slot, how many intents its item has served.
+    /// Number of intents that the item of each slot has served.
     served: Vec<u32>,
-    /// The lesson to be gone through again next.
+    /// Index of the lesson to revisit next.
     next: usize,
 }
 
-/// What one intent has moved.
+/// The movements that one intent caused.
 #[derive(Debug, Clone)]
-struct Lesson {
-    /// The items that served it come first, then their rivals.
-    shares: Vec<Share>,
+struct VectorLesson {
+    /// First the items that served it, then their rivals.
+    shares: Vec<ItemCredit>,
     served: usize,
 }
 
 #[derive(Debug, Clone)]
-struct Share {
+struct ItemCredit {
     item: u32,
-    /// How near its description is, in the scale of the learned vectors.
+    /// Cosine of the item's description, in the scale of the learned vectors.
     description: f32,
-    /// How far the item was moved, in steps: up to 1 towards the intent, or away from it.
+    /// Movement of the item in steps: up to 1 towards the intent, or negative away from it.
     credit: f32,
 }
 
-/// What is known of an item about one request.
+/// Evidence from learned vectors for one item and one request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told {
-    /// How many intents it has served.
-    pub(super) traces: u32,
-    /// What its learned vector says.
+pub(super) struct LearnedEvidence {
+    /// Number of intents the item has served.
+    pub(super) trace_count: u32,
+    /// Score by the learned vector.
     pub(super) pull: f32,
-    /// The cosine of the nearest of these intents.
-    pub(super) nearest: f32,
+    /// Cosine of the nearest of these intents.
+    pub(super) nearest_cosine: f32,
 }
 
-impl Learned {
-    /// Whether `vector` can be learned from or asked about.
-    pub(super) fn takes(&self, vector: &[f32]) -> bool {
-        self.intents.takes(vector)
+impl LearnedVectors {
+    /// Whether `vector` has the right length to be learned or compared.
+    pub(super) fn accepts_vector(&self, vector: &[f32]) -> bool {
+        self.intents.accepts_vector(vector)
     }
 
-    /// Learns that the items in `served` served the intent with this vector, which [`Learned::takes`].
-    /// `likeness` has the cosine of every item's description and the intent.
-    pub(super) fn push(&mut self, served: &[u32], slots: &Slots, vector: &[f32], likeness: &[f32]) {
+    /// Learns that the items in `served` served the intent with this vector, which [`LearnedVectors::accepts_vector`].
+    /// `likeness` has the cosine of every item's description with the intent.
+    pub(super) fn learn_intent(
+        &mut self,
+        served: &[u32],
+        slots: &ItemSlots,
+        vector: &[f32],
+        likeness: &[f32],
+    ) {
         self.intents.push(Some(vector));
         self.served.resize(slots.len(), 0);
         self.vectors.resize(slots.len() * vector.len(), 0.0);
-        let intent = self.intents.row(self.lessons.len());
+        let intent = self.intents.vector_of(self.lessons.len());
         let lesson = self.lesson(served, slots, &intent, likeness);
         for item in served {
             let slot = slots.of(*item).expect("an item that served was given a slot");
@@ -104,15 +108,15 @@ impl Learned {
         }
     }
 
-    /// Who served the intent, and who else looks like it.
-    fn lesson(&self, served: &[u32], slots: &Slots, intent: &[f32], likeness: &[f32]) -> Lesson {
+    /// The lesson of an intent: the serving items and their rivals.
+    fn lesson(&self, served: &[u32], slots: &ItemSlots, intent: &[f32], likeness: &[f32]) -> VectorLesson {
         let description = |item: u32| DESCRIPTION * likeness.get(item as usize).copied().unwrap_or(0.0);
-        let share = |item: u32| Share { item, description: description(item), credit: 0.0 };
+        let share = |item: u32| ItemCredit { item, description: description(item), credit: 0.0 };
         let mut rivals: Vec<(f32, u32)> =
             (0..likeness.len() as u32).map(|item| (description(item), item)).collect();
         for (slot, vector) in self.vectors.chunks_exact(intent.len()).enumerate() {
             let (item, pull) = (slots.item(slot), dot(vector, intent));
-            // Where likeness is not known, none of them stands at the place of its number.
+            // When cosines are unknown, an item's index is not its position in this list.
             match rivals.get_mut(item as usize).filter(|rival| rival.1 == item) {
                 Some(rival) => rival.0 += pull,
                 None => rivals.push((pull, item)),
@@ -125,13 +129,13 @@ impl Learned {
         }
         let shares =
             served.iter().copied().chain(rivals.into_iter().map(|(_, item)| item)).map(share).collect();
-        Lesson { shares, served: served.len() }
+        VectorLesson { shares, served: served.len() }
     }
 
-    /// Takes back what a lesson has moved, and does it again with what is known now.
-    fn settle(&mut self, at: usize, slots: &Slots) {
-        let intent = self.intents.row(at);
-        let Lesson { shares, served } = &mut self.lessons[at];
+    /// Undoes the movements of a lesson and repeats them with the current vectors.
+    fn settle(&mut self, at: usize, slots: &ItemSlots) {
+        let intent = self.intents.vector_of(at);
+        let VectorLesson { shares, served } = &mut self.lessons[at];
         let slot_of: Vec<Option<usize>> = shares.iter().map(|share| slots.of(share.item)).collect();
         let size = intent.len();
         let pulls: Vec<f32> = shares
@@ -151,7 +155,7 @@ impl Learned {
         let before = shares.iter().map(|share| share.credit).collect();
         let credits = settled(&without, *served, before, |place| slot_of[place].is_some());
         for (place, share) in shares.iter_mut().enumerate() {
-            // Nothing is held against an item that has not served anything: it has not had its turn.
+            // An item that has not served anything is not pushed away: it has not had a chance yet.
             let Some(slot) = slot_of[place] else { continue };
             let step = STEP * (credits[place] - share.credit);
             share.credit = credits[place];
@@ -160,13 +164,17 @@ impl Learned {
         }
     }
 
-    /// What is known about a request, which [`Learned::takes`], per slot; `None` for one without lessons.
-    pub(super) fn ask(&self, vector: &[f32], slots: &Slots) -> Vec<Option<Told>> {
+    /// Evidence for a request that [`LearnedVectors::accepts_vector`], per slot; `None` for a slot without lessons.
+    pub(super) fn evidence_by_slot(&self, vector: &[f32], slots: &ItemSlots) -> Vec<Option<LearnedEvidence>> {
         let length = dot(vector, vector).sqrt();
         let rows = self.vectors.chunks_exact(vector.len()).zip(&self.served);
-        let mut told: Vec<Option<Told>> = rows
+        let mut told: Vec<Option<LearnedEvidence>> = rows
             .map(|(row, &traces)| {
-                (traces > 0).then(|| Told { traces, pull: dot(row, vector) / length, nearest: -1.0 })
+                (traces > 0).then(|| LearnedEvidence {
+                    trace_count: traces,
+                    pull: dot(row, vector) / length,
+                    nearest_cosine: -1.0,
+                })
             })
             .collect();
         told.resize(slots.len(), None);
@@ -176,7 +184,7 @@ impl Learned {
         {
             for slot in &self.servers[start..*end as usize] {
                 if let Some(told) = &mut told[*slot as usize] {
-                    told.nearest = told.nearest.max(similarity);
+                    told.nearest_cosine = told.nearest_cosine.max(similarity);
                 }
             }
             start = *end as usize;
@@ -185,16 +193,15 @@ impl Learned {
     }
 }
 
-/// The credits that say by how much ranking is wrong when the items have been moved by them, where it
-/// ranks by the scores `without` as long as they are not. Items that cannot be `moved` stay.
+/// Credits that equal the ranking error that remains after the items are moved by them. `without` are the scores before
+/// any movement. Items that are not `moved` stay.
 fn settled(without: &[f32], served: usize, mut credits: Vec<f32>, moved: impl Fn(usize) -> bool) -> Vec<f32> {
     for _ in 0..ROUNDS {
         let scores: Vec<f32> = (without.iter().zip(&credits).enumerate())
             .map(|(place, (score, credit))| if moved(place) { score + STEP * credit } else { *score })
             .collect();
         for (credit, wrong) in credits.iter_mut().zip(wrong_by(&scores, served)) {
-            // Newton's method for each item alone: the more a credit changes what is wrong, the less of
-            // the difference it has to make up.
+            // Newton's method for each item alone: the more a credit changes the error, the smaller the step it needs.
             let slope = wrong.abs() * (1.0 - wrong.abs()).max(0.0);
             *credit += (wrong - *credit) / (1.0 + STEP * slope);
         }
@@ -202,8 +209,8 @@ fn settled(without: &[f32], served: usize, mut credits: Vec<f32>, moved: impl Fn
     credits
 }
 
-/// By how much ranking by `scores` would be wrong about each item when the first `served` are right: what
-/// each of these lacks against all that are wrong, and what the wrong ones take from it.
+/// Ranking error of each item by `scores` when the first `served` are right: the probability each of these lacks, and
+/// the probability each wrong one takes.
 fn wrong_by(scores: &[f32], served: usize) -> Vec<f32> {
     let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let chances: Vec<f32> = scores.iter().map(|score| (score - highest).exp()).collect();
@@ -217,26 +224,26 @@ fn wrong_by(scores: &[f32], served: usize) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Learned, STEP, Slots, Told, settled, wrong_by};
+    use super::{ItemSlots, LearnedEvidence, LearnedVectors, STEP, settled, wrong_by};
 
     const EAST: [f32; 3] = [1.0, 0.0, 0.0];
     const NORTH: [f32; 3] = [0.0, 1.0, 0.0];
 
-    /// Learns intents in order: who served, the vector, and how like each description is.
-    fn learned(intents: &[(&[u32], [f32; 3], [f32; 3])]) -> (Learned, Slots) {
-        let (mut learned, mut slots) = (Learned::default(), Slots::default());
+    /// Learns intents in order: the serving items, the vector, and the cosine of each description.
+    fn learned(intents: &[(&[u32], [f32; 3], [f32; 3])]) -> (LearnedVectors, ItemSlots) {
+        let (mut learned, mut slots) = (LearnedVectors::default(), ItemSlots::default());
         for (served, vector, likeness) in intents {
             served.iter().for_each(|item| {
                 slots.take(*item);
             });
-            learned.push(served, &slots, vector, likeness);
+            learned.learn_intent(served, &slots, vector, likeness);
         }
         (learned, slots)
     }
 
-    fn ask(learned: &(Learned, Slots), item: u32, vector: &[f32]) -> Told {
+    fn ask(learned: &(LearnedVectors, ItemSlots), item: u32, vector: &[f32]) -> LearnedEvidence {
         let slot = learned.1.of(item).expect("the item has served");
-        learned.0.ask(vector, &learned.1)[slot].expect("the item has lessons")
+        learned.0.evidence_by_slot(vector, &learned.1)[slot].expect("the item has lessons")
     }
 
     #[test]
@@ -276,10 +283,10 @@ mod tests {
 
     #[test]
     fn rivals_are_told_apart_where_likeness_is_not_known() {
-        let (mut learned, mut slots) = (Learned::default(), Slots::default());
+        let (mut learned, mut slots) = (LearnedVectors::default(), ItemSlots::default());
         for (item, vector) in [(7, EAST), (0, NORTH), (3, EAST)] {
             slots.take(item);
-            learned.push(&[item], &slots, &vector, &[]);
+            learned.learn_intent(&[item], &slots, &vector, &[]);
         }
         let mut items: Vec<u32> = learned.lessons[2].shares.iter().map(|share| share.item).collect();
         items.sort_unstable();

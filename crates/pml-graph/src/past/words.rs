@@ -1,54 +1,54 @@
-//! The words of past intents: how many of a request's telling words an item has served before.
+//! Words of past intents: the share of a request's distinctive words that an item has served before.
 
 use std::collections::HashMap;
 
 use crate::tokens;
 
-/// Intents and requests are read up to here.
+/// Maximum bytes read of an intent or request.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// Where further intents with the same word stop adding.
+/// BM25 saturation: from about this count on, further intents with the same word add little.
 const SATURATION: f32 = 1.5;
 
-/// How strongly it is held against an item's words that it has many.
+/// BM25 length normalisation: how strongly an item with many words is penalised.
 const LENGTH_PENALTY: f32 = 0.75;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Words {
+pub(super) struct IntentWords {
     terms: HashMap<String, u32>,
-    /// Per term, by rising slot: how many intents of the slot have it.
+    /// For each term, in order of slot: the number of intents of the slot with that term.
     postings: Vec<Vec<(u32, u32)>>,
-    /// Per slot.
-    spoken: Vec<Spoken>,
-    /// The sum of `Spoken::distinct`.
+    /// Word counts per slot.
+    spoken: Vec<IntentWordCounts>,
+    /// Sum of `IntentWordCounts::distinct`.
     distinct: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Spoken {
+struct IntentWordCounts {
     intents: u32,
     /// Words, each counted once per intent.
     distinct: u32,
-    /// All words.
+    /// Words, counted with repetitions.
     words: u32,
 }
 
-/// What the words of a request say about an item.
+/// Evidence from words for one item.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Heard {
-    /// From 0 to about 1: how much of the request's known words, by rarity, the item's intents have.
+pub(super) struct WordEvidence {
+    /// Share of the request's known words, weighted by rarity, that the item's intents contain: 0 to about 1.
     pub(super) share: f32,
-    /// 0 if the request is as long as the item's intents usually are, less the more they differ.
-    pub(super) length: f32,
+    /// 0 when the request is as long as the item's usual intents, negative the more the lengths differ.
+    pub(super) length_penalty: f32,
 }
 
-impl Words {
+impl IntentWords {
     /// Learns the words of an intent that the items in `slots` served.
-    pub(super) fn push(&mut self, slots: &[usize], text: &str) {
+    pub(super) fn learn_intent(&mut self, slots: &[usize], text: &str) {
         let (terms, words) = read(text);
         for &slot in slots {
             if self.spoken.len() <= slot {
-                self.spoken.resize(slot + 1, Spoken::default());
+                self.spoken.resize(slot + 1, IntentWordCounts::default());
             }
             let spoken = &mut self.spoken[slot];
             spoken.intents += 1;
@@ -66,11 +66,14 @@ impl Words {
         }
     }
 
-    /// What the words of `text` say, per slot.
-    pub(super) fn ask(&self, text: &str) -> Vec<Heard> {
+    /// Evidence from the words of `text`, per slot.
+    pub(super) fn evidence_by_slot(&self, text: &str) -> Vec<WordEvidence> {
         let (terms, words) = read(text);
-        let mut heard: Vec<Heard> =
-            self.spoken.iter().map(|spoken| Heard { share: 0.0, length: length(words, *spoken) }).collect();
+        let mut heard: Vec<WordEvidence> = self
+            .spoken
+            .iter()
+            .map(|spoken| WordEvidence { share: 0.0, length_penalty: length(words, *spoken) })
+            .collect();
         let usual = self.distinct as f32 / self.spoken.len().max(1) as f32;
         let mut whole = 0.0;
         for postings in terms.iter().filter_map(|term| Some(&self.postings[*self.terms.get(term)? as usize]))
@@ -89,8 +92,8 @@ impl Words {
         heard
     }
 
-    /// How many intents a slot has.
-    pub(super) fn intents(&self, slot: usize) -> u32 {
+    /// Number of intents of a slot.
+    pub(super) fn intent_count(&self, slot: usize) -> u32 {
         self.spoken[slot].intents
     }
 
@@ -100,9 +103,9 @@ impl Words {
     }
 }
 
-/// The terms of a text, each once, in order, and the number of its words.
+/// Distinct terms of a text in sorted order, and the number of its words.
 fn read(text: &str) -> (Vec<String>, u32) {
-    let tokens = tokens::tokens(tokens::beginning(text, MAX_BYTES));
+    let tokens = tokens::tokenize(tokens::byte_prefix(text, MAX_BYTES));
     let words = tokens.iter().filter(|token| !token.compound).count() as u32;
     let mut terms: Vec<String> = tokens.into_iter().map(|token| token.term).collect();
     terms.sort_unstable();
@@ -117,8 +120,8 @@ fn count(postings: &mut Vec<(u32, u32)>, slot: u32) {
     }
 }
 
-/// A word more is added on both sides, so that there is something to compare.
-fn length(words: u32, spoken: Spoken) -> f32 {
+/// One word is added on both sides, so that the logarithm is defined.
+fn length(words: u32, spoken: IntentWordCounts) -> f32 {
     let usual = spoken.words as f32 / spoken.intents.max(1) as f32;
     -((words as f32 + 1.0) / (usual + 1.0)).ln().abs()
 }

@@ -1,39 +1,39 @@
-//! Which of the learned workflows serves a request.
+//! Ranks learned workflows for a request.
 //!
-//! A workflow is known by the intents it has served and by its tools. Five things are asked of it, none
-//! of which is enough alone: intents may be worded alike and differ in a step, and tools may fit and be
-//! too few. Each counts the same, measured in standard deviations over all workflows.
+//! A workflow is known by the intents it has served and by its tools. Five features are computed, none of which is
+//! enough alone: intents may be worded alike and differ in a step, and tools may fit and be too few. All features have
+//! the same weight, in standard deviations over all workflows.
 
-/// What is known of one workflow about a request; only differences between workflows matter.
+/// Features of one workflow for a request; only differences between workflows matter.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Workflow {
-    /// What it has served before.
-    pub recall: super::Recall,
-    /// The mean over its tools of what ranking says of them, in standard deviations over the catalogue.
-    pub tools: f32,
-    /// The lexical score of the request against the names and descriptions of its tools taken together.
-    pub text: f32,
+pub struct WorkflowFeatures {
+    /// Similarity of the request to the intents it has served.
+    pub recall: super::WorkflowRecall,
+    /// Mean ranking score of its tools, in standard deviations over the catalogue.
+    pub tool_score: f32,
+    /// Lexical score of the request against the names and descriptions of all its tools together.
+    pub text_score: f32,
 }
 
-/// One score per workflow, the higher the better.
-pub fn scores(workflows: &[Workflow]) -> Vec<f32> {
+/// One score per workflow; higher is better.
+pub fn score_workflows(workflows: &[WorkflowFeatures]) -> Vec<f32> {
     let mut scores = vec![0.0; workflows.len()];
-    let asked: [fn(&Workflow) -> f32; 5] = [
-        |workflow| workflow.recall.nearest,
-        |workflow| workflow.recall.words,
-        |workflow| workflow.recall.length,
-        |workflow| workflow.tools,
-        |workflow| workflow.text,
+    let asked: [fn(&WorkflowFeatures) -> f32; 5] = [
+        |workflow| workflow.recall.nearest_cosine,
+        |workflow| workflow.recall.word_share,
+        |workflow| workflow.recall.length_penalty,
+        |workflow| workflow.tool_score,
+        |workflow| workflow.text_score,
     ];
     for of in asked {
         let values: Vec<f32> = workflows.iter().map(of).collect();
-        scores.iter_mut().zip(standard(&values)).for_each(|(score, value)| *score += value);
+        scores.iter_mut().zip(standardise(&values)).for_each(|(score, value)| *score += value);
     }
     scores
 }
 
-/// `values` in standard deviations from their mean; noughts where they are all the same.
-pub(super) fn standard(values: &[f32]) -> Vec<f32> {
+/// `values` in standard deviations from their mean; zeros when all are equal.
+pub(super) fn standardise(values: &[f32]) -> Vec<f32> {
     let count = values.len().max(1) as f32;
     let mean = values.iter().sum::<f32>() / count;
     let deviation = (values.iter().map(|value| (value - mean).powi(2)).sum::<f32>() / count).sqrt();

@@ -1,59 +1,59 @@
-//! What was done for earlier intents, kept so that a new one can be compared with all of them.
+//! Memory of traces: intents with the procedures that served them, comparable with a new intent.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
-use super::row::Row;
+use super::row::QuantisedVector;
 use crate::linear::sigmoid;
 use crate::tokens;
 
-/// The texts of a tool that a request may quote.
+/// Texts of a tool, whose words a request may contain.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolText<'a> {
-    /// Its name.
+    /// Name of the tool.
     pub name: &'a str,
-    /// What it does.
+    /// Description of the tool.
     pub description: &'a str,
 }
 
 /// A tool that the catalogue alone offers for an intent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Match {
-    /// Its number.
+pub struct ToolMatch {
+    /// Index of the tool in the catalogue.
     pub tool: u32,
-    /// How likely it is meant, from 0 to 1.
-    pub value: f32,
+    /// Probability that the tool is the right one, from 0 to 1.
+    pub probability: f32,
 }
 
-/// An intent and what served it.
+/// An intent with the procedure that served it.
 #[derive(Debug, Clone, Copy)]
-pub struct Trace<'a> {
-    /// In words.
+pub struct ProcedureTrace<'a> {
+    /// The intent, as text.
     pub intent: &'a str,
-    /// The intent's vector, where there is one.
+    /// Vector of the intent; `None` when it was not embedded.
     pub vector: Option<&'a [f32]>,
-    /// What the catalogue alone offered for the intent, see [`matches`]; may be empty if unknown.
-    pub matches: &'a [Match],
-    /// The tools that were called, in that order.
+    /// Tools that the catalogue alone offered for the intent, see [`catalogue_matches`]; empty if unknown.
+    pub matches: &'a [ToolMatch],
+    /// Tools that were called, in order.
     pub tools: &'a [u32],
-    /// Which call used what another one gave or had to wait for it, as positions in `tools`.
+    /// Links as positions in `tools`: the second call used the result of the first or had to wait for it.
     pub links: &'a [(usize, usize)],
 }
 
-/// How many tools are kept of what the catalogue offers: all that could be meant, mostly.
+/// Maximum number of catalogue matches that are kept: mostly all that could be right.
 const MATCHES: usize = 16;
 
-/// How steeply belief in a tool falls with its score, and the share of the best score at which it is
-/// even. Only shares count, because scores of large catalogues are larger.
+/// Steepness of the logistic curve from score to probability. Only shares of the best score count, because scores of
+/// large catalogues are larger.
 const STEEPNESS: f32 = 7.0;
+/// Share of the best score at which the probability is one half.
 const EVEN: f32 = 0.75;
 
-/// The tools that `scores`, one per tool and without regard to memory, speak for.
+/// The tools that `scores` support; one score per tool, computed without traces.
 ///
-/// Scores have to be 0 for a tool that fits as well as most do, as standard deviations over the catalogue
-/// are; where no tool is above that, there are no matches. They do not change with what is learned, so
-/// those of a trace can be stored with it.
-pub fn matches(scores: &[f32]) -> Vec<Match> {
+/// A score must be 0 for a tool of usual fit, as standard deviations over the catalogue are; when no score is positive
+/// there are no matches. The matches do not depend on what is learned, so those of a trace can be stored with it.
+pub fn catalogue_matches(scores: &[f32]) -> Vec<ToolMatch> {
     let best = scores.iter().copied().filter(|score| score.is_finite()).fold(0.0, f32::max);
     if best <= 0.0 {
         return Vec::new();
@@ -66,108 +66,109 @@ pub fn matches(scores: &[f32]) -> Vec<Match> {
     }
     order.sort_unstable_by(by_score);
     let value = |tool: usize| sigmoid(STEEPNESS * (scores[tool].min(best) / best - EVEN));
-    order.into_iter().map(|tool| Match { tool: number(tool), value: value(tool) }).collect()
+    order.into_iter().map(|tool| ToolMatch { tool: number(tool), probability: value(tool) }).collect()
 }
 
-/// Everything that was learned. Traces are numbered in the order they came.
+/// Everything that was learned. Traces are numbered in the order of learning.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct ProcedureMemory {
     terms: HashMap<Box<str>, u32>,
-    pub(super) tools: Vec<Tool>,
-    pub(super) traces: Vec<Past>,
-    /// In how many intents a term stands.
+    pub(super) tools: Vec<RememberedTool>,
+    pub(super) traces: Vec<RememberedTrace>,
+    /// Number of intents with each term.
     term_uses: Vec<u32>,
-    /// In how many intents a term stands that a tool served.
+    /// Number of intents with a term that a tool served, by (term, tool).
     together: HashMap<(u32, u32), u32>,
-    /// Per term of tools' names, how early those tools came, summed, and how often.
+    /// For each term of tool names: summed earliness of those tools, and their count.
     earliness: Vec<(f32, f32)>,
-    /// How often the first tool came before the second.
+    /// Number of times the first tool came before the second.
     before: HashMap<(u32, u32), u32>,
-    /// What came directly after a tool, and how often; `None` is the end.
+    /// Direct successors of each tool with counts; a `None` successor is the end.
     follows: BTreeMap<Option<u32>, BTreeMap<Option<u32>, u32>>,
 }
 
-/// What is known of a tool.
+/// Learned facts about a tool.
 #[derive(Debug, Default)]
-pub(super) struct Tool {
-    /// The terms of its name, sorted.
+pub(super) struct RememberedTool {
+    /// Terms of its name, sorted.
     name: Vec<u32>,
-    /// The terms of its description, sorted.
+    /// Terms of its description, sorted.
     description: Vec<u32>,
-    /// How many intents it served.
+    /// Number of intents it served.
     uses: u32,
 }
 
-/// A trace as it is kept.
+/// A stored trace.
 #[derive(Debug)]
-pub(super) struct Past {
-    pub(super) row: Option<Row>,
-    /// By tool, with the values scaled to a vector of length 1.
-    pub(super) profile: Vec<Match>,
-    /// As they were given.
-    pub(super) matches: Vec<Match>,
-    pub(super) graph: Graph,
+pub(super) struct RememberedTrace {
+    pub(super) row: Option<QuantisedVector>,
+    /// Matches sorted by tool, scaled to a vector of length 1.
+    pub(super) profile: Vec<ToolMatch>,
+    /// Matches as they were given.
+    pub(super) matches: Vec<ToolMatch>,
+    pub(super) graph: StepGraph,
 }
 
-/// Calls and how they are linked.
+/// Calls and their links.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Graph {
-    /// In the order of the calls.
+pub(super) struct StepGraph {
+    /// Tools in call order.
     pub(super) tools: Vec<u32>,
-    /// Positions in `tools`.
+    /// Links, as positions in `tools`.
     pub(super) links: Vec<(usize, usize)>,
 }
 
-impl Graph {
-    /// Every tool once, sorted.
+impl StepGraph {
+    /// Distinct tools, sorted.
     pub(super) fn distinct_tools(&self) -> Vec<u32> {
         sorted(self.tools.clone())
     }
 
-    /// Every pair of linked tools once, sorted.
+    /// Distinct pairs of linked tools, sorted.
     pub(super) fn distinct_links(&self) -> Vec<(u32, u32)> {
         sorted(self.links.iter().map(|(from, to)| (self.tools[*from], self.tools[*to])).collect())
     }
 }
 
-/// What a word of a tool's name or description counts before any intent was seen, in intents.
+/// Prior count of intents for a word of a tool's name.
 const NAMED: f32 = 6.0;
+/// Prior count of intents for a word of a tool's description.
 const DESCRIBED: f32 = 2.0;
 
-/// How many intents it takes until what they say about a word counts as much as what is usual.
+/// Number of intents at which the observations of a word weigh as much as its usual rate.
 const USUAL: f32 = 4.0;
 
-/// The same for how early tools with a word in their name come.
+/// The same for the earliness of tools with a word in their name.
 const USUAL_PLACE: f32 = 2.0;
 
-impl Memory {
-    /// An empty memory about `tools`, which are numbered in this order.
-    pub fn new<'a>(tools: impl IntoIterator<Item = ToolText<'a>>) -> Memory {
-        let mut memory = Memory::default();
+impl ProcedureMemory {
+    /// An empty memory for `tools`, which are numbered in this order.
+    pub fn new<'a>(tools: impl IntoIterator<Item = ToolText<'a>>) -> ProcedureMemory {
+        let mut memory = ProcedureMemory::default();
         for text in tools {
             let name = sorted(memory.read(text.name));
             let description = sorted(memory.read(text.description));
-            memory.tools.push(Tool { name, description, uses: 0 });
+            memory.tools.push(RememberedTool { name, description, uses: 0 });
         }
         memory
     }
 
-    /// How many traces there are.
+    /// Number of traces.
     pub fn len(&self) -> usize {
         self.traces.len()
     }
 
-    /// Whether nothing was learned yet.
+    /// Whether no trace was learned yet.
     pub fn is_empty(&self) -> bool {
         self.traces.is_empty()
     }
 
-    /// Keeps a trace and says its number.
+    /// Learns a trace. Returns its number.
     ///
     /// # Panics
-    /// If it names a tool that the memory was not made for, or a link to a call that is not there.
-    pub fn learn(&mut self, trace: &Trace<'_>) -> usize {
-        let graph = Graph { tools: trace.tools.to_vec(), links: trace.links.to_vec() };
+    /// If it names a tool that the memory was not created with, or a link to a missing call.
+    pub fn learn_trace(&mut self, trace: &ProcedureTrace<'_>) -> usize {
+        let graph = StepGraph { tools: trace.tools.to_vec(), links: trace.links.to_vec() };
         let used = graph.distinct_tools();
         for term in sorted(self.read(trace.intent)) {
             self.term_uses[term as usize] += 1;
@@ -179,11 +180,11 @@ impl Memory {
             self.tools[*tool as usize].uses += 1;
         }
         self.learn_order(&graph.tools);
-        // Links are read here once so that a wrong one is found now and not in the middle of a request.
+        // Reads the links once, so that a wrong one panics here and not during a later request.
         graph.distinct_links();
-        self.traces.push(Past {
-            row: trace.vector.and_then(Row::new),
-            profile: profile(trace.matches),
+        self.traces.push(RememberedTrace {
+            row: trace.vector.and_then(QuantisedVector::new),
+            profile: unit_profile(trace.matches),
             matches: trace.matches.to_vec(),
             graph,
         });
@@ -208,9 +209,9 @@ impl Memory {
         }
     }
 
-    /// The terms of a text in order.
+    /// Terms of a text, in order.
     fn read(&mut self, text: &str) -> Vec<u32> {
-        let tokens = tokens::tokens(text).into_iter().filter(|token| !token.compound);
+        let tokens = tokens::tokenize(text).into_iter().filter(|token| !token.compound);
         tokens.map(|token| self.intern(&token.term)).collect()
     }
 
@@ -225,16 +226,15 @@ impl Memory {
         next
     }
 
-    /// The terms of a request in order; `None` for one that was never seen.
-    pub(super) fn terms(&self, text: &str) -> Vec<Option<u32>> {
-        let tokens = tokens::tokens(text).into_iter().filter(|token| !token.compound);
+    /// Terms of a request, in order; `None` for an unknown term.
+    pub(super) fn known_terms(&self, text: &str) -> Vec<Option<u32>> {
+        let tokens = tokens::tokenize(text).into_iter().filter(|token| !token.compound);
         tokens.map(|token| self.terms.get(token.term.as_str()).copied()).collect()
     }
 
-    /// How much more often `term` stands in intents that `tool` serves than in others, as a logarithm and
-    /// at least 0. A tool's own words count as if some intents had been seen; where nothing is `aided` by traces, they are all
-    /// that counts.
-    pub(super) fn speaks_for(&self, term: Option<u32>, tool: u32, aided: bool) -> f32 {
+    /// Log ratio of the frequency of `term` in intents served by `tool` to that in others, at least 0. The tool's own
+    /// words count as if some intents had been seen; without traces (`aided` is false) they are all that counts.
+    pub(super) fn term_evidence(&self, term: Option<u32>, tool: u32, aided: bool) -> f32 {
         let Some(term) = term else { return 0.0 };
         let known = &self.tools[tool as usize];
         let own = if self.is_named(Some(term), tool) {
@@ -252,42 +252,43 @@ impl Memory {
         (here / usual).ln().max(0.0)
     }
 
-    /// Whether a term stands in a tool's name.
+    /// Whether a term is in a tool's name.
     pub(super) fn is_named(&self, term: Option<u32>, tool: u32) -> bool {
         term.is_some_and(|term| self.tools[tool as usize].name.binary_search(&term).is_ok())
     }
 
-    /// How early tools with the words of this one's name come in their graphs: 1 first, -1 last.
+    /// How early tools with the words of this one's name are used: 1 first, -1 last.
     pub(super) fn earliness(&self, tool: u32) -> f32 {
         let name = &self.tools[tool as usize].name;
         let places = name.iter().map(|term| self.earliness[*term as usize]);
         places.map(|(sum, times)| sum / (times + USUAL_PLACE)).sum::<f32>() / name.len().max(1) as f32
     }
 
-    /// How often `first` came before `second`.
+    /// Number of times `first` came before `second`.
     pub(super) fn times_before(&self, first: u32, second: u32) -> f32 {
         self.before.get(&(first, second)).map_or(0.0, |times| *times as f32)
     }
 
-    /// What came directly after a tool, or first for `None`, and how often; `None` is the end.
-    pub(crate) fn followers(&self, tool: Option<u32>) -> Option<&BTreeMap<Option<u32>, u32>> {
+    /// Direct successors of a tool, or the first tools for `None`, with counts; a `None` successor is the end.
+    pub(crate) fn successors(&self, tool: Option<u32>) -> Option<&BTreeMap<Option<u32>, u32>> {
         self.follows.get(&tool)
     }
 
-    /// The calls of a trace, in order.
-    pub(crate) fn calls(&self, trace: usize) -> &[u32] {
+    /// Calls of a trace, in order.
+    pub(crate) fn calls_of(&self, trace: usize) -> &[u32] {
         &self.traces[trace].graph.tools
     }
 }
 
-/// `matches` by tool and as a vector of length 1.
-pub(super) fn profile(matches: &[Match]) -> Vec<Match> {
-    let length = matches.iter().map(|found| found.value.powi(2)).sum::<f32>().sqrt();
+/// `matches` sorted by tool, as a vector of length 1.
+pub(super) fn unit_profile(matches: &[ToolMatch]) -> Vec<ToolMatch> {
+    let length = matches.iter().map(|found| found.probability.powi(2)).sum::<f32>().sqrt();
     if length.partial_cmp(&0.0) != Some(Ordering::Greater) {
         return Vec::new();
     }
-    let scaled = matches.iter().map(|found| Match { tool: found.tool, value: found.value / length });
-    let mut profile: Vec<Match> = scaled.collect();
+    let scaled =
+        matches.iter().map(|found| ToolMatch { tool: found.tool, probability: found.probability / length });
+    let mut profile: Vec<ToolMatch> = scaled.collect();
     profile.sort_unstable_by_key(|found| found.tool);
     profile
 }

@@ -1,45 +1,47 @@
-//! Which of two tools comes first: by how often each did, and by which the request speaks of first.
+//! Order of two tools: by how often each came first, and by which the request mentions first.
 
 use std::collections::HashMap;
 
-use super::memory::Memory;
+use super::memory::ProcedureMemory;
 use crate::linear::sigmoid;
 
-/// What is thought of two tools that were never used together counts as so many times that they were;
-/// it comes from how early tools with such words in their names come.
+/// Prior for two tools that were never used together, in pseudo-observations. It comes from how early tools with such
+/// words in their names are used.
 const THOUGHT: f32 = 2.0;
+/// Slope of the prior by the difference in earliness.
 const EARLINESS: f32 = 3.0;
 
-/// How much the order in the request counts, and how many words apart is far apart.
+/// Weight of the order of mention in the request.
 const SPOKEN: f32 = 3.5;
+/// Distance in words at which that weight saturates (the scale of a `tanh`).
 const FAR: f32 = 3.0;
 
-/// What a word that only one of two tools has in its name adds to what it says for that one: intents that were
-/// served by both have the words of both, and tell them apart the less the fewer they are.
+/// Extra evidence of a word that is in the name of only one of the two tools. Intents served by both tools contain the
+/// words of both, and the fewer such intents there are, the less they distinguish the tools.
 const OWN_NAME: f32 = 3.0;
 
-/// The order of tools in what serves a request.
-pub(super) struct Order<'m> {
-    memory: &'m Memory,
-    /// Whether earlier traces are asked.
+/// Order of tools for a request.
+pub(super) struct ToolOrder<'m> {
+    memory: &'m ProcedureMemory,
+    /// Whether traces are used.
     aided: bool,
     terms: Vec<Option<u32>>,
-    /// Per tool, how strongly each word of the request speaks for it.
+    /// For each tool, how strongly each word of the request refers to it.
     spoken: HashMap<u32, Vec<f32>>,
 }
 
-impl<'m> Order<'m> {
-    pub(super) fn new(memory: &'m Memory, intent: &str) -> Order<'m> {
-        Order { memory, aided: true, terms: memory.terms(intent), spoken: HashMap::new() }
+impl<'m> ToolOrder<'m> {
+    pub(super) fn new(memory: &'m ProcedureMemory, intent: &str) -> ToolOrder<'m> {
+        ToolOrder { memory, aided: true, terms: memory.known_terms(intent), spoken: HashMap::new() }
     }
 
-    /// The order by the words of the request and the tools alone.
-    pub(super) fn unaided(memory: &'m Memory, intent: &str) -> Order<'m> {
-        Order { aided: false, ..Order::new(memory, intent) }
+    /// Order by the words of the request and of the tools alone.
+    pub(super) fn without_traces(memory: &'m ProcedureMemory, intent: &str) -> ToolOrder<'m> {
+        ToolOrder { aided: false, ..ToolOrder::new(memory, intent) }
     }
 
-    /// How likely `first` comes before `second`.
-    pub(super) fn chance(&mut self, first: u32, second: u32) -> f32 {
+    /// Probability that `first` comes before `second`.
+    pub(super) fn precedence_probability(&mut self, first: u32, second: u32) -> f32 {
         if first == second {
             return 0.5;
         }
@@ -54,12 +56,12 @@ impl<'m> Order<'m> {
         sigmoid((for_it / against).ln() + spoken)
     }
 
-    /// How many words after `first` the request speaks of `second`; 0 where it does not tell them apart.
+    /// Distance in words from the mention of `first` to that of `second`; 0 when the request does not distinguish them.
     fn words_between(&mut self, first: u32, second: u32) -> f32 {
         self.listen(first);
         self.listen(second);
         let (a, b) = (&self.spoken[&first], &self.spoken[&second]);
-        let (mut place_a, mut place_b) = (Place::default(), Place::default());
+        let (mut place_a, mut place_b) = (MentionPosition::default(), MentionPosition::default());
         for (at, (a, b)) in a.iter().zip(b).enumerate() {
             let named = |tool: u32| f32::from(u8::from(self.memory.is_named(self.terms[at], tool)));
             let for_a = a - b + OWN_NAME * (named(first) - named(second));
@@ -71,19 +73,19 @@ impl<'m> Order<'m> {
 
     fn listen(&mut self, tool: u32) {
         let (memory, terms, aided) = (self.memory, &self.terms, self.aided);
-        let speak = || terms.iter().map(|term| memory.speaks_for(*term, tool, aided)).collect();
+        let speak = || terms.iter().map(|term| memory.term_evidence(*term, tool, aided)).collect();
         self.spoken.entry(tool).or_insert_with(speak);
     }
 }
 
-/// Where in a request something is spoken of.
+/// Position of a mention in a request.
 #[derive(Default)]
-struct Place {
+struct MentionPosition {
     sum: f32,
     weight: f32,
 }
 
-impl Place {
+impl MentionPosition {
     fn add(&mut self, at: usize, weight: f32) {
         if weight > 0.0 {
             self.sum += weight * at as f32;
@@ -98,22 +100,29 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::{ToolText, Trace};
+    use super::super::memory::{ProcedureTrace, ToolText};
     use super::*;
 
     #[test]
     fn names_tell_the_order_of_tools_that_are_always_used_together() {
         let tools = [("write_file", "Puts text on disk"), ("delete_file", "Takes it away")];
-        let mut memory = Memory::new(tools.map(|(name, description)| ToolText { name, description }));
+        let mut memory =
+            ProcedureMemory::new(tools.map(|(name, description)| ToolText { name, description }));
         let both =
             [("write a file, delete another", vec![0, 1]), ("delete a file, write another", vec![1, 0])];
         for (intent, tools) in both.into_iter().chain([("keep my notes", vec![0])]).cycle().take(30) {
-            memory.learn(&Trace { intent, vector: None, matches: &[], tools: &tools, links: &[] });
+            memory.learn_trace(&ProcedureTrace {
+                intent,
+                vector: None,
+                matches: &[],
+                tools: &tools,
+                links: &[],
+            });
         }
-        let chance = |intent: &str| Order::new(&memory, intent).chance(0, 1);
+        let chance = |intent: &str| ToolOrder::new(&memory, intent).precedence_probability(0, 1);
         assert!(chance("write the file x and when that is done delete y") > 0.8);
         assert!(chance("delete the file y and when that is done write x") < 0.2);
-        // Though notes are mostly something to write.
+        // Although notes are mostly something to write.
         assert!(chance("of my notes delete the first and when that is done write x") < 0.5);
     }
 }

@@ -1,60 +1,68 @@
-//! What is believed about a request: how likely each tool and each link is part of what serves it.
+//! Beliefs about a request: probabilities that each tool and each link is part of what serves it.
 
 use std::collections::HashMap;
 
-use super::Request;
-use super::kernel::{self, Near};
-use super::memory::{Match, Memory};
-use super::order::Order;
+use super::ProcedureRequest;
+use super::kernel::{self, NearTrace};
+use super::memory::{ProcedureMemory, ToolMatch};
+use super::order::ToolOrder;
 use crate::linear::sigmoid;
 
-/// How far what the catalogue offers counts beside what traces say.
+/// Weight of the catalogue's offers relative to the votes of traces.
 const CATALOGUE: f32 = 0.7;
 
-/// What turns evidence for a tool, which is about 1 where all agree on it, into a probability. These two
-/// came out alike for a hundred traces and for thousands.
+/// Slope and offset that turn evidence for a tool, about 1 when all agree on it, into a probability. The fit was alike
+/// for a hundred traces and for thousands.
 const TOOL_SLOPE: f32 = 10.5;
 const TOOL_OFFSET: f32 = -5.3;
 
-/// What the votes for a link add to the chance that both tools are used in that order.
+/// Weight of the votes for a link, added to the probability that both tools are used in that order.
 const LINK_SLOPE: f32 = 4.0;
 const LINK_OFFSET: f32 = -1.0;
 
-/// That chance is a product of dependent things, so it is a little too small.
+/// Exponent that corrects that probability: it is a product of dependent events and thus a little too small.
 const DEPENDENCE: f32 = 0.8;
 
-/// How many tools are thought about together.
+/// Number of likeliest tools that are considered together.
 const LIKELIEST: usize = 8;
 
 /// Beliefs about one request.
-pub(crate) struct Recall<'m> {
-    pub(crate) memory: &'m Memory,
-    /// The nearest traces, nearest first.
-    pub(super) near: Vec<Near>,
-    /// Every tool for which there is any evidence, likeliest first.
+pub(crate) struct ProcedureBeliefs<'m> {
+    pub(crate) memory: &'m ProcedureMemory,
+    /// Nearest traces, nearest first.
+    pub(super) nearest_traces: Vec<NearTrace>,
+    /// Tools with any evidence, likeliest first.
     tools: Vec<u32>,
     chances: HashMap<u32, f32>,
     votes: HashMap<(u32, u32), f32>,
-    /// What the catalogue alone says of a tool.
+    /// Probability of a tool by the catalogue alone.
     offered: HashMap<u32, f32>,
-    order: Order<'m>,
-    /// How likely it is that nothing is linked.
-    pub(super) unlinked: f32,
+    order: ToolOrder<'m>,
+    /// Probability that the right graph has no links.
+    pub(super) unlinked_probability: f32,
 }
 
-impl<'m> Recall<'m> {
-    /// Asks the memory about `request`.
-    pub(crate) fn new(memory: &'m Memory, request: &Request<'_>) -> Recall<'m> {
-        let order = Order::new(memory, request.intent);
-        Recall::by(memory, request, kernel::nearest(memory, request), order)
+impl<'m> ProcedureBeliefs<'m> {
+    /// Computes the beliefs about `request` from the memory.
+    pub(crate) fn new(memory: &'m ProcedureMemory, request: &ProcedureRequest<'_>) -> ProcedureBeliefs<'m> {
+        let order = ToolOrder::new(memory, request.intent);
+        ProcedureBeliefs::by(memory, request, kernel::nearest_traces(memory, request), order)
     }
 
-    /// What is believed where no earlier intent is asked.
-    pub(super) fn unaided(memory: &'m Memory, request: &Request<'_>) -> Recall<'m> {
-        Recall::by(memory, request, Vec::new(), Order::unaided(memory, request.intent))
+    /// Beliefs by the catalogue alone.
+    pub(super) fn without_traces(
+        memory: &'m ProcedureMemory,
+        request: &ProcedureRequest<'_>,
+    ) -> ProcedureBeliefs<'m> {
+        ProcedureBeliefs::by(memory, request, Vec::new(), ToolOrder::without_traces(memory, request.intent))
     }
 
-    fn by(memory: &'m Memory, request: &Request<'_>, near: Vec<Near>, order: Order<'m>) -> Recall<'m> {
+    fn by(
+        memory: &'m ProcedureMemory,
+        request: &ProcedureRequest<'_>,
+        near: Vec<NearTrace>,
+        order: ToolOrder<'m>,
+    ) -> ProcedureBeliefs<'m> {
         let evidence = evidence(memory, &near, request.matches);
         let mut tools: Vec<u32> = evidence.keys().copied().collect();
         tools.sort_unstable_by(|a, b| evidence[b].total_cmp(&evidence[a]).then(a.cmp(b)));
@@ -64,68 +72,80 @@ impl<'m> Recall<'m> {
         let (mut unlinked, mut all) = (0.0, 0.0);
         for near in &near {
             let links = memory.traces[near.trace].graph.distinct_links();
-            all += near.weight.max(0.0);
-            unlinked += if links.is_empty() { near.weight.max(0.0) } else { 0.0 };
+            all += near.vote_weight.max(0.0);
+            unlinked += if links.is_empty() { near.vote_weight.max(0.0) } else { 0.0 };
             for link in links {
-                *votes.entry(link).or_default() += near.weight;
+                *votes.entry(link).or_default() += near.vote_weight;
             }
         }
         let unlinked = if all > 0.0 { unlinked / all } else { 0.0 };
-        let offered = request.matches.iter().map(|found| (found.tool, found.value)).collect();
-        Recall { memory, near, tools, chances, votes, offered, order, unlinked }
+        let offered = request.matches.iter().map(|found| (found.tool, found.probability)).collect();
+        ProcedureBeliefs {
+            memory,
+            nearest_traces: near,
+            tools,
+            chances,
+            votes,
+            offered,
+            order,
+            unlinked_probability: unlinked,
+        }
     }
 
-    /// The traces whose word counts for something, nearest first, and how much.
-    pub(crate) fn voices(&self) -> impl Iterator<Item = (usize, f32)> {
-        self.near.iter().filter(|near| near.weight > 0.0).map(|near| (near.trace, near.weight))
+    /// Traces with a vote, nearest first, and their weights.
+    pub(crate) fn voting_traces(&self) -> impl Iterator<Item = (usize, f32)> {
+        self.nearest_traces
+            .iter()
+            .filter(|near| near.vote_weight > 0.0)
+            .map(|near| (near.trace, near.vote_weight))
     }
 
-    /// Every tool for which there is any evidence, likeliest first.
+    /// Tools with any evidence, likeliest first.
     pub(crate) fn tools(&self) -> &[u32] {
         &self.tools
     }
 
-    /// Those worth thinking about.
-    pub(super) fn likeliest(&self) -> &[u32] {
+    /// The likeliest tools, at most `LIKELIEST`.
+    pub(super) fn likeliest_tools(&self) -> &[u32] {
         &self.tools[..self.tools.len().min(LIKELIEST)]
     }
 
-    /// How likely `tool` is used; without any evidence, hardly.
-    pub(crate) fn chance(&self, tool: u32) -> f32 {
+    /// Probability that `tool` is used; close to 0 without any evidence.
+    pub(crate) fn tool_probability(&self, tool: u32) -> f32 {
         self.chances.get(&tool).copied().unwrap_or_else(|| sigmoid(TOOL_OFFSET))
     }
 
-    /// How likely the catalogue alone holds it that `tool` is meant.
-    pub(super) fn offered(&self, tool: u32) -> f32 {
+    /// Probability of `tool` by the catalogue alone.
+    pub(super) fn catalogue_probability(&self, tool: u32) -> f32 {
         self.offered.get(&tool).copied().unwrap_or(0.0)
     }
 
-    /// How likely `to` is linked to what `from` gives.
-    pub(super) fn link_chance(&mut self, from: u32, to: u32) -> f32 {
-        let ordered = self.order.chance(from, to);
+    /// Probability that `to` uses the result of `from`.
+    pub(super) fn link_probability(&mut self, from: u32, to: u32) -> f32 {
+        let ordered = self.order.precedence_probability(from, to);
         let votes = self.votes.get(&(from, to)).copied().unwrap_or(0.0);
-        let both = (self.chance(from) * self.chance(to) * ordered).powf(DEPENDENCE);
+        let both = (self.tool_probability(from) * self.tool_probability(to) * ordered).powf(DEPENDENCE);
         let odds = both * (LINK_SLOPE * votes + LINK_OFFSET).exp();
         odds / (1.0 + odds)
     }
 }
 
-/// What speaks for each tool: the votes of the traces for it, and what the catalogue offers, less what it
-/// offered to the traces that vote.
-fn evidence(memory: &Memory, near: &[Near], offered: &[Match]) -> HashMap<u32, f32> {
+/// Evidence for each tool: the votes of the traces, plus what the catalogue offers, minus what it offered to the voting
+/// traces.
+fn evidence(memory: &ProcedureMemory, near: &[NearTrace], offered: &[ToolMatch]) -> HashMap<u32, f32> {
     let mut evidence: HashMap<u32, f32> = HashMap::new();
     for near in near {
         for tool in memory.traces[near.trace].graph.distinct_tools() {
-            *evidence.entry(tool).or_default() += near.weight;
+            *evidence.entry(tool).or_default() += near.vote_weight;
         }
     }
     for found in offered {
-        *evidence.entry(found.tool).or_default() += CATALOGUE * found.value;
+        *evidence.entry(found.tool).or_default() += CATALOGUE * found.probability;
     }
     for near in near {
         for found in &memory.traces[near.trace].matches {
             if let Some(evidence) = evidence.get_mut(&found.tool) {
-                *evidence -= CATALOGUE * near.weight * found.value;
+                *evidence -= CATALOGUE * near.vote_weight * found.probability;
             }
         }
     }

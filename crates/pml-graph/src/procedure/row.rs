@@ -1,19 +1,19 @@
-//! Vectors as they are compared by the thousand.
+//! Quantised vectors for fast comparison.
 
-/// A vector in two bytes per number, which processors multiply fastest.
+/// A vector with two bytes per number, which processors multiply fastest.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct QuantisedVector {
     numbers: Box<[i16]>,
-    /// What makes its length 1.
+    /// Factor that makes its length 1.
     scale: f32,
 }
 
-/// The largest number of a row. Products of rows of up to 8,192 numbers fit into 32 bits.
+/// Largest absolute value of a number. Dot products of up to 8,192 numbers fit into 32 bits.
 const LARGEST: f32 = 511.0;
 
-impl Row {
-    /// `None` for a vector without a direction.
-    pub(super) fn new(vector: &[f32]) -> Option<Row> {
+impl QuantisedVector {
+    /// Quantises a vector; `None` for a zero vector.
+    pub(super) fn new(vector: &[f32]) -> Option<QuantisedVector> {
         let largest = vector.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
         let step = largest / LARGEST;
         if !(step > 0.0 && vector.iter().all(|number| number.is_finite())) {
@@ -21,10 +21,10 @@ impl Row {
         }
         let numbers: Box<[i16]> = vector.iter().map(|number| (number / step).round() as i16).collect();
         let length = (product(&numbers, &numbers) as f32).sqrt();
-        Some(Row { numbers, scale: 1.0 / length })
+        Some(QuantisedVector { numbers, scale: 1.0 / length })
     }
 
-    pub(super) fn cosine(&self, other: &Row) -> f32 {
+    pub(super) fn cosine(&self, other: &QuantisedVector) -> f32 {
         if self.numbers.len() != other.numbers.len() {
             return 0.0;
         }
@@ -46,8 +46,10 @@ mod tests {
         let (a, b) = (wave(0.0), wave(0.7));
         let exact = a.iter().zip(&b).map(|(a, b)| a * b).sum::<f32>()
             / (a.iter().map(|a| a * a).sum::<f32>() * b.iter().map(|b| b * b).sum::<f32>()).sqrt();
-        let rows = Row::new(&a).zip(Row::new(&b)).expect("both have a direction");
+        let rows = QuantisedVector::new(&a).zip(QuantisedVector::new(&b)).expect("both have a direction");
         assert!((rows.0.cosine(&rows.1) - exact).abs() < 0.002);
-        assert!(Row::new(&[0.0; 384]).is_none() && Row::new(&[f32::NAN; 384]).is_none());
+        assert!(
+            QuantisedVector::new(&[0.0; 384]).is_none() && QuantisedVector::new(&[f32::NAN; 384]).is_none()
+        );
     }
 }

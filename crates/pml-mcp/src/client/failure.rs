@@ -1,65 +1,65 @@
-//! Why a request to a server has no result, told by whether the server can have acted on it.
+//! Failures of requests to servers, classified by whether the server can have acted on the request.
 
 use std::time::Duration;
 
 use crate::message::RpcError;
 
-/// Why there is no result.
+/// Why a request has no result.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Failure {
-    /// Nothing reached the server: trying again is safe.
+pub enum RequestFailure {
+    /// The request did not reach the server: a retry is safe.
     #[error("not sent: {0}")]
-    NotSent(NotSent),
-    /// The server answered with an error.
+    NotSent(#[source] NotSentReason),
+    /// The server replied with an error.
     #[error("{0}")]
     Rpc(RpcError),
-    /// It was sent and no answer came: whether the server acted is not known.
+    /// The request was sent and no usable reply came: whether the server acted is unknown.
     #[error("sent, outcome unknown: {0}")]
-    Unknown(Lost),
+    Unknown(#[source] LostReason),
 }
 
-/// Why nothing was sent.
+/// Why a request was not sent.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum NotSent {
-    /// The connection had ended before.
+pub enum NotSentReason {
+    /// The connection was closed before, for this reason.
     #[error("the connection is closed: {0}")]
     Closed(String),
-    /// The server takes nothing in.
+    /// The server does not read its input.
     #[error("the server did not take the request before the deadline")]
     Stalled,
-    /// The caller changed its mind first.
+    /// The caller cancelled before the request was sent.
     #[error("cancelled before it was sent")]
     Cancelled,
-    /// No connection could be made.
+    /// The connection could not be made.
     #[error("cannot connect: {0}")]
     Connect(String),
-    /// The server wants other credentials.
+    /// The server rejected the credentials, with this HTTP status.
     #[error("the server refused the credentials (HTTP {0})")]
     Unauthorized(u16),
-    /// The server wants fewer requests.
+    /// The server limits the rate; retry after this time.
     #[error("the server asks to wait {} s", .0.as_secs())]
     RateLimited(Duration),
     /// The server no longer knows the session.
     #[error("the server ended the session")]
     SessionEnded,
-    /// Larger than a message may be.
+    /// The request exceeds the maximum size of a message.
     #[error("the request is larger than a message may be")]
     TooLarge,
 }
 
-/// What happened instead of an answer.
+/// Why a sent request has no reply.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Lost {
-    /// The server ended.
+pub enum LostReason {
+    /// The server ended or the connection broke.
     #[error("the server ended: {0}")]
-    Died(String),
-    /// It took too long.
+    ServerEnded(String),
+    /// The deadline passed.
     #[error("no answer before the deadline")]
     Timeout,
-    /// The caller changed its mind.
+    /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// The answer could not be used.
+    /// The reply could not be used.
     #[error("unusable answer: {0}")]
-    Garbage(String),
+    UnusableAnswer(String),
 }

@@ -1,4 +1,4 @@
-//! A connection to a server over streamable HTTP.
+//! The streamable HTTP transport of the client.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,72 +10,77 @@ use reqwest::{Response as HttpResponse, StatusCode};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
-use crate::client::failure::{Failure, Lost, NotSent};
-use crate::client::pending::{Event, Pending};
-use crate::client::stream::{answer, too_many_questions};
-use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Response, RpcError, code};
+use crate::client::failure::{LostReason, NotSentReason, RequestFailure};
+use crate::client::pending::{ConnectionEvent, PendingRequests};
+use crate::client::stream::{answer_question, too_many_questions};
+use crate::message::{self, MAX_MESSAGE_BYTES, RequestId, RpcError, RpcMessage, RpcResponse, code};
 use crate::param_headers;
 use crate::protocol::{Era, MODERN};
 use crate::sse;
 
 /// A server that is reached by URL.
 #[derive(Debug, Clone)]
-pub struct Remote {
-    /// The MCP endpoint.
+pub struct RemoteServer {
+    /// URL of the MCP endpoint.
     pub url: String,
-    /// Sent with every request: credentials, mostly.
+    /// Headers for every request, mostly credentials.
     pub headers: Vec<(String, String)>,
 }
 
-/// How long a connection may take to be made.
+/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest an idle stream of a server is left before it is opened again.
+/// How long a message without a waiting caller may take to be delivered, also while the connection closes.
+const SHORT_PATIENCE: Duration = Duration::from_secs(2);
+/// Longest pause before the event stream of a server is opened again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// The way to one server; clones are the same link.
+/// The transport to one server; clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct HttpLink {
-    inner: Arc<Inner>,
+pub(crate) struct HttpTransport {
+    inner: Arc<HttpTransportInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct HttpTransportInner {
     http: reqwest::Client,
     url: String,
     headers: HeaderMap,
-    pending: Pending,
-    standing: Mutex<Standing>,
-    events: mpsc::Sender<Event>,
+    pending: PendingRequests,
+    standing: Mutex<HttpSessionState>,
+    events: mpsc::Sender<ConnectionEvent>,
     stop: CancellationToken,
+    tasks: TaskTracker,
     closing: watch::Sender<Option<String>>,
 }
 
 #[derive(Debug, Default, Clone)]
-struct Standing {
+struct HttpSessionState {
     session: Option<String>,
     version: Option<String>,
 }
 
-/// One request, as far as HTTP must know it.
-pub(crate) struct Post<'a> {
+/// One request, with what HTTP needs to know of it.
+pub(crate) struct PostRequest<'a> {
     pub(crate) id: u64,
     pub(crate) method: &'a str,
     pub(crate) params: Option<&'a RawValue>,
-    /// `Mcp-Param-*`, for stateless servers.
+    /// `Mcp-Param-*` headers, for stateless servers.
     pub(crate) mirrored: &'a [(String, String)],
     pub(crate) caller: &'a Caller,
     pub(crate) deadline: Instant,
     pub(crate) cancel: &'a CancellationToken,
 }
 
-impl HttpLink {
+impl HttpTransport {
+    /// The transport to `remote`. Its background tasks belong to `tasks` and end when `stop` is cancelled.
     pub(crate) fn new(
-        remote: &Remote,
-        events: mpsc::Sender<Event>,
-        stop: CancellationToken,
-    ) -> Result<HttpLink, String> {
+        remote: &RemoteServer,
+        events: mpsc::Sender<ConnectionEvent>,
+        (stop, tasks): (CancellationToken, TaskTracker),
+    ) -> Result<HttpTransport, String> {
         install_tls();
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -92,81 +97,84 @@ impl HttpLink {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let inner = Inner {
+        let inner = HttpTransportInner {
             http,
             url: remote.url.clone(),
             headers,
-            pending: Pending::default(),
+            pending: PendingRequests::default(),
             standing: Mutex::default(),
             events,
             stop,
+            tasks,
             closing: watch::Sender::new(None),
         };
-        Ok(HttpLink { inner: Arc::new(inner) })
+        Ok(HttpTransport { inner: Arc::new(inner) })
     }
 
     pub(crate) fn next_id(&self) -> u64 {
         self.inner.pending.next_id()
     }
 
-    pub(crate) fn closed(&self) -> Option<String> {
+    pub(crate) fn closed_reason(&self) -> Option<String> {
         self.inner.closing.borrow().clone()
     }
 
-    /// Fixes the version that was agreed on, and with it the form of all further requests.
-    pub(crate) fn agree(&self, version: &str) {
+    /// Sets the negotiated version, which determines the form of all further requests.
+    pub(crate) fn set_version(&self, version: &str) {
         self.standing().version = Some(version.to_owned());
     }
 
-    /// Goes back to the time before a version was agreed on.
+    /// Returns to the state before a version was negotiated.
     pub(crate) fn forget_version(&self) {
-        *self.standing() = Standing::default();
+        *self.standing() = HttpSessionState::default();
     }
 
-    pub(crate) async fn request(&self, post: Post<'_>) -> Result<Box<RawValue>, Failure> {
+    pub(crate) async fn request(&self, post: PostRequest<'_>) -> Result<Box<RawValue>, RequestFailure> {
         let inner = &self.inner;
-        let mut open = Open { link: self, id: post.id, answered: false };
-        drop(inner.pending.wait_for(post.id, post.caller.clone()));
+        let mut open = HttpRequestGuard { link: self, id: post.id, answered: false };
+        drop(inner.pending.register(post.id, post.caller.clone()));
         let outcome = tokio::select! {
             outcome = self.exchange(&post) => {
                 open.answered = true;
                 outcome
             }
-            () = post.cancel.cancelled() => Err(Failure::Unknown(Lost::Cancelled)),
-            () = post.caller.patience(post.deadline) => Err(Failure::Unknown(Lost::Timeout)),
-            () = inner.stop.cancelled() => Err(Failure::Unknown(Lost::Died("PML closed the connection".into()))),
+            () = post.cancel.cancelled() => Err(RequestFailure::Unknown(LostReason::Cancelled)),
+            () = post.caller.wait_until_deadline(post.deadline) => Err(RequestFailure::Unknown(LostReason::Timeout)),
+            () = inner.stop.cancelled() => Err(RequestFailure::Unknown(LostReason::ServerEnded("PML closed the connection".into()))),
         };
-        if let Err(Failure::NotSent(reason @ NotSent::SessionEnded)) = &outcome {
+        if let Err(RequestFailure::NotSent(reason @ NotSentReason::SessionEnded)) = &outcome {
             self.close(reason.to_string());
         }
         outcome
     }
 
-    /// Sends a notification and waits until the server has taken it.
-    pub(crate) async fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), Failure> {
-        let body = message::notification(method, params);
+    /// Sends a notification and waits until the server has accepted it.
+    pub(crate) async fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), RequestFailure> {
+        let body = message::encode_notification(method, params);
         let response = self.post(body, method, None, &[]).await?;
         if response.status().is_success() { Ok(()) } else { Err(self.refused(response).await) }
     }
 
     pub(crate) fn notify_later(&self, method: &'static str, params: Box<RawValue>) {
+        if self.inner.stop.is_cancelled() {
+            // The session that it concerns was ended with the connection.
+            return;
+        }
         let link = self.clone();
-        tokio::spawn(async move {
-            if let Err(error) = link.notify(method, Some(&params)).await {
-                tracing::debug!(%error, method, "a notification did not arrive");
+        self.inner.tasks.spawn(async move {
+            match tokio::time::timeout(SHORT_PATIENCE, link.notify(method, Some(&params))).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, method, "a notification did not arrive"),
+                Err(_) => tracing::debug!(method, "a notification was not taken in time"),
             }
         });
     }
 
-    /// Opens the stream on which an older server speaks on its own account, if it has one.
-    pub(crate) fn listen(&self) {
+    /// Opens the event stream of a legacy server, if it has one.
+    pub(crate) fn spawn_listener(&self) {
         let link = self.clone();
-        tokio::spawn(async move {
-            let stop = link.inner.stop.clone();
-            tokio::select! {
-                () = link.keep_listening() => {}
-                () = stop.cancelled() => {}
-            }
+        self.inner.tasks.spawn(async move {
+            link.inner.stop.run_until_cancelled(link.keep_listening()).await;
         });
     }
 
@@ -178,7 +186,7 @@ impl HttpLink {
             if !is_event_stream(&response) {
                 return;
             }
-            let mut decoder = sse::Decoder::default();
+            let mut decoder = sse::SseDecoder::default();
             if self.read_events(response, &mut decoder, None).await.is_err() {
                 return;
             }
@@ -188,12 +196,12 @@ impl HttpLink {
         }
     }
 
-    /// Ends the session at the server, as far as it has one.
-    pub(crate) async fn farewell(&self) {
+    /// Ends the session at the server, if there is one.
+    pub(crate) async fn end_session(&self) {
         let standing = self.standing().clone();
         if let Some(session) = standing.session {
             let request = self.inner.http.delete(&self.inner.url).headers(self.inner.headers.clone());
-            let request = request.header("Mcp-Session-Id", session).timeout(Duration::from_secs(2));
+            let request = request.header("Mcp-Session-Id", session).timeout(SHORT_PATIENCE);
             if let Err(error) = request.send().await {
                 tracing::debug!(%error, "a session could not be ended");
             }
@@ -202,7 +210,7 @@ impl HttpLink {
 
     fn close(&self, reason: String) {
         self.inner.closing.send_replace(Some(reason.clone()));
-        if self.inner.events.try_send(Event::Closed(reason)).is_err() {
+        if self.inner.events.try_send(ConnectionEvent::Closed(reason)).is_err() {
             tracing::debug!("nobody listens to this server any more");
         }
     }
@@ -215,14 +223,14 @@ impl HttpLink {
         }
     }
 
-    fn standing(&self) -> std::sync::MutexGuard<'_, Standing> {
+    fn standing(&self) -> std::sync::MutexGuard<'_, HttpSessionState> {
         self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn exchange(&self, post: &Post<'_>) -> Result<Box<RawValue>, Failure> {
-        let body = message::request(&Id::number(post.id), post.method, post.params);
+    async fn exchange(&self, post: &PostRequest<'_>) -> Result<Box<RawValue>, RequestFailure> {
+        let body = message::encode_request(&RequestId::from_number(post.id), post.method, post.params);
         if body.len() > MAX_MESSAGE_BYTES {
-            return Err(Failure::NotSent(NotSent::TooLarge));
+            return Err(RequestFailure::NotSent(NotSentReason::TooLarge));
         }
         let response = self.post(body, post.method, post.params, post.mirrored).await?;
         if !response.status().is_success() {
@@ -233,98 +241,109 @@ impl HttpLink {
             self.standing().session = session.map(str::to_owned);
         }
         if !is_event_stream(&response) {
-            let mut body =
-                read_body(response).await.map_err(|reason| Failure::Unknown(Lost::Garbage(reason)))?;
-            return match Message::take(&mut body) {
-                Ok(Message::Response(answer)) => self.settle(post.id, answer).await,
-                Ok(_) => Err(Failure::Unknown(Lost::Garbage("no answer in the response".into()))),
-                Err(error) => Err(Failure::Unknown(Lost::Garbage(error.to_string()))),
+            let mut body = read_body(response)
+                .await
+                .map_err(|reason| RequestFailure::Unknown(LostReason::UnusableAnswer(reason)))?;
+            return match RpcMessage::parse_from_buffer(&mut body) {
+                Ok(RpcMessage::Response(answer)) => self.settle(post.id, answer).await,
+                Ok(_) => Err(RequestFailure::Unknown(LostReason::UnusableAnswer(
+                    "no answer in the response".into(),
+                ))),
+                Err(error) => Err(RequestFailure::Unknown(LostReason::UnusableAnswer(error.to_string()))),
             };
         }
         self.follow(response, post.id).await
     }
 
-    /// Reads the stream that answers a request, and takes it up again where it was cut.
-    async fn follow(&self, mut response: HttpResponse, id: u64) -> Result<Box<RawValue>, Failure> {
+    /// Reads the event stream that answers a request, and resumes it if it is cut.
+    async fn follow(&self, mut response: HttpResponse, id: u64) -> Result<Box<RawValue>, RequestFailure> {
         loop {
-            let mut decoder = sse::Decoder::default();
+            let mut decoder = sse::SseDecoder::default();
             let read = self.read_events(response, &mut decoder, Some(id)).await;
-            if let Some(answer) = read.map_err(|reason| Failure::Unknown(Lost::Garbage(reason)))?.answer {
+            if let Some(answer) =
+                read.map_err(|reason| RequestFailure::Unknown(LostReason::UnusableAnswer(reason)))?.answer
+            {
                 return self.settle(id, answer).await;
             }
             let Some(last_id) = decoder.last_id() else {
-                return Err(Failure::Unknown(Lost::Died("it ended the stream without an answer".into())));
+                return Err(RequestFailure::Unknown(LostReason::ServerEnded(
+                    "it ended the stream without an answer".into(),
+                )));
             };
             tokio::time::sleep(Duration::from_millis(decoder_pause(&decoder))).await;
-            // The request itself was taken: whatever goes wrong now, the server may have acted on it.
+            // The request was accepted: whatever fails now, the server may have acted on it.
             let resumed = self.get(Some(last_id)).await;
-            response = resumed.map_err(|failure| Failure::Unknown(Lost::Died(failure.to_string())))?;
+            response = resumed
+                .map_err(|failure| RequestFailure::Unknown(LostReason::ServerEnded(failure.to_string())))?;
             if !is_event_stream(&response) {
-                return Err(Failure::Unknown(Lost::Died(
+                return Err(RequestFailure::Unknown(LostReason::ServerEnded(
                     "it cut the stream and did not take it up again".into(),
                 )));
             }
         }
     }
 
-    /// Reads events until the stream ends or the answer to `id` came.
+    /// Reads events until the stream ends or the response to `id` arrives.
     async fn read_events(
         &self,
         response: HttpResponse,
-        decoder: &mut sse::Decoder,
+        decoder: &mut sse::SseDecoder,
         id: Option<u64>,
-    ) -> Result<Read, String> {
+    ) -> Result<EventStreamRead, String> {
         let mut chunks = response.bytes_stream();
         let mut events = Vec::new();
         while let Some(chunk) = chunks.next().await {
-            // A stream that breaks off is one that ended: it may be taken up again.
+            // A broken stream is treated like one that ended: it may be resumed.
             let Ok(chunk) = chunk else { break };
             let pushed = decoder.push(&chunk, MAX_MESSAGE_BYTES, |event| events.push(event));
-            pushed.map_err(|sse::TooLong| "an event longer than a message may be".to_owned())?;
+            pushed.map_err(|sse::EventTooLong| "an event longer than a message may be".to_owned())?;
             for event in events.drain(..) {
                 if let Some(answer) = self.take(event, id).await {
-                    return Ok(Read { answer: Some(answer) });
+                    return Ok(EventStreamRead { answer: Some(answer) });
                 }
             }
         }
-        Ok(Read { answer: None })
+        Ok(EventStreamRead { answer: None })
     }
 
-    async fn take(&self, event: sse::Event, about: Option<u64>) -> Option<Response> {
+    async fn take(&self, event: sse::SseEvent, about: Option<u64>) -> Option<RpcResponse> {
         if event.data.is_empty() {
             return None;
         }
-        match Message::take(&mut event.data.into_bytes()) {
-            Ok(Message::Response(response)) => {
-                if about.is_some() && response.id.as_ref().and_then(Id::as_number) == about {
+        match RpcMessage::parse_from_buffer(&mut event.data.into_bytes()) {
+            Ok(RpcMessage::Response(response)) => {
+                if about.is_some() && response.id.as_ref().and_then(RequestId::as_number) == about {
                     return Some(response);
                 }
                 tracing::debug!(id = ?response.id, "an answer on a stream it does not belong to was dropped");
             }
-            Ok(Message::Notification(notification)) => {
-                if let Some(event) = self.inner.pending.route(&notification, about)
+            Ok(RpcMessage::Notification(notification)) => {
+                if let Some(event) = self.inner.pending.route_notification(&notification, about)
                     && self.inner.events.send(event).await.is_err()
                 {
                     tracing::debug!("nobody listens to this server any more");
                 }
             }
-            Ok(Message::Request(request)) => {
+            Ok(RpcMessage::Request(request)) => {
                 let (link, pending) = (self.clone(), &self.inner.pending);
-                let caller = about.and_then(|id| pending.caller(id)).or_else(|| pending.only_caller());
-                let Some(room) = pending.question() else {
-                    let body = message::response(Some(&request.id), &Err(too_many_questions()));
+                let caller = about.and_then(|id| pending.caller_of(id)).or_else(|| pending.only_caller());
+                let Some(room) = pending.question_permit() else {
+                    let body = message::encode_response(Some(&request.id), &Err(too_many_questions()));
                     if let Err(error) = self.post(body, "", None, &[]).await {
                         tracing::debug!(%error, "an answer did not reach the server");
                     }
                     return None;
                 };
-                tokio::spawn(async move {
+                self.inner.tasks.spawn(async move {
                     let _room = room;
-                    let outcome = answer(&request.method, request.params, caller).await;
-                    let body = message::response(Some(&request.id), &outcome);
-                    if let Err(error) = link.post(body, "", None, &[]).await {
-                        tracing::debug!(%error, "an answer did not reach the server");
-                    }
+                    let answering = async {
+                        let outcome = answer_question(&request.method, request.params, caller).await;
+                        let body = message::encode_response(Some(&request.id), &outcome);
+                        if let Err(error) = link.post(body, "", None, &[]).await {
+                            tracing::debug!(%error, "an answer did not reach the server");
+                        }
+                    };
+                    link.inner.stop.run_until_cancelled(answering).await;
                 });
             }
             Err(error) => tracing::debug!(%error, "an event that is no message was skipped"),
@@ -332,16 +351,20 @@ impl HttpLink {
         None
     }
 
-    /// Passes an answer through the same checks as on any other link.
-    async fn settle(&self, id: u64, mut answer: Response) -> Result<Box<RawValue>, Failure> {
-        // A refusal may come without an id; on this stream it can only be about this request.
-        answer.id.get_or_insert_with(|| Id::number(id));
-        if answer.id.as_ref().and_then(Id::as_number) != Some(id) {
-            return Err(Failure::Unknown(Lost::Garbage("an answer to another request".into())));
+    /// Passes a response through the same checks as on any other transport.
+    async fn settle(&self, id: u64, mut answer: RpcResponse) -> Result<Box<RawValue>, RequestFailure> {
+        // An error may come without an id; on this stream it can only concern this request.
+        answer.id.get_or_insert_with(|| RequestId::from_number(id));
+        if answer.id.as_ref().and_then(RequestId::as_number) != Some(id) {
+            return Err(RequestFailure::Unknown(LostReason::UnusableAnswer(
+                "an answer to another request".into(),
+            )));
         }
-        let settled = self.inner.pending.wait_for(id, Caller::silent());
-        self.inner.pending.resolve(answer);
-        settled.await.unwrap_or_else(|_| Err(Failure::Unknown(Lost::Died("the connection ended".into()))))
+        let settled = self.inner.pending.register(id, Caller::silent());
+        self.inner.pending.deliver_response(answer);
+        settled.await.unwrap_or_else(|_| {
+            Err(RequestFailure::Unknown(LostReason::ServerEnded("the connection ended".into())))
+        })
     }
 
     async fn post(
@@ -350,7 +373,7 @@ impl HttpLink {
         method: &str,
         params: Option<&RawValue>,
         mirrored: &[(String, String)],
-    ) -> Result<HttpResponse, Failure> {
+    ) -> Result<HttpResponse, RequestFailure> {
         let standing = self.standing().clone();
         let mut request = self
             .inner
@@ -367,7 +390,7 @@ impl HttpLink {
         }
         if standing.version.as_deref() == Some(MODERN) && !method.is_empty() {
             request = request.header("Mcp-Method", method);
-            if let Some(name) = name_of(method, params) {
+            if let Some(name) = mirrored_name(method, params) {
                 request = request.header("Mcp-Name", param_headers::encode(&name));
             }
             for (header, value) in mirrored {
@@ -377,7 +400,7 @@ impl HttpLink {
         request.body(body).send().await.map_err(|error| unreachable_server(&error))
     }
 
-    async fn get(&self, last_id: Option<&str>) -> Result<HttpResponse, Failure> {
+    async fn get(&self, last_id: Option<&str>) -> Result<HttpResponse, RequestFailure> {
         let standing = self.standing().clone();
         let mut request = self
             .inner
@@ -397,8 +420,8 @@ impl HttpLink {
         request.send().await.map_err(|error| unreachable_server(&error))
     }
 
-    /// What a status other than success means.
-    async fn refused(&self, response: HttpResponse) -> Failure {
+    /// The failure that an HTTP status other than success stands for.
+    async fn refused(&self, response: HttpResponse) -> RequestFailure {
         let status = response.status();
         let wait = response
             .headers()
@@ -407,43 +430,45 @@ impl HttpLink {
             .and_then(|text| text.parse().ok());
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Failure::NotSent(NotSent::Unauthorized(status.as_u16()));
+                return RequestFailure::NotSent(NotSentReason::Unauthorized(status.as_u16()));
             }
             StatusCode::TOO_MANY_REQUESTS => {
-                return Failure::NotSent(NotSent::RateLimited(Duration::from_secs(wait.unwrap_or(1))));
+                return RequestFailure::NotSent(NotSentReason::RateLimited(Duration::from_secs(
+                    wait.unwrap_or(1),
+                )));
             }
             StatusCode::NOT_FOUND if self.standing().session.is_some() => {
-                return Failure::NotSent(NotSent::SessionEnded);
+                return RequestFailure::NotSent(NotSentReason::SessionEnded);
             }
             _ => {}
         }
         let location =
             response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = read_body(response).await.unwrap_or_default();
-        if let Ok(Message::Response(Response { outcome: Err(error), .. })) = Message::parse(&body) {
-            return Failure::Rpc(error);
+        if let Ok(RpcMessage::Response(RpcResponse { outcome: Err(error), .. })) = RpcMessage::parse(&body) {
+            return RequestFailure::Rpc(error);
         }
         if status.is_server_error() {
-            return Failure::Unknown(Lost::Garbage(format!("HTTP {status}")));
+            return RequestFailure::Unknown(LostReason::UnusableAnswer(format!("HTTP {status}")));
         }
         let redirect = location
             .map(|to| format!(", redirecting to {}", pml_model::name::printable(&to)))
             .unwrap_or_default();
-        Failure::Rpc(RpcError::new(code::INTERNAL_ERROR, format!("HTTP {status}{redirect}")))
+        RequestFailure::Rpc(RpcError::new(code::INTERNAL_ERROR, format!("HTTP {status}{redirect}")))
     }
 }
 
-/// A request that is under way. However it ends, also by being dropped, it is not left behind.
-struct Open<'a> {
-    link: &'a HttpLink,
+/// A request that is not finished. However it ends, also by being dropped, it is removed and cancelled.
+struct HttpRequestGuard<'a> {
+    link: &'a HttpTransport,
     id: u64,
     answered: bool,
 }
 
-impl Drop for Open<'_> {
+impl Drop for HttpRequestGuard<'_> {
     fn drop(&mut self) {
         self.link.inner.pending.forget(self.id);
-        // A stateless server sees the closed stream; an older one has to be told.
+        // A stateless server sees the closed stream; a legacy one needs a notification.
         if !self.answered && self.link.era() == Era::Legacy {
             let params =
                 raw(&serde_json::json!({"requestId": self.id, "reason": "the caller no longer waits"}));
@@ -452,24 +477,24 @@ impl Drop for Open<'_> {
     }
 }
 
-struct Read {
-    answer: Option<Response>,
+struct EventStreamRead {
+    answer: Option<RpcResponse>,
 }
 
-fn decoder_pause(decoder: &sse::Decoder) -> u64 {
+fn decoder_pause(decoder: &sse::SseDecoder) -> u64 {
     decoder.retry_ms().unwrap_or(500).clamp(50, 30_000)
 }
 
-fn unreachable_server(error: &reqwest::Error) -> Failure {
-    // reqwest's own text is only "error sending request"; what happened is at the end of the chain.
+fn unreachable_server(error: &reqwest::Error) -> RequestFailure {
+    // The text of reqwest is only "error sending request"; the cause is at the end of the chain.
     let mut cause: &dyn std::error::Error = error;
     while let Some(next) = cause.source() {
         cause = next;
     }
     if error.is_connect() || error.is_builder() {
-        Failure::NotSent(NotSent::Connect(cause.to_string()))
+        RequestFailure::NotSent(NotSentReason::Connect(cause.to_string()))
     } else {
-        Failure::Unknown(Lost::Died(cause.to_string()))
+        RequestFailure::Unknown(LostReason::ServerEnded(cause.to_string()))
     }
 }
 
@@ -491,8 +516,8 @@ async fn read_body(response: HttpResponse) -> Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// What `Mcp-Name` mirrors.
-pub(crate) fn name_of(method: &str, params: Option<&RawValue>) -> Option<String> {
+/// The value that `Mcp-Name` mirrors.
+pub(crate) fn mirrored_name(method: &str, params: Option<&RawValue>) -> Option<String> {
     let key = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
@@ -501,8 +526,8 @@ pub(crate) fn name_of(method: &str, params: Option<&RawValue>) -> Option<String>
     Fields::parse(params?.get()).ok()?.read(key)
 }
 
-/// Makes *ring* the process's cryptography, once.
+/// Installs *ring* as the cryptography provider of the process, once.
 fn install_tls() {
-    // A second call finds a provider installed, which is what was wanted.
+    // A second call finds a provider installed, which is fine.
     drop(rustls::crypto::ring::default_provider().install_default());
 }

@@ -1,7 +1,7 @@
 //! Connections to downstream servers.
 //!
-//! A [`Connection`] hides how a server is reached and which era it speaks: a request goes out in
-//! the form the server expects, and what the server says meanwhile reaches the request's caller.
+//! A [`Connection`] hides the transport and the era of a server. It sends a request in the form that the server
+//! expects, and passes messages of the server to the caller of the request.
 
 pub mod failure;
 mod http;
@@ -18,47 +18,47 @@ use pml_model::json::{Fields, raw};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
-pub use failure::{Failure, Lost, NotSent};
-pub use http::Remote;
-pub(crate) use http::name_of;
-pub use pending::Event;
-pub use process::{LastWords, Launch};
+pub use failure::{LostReason, NotSentReason, RequestFailure};
+pub use http::RemoteServer;
+pub(crate) use http::mirrored_name;
+pub use pending::ConnectionEvent;
+pub use process::{Launch, StderrTail};
 
 use crate::caller::Caller;
 use crate::message::code;
-use crate::protocol::{self, Era, Implementation, LATEST_LEGACY, LEGACY, MODERN, meta};
+use crate::protocol::{self, Era, LATEST_LEGACY, LEGACY, MODERN, McpImplementation, meta};
 use crate::question;
 
-/// Where a server is.
+/// How a server is reached.
 #[derive(Debug, Clone)]
-pub enum Target {
-    /// A child process.
+pub enum ServerTarget {
+    /// As a child process.
     Process(Launch),
-    /// A URL.
-    Remote(Remote),
+    /// By URL.
+    Remote(RemoteServer),
 }
 
 /// What a server says of itself.
 #[derive(Debug, Clone)]
-pub struct About {
-    /// How it speaks.
+pub struct ServerProfile {
+    /// The era of the server.
     pub era: Era,
-    /// The version agreed on.
+    /// The negotiated protocol version.
     pub version: String,
-    /// Its name and version, a JSON object.
-    pub server: Option<Box<RawValue>>,
-    /// Its capabilities, a JSON object.
+    /// Name and version of the server, a JSON object.
+    pub implementation: Option<Box<RawValue>>,
+    /// Its MCP capabilities, a JSON object.
     pub capabilities: Box<RawValue>,
-    /// How it wants to be used: data, never instructions to us.
+    /// Its instructions for use: data, never instructions to PML.
     pub instructions: Option<String>,
 }
 
-impl About {
-    /// Whether it has a capability such as `tools` or `tools.listChanged`.
-    pub fn has(&self, capability: &str) -> bool {
+impl ServerProfile {
+    /// Whether the server has a capability such as `tools` or `tools.listChanged`.
+    pub fn has_capability(&self, capability: &str) -> bool {
         let mut value: serde_json::Value = serde_json::from_str(self.capabilities.get()).unwrap_or_default();
         for key in capability.split('.') {
             match value.get_mut(key) {
@@ -70,129 +70,134 @@ impl About {
     }
 }
 
-/// Why no connection came about.
+/// Why a connection could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The process could not be started.
     #[error("cannot start `{command}`: {source}")]
     Spawn {
-        /// What was to be started.
+        /// The command.
         command: String,
-        /// Why not.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The URL or a header is malformed.
     #[error("{0}")]
     Address(String),
-    /// It did not become ready in time.
+    /// The server was not ready in time.
     #[error("it did not answer within {} s", .0.as_secs())]
-    Slow(Duration),
-    /// It answered, but no common version was found.
+    TimedOut(Duration),
+    /// The server replied, but no common version was found. It supports these.
     #[error("it speaks only protocol versions {0:?}")]
     Version(Vec<String>),
-    /// The conversation failed.
+    /// A request of the handshake failed.
     #[error("{}", opening(.0))]
-    Failed(Failure),
+    Failed(RequestFailure),
 }
 
-/// What went wrong before anything was asked of the server: that it may have acted is no worry then.
-fn opening(failure: &Failure) -> String {
+/// The reason of a failed handshake. No tool was called yet, so whether the server acted does not matter.
+fn opening(failure: &RequestFailure) -> String {
     match failure {
-        Failure::Unknown(Lost::Died(reason)) => reason.clone(),
-        Failure::Unknown(lost) => lost.to_string(),
-        Failure::NotSent(reason) => reason.to_string(),
-        Failure::Rpc(error) => error.to_string(),
+        RequestFailure::Unknown(LostReason::ServerEnded(reason)) => reason.clone(),
+        RequestFailure::Unknown(lost) => lost.to_string(),
+        RequestFailure::NotSent(reason) => reason.to_string(),
+        RequestFailure::Rpc(error) => error.to_string(),
     }
 }
 
-/// A live connection to one server.
+/// An open connection to one server.
 #[derive(Debug)]
 pub struct Connection {
-    /// What people know the server by.
+    /// Display name of the server.
     name: Arc<str>,
-    link: Link,
-    about: About,
-    ended: Mutex<Option<JoinHandle<()>>>,
+    link: ClientTransport,
+    about: ServerProfile,
     log_rank: AtomicUsize,
     watched: Mutex<HashSet<String>>,
     stop: CancellationToken,
+    tasks: TaskTracker,
     _stop_on_drop: DropGuard,
 }
 
 #[derive(Debug, Clone)]
-enum Link {
-    Stream(stream::StreamLink),
-    Http(http::HttpLink),
+enum ClientTransport {
+    Stream(stream::StreamTransport),
+    Http(http::HttpTransport),
 }
 
 /// One request to a server.
 #[derive(Debug)]
-pub struct Call<'a> {
-    /// Which operation.
+pub struct OutgoingRequest<'a> {
+    /// The JSON-RPC method.
     pub method: &'a str,
-    /// Its parameters; `_meta` is adapted to the server.
+    /// The parameters; `_meta` is adapted to the server.
     pub params: Fields<'a>,
     /// `Mcp-Param-*` headers, for stateless servers over HTTP.
     pub mirrored: Vec<(String, String)>,
-    /// Whom it is for.
+    /// The caller that gets notifications and questions.
     pub caller: &'a Caller,
-    /// When to give up.
+    /// When the request times out.
     pub deadline: Instant,
-    /// When to give up earlier.
+    /// Cancels the request before that.
     pub cancel: &'a CancellationToken,
 }
 
-/// How long a stdio server gets to answer the stateless opening before the older one is tried too.
+/// How long a stdio server gets to reply to the stateless opening before the handshake is tried too.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
-/// How long the last words of a process that has ended may take to be read.
+/// How long reading the rest of standard error may take after the process has ended.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
-/// How often a server may ask for more input within one request.
+/// Maximum number of rounds in which a server may ask for more input within one request.
 const MAX_ROUNDS: usize = 10;
-/// How many resources of one server are watched.
+/// Maximum number of watched resources of one server.
 const MAX_WATCHED: usize = 1_000;
-/// The longest pause before a subscription that was cut is made again.
+/// Longest pause before a broken subscription is renewed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How many pages and items of a list are taken.
+/// Limits of a paginated list, in pages, items and bytes.
 const MAX_PAGES: usize = 1_000;
 const MAX_ITEMS: usize = 50_000;
 const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
 impl Connection {
-    /// Starts or contacts the server that people know as `name` and agrees on a version with it. `known_era` is how it
-    /// spoke the last time; `events` hears what it says on its own account.
+    /// Starts or contacts the server with the display name `name` and negotiates a version. `known_era` is the era it
+    /// spoke last time. `events` gets the events that the server reports on its own, and closes with the connection.
+    ///
+    /// All tasks of the connection belong to `tasks`, which must serve this connection alone. A caller that gives up
+    /// opening it, or gets an error, waits for `tasks`; they end by themselves.
     ///
     /// # Errors
-    /// It cannot be started or reached, does not answer in time, or speaks no version we do.
+    /// The server cannot be started or reached, does not reply in time, or has no common version with PML.
     pub async fn open(
         name: &str,
-        target: &Target,
+        target: &ServerTarget,
         known_era: Option<Era>,
         patience: Duration,
-        events: mpsc::Sender<Event>,
+        events: mpsc::Sender<ConnectionEvent>,
+        tasks: &TaskTracker,
     ) -> Result<Connection, OpenError> {
         let stop = CancellationToken::new();
         let stop_on_drop = stop.clone().drop_guard();
-        let last_words = LastWords::default();
-        let (link, ended) = match target {
-            Target::Process(launch) => {
-                let (link, ended) = start(launch, events, &stop, &last_words).await?;
-                (Link::Stream(link), Some(ended))
+        let last_words = StderrTail::default();
+        let link = match target {
+            ServerTarget::Process(launch) => {
+                ClientTransport::Stream(start(launch, events, (&stop, tasks), &last_words).await?)
             }
-            Target::Remote(remote) => {
-                let link = http::HttpLink::new(remote, events, stop.clone()).map_err(OpenError::Address)?;
-                (Link::Http(link), None)
+            ServerTarget::Remote(remote) => {
+                let owner = (stop.clone(), tasks.clone());
+                ClientTransport::Http(
+                    http::HttpTransport::new(remote, events, owner).map_err(OpenError::Address)?,
+                )
             }
         };
         let agreed = tokio::time::timeout(patience, link.agree(known_era, Instant::now() + patience)).await;
-        let about = agreed.map_err(|_| OpenError::Slow(patience))??;
+        let about = agreed.map_err(|_| OpenError::TimedOut(patience))??;
         let connection = Connection {
             name: Arc::from(name),
             link,
             about,
-            ended: Mutex::new(ended),
             log_rank: AtomicUsize::new(usize::MAX),
             watched: Mutex::default(),
             stop,
+            tasks: tasks.clone(),
             _stop_on_drop: stop_on_drop,
         };
         connection.subscribe();
@@ -200,26 +205,26 @@ impl Connection {
     }
 
     /// What the server says of itself.
-    pub fn about(&self) -> &About {
+    pub fn profile(&self) -> &ServerProfile {
         &self.about
     }
 
-    /// Why the connection ended, if it has.
-    pub fn closed(&self) -> Option<String> {
+    /// Why the connection ended; `None` while it is open.
+    pub fn closed_reason(&self) -> Option<String> {
         match &self.link {
-            Link::Stream(link) => link.closed(),
-            Link::Http(link) => link.closed(),
+            ClientTransport::Stream(link) => link.closed_reason(),
+            ClientTransport::Http(link) => link.closed_reason(),
         }
     }
 
-    /// Sends a request and waits for its result. A server that asks for input gets it from the
-    /// caller: an older client is asked right away, a stateless one gets the question as the result.
+    /// Sends a request and waits for its result. If the server asks for input, a legacy client is asked at once, and a
+    /// stateless one gets the question as the result.
     ///
     /// # Errors
-    /// As [`Failure`] tells them apart.
-    pub async fn request(&self, call: Call<'_>) -> Result<Box<RawValue>, Failure> {
+    /// See [`RequestFailure`].
+    pub async fn request(&self, call: OutgoingRequest<'_>) -> Result<Box<RawValue>, RequestFailure> {
         let caller = call.caller.for_server(&self.name);
-        let mut call = Call { caller: &caller, ..call };
+        let mut call = OutgoingRequest { caller: &caller, ..call };
         if let Some(rank) = call.caller.log_rank()
             && self.log_rank.fetch_min(rank, Ordering::Relaxed) > rank
         {
@@ -227,9 +232,9 @@ impl Connection {
         }
         for round in 0..MAX_ROUNDS {
             let result = match self.once(&mut call).await {
-                // Earlier rounds did reach the server, so this is not nothing.
-                Err(Failure::NotSent(reason)) if round > 0 => {
-                    return Err(Failure::Unknown(Lost::Died(reason.to_string())));
+                // Earlier rounds did reach the server, so the outcome is unknown, not unsent.
+                Err(RequestFailure::NotSent(reason)) if round > 0 => {
+                    return Err(RequestFailure::Unknown(LostReason::ServerEnded(reason.to_string())));
                 }
                 other => other?,
             };
@@ -237,14 +242,16 @@ impl Connection {
                 return Ok(result);
             }
             if call.caller.era() == Era::Modern {
-                return question::screened_result(&self.name, &result).map_err(Failure::Rpc);
+                return question::screen_result(&self.name, &result).map_err(RequestFailure::Rpc);
             }
-            answer_questions(&result, &mut call).await.map_err(Failure::Rpc)?;
+            answer_questions(&result, &mut call).await.map_err(RequestFailure::Rpc)?;
         }
-        Err(Failure::Unknown(Lost::Garbage(format!("it asked for input {MAX_ROUNDS} times"))))
+        Err(RequestFailure::Unknown(LostReason::UnusableAnswer(format!(
+            "it asked for input {MAX_ROUNDS} times"
+        ))))
     }
 
-    async fn once(&self, call: &mut Call<'_>) -> Result<Box<RawValue>, Failure> {
+    async fn once(&self, call: &mut OutgoingRequest<'_>) -> Result<Box<RawValue>, RequestFailure> {
         let id = self.link.next_id();
         let (caller, era) = (call.caller, self.about.era);
         protocol::edit_meta(&mut call.params, |fields| {
@@ -254,23 +261,23 @@ impl Connection {
                 fields.remove(meta::PROGRESS_TOKEN);
             }
             match era {
-                Era::Modern => protocol::modern_meta(fields, caller.capabilities()),
-                Era::Legacy => protocol::legacy_meta(fields),
+                Era::Modern => protocol::add_modern_meta(fields, caller.capabilities()),
+                Era::Legacy => protocol::strip_modern_meta(fields),
             }
             if let (Era::Legacy, Era::Modern, Some(level)) = (caller.era(), era, caller.log_level()) {
                 fields.set(meta::LOG_LEVEL, raw(&level));
             }
         });
         let params = call.params.to_raw();
-        let Call { method, mirrored, deadline, cancel, .. } = call;
+        let OutgoingRequest { method, mirrored, deadline, cancel, .. } = call;
         self.link.request(id, method, Some(&params), mirrored, caller, *deadline, cancel).await
     }
 
     /// Every item of a paginated list, such as `tools/list`.
     ///
     /// # Errors
-    /// A page fails, or the list does not end.
-    pub async fn list(&self, method: &str, deadline: Instant) -> Result<Vec<Box<RawValue>>, Failure> {
+    /// A page fails, or the list exceeds the limits.
+    pub async fn list(&self, method: &str, deadline: Instant) -> Result<Vec<Box<RawValue>>, RequestFailure> {
         let (caller, cancel) = (Caller::silent(), CancellationToken::new());
         let key = if method == "resources/templates/list" {
             "resourceTemplates"
@@ -285,10 +292,16 @@ impl Connection {
             if let Some(cursor) = &cursor {
                 params.set("cursor", raw(cursor));
             }
-            let call =
-                Call { method, params, mirrored: Vec::new(), caller: &caller, deadline, cancel: &cancel };
+            let call = OutgoingRequest {
+                method,
+                params,
+                mirrored: Vec::new(),
+                caller: &caller,
+                deadline,
+                cancel: &cancel,
+            };
             let page = self.request(call).await?;
-            let garbage = |reason: String| Failure::Unknown(Lost::Garbage(reason));
+            let garbage = |reason: String| RequestFailure::Unknown(LostReason::UnusableAnswer(reason));
             let fields = Fields::parse(page.get()).map_err(|error| garbage(error.to_string()))?;
             let more = fields.read::<Vec<Box<RawValue>>>(key);
             let more = more.ok_or_else(|| garbage(format!("`{method}` without `{key}`")))?;
@@ -305,10 +318,12 @@ impl Connection {
             }
             cursor = next;
         }
-        Err(Failure::Unknown(Lost::Garbage(format!("`{method}` does not end after {MAX_PAGES} pages"))))
+        Err(RequestFailure::Unknown(LostReason::UnusableAnswer(format!(
+            "`{method}` does not end after {MAX_PAGES} pages"
+        ))))
     }
 
-    /// Asks a stateless server to tell of changes; an older one does so unasked.
+    /// Subscribes to the changes of a stateless server; a legacy one reports them without being asked.
     fn subscribe(&self) {
         let wanted = [
             ("toolsListChanged", "tools.listChanged"),
@@ -317,7 +332,7 @@ impl Connection {
         ];
         let filter: serde_json::Map<String, serde_json::Value> = wanted
             .iter()
-            .filter(|(_, capability)| self.about.has(capability))
+            .filter(|(_, capability)| self.about.has_capability(capability))
             .map(|(key, _)| ((*key).into(), true.into()))
             .collect();
         if self.about.era == Era::Modern && !filter.is_empty() {
@@ -325,11 +340,11 @@ impl Connection {
         }
     }
 
-    /// Asks a server to tell when a resource changes.
+    /// Subscribes to changes of a resource.
     ///
     /// # Errors
-    /// As [`Failure`] tells them apart.
-    pub async fn watch_resource(&self, uri: &str, deadline: Instant) -> Result<(), Failure> {
+    /// See [`RequestFailure`].
+    pub async fn watch_resource(&self, uri: &str, deadline: Instant) -> Result<(), RequestFailure> {
         {
             let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
             if watched.contains(uri) || watched.len() >= MAX_WATCHED {
@@ -344,7 +359,7 @@ impl Connection {
         let (caller, cancel) = (Caller::silent(), CancellationToken::new());
         let mut params = Fields::default();
         params.set("uri", raw(&uri));
-        let call = Call {
+        let call = OutgoingRequest {
             method: "resources/subscribe",
             params,
             mirrored: Vec::new(),
@@ -355,10 +370,10 @@ impl Connection {
         self.request(call).await.map(drop)
     }
 
-    /// Keeps one `subscriptions/listen` open for as long as the connection lasts.
+    /// Keeps one `subscriptions/listen` request open while the connection lasts.
     fn watch(&self, params: serde_json::Value) {
         let (link, stop) = (self.link.clone(), self.stop.clone());
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let mut pause = Duration::from_secs(1);
             // A listen request has no deadline; a year stands for that.
             let far = Duration::from_secs(365 * 24 * 3600);
@@ -366,7 +381,7 @@ impl Connection {
                 let text = params.to_string();
                 let mut fields = Fields::parse(&text).expect("a JSON object was just written");
                 protocol::edit_meta(&mut fields, |meta| {
-                    protocol::modern_meta(meta, &pml_model::json::empty_object());
+                    protocol::add_modern_meta(meta, &pml_model::json::empty_object());
                 });
                 let (id, opened) = (link.next_id(), Instant::now());
                 let (params, caller) = (fields.to_raw(), Caller::silent());
@@ -374,10 +389,11 @@ impl Connection {
                     .request(id, "subscriptions/listen", Some(&params), &[], &caller, opened + far, &stop)
                     .await;
                 tracing::debug!(?ended, "a subscription ended");
-                if let Err(Failure::Rpc(_)) = ended {
+                if let Err(RequestFailure::Rpc(_)) = ended {
+                    // The server refuses the subscription, so a retry would not help.
                     return;
                 }
-                // One that lasted was cut by something that comes and goes.
+                // A subscription that lasted was cut by something temporary, so the backoff starts over.
                 pause = if opened.elapsed() > LONGEST_PAUSE { Duration::from_secs(1) } else { pause * 2 };
                 pause = pause.min(LONGEST_PAUSE);
                 tokio::select! {
@@ -388,37 +404,33 @@ impl Connection {
         });
     }
 
-    /// Asks an older server to log from a level on; a stateless one is told with each request.
+    /// Sets the log level of a legacy server; a stateless one gets it with each request.
     async fn set_log_level(&self, rank: usize) {
-        let Some(level) =
-            protocol::log_level(rank).filter(|_| self.about.era == Era::Legacy && self.about.has("logging"))
+        let Some(level) = protocol::log_level(rank)
+            .filter(|_| self.about.era == Era::Legacy && self.about.has_capability("logging"))
         else {
             return;
         };
-        // A server that does not answer this must not cost the call its time.
+        // A server that does not reply to this must not use up the time of the call.
         let soon = Instant::now() + Duration::from_secs(2);
         if let Err(error) = self.link.ask("logging/setLevel", &raw(&json!({ "level": level })), soon).await {
             tracing::debug!(%error, "a server did not take the log level");
         }
     }
 
-    /// Ends the connection and, where it is ours, the process; returns when both are gone.
+    /// Closes the connection and ends the process, if there is one. Returns when both and every task have ended.
     pub async fn close(&self) {
-        if let Link::Http(link) = &self.link {
-            link.farewell().await;
+        if let ClientTransport::Http(link) = &self.link {
+            link.end_session().await;
         }
         self.stop.cancel();
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(ended) = ended
-            && let Err(error) = ended.await
-        {
-            tracing::debug!(%error, "the task that watches a process failed");
-        }
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 }
 
 /// Puts the answers to a server's questions into the next round of the same request.
-async fn answer_questions(result: &RawValue, call: &mut Call<'_>) -> Result<(), crate::RpcError> {
+async fn answer_questions(result: &RawValue, call: &mut OutgoingRequest<'_>) -> Result<(), crate::RpcError> {
     let fields = Fields::parse(result.get())
         .map_err(|error| crate::RpcError::new(code::INTERNAL_ERROR, error.to_string()))?;
     let questions = fields.get("inputRequests").map_or("{}", RawValue::get);
@@ -440,45 +452,45 @@ async fn answer_questions(result: &RawValue, call: &mut Call<'_>) -> Result<(), 
 
 async fn start(
     launch: &Launch,
-    events: mpsc::Sender<Event>,
-    stop: &CancellationToken,
-    last_words: &LastWords,
-) -> Result<(stream::StreamLink, JoinHandle<()>), OpenError> {
-    let spawned = process::spawn(launch).await;
+    events: mpsc::Sender<ConnectionEvent>,
+    (stop, tasks): (&CancellationToken, &TaskTracker),
+    last_words: &StderrTail,
+) -> Result<stream::StreamTransport, OpenError> {
+    let spawned = process::spawn_server(launch).await;
     let mut child = spawned.map_err(|source| OpenError::Spawn { command: launch.command.clone(), source })?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
         unreachable!("all three streams of the child were asked for as pipes");
     };
-    let mut heard = tokio::spawn(process::listen(stderr, last_words.clone()));
+    let mut heard = tasks.spawn(process::collect_stderr(stderr, last_words.clone()));
     let (exited, exit) = watch::channel(None);
-    let link = stream::StreamLink::start(
+    let link = stream::StreamTransport::start(
         stdout,
         stdin,
         events,
-        stop.clone(),
-        stream::Ending { exit, last_words: last_words.clone() },
+        (stop.clone(), tasks.clone()),
+        stream::ProcessEnd { exit, stderr_tail: last_words.clone() },
     );
     let stop = stop.clone();
-    let ended = tokio::spawn(async move {
+    tasks.spawn(async move {
         tokio::select! {
             status = child.wait() => {
-                // What it said last may still be in the pipe; one that was left open is not waited for.
+                // Its last output may still be in the pipe; a pipe that another process keeps open is not waited for.
                 drop(tokio::time::timeout(LAST_WORDS_PATIENCE, &mut heard).await);
-                drop(exited.send(Some(process::describe(status))));
+                drop(exited.send(Some(process::describe_exit(status))));
             }
-            () = stop.cancelled() => drop(exited.send(Some(process::end(&mut child).await))),
+            () = stop.cancelled() => drop(exited.send(Some(process::end_child(&mut child).await))),
         }
         heard.abort();
     });
-    Ok((link, ended))
+    Ok(link)
 }
 
-impl Link {
+impl ClientTransport {
     fn next_id(&self) -> u64 {
         match self {
-            Link::Stream(link) => link.next_id(),
-            Link::Http(link) => link.next_id(),
+            ClientTransport::Stream(link) => link.next_id(),
+            ClientTransport::Http(link) => link.next_id(),
         }
     }
 
@@ -495,11 +507,12 @@ impl Link {
         caller: &Caller,
         deadline: Instant,
         cancel: &CancellationToken,
-    ) -> Result<Box<RawValue>, Failure> {
+    ) -> Result<Box<RawValue>, RequestFailure> {
         match self {
-            Link::Stream(link) => link.request(id, method, params, caller, deadline, cancel).await,
-            Link::Http(link) => {
-                link.request(http::Post { id, method, params, mirrored, caller, deadline, cancel }).await
+            ClientTransport::Stream(link) => link.request(id, method, params, caller, deadline, cancel).await,
+            ClientTransport::Http(link) => {
+                link.request(http::PostRequest { id, method, params, mirrored, caller, deadline, cancel })
+                    .await
             }
         }
     }
@@ -509,29 +522,29 @@ impl Link {
         method: &str,
         params: &RawValue,
         deadline: Instant,
-    ) -> Result<Box<RawValue>, Failure> {
+    ) -> Result<Box<RawValue>, RequestFailure> {
         let (caller, cancel) = (Caller::silent(), CancellationToken::new());
         self.request(self.next_id(), method, Some(params), &[], &caller, deadline, &cancel).await
     }
 
-    /// Finds the version both sides speak. A server that spoke the older protocol the last time is
-    /// greeted in it at once; any other is asked statelessly first.
-    async fn agree(&self, known_era: Option<Era>, deadline: Instant) -> Result<About, OpenError> {
+    /// Negotiates the version. A server that was legacy last time gets the handshake at once; any other is tried
+    /// statelessly first.
+    async fn agree(&self, known_era: Option<Era>, deadline: Instant) -> Result<ServerProfile, OpenError> {
         if known_era == Some(Era::Legacy)
             && let Ok(about) = self.initialize(deadline).await
         {
             return Ok(about);
         }
         match self {
-            Link::Http(link) => {
-                link.agree(MODERN);
+            ClientTransport::Http(link) => {
+                link.set_version(MODERN);
                 match self.discover(deadline).await {
                     Ok(about) => Ok(about),
                     Err(error) if is_final(&error) => Err(error),
                     Err(_) => self.initialize(deadline).await,
                 }
             }
-            Link::Stream(_) => {
+            ClientTransport::Stream(_) => {
                 let discover = self.discover(deadline);
                 tokio::pin!(discover);
                 tokio::select! {
@@ -542,7 +555,7 @@ impl Link {
                     },
                     () = tokio::time::sleep(PROBE_PATIENCE) => {}
                 }
-                // Silence: an older server that ignores what it does not know, or a slow start.
+                // No reply: a legacy server that ignores unknown methods, or a slow start.
                 let initialize = self.initialize(deadline);
                 tokio::pin!(initialize);
                 tokio::select! {
@@ -553,9 +566,9 @@ impl Link {
         }
     }
 
-    async fn discover(&self, deadline: Instant) -> Result<About, OpenError> {
+    async fn discover(&self, deadline: Instant) -> Result<ServerProfile, OpenError> {
         let mut params = Fields::default();
-        protocol::edit_meta(&mut params, |meta| protocol::modern_meta(meta, &our_capabilities()));
+        protocol::edit_meta(&mut params, |meta| protocol::add_modern_meta(meta, &our_capabilities()));
         let result = self.ask("server/discover", &params.to_raw(), deadline).await.map_err(unsupported)?;
         let fields = Fields::parse(result.get()).unwrap_or_default();
         let versions: Vec<String> = fields.read("supportedVersions").unwrap_or_default();
@@ -565,10 +578,10 @@ impl Link {
         let server = fields
             .get("_meta")
             .and_then(|m| Fields::parse(m.get()).ok()?.get(meta::SERVER_INFO).map(ToOwned::to_owned));
-        Ok(About {
+        Ok(ServerProfile {
             era: Era::Modern,
             version: MODERN.to_owned(),
-            server: server.or_else(|| fields.get("serverInfo").map(ToOwned::to_owned)),
+            implementation: server.or_else(|| fields.get("serverInfo").map(ToOwned::to_owned)),
             capabilities: fields
                 .get("capabilities")
                 .map_or_else(pml_model::json::empty_object, ToOwned::to_owned),
@@ -576,14 +589,14 @@ impl Link {
         })
     }
 
-    async fn initialize(&self, deadline: Instant) -> Result<About, OpenError> {
-        if let Link::Http(link) = self {
+    async fn initialize(&self, deadline: Instant) -> Result<ServerProfile, OpenError> {
+        if let ClientTransport::Http(link) = self {
             link.forget_version();
         }
         let params = raw(&json!({
             "protocolVersion": LATEST_LEGACY,
             "capabilities": our_capabilities(),
-            "clientInfo": Implementation::pml(),
+            "clientInfo": McpImplementation::pml(),
         }));
         let result = self.ask("initialize", &params, deadline).await.map_err(OpenError::Failed)?;
         let fields = Fields::parse(result.get()).unwrap_or_default();
@@ -592,17 +605,17 @@ impl Link {
             return Err(OpenError::Version(vec![version]));
         }
         match self {
-            Link::Stream(link) => link.notify("notifications/initialized", None),
-            Link::Http(link) => {
-                link.agree(&version);
+            ClientTransport::Stream(link) => link.notify("notifications/initialized", None),
+            ClientTransport::Http(link) => {
+                link.set_version(&version);
                 link.notify("notifications/initialized", None).await.map_err(OpenError::Failed)?;
-                link.listen();
+                link.spawn_listener();
             }
         }
-        Ok(About {
+        Ok(ServerProfile {
             era: Era::Legacy,
             version,
-            server: fields.get("serverInfo").map(ToOwned::to_owned),
+            implementation: fields.get("serverInfo").map(ToOwned::to_owned),
             capabilities: fields
                 .get("capabilities")
                 .map_or_else(pml_model::json::empty_object, ToOwned::to_owned),
@@ -611,16 +624,16 @@ impl Link {
     }
 }
 
-/// What this gateway can pass on to the clients behind it.
+/// The capabilities of clients that PML can pass questions to.
 fn our_capabilities() -> Box<RawValue> {
     raw(
         &json!({ "roots": { "listChanged": true }, "sampling": {}, "elicitation": { "form": {}, "url": {} } }),
     )
 }
 
-/// A refusal that names other versions is an answer of a stateless server.
-fn unsupported(failure: Failure) -> OpenError {
-    if let Failure::Rpc(error) = &failure
+/// An error that names other versions proves a stateless server.
+fn unsupported(failure: RequestFailure) -> OpenError {
+    if let RequestFailure::Rpc(error) = &failure
         && error.code == code::UNSUPPORTED_VERSION
         && let Some(data) = &error.data
         && let Ok(fields) = Fields::parse(data.get())
@@ -630,13 +643,13 @@ fn unsupported(failure: Failure) -> OpenError {
     OpenError::Failed(failure)
 }
 
-/// Whether the older handshake cannot help either.
+/// Whether trying the handshake cannot help.
 fn is_final(error: &OpenError) -> bool {
     match error {
         OpenError::Version(versions) => !versions.iter().any(|version| LEGACY.contains(&version.as_str())),
-        OpenError::Failed(Failure::NotSent(reason)) => !matches!(reason, NotSent::SessionEnded),
-        OpenError::Failed(Failure::Unknown(Lost::Died(_) | Lost::Timeout)) => true,
+        OpenError::Failed(RequestFailure::NotSent(reason)) => !matches!(reason, NotSentReason::SessionEnded),
+        OpenError::Failed(RequestFailure::Unknown(LostReason::ServerEnded(_) | LostReason::Timeout)) => true,
         OpenError::Failed(_) => false,
-        OpenError::Spawn { .. } | OpenError::Address(_) | OpenError::Slow(_) => true,
+        OpenError::Spawn { .. } | OpenError::Address(_) | OpenError::TimedOut(_) => true,
     }
 }

@@ -1,4 +1,4 @@
-//! Requests that wait for their answers, and where everything a server says about them goes.
+//! Pending requests, and the routing of everything a server sends about them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::caller::Caller;
-use crate::client::failure::{Failure, Lost};
-use crate::message::{Id, Notification, Response};
+use crate::client::failure::{LostReason, RequestFailure};
+use crate::message::{RequestId, RpcNotification, RpcResponse};
 use crate::protocol::meta;
 
-/// Something a server tells on its own account.
+/// An event that a server reports on its own, or the end of its connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum ConnectionEvent {
     /// Its tools changed.
     ToolsChanged,
     /// Its prompts changed.
@@ -25,62 +25,62 @@ pub enum Event {
     ResourcesChanged,
     /// One resource changed.
     ResourceUpdated(String),
-    /// The connection has ended, and why.
+    /// The connection has ended, for this reason.
     Closed(String),
 }
 
-type Answer = oneshot::Sender<Result<Box<RawValue>, Failure>>;
+type ResultSender = oneshot::Sender<Result<Box<RawValue>, RequestFailure>>;
 
-/// The requests in flight on one connection.
+/// The pending requests of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingRequests {
     next: AtomicU64,
-    waiting: Mutex<HashMap<u64, (Answer, Caller)>>,
+    waiting: Mutex<HashMap<u64, (ResultSender, Caller)>>,
     given_up: Mutex<BTreeMap<u64, (u64, Instant)>>,
-    questions: Questions,
+    questions: QuestionPermits,
 }
 
-/// Requests that were given up and are still remembered.
+/// Maximum number of abandoned requests that are remembered.
 const MAX_GIVEN_UP: usize = 256;
-/// How long they are.
+/// How long they are remembered.
 const LINGERING: Duration = Duration::from_secs(60);
 
-/// Questions of one server that may wait for their answers at once.
+/// Maximum number of open questions of one server.
 const MAX_QUESTIONS: usize = 64;
 
 #[derive(Debug)]
-struct Questions(Arc<Semaphore>);
+struct QuestionPermits(Arc<Semaphore>);
 
-impl Default for Questions {
-    fn default() -> Questions {
-        Questions(Arc::new(Semaphore::new(MAX_QUESTIONS)))
+impl Default for QuestionPermits {
+    fn default() -> QuestionPermits {
+        QuestionPermits(Arc::new(Semaphore::new(MAX_QUESTIONS)))
     }
 }
 
-impl Pending {
-    /// A number for a new request. It is also the token under which its progress is reported.
+impl PendingRequests {
+    /// A number for a new request. It is also the progress token of the request.
     pub(crate) fn next_id(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Registers a request; its answer arrives at the receiver.
-    pub(crate) fn wait_for(
+    /// Registers a request; the receiver gets its response.
+    pub(crate) fn register(
         &self,
         id: u64,
         caller: Caller,
-    ) -> oneshot::Receiver<Result<Box<RawValue>, Failure>> {
+    ) -> oneshot::Receiver<Result<Box<RawValue>, RequestFailure>> {
         let (answer, answered) = oneshot::channel();
         self.lock().insert(id, (answer, caller));
         answered
     }
 
-    /// Forgets a request; an answer that still comes is dropped.
+    /// Removes a request; a late response is dropped.
     pub(crate) fn forget(&self, id: u64) {
         self.lock().remove(&id);
     }
 
-    /// Forgets a request that the server was too slow for and may still be working on: until it answers,
-    /// for a while at most, what it says without an address may be about that request.
+    /// Removes a request that timed out, and remembers it for [`LINGERING`] or until its response. The server may
+    /// still be working on it, so messages without a request id may concern it.
     pub(crate) fn give_up(&self, id: u64) {
         let removed = self.lock().remove(&id);
         if let Some((_, caller)) = removed.filter(|(_, caller)| caller.is_reachable()) {
@@ -92,33 +92,34 @@ impl Pending {
         }
     }
 
-    /// Delivers a response to the request it answers.
-    pub(crate) fn resolve(&self, response: Response) {
-        let waiting = response.id.as_ref().and_then(Id::as_number).and_then(|id| self.lock().remove(&id));
+    /// Delivers a response to its request.
+    pub(crate) fn deliver_response(&self, response: RpcResponse) {
+        let waiting =
+            response.id.as_ref().and_then(RequestId::as_number).and_then(|id| self.lock().remove(&id));
         let Some((answer, _)) = waiting else {
-            if let Some(id) = response.id.as_ref().and_then(Id::as_number) {
+            if let Some(id) = response.id.as_ref().and_then(RequestId::as_number) {
                 self.given_up.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
             }
             tracing::debug!(id = ?response.id, "an answer to no open request was dropped");
             return;
         };
         let outcome = match response.outcome {
-            Ok(result) if pml_model::json::depth(result.get()) > pml_model::json::MAX_DEPTH => {
-                Err(Failure::Unknown(Lost::Garbage("nested too deep".into())))
+            Ok(result) if pml_model::json::nesting_depth(result.get()) > pml_model::json::MAX_DEPTH => {
+                Err(RequestFailure::Unknown(LostReason::UnusableAnswer("nested too deep".into())))
             }
             Ok(result) if !result.get().starts_with('{') => {
-                Err(Failure::Unknown(Lost::Garbage("the result is not an object".into())))
+                Err(RequestFailure::Unknown(LostReason::UnusableAnswer("the result is not an object".into())))
             }
             Ok(result) => Ok(result),
-            Err(error) => Err(Failure::Rpc(error)),
+            Err(error) => Err(RequestFailure::Rpc(error)),
         };
         if answer.send(outcome).is_err() {
             tracing::debug!("an answer came after its caller had gone");
         }
     }
 
-    /// Fails every open request.
-    pub(crate) fn fail_all(&self, failure: &Failure) {
+    /// Fails every pending request.
+    pub(crate) fn fail_all(&self, failure: &RequestFailure) {
         for (_, (answer, _)) in self.lock().drain() {
             if answer.send(Err(failure.clone())).is_err() {
                 tracing::trace!("a failed request had no caller left");
@@ -126,23 +127,23 @@ impl Pending {
         }
     }
 
-    /// Room for one more question of the server, until it is dropped; none where too many are open.
-    pub(crate) fn question(&self) -> Option<OwnedSemaphorePermit> {
+    /// A permit for one more question of the server; `None` if too many are open.
+    pub(crate) fn question_permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.questions.0).try_acquire_owned().ok()
     }
 
-    /// Whether a caller still waits for `id`.
+    /// Whether a caller still waits for request `id`.
     pub(crate) fn is_open(&self, id: u64) -> bool {
         self.lock().contains_key(&id)
     }
 
-    /// The caller of one request.
-    pub(crate) fn caller(&self, id: u64) -> Option<Caller> {
+    /// The caller of request `id`.
+    pub(crate) fn caller_of(&self, id: u64) -> Option<Caller> {
         self.lock().get(&id).map(|(_, caller)| caller.clone())
     }
 
-    /// The caller that something without an address must be for: all open requests with somebody
-    /// behind them are of one session. With several sessions open it could be anybody's, so it is nobody's.
+    /// The caller that a message without a request id must be for: the only session with pending or recently abandoned
+    /// requests. `None` if there are several, because the message could be for any of them.
     pub(crate) fn only_caller(&self) -> Option<Caller> {
         let waiting = self.lock();
         let mut callers = waiting.values().map(|(_, caller)| caller).filter(|caller| caller.is_reachable());
@@ -153,33 +154,37 @@ impl Pending {
         sessions.all(|session| session == first.session()).then(|| first.clone())
     }
 
-    /// Sends a notification where it belongs: to the caller it is about, or up as an event.
-    /// `about` is the request on whose own stream it arrived, where there is such a stream.
-    pub(crate) fn route(&self, notification: &Notification, about: Option<u64>) -> Option<Event> {
+    /// Routes a notification: to the caller it concerns, or as an event. `about` is the request on whose stream it
+    /// arrived, if requests have streams of their own.
+    pub(crate) fn route_notification(
+        &self,
+        notification: &RpcNotification,
+        about: Option<u64>,
+    ) -> Option<ConnectionEvent> {
         let params = notification.params.as_deref();
-        let addressed = || about.and_then(|id| self.caller(id)).or_else(|| self.only_caller());
+        let addressed = || about.and_then(|id| self.caller_of(id)).or_else(|| self.only_caller());
         match notification.method.as_str() {
             "notifications/progress" => {
                 let token = params
                     .and_then(|p| Fields::parse(p.get()).ok())
                     .and_then(|f| f.read(meta::PROGRESS_TOKEN));
-                if let (Some(params), Some(caller)) = (params, token.and_then(|id| self.caller(id))) {
-                    caller.progress(params);
+                if let (Some(params), Some(caller)) = (params, token.and_then(|id| self.caller_of(id))) {
+                    caller.forward_progress(params);
                 }
             }
             "notifications/message" => {
                 if let (Some(params), Some(caller)) = (params, addressed()) {
-                    caller.log(params);
+                    caller.forward_log(params);
                 }
             }
-            "notifications/tools/list_changed" => return Some(Event::ToolsChanged),
-            "notifications/prompts/list_changed" => return Some(Event::PromptsChanged),
-            "notifications/resources/list_changed" => return Some(Event::ResourcesChanged),
+            "notifications/tools/list_changed" => return Some(ConnectionEvent::ToolsChanged),
+            "notifications/prompts/list_changed" => return Some(ConnectionEvent::PromptsChanged),
+            "notifications/resources/list_changed" => return Some(ConnectionEvent::ResourcesChanged),
             "notifications/resources/updated" => {
                 return params
                     .and_then(|p| Fields::parse(p.get()).ok())
                     .and_then(|f| f.read("uri"))
-                    .map(Event::ResourceUpdated);
+                    .map(ConnectionEvent::ResourceUpdated);
             }
             "notifications/subscriptions/acknowledged" | "notifications/cancelled" => {}
             other => {
@@ -191,7 +196,7 @@ impl Pending {
         None
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, (Answer, Caller)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, (ResultSender, Caller)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,34 +1,34 @@
-//! A server that runs as a child process.
+//! Servers that run as child processes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// How a child process is started: an argument vector, never a shell.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The program.
+    /// Path or name of the program.
     pub command: String,
-    /// Its arguments, each as it is.
+    /// Its arguments, passed without interpretation.
     pub args: Vec<String>,
-    /// Its whole environment.
+    /// The complete environment; nothing is inherited.
     pub env: BTreeMap<String, String>,
-    /// Where it runs.
+    /// Working directory; `None` for PML's own.
     pub cwd: Option<PathBuf>,
-    /// The program that guards the process tree: this one, with [`crate::guard::COMMAND`].
+    /// The program that guards the process tree: PML itself, run with [`crate::guard::COMMAND`].
     pub guard: Option<PathBuf>,
 }
 
 /// How long a server gets to end after its input was closed.
 const CLOSING_GRACE: Duration = Duration::from_secs(2);
 
-pub(crate) async fn spawn(launch: &Launch) -> std::io::Result<Child> {
+pub(crate) async fn spawn_server(launch: &Launch) -> std::io::Result<Child> {
     let mut command = match &launch.guard {
         Some(guard) => {
             let mut command = Command::new(guard);
@@ -43,7 +43,7 @@ pub(crate) async fn spawn(launch: &Launch) -> std::io::Result<Child> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(launch.guard.is_none());
-    // What is meant for our group, such as Ctrl-C, is ours to act on: calls under way are waited for first.
+    // A signal to PML's group, such as Ctrl-C, must not reach the server: PML waits for active calls first.
     #[cfg(unix)]
     command.process_group(0);
     if let Some(cwd) = &launch.cwd {
@@ -57,17 +57,20 @@ use crate::guard::COMMAND as GUARD_COMMAND;
 #[cfg(not(unix))]
 const GUARD_COMMAND: &str = "";
 
-type Job = (Command, tokio::runtime::Handle, oneshot::Sender<std::io::Result<Child>>);
+type SpawnJob = (Command, tokio::runtime::Handle, oneshot::Sender<std::io::Result<Child>>);
 
-/// Spawns on one thread that lives as long as the program: the kernel's death signal, by which a
-/// guard learns that we are gone, follows the thread that started it.
+/// Capacity of the queue of starts. Further starts wait for room, which each start makes within milliseconds.
+const WAITING_STARTS: usize = 64;
+
+/// Spawns on one thread that lives as long as the program. The kernel's parent-death signal, by which a guard learns
+/// that PML is gone, is bound to the thread that started it.
 async fn on_spawner(command: Command) -> std::io::Result<Child> {
-    static SPAWNER: LazyLock<mpsc::Sender<Job>> = LazyLock::new(|| {
-        let (jobs, queue) = mpsc::channel::<Job>();
+    static SPAWNER: LazyLock<mpsc::Sender<SpawnJob>> = LazyLock::new(|| {
+        let (jobs, mut queue) = mpsc::channel::<SpawnJob>(WAITING_STARTS);
         let work = move || {
-            for (mut command, runtime, reply) in queue {
+            while let Some((mut command, runtime, reply)) = queue.blocking_recv() {
                 let _inside = runtime.enter();
-                // A requester that is gone lets the child go too.
+                // If the requester is gone, the child is dropped too.
                 drop(reply.send(command.spawn()));
             }
         };
@@ -76,18 +79,18 @@ async fn on_spawner(command: Command) -> std::io::Result<Child> {
     });
     let (reply, spawned) = oneshot::channel();
     let gone = || std::io::Error::other("the spawning thread is gone");
-    SPAWNER.send((command, tokio::runtime::Handle::current(), reply)).map_err(|_| gone())?;
+    SPAWNER.send((command, tokio::runtime::Handle::current(), reply)).await.map_err(|_| gone())?;
     spawned.await.map_err(|_| gone())?
 }
 
-/// Ends a child whose input was closed: waits a little, asks, insists. Says how it ended.
-pub(crate) async fn end(child: &mut Child) -> String {
+/// Ends a child whose input was closed: waits a little, then terminates, then kills. Returns how it ended.
+pub(crate) async fn end_child(child: &mut Child) -> String {
     if let Ok(status) = tokio::time::timeout(CLOSING_GRACE, child.wait()).await {
-        return describe(status);
+        return describe_exit(status);
     }
     terminate(child);
     match tokio::time::timeout(CLOSING_GRACE, child.wait()).await {
-        Ok(status) => describe(status),
+        Ok(status) => describe_exit(status),
         Err(_) => match child.kill().await {
             Ok(()) => "it had to be killed".to_owned(),
             Err(error) => format!("it could not be killed: {error}"),
@@ -108,27 +111,27 @@ pub(crate) fn terminate(child: &Child) {
     let _unused = child;
 }
 
-pub(crate) fn describe(status: std::io::Result<std::process::ExitStatus>) -> String {
+pub(crate) fn describe_exit(status: std::io::Result<std::process::ExitStatus>) -> String {
     match status {
         Ok(status) => status.to_string(),
         Err(error) => format!("its end could not be observed: {error}"),
     }
 }
 
-/// The last lines a server wrote to its standard error, safe to show.
+/// The last lines that a server wrote to standard error, safe to show.
 #[derive(Debug, Clone, Default)]
-pub struct LastWords(Arc<Mutex<VecDeque<String>>>);
+pub struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
 const KEPT_LINES: usize = 40;
 const KEPT_LINE_BYTES: usize = 400;
 
-impl LastWords {
+impl StderrTail {
     /// The lines, oldest first.
     pub fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// The last line that says something.
+    /// The last line that is not blank.
     pub fn last(&self) -> Option<String> {
         self.lines().into_iter().rev().find(|line| !line.trim().is_empty())
     }
@@ -144,12 +147,12 @@ impl LastWords {
     }
 }
 
-/// Bytes a second taken from one server's standard error before it has to wait.
+/// Read rate of one server's standard error, in bytes per second. Beyond it the server has to wait.
 const STDERR_BYTES_PER_SECOND: usize = 1024 * 1024;
 
-/// Reads standard error for as long as there is any, keeping the last lines. A flood is read at a
-/// bounded rate, so that it costs its writer time and us nothing.
-pub(crate) async fn listen(mut stderr: ChildStderr, last_words: LastWords) {
+/// Reads standard error to its end and keeps the last lines. A flood is read at a bounded rate, so that it slows the
+/// server down and not PML.
+pub(crate) async fn collect_stderr(mut stderr: ChildStderr, last_words: StderrTail) {
     let mut chunk = vec![0; 8 * 1024];
     let mut line = Vec::with_capacity(KEPT_LINE_BYTES);
     let mut budget = STDERR_BYTES_PER_SECOND;

@@ -1,4 +1,4 @@
-//! A connection over one pair of byte streams: a child process's standard input and output.
+//! The transport over one pair of byte streams: standard input and output of a child process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,36 +10,39 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
-use crate::client::failure::{Failure, Lost, NotSent};
-use crate::client::pending::{Event, Pending};
-use crate::client::process::LastWords;
-use crate::line::{self, Line};
-use crate::message::{self, Id, LARGE_BYTES, MAX_MESSAGE_BYTES, Message, Request, RpcError, code};
+use crate::client::failure::{LostReason, NotSentReason, RequestFailure};
+use crate::client::pending::{ConnectionEvent, PendingRequests};
+use crate::client::process::StderrTail;
+use crate::line::{self, LineRead};
+use crate::message::{
+    self, LARGE_BYTES, MAX_MESSAGE_BYTES, RequestId, RpcError, RpcMessage, RpcRequest, code,
+};
 
-/// Messages that may wait for a server that does not read.
+/// Maximum number of messages that wait for a server that does not read.
 const QUEUE: usize = 256;
 
-/// The sending half and the requests in flight; clones are the same link.
+/// The sending half and the pending requests; clones share them.
 #[derive(Debug, Clone)]
-pub(crate) struct StreamLink {
-    outgoing: mpsc::Sender<Outgoing>,
-    pending: Arc<Pending>,
+pub(crate) struct StreamTransport {
+    outgoing: mpsc::Sender<OutgoingLine>,
+    pending: Arc<PendingRequests>,
     closed: watch::Receiver<Option<String>>,
 }
 
-/// What else is known when the stream of a process ends.
+/// What is known of the process when its stream ends.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct ProcessEnd {
     /// How the process ended, once it has.
     pub(crate) exit: watch::Receiver<Option<String>>,
-    /// What it said last.
-    pub(crate) last_words: LastWords,
+    /// The last lines of its standard error.
+    pub(crate) stderr_tail: StderrTail,
 }
 
-impl Ending {
-    /// The reason with the exit status, which mostly follows within a moment, and the last words.
+impl ProcessEnd {
+    /// The reason with the exit status, which mostly follows within a moment, and the last line of standard error.
     async fn explain(&mut self, end: StreamEnd) -> String {
         let exited = self.exit.wait_for(Option::is_some);
         let status = match tokio::time::timeout(EXIT_PATIENCE, exited).await {
@@ -47,25 +50,25 @@ impl Ending {
             Ok(Err(_)) | Err(_) => None,
         };
         let mut text = match (end, status) {
-            // That its output closed says less than how it ended; anything else was the cause of its end.
+            // The exit status says more than a closed stream does; any other reason was the cause of the exit.
             (StreamEnd::Closed | StreamEnd::Deaf(_), Some(status)) => format!("it ended with {status}"),
             (StreamEnd::Closed, None) => "it closed its output".to_owned(),
             (StreamEnd::Broken(reason), _) | (StreamEnd::Deaf(reason), None) => reason,
         };
-        if let Some(words) = self.last_words.last() {
+        if let Some(words) = self.stderr_tail.last() {
             text.push_str(&format!("; its last words: {words}"));
         }
         text
     }
 }
 
-/// Why nothing more is read from a server.
+/// Why reading from a server ended.
 enum StreamEnd {
-    /// It closed its output, mostly by ending.
+    /// The server closed its output, mostly by ending.
     Closed,
-    /// It closed its input, mostly by ending.
+    /// The server closed its input, mostly by ending.
     Deaf(String),
-    /// What it wrote cannot be read on.
+    /// The output of the server cannot be parsed any further.
     Broken(String),
 }
 
@@ -73,7 +76,7 @@ enum StreamEnd {
 const EXIT_PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-struct Outgoing {
+struct OutgoingLine {
     line: String,
     state: Arc<AtomicU8>,
 }
@@ -82,32 +85,33 @@ const QUEUED: u8 = 0;
 const TAKEN: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-impl StreamLink {
-    /// Starts reading and writing. `events` hears what the server says on its own account; both
-    /// tasks end when the streams do or `stop` is cancelled.
+impl StreamTransport {
+    /// Starts the reading and the writing task. `events` gets the events that the server reports on its own. Both
+    /// tasks, and those that answer its questions, belong to `tasks` and end when the streams do or `stop` is
+    /// cancelled.
     pub(crate) fn start(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
-        events: mpsc::Sender<Event>,
-        stop: CancellationToken,
-        mut ending: Ending,
-    ) -> StreamLink {
+        events: mpsc::Sender<ConnectionEvent>,
+        (stop, tasks): (CancellationToken, TaskTracker),
+        mut ending: ProcessEnd,
+    ) -> StreamTransport {
         let (outgoing, queue) = mpsc::channel(QUEUE);
         let (closing, closed) = watch::channel(None);
-        let link = StreamLink { outgoing, pending: Arc::default(), closed };
+        let link = StreamTransport { outgoing, pending: Arc::default(), closed };
         let writing = stop.clone();
         let (refusing, refused) = oneshot::channel();
-        tokio::spawn(async move {
+        tasks.spawn(async move {
             tokio::select! {
                 error = write(writer, queue) => {
-                    // The reading side is gone when it has seen the end first.
+                    // The receiver is gone if the reading task has seen the end first.
                     drop(refusing.send(StreamEnd::Deaf(format!("it takes no input: {error}"))));
                 }
                 () = writing.cancelled() => {}
             }
         });
-        let reading = Reader { link: link.clone(), events };
-        tokio::spawn(async move {
+        let reading = StreamReader { link: link.clone(), events, stop: stop.clone(), tasks: tasks.clone() };
+        tasks.spawn(async move {
             let reason = tokio::select! {
                 reason = reading.run(reader) => ending.explain(reason).await,
                 Ok(reason) = refused => ending.explain(reason).await,
@@ -115,15 +119,18 @@ impl StreamLink {
             };
             stop.cancel();
             closing.send_replace(Some(reason.clone()));
-            reading.link.pending.fail_all(&Failure::Unknown(Lost::Died(reason.clone())));
-            // Nobody listens once the server was removed from the configuration.
-            drop(reading.events.send(Event::Closed(reason)).await);
+            reading.link.pending.fail_all(&RequestFailure::Unknown(LostReason::ServerEnded(reason.clone())));
+            // Does not wait for room: the receiver that would have to make it may be waiting for this task. A receiver
+            // that is behind learns of the end because `events` closes here too.
+            if reading.events.try_send(ConnectionEvent::Closed(reason)).is_err() {
+                tracing::debug!("nobody listens to this server, or not fast enough");
+            }
         });
         link
     }
 
-    /// Why the connection ended, if it has.
-    pub(crate) fn closed(&self) -> Option<String> {
+    /// Why the connection ended; `None` while it is open.
+    pub(crate) fn closed_reason(&self) -> Option<String> {
         self.closed.borrow().clone()
     }
 
@@ -132,7 +139,7 @@ impl StreamLink {
         self.pending.next_id()
     }
 
-    /// Sends a request and waits for its answer, the deadline or the caller's cancellation.
+    /// Sends a request and waits for its response, the deadline or the caller's cancellation.
     pub(crate) async fn request(
         &self,
         id: u64,
@@ -141,95 +148,101 @@ impl StreamLink {
         caller: &Caller,
         deadline: Instant,
         cancel: &CancellationToken,
-    ) -> Result<Box<RawValue>, Failure> {
-        let line = message::request(&Id::number(id), method, params);
+    ) -> Result<Box<RawValue>, RequestFailure> {
+        let line = message::encode_request(&RequestId::from_number(id), method, params);
         if line.len() > MAX_MESSAGE_BYTES {
-            return Err(Failure::NotSent(NotSent::TooLarge));
+            return Err(RequestFailure::NotSent(NotSentReason::TooLarge));
         }
-        let mut answered = self.pending.wait_for(id, caller.clone());
+        let mut answered = self.pending.register(id, caller.clone());
         let state = Arc::new(AtomicU8::new(QUEUED));
-        let outgoing = Outgoing { line, state: Arc::clone(&state) };
-        // However this future ends, also by being dropped, the request is not left behind.
-        let mut unfinished = Unfinished { link: self, id, state, too_slow: false };
+        let outgoing = OutgoingLine { line, state: Arc::clone(&state) };
+        // However this future ends, also by being dropped, the guard removes the request.
+        let mut unfinished = StreamRequestGuard { link: self, id, state, too_slow: false };
         tokio::select! {
             biased;
             room = self.outgoing.reserve() => match room {
                 Ok(room) => room.send(outgoing),
                 Err(_) => {
                     unfinished.withdraw();
-                    return Err(Failure::NotSent(NotSent::Closed(self.closed().unwrap_or_default())));
+                    return Err(RequestFailure::NotSent(NotSentReason::Closed(self.closed_reason().unwrap_or_default())));
                 }
             },
             () = cancel.cancelled() => {
                 unfinished.withdraw();
-                return Err(Failure::NotSent(NotSent::Cancelled));
+                return Err(RequestFailure::NotSent(NotSentReason::Cancelled));
             }
             () = tokio::time::sleep_until(deadline.into()) => {
                 unfinished.withdraw();
-                return Err(Failure::NotSent(NotSent::Stalled));
+                return Err(RequestFailure::NotSent(NotSentReason::Stalled));
             }
         }
         let lost = tokio::select! {
+            // The response first: an answered request counts as answered, whatever else ends at the same time.
             biased;
             answer = &mut answered => {
                 return match answer {
-                    Ok(Err(Failure::Unknown(Lost::Died(reason)))) if unfinished.withdraw() => Err(Failure::NotSent(NotSent::Closed(reason))),
+                    Ok(Err(RequestFailure::Unknown(LostReason::ServerEnded(reason)))) if unfinished.withdraw() => Err(RequestFailure::NotSent(NotSentReason::Closed(reason))),
                     Ok(outcome) => outcome,
-                    Err(_) => Err(Failure::Unknown(Lost::Died("the connection ended".into()))),
+                    Err(_) => Err(RequestFailure::Unknown(LostReason::ServerEnded("the connection ended".into()))),
                 };
             }
-            () = cancel.cancelled() => Lost::Cancelled,
-            // What was put in the queue after everyone who waited was told of the end.
-            reason = ended(self.closed.clone()) => Lost::Died(reason),
-            () = caller.patience(deadline) => {
+            () = cancel.cancelled() => LostReason::Cancelled,
+            // Covers requests that were queued after all pending ones had been failed.
+            reason = ended(self.closed.clone()) => LostReason::ServerEnded(reason),
+            () = caller.wait_until_deadline(deadline) => {
                 unfinished.too_slow = true;
-                Lost::Timeout
+                LostReason::Timeout
             }
         };
-        if let (Lost::Died(reason), true) = (&lost, unfinished.withdraw()) {
-            return Err(Failure::NotSent(NotSent::Closed(reason.clone())));
+        // A line that can still be withdrawn never reached the server, so a retry is safe.
+        if let (LostReason::ServerEnded(reason), true) = (&lost, unfinished.withdraw()) {
+            return Err(RequestFailure::NotSent(NotSentReason::Closed(reason.clone())));
         }
         if unfinished.withdraw() {
-            let reason = if matches!(lost, Lost::Timeout) { NotSent::Stalled } else { NotSent::Cancelled };
-            return Err(Failure::NotSent(reason));
+            let reason = if matches!(lost, LostReason::Timeout) {
+                NotSentReason::Stalled
+            } else {
+                NotSentReason::Cancelled
+            };
+            return Err(RequestFailure::NotSent(reason));
         }
-        Err(Failure::Unknown(lost))
+        Err(RequestFailure::Unknown(lost))
     }
 
-    /// Sends a notification, if the server takes it.
+    /// Sends a notification; it is dropped if the queue is full or the server is gone.
     pub(crate) fn notify(&self, method: &str, params: Option<&RawValue>) {
-        self.send(message::notification(method, params));
+        self.send(message::encode_notification(method, params));
     }
 
     fn send(&self, line: String) {
         let state = Arc::new(AtomicU8::new(QUEUED));
-        if self.outgoing.try_send(Outgoing { line, state }).is_err() {
+        if self.outgoing.try_send(OutgoingLine { line, state }).is_err() {
             tracing::debug!("a message was dropped: the server is gone or does not read");
         }
     }
 }
 
-/// A request that has not been answered yet; tells the server when it is given up.
-struct Unfinished<'a> {
-    link: &'a StreamLink,
+/// An unanswered request. Dropping the guard cancels it at the server.
+struct StreamRequestGuard<'a> {
+    link: &'a StreamTransport,
     id: u64,
     state: Arc<AtomicU8>,
     too_slow: bool,
 }
 
-impl Unfinished<'_> {
-    /// Takes the request back; succeeds only while it is still here.
+impl StreamRequestGuard<'_> {
+    /// Withdraws the request from the queue; `false` if it was sent already.
     fn withdraw(&self) -> bool {
         self.state.compare_exchange(QUEUED, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire).is_ok()
             || self.state.load(Ordering::Acquire) == WITHDRAWN
     }
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for StreamRequestGuard<'_> {
     fn drop(&mut self) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Cancelled {
+        struct CancelledParams {
             request_id: u64,
             reason: &'static str,
         }
@@ -242,7 +255,7 @@ impl Drop for Unfinished<'_> {
             self.link.pending.forget(self.id);
         }
         if !self.withdraw() {
-            let params = raw(&Cancelled { request_id: self.id, reason: "the caller no longer waits" });
+            let params = raw(&CancelledParams { request_id: self.id, reason: "the caller no longer waits" });
             self.link.notify("notifications/cancelled", Some(&params));
         }
     }
@@ -256,16 +269,19 @@ async fn ended(mut closed: watch::Receiver<Option<String>>) -> String {
     reason.unwrap_or_else(|| "the connection ended".to_owned())
 }
 
-/// Bytes that go to a server in one write, unless one message is larger.
+/// Maximum number of bytes per write, unless one message is larger.
 const BATCH: usize = 64 * 1024;
 
-/// Writes for as long as the server takes it; gives the error that ended it.
-async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Outgoing>) -> std::io::Error {
+/// Writes until the server stops reading; returns the error that ended it.
+async fn write(
+    mut writer: impl AsyncWrite + Unpin,
+    mut queue: mpsc::Receiver<OutgoingLine>,
+) -> std::io::Error {
     let mut batch = String::new();
     while let Some(next) = queue.recv().await {
         batch.clear();
         next.take_into(&mut batch);
-        // What is waiting goes out together: a write costs more than the bytes in it.
+        // All queued messages go out together: a write costs more than the bytes in it.
         while batch.len() < BATCH
             && let Ok(next) = queue.try_recv()
         {
@@ -276,11 +292,11 @@ async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Ou
         }
         batch.shrink_to(BATCH);
     }
-    // Every sender is gone, so nobody is left to be told.
+    // Every sender is gone, so no one needs the reason.
     std::future::pending().await
 }
 
-impl Outgoing {
+impl OutgoingLine {
     /// Adds the line to a batch, unless it was withdrawn.
     fn take_into(self, batch: &mut String) {
         if self.state.compare_exchange(QUEUED, TAKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
@@ -290,14 +306,16 @@ impl Outgoing {
     }
 }
 
-struct Reader {
-    link: StreamLink,
-    events: mpsc::Sender<Event>,
+struct StreamReader {
+    link: StreamTransport,
+    events: mpsc::Sender<ConnectionEvent>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
 }
 
-/// The message a line holds; what is none is skipped.
-fn parsed(line: &mut Vec<u8>) -> Option<Message> {
-    Message::take(line)
+/// Parses the message of a line; `None` if it is not a message.
+fn parsed(line: &mut Vec<u8>) -> Option<RpcMessage> {
+    RpcMessage::parse_from_buffer(line)
         .inspect_err(|error| {
             let shown = String::from_utf8_lossy(&line[..line.len().min(200)]);
             let line = pml_model::name::printable(&shown);
@@ -306,24 +324,24 @@ fn parsed(line: &mut Vec<u8>) -> Option<Message> {
         .ok()
 }
 
-impl Reader {
-    /// Reads until the stream ends; says why it did.
+impl StreamReader {
+    /// Reads until the stream ends; returns why it did.
     async fn run(&self, stream: impl AsyncRead + Unpin) -> StreamEnd {
         let mut stream = BufReader::with_capacity(32 * 1024, stream);
         let mut buffer = Vec::new();
         loop {
-            match line::read(&mut stream, &mut buffer, MAX_MESSAGE_BYTES).await {
-                Ok(Line::Whole) if line::is_blank(&buffer) => {}
-                Ok(Line::Whole) => {
+            match line::read_line(&mut stream, &mut buffer, MAX_MESSAGE_BYTES).await {
+                Ok(LineRead::Whole) if line::is_blank(&buffer) => {}
+                Ok(LineRead::Whole) => {
                     let message = parsed(&mut buffer);
                     if buffer.capacity() > LARGE_BYTES {
-                        // Gone before whoever waits for the message makes something else of it.
+                        // Freed before the receiver of the message builds something else from it.
                         buffer = Vec::new();
                     }
                     self.take(message).await;
                 }
-                Ok(Line::End) => return StreamEnd::Closed,
-                Ok(Line::TooLong) => {
+                Ok(LineRead::End) => return StreamEnd::Closed,
+                Ok(LineRead::TooLong) => {
                     let limit = MAX_MESSAGE_BYTES / (1024 * 1024);
                     return StreamEnd::Broken(format!("it wrote a line longer than {limit} MiB"));
                 }
@@ -332,42 +350,46 @@ impl Reader {
         }
     }
 
-    async fn take(&self, message: Option<Message>) {
+    async fn take(&self, message: Option<RpcMessage>) {
         match message {
-            Some(Message::Response(response)) => self.link.pending.resolve(response),
-            Some(Message::Notification(notification)) => {
-                if let Some(event) = self.link.pending.route(&notification, None)
+            Some(RpcMessage::Response(response)) => self.link.pending.deliver_response(response),
+            Some(RpcMessage::Notification(notification)) => {
+                if let Some(event) = self.link.pending.route_notification(&notification, None)
                     && self.events.send(event).await.is_err()
                 {
                     tracing::debug!("nobody listens to this server any more");
                 }
             }
-            Some(Message::Request(request)) => self.answer(request),
+            Some(RpcMessage::Request(request)) => self.answer_request(request),
             None => {}
         }
     }
 
-    /// Answers what a server asks: pings at once, questions by asking the caller they are for.
-    fn answer(&self, request: Request) {
+    /// Answers a request of the server: pings at once, questions by asking their caller.
+    fn answer_request(&self, request: RpcRequest) {
         let link = self.link.clone();
-        let Some(room) = link.pending.question() else {
-            return link.send(message::response(Some(&request.id), &Err(too_many_questions())));
+        let Some(room) = link.pending.question_permit() else {
+            return link.send(message::encode_response(Some(&request.id), &Err(too_many_questions())));
         };
-        tokio::spawn(async move {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
             let _room = room;
-            let outcome = answer(&request.method, request.params, link.pending.only_caller()).await;
-            link.send(message::response(Some(&request.id), &outcome));
+            let answering = answer_question(&request.method, request.params, link.pending.only_caller());
+            // A person may take long to answer, and the answer is useless once the connection has ended.
+            if let Some(outcome) = stop.run_until_cancelled(answering).await {
+                link.send(message::encode_response(Some(&request.id), &outcome));
+            }
         });
     }
 }
 
-/// The answer to a question beyond those that may be open.
+/// The error for a question beyond the limit of open ones.
 pub(crate) fn too_many_questions() -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "too many questions are open; wait for their answers first")
 }
 
-/// The answer to a server's question.
-pub(crate) async fn answer(
+/// Answers a question of a server.
+pub(crate) async fn answer_question(
     method: &str,
     params: Option<Box<RawValue>>,
     caller: Option<Caller>,
@@ -377,12 +399,73 @@ pub(crate) async fn answer(
     }
     match caller {
         Some(caller) => caller.ask(method, params).await,
-        // Some servers ask for the roots before anybody has called them: nobody, no roots.
+        // Some servers request the roots before any call: without a caller there are no roots.
         None if method == "roots/list" => Ok(raw(&serde_json::json!({ "roots": [] }))),
         None => {
             let message =
                 format!("`{method}` cannot be answered: it is not clear whose request it belongs to");
             Err(RpcError::new(code::INVALID_REQUEST, message))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caller::{CallerInfo, CallerMessage, new_session_number};
+    use crate::protocol::Era;
+
+    struct Talk {
+        link: StreamTransport,
+        server: tokio::io::DuplexStream,
+        events: mpsc::Receiver<ConnectionEvent>,
+        stop: CancellationToken,
+        tasks: TaskTracker,
+    }
+
+    /// A connection to a server that the test plays, with room for one event.
+    fn talk() -> Talk {
+        let (ours, server) = tokio::io::duplex(64 * 1024);
+        let (reader, writer) = tokio::io::split(ours);
+        let (heard, events) = mpsc::channel(1);
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let (_, exit) = watch::channel(Some("exit status: 0".to_owned()));
+        let ending = ProcessEnd { exit, stderr_tail: StderrTail::default() };
+        let link = StreamTransport::start(reader, writer, heard, (stop.clone(), tasks.clone()), ending);
+        tasks.close();
+        Talk { link, server, events, stop, tasks }
+    }
+
+    const CHANGED: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n";
+
+    #[tokio::test]
+    async fn a_listener_that_is_behind_keeps_no_connection_from_ending() {
+        let mut talk = talk();
+        talk.server.write_all(CHANGED).await.unwrap();
+        drop(talk.server);
+        // There is no room for the end beside the change, and nobody reads before every task has ended.
+        talk.tasks.wait().await;
+        assert_eq!(talk.events.recv().await, Some(ConnectionEvent::ToolsChanged));
+        assert_eq!(talk.events.recv().await, None, "the end of the events tells of the end");
+        assert_eq!(talk.link.closed_reason().as_deref(), Some("it ended with exit status: 0"));
+    }
+
+    #[tokio::test]
+    async fn a_question_that_nobody_answers_ends_with_the_connection() {
+        let mut talk = talk();
+        let (caller, mut asked) = Caller::new(CallerInfo {
+            session: new_session_number(),
+            era: Era::Legacy,
+            capabilities: RawValue::from_string(r#"{"elicitation":{}}"#.into()).unwrap(),
+            progress_token: None,
+            min_log_rank: None,
+        });
+        let _open = talk.link.pending.register(talk.link.next_id(), caller);
+        let question = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"elicitation/create\"}\n";
+        talk.server.write_all(question).await.unwrap();
+        let Some(CallerMessage::Ask { answer, .. }) = asked.recv().await else { panic!("it is asked") };
+        talk.stop.cancel();
+        talk.tasks.wait().await;
+        assert!(answer.is_closed(), "nobody waits for the answer");
     }
 }

@@ -1,23 +1,23 @@
-//! What a question is about, by its words: in English and French, whatever their case, accents, separators and
-//! look-alike letters.
+//! Classifies questions by their words, in English and French, regardless of case, accents, separators and look-alike
+//! letters.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use pml_model::name::{is_plain, look_alike};
+use pml_model::name::{confusable_skeleton, is_plain};
 
-/// What the words of a question say.
+/// The topic of a question, by its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct About {
-    /// It is about PML's own passphrase.
+pub(super) struct QuestionTopic {
+    /// Whether it asks for PML's own passphrase.
     pub(super) our_passphrase: bool,
-    /// It is about something secret.
+    /// Whether it asks for any secret.
     pub(super) secret: bool,
 }
 
-/// Names of PML. A server has no reason to speak of PML and of a password in one question.
+/// Names of PML. A server has no reason to mention PML and a password in one question.
 const OURS: &[&str] = &["pml", "procedural memory layer"];
-/// What people know PML's passphrase by; others have these too, so they count close to the word alone.
+/// Words that suggest PML's passphrase. Other programs use them too, so they count only near a word for passphrase.
 const NEAR_OURS: &[&str] = &[
     "gateway",
     "passerelle",
@@ -35,7 +35,7 @@ const PASSPHRASES: &[&str] =
     &["passphrase", "passphrases", "phrase secrete", "phrase de passe", "phrase de securite"];
 const PASSWORDS: &[&str] =
     &["password", "passwords", "passwd", "passcode", "mot de passe", "mots de passe", "mdp"];
-/// Other things that are secret.
+/// Words for other secrets.
 const SECRETS: &[&str] = &[
     "secret",
     "secrets",
@@ -86,12 +86,12 @@ const SECRETS: &[&str] = &[
     "numero de securite sociale",
 ];
 
-/// How many words may stand between two that belong together.
+/// Maximum distance, in words, of two words that belong together.
 const NEAR: usize = 8;
-/// The most words of one name above.
+/// Maximum number of words in one of the names above.
 const LONGEST: usize = 4;
 
-struct Names {
+struct SecretWords {
     ours: HashSet<String>,
     near_ours: HashSet<String>,
     passphrases: HashSet<String>,
@@ -99,9 +99,9 @@ struct Names {
     secrets: HashSet<String>,
 }
 
-static NAMES: LazyLock<Names> = LazyLock::new(|| {
+static NAMES: LazyLock<SecretWords> = LazyLock::new(|| {
     let set = |names: &[&str]| names.iter().map(|name| folded(&name.replace(' ', ""))).collect();
-    Names {
+    SecretWords {
         ours: set(OURS),
         near_ours: set(NEAR_OURS),
         passphrases: set(PASSPHRASES),
@@ -110,9 +110,9 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| {
     }
 });
 
-impl About {
-    /// What these texts are about together.
-    pub(super) fn of(texts: &[&str]) -> About {
+impl QuestionTopic {
+    /// The topic of these texts together.
+    pub(super) fn of(texts: &[&str]) -> QuestionTopic {
         let words: Vec<String> = texts.iter().flat_map(|text| words(text)).collect();
         let at = |names: &HashSet<String>| -> Vec<usize> {
             (0..words.len())
@@ -127,14 +127,14 @@ impl About {
         let (passphrases, passwords) = (at(&NAMES.passphrases), at(&NAMES.passwords));
         let near = |one: &usize| passphrases.iter().any(|other| one.abs_diff(*other) <= NEAR);
         let asks = !passphrases.is_empty() || !passwords.is_empty();
-        About {
+        QuestionTopic {
             our_passphrase: (asks && !ours.is_empty()) || near_ours.iter().any(near),
             secret: asks || !at(&NAMES.secrets).is_empty(),
         }
     }
 }
 
-/// The words of `text`, folded. `apiKey` and `api_key` are two words; letters that are spelt out are one.
+/// The words of `text`, folded. `apiKey` and `api_key` are two words; single letters in a row are one.
 fn words(text: &str) -> Vec<String> {
     let text: String = text.chars().filter(|c| is_plain(*c) || c.is_whitespace()).collect();
     let mut words: Vec<String> = vec![String::new()];
@@ -164,7 +164,7 @@ fn words(text: &str) -> Vec<String> {
     joined.iter().map(|word| folded(word)).collect()
 }
 
-/// Capitals of other alphabets that look like ours, of which the small letters do not.
+/// Capitals of other alphabets that look like Latin ones although their small letters do not.
 const CAPITALS: (&str, &str) = ("АВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEKMHOPCTYXIJSABEZHIKMNOPTYX");
 
 /// `word` as it looks to a person who does not look closely.
@@ -174,5 +174,5 @@ fn folded(word: &str) -> String {
         at.and_then(|at| CAPITALS.1.chars().nth(at)).unwrap_or(c)
     };
     let word: String = word.chars().map(latin).collect();
-    look_alike(&word).chars().filter(|c| !('\u{300}'..='\u{36f}').contains(c)).collect()
+    confusable_skeleton(&word).chars().filter(|c| !('\u{300}'..='\u{36f}').contains(c)).collect()
 }

@@ -1,7 +1,7 @@
-//! Takes in the bodies of requests: of the right content type, not too large, and in time.
+//! Receives request bodies: checks content type, size and speed.
 //!
-//! Routes behind [`receive`] get bodies that are complete. How long a body may take depends on how much of it has
-//! arrived: a slow line is no reason to refuse a large body, and a few bytes now and then keep no connection open.
+//! Routes behind [`receive_body`] get complete bodies. The time limit of a body grows with the bytes that have
+//! arrived. A large body over a slow line is accepted, and a trickle of bytes cannot keep a connection open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,120 +14,126 @@ use bytes::BytesMut;
 use futures_util::StreamExt as _;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
+use pml_model::ErrorCode;
 use tokio::time::Instant;
 
-/// How long a body may take however small it is.
+/// Time limit of any body, however small.
 const GRACE: Duration = Duration::from_secs(10);
-/// Each so many bytes that have arrived buy one second more: about the slowest line anybody has to use.
+/// One more second is granted per this many bytes received: about the slowest line in use.
 const BYTES_PER_SECOND: usize = 32 * 1024;
 
-/// What bodies a listener takes.
+/// The bodies that a listener accepts.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules {
-    /// The paths that take forms; all others take JSON.
+pub struct BodyRules {
+    /// The paths that accept forms; all others accept JSON.
     pub forms: &'static [&'static str],
-    /// The largest form.
+    /// Maximum size of a form, in bytes.
     pub form_bytes: usize,
-    /// The largest JSON document.
+    /// Maximum size of a JSON document, in bytes.
     pub json_bytes: usize,
 }
 
-/// Why a body was not taken.
+/// Why a body was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// Not what the route takes.
+pub enum BodyRefusal {
+    /// The route accepts only JSON.
     #[error("the body must be `application/json`")]
     NotJson,
-    /// Not what the route takes.
+    /// The route accepts only forms.
     #[error("the body must be a form: `application/x-www-form-urlencoded`")]
     NotAForm,
-    /// More than the route takes.
+    /// The body exceeds this limit, in bytes.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
-    /// The rest did not arrive in time.
+    /// The body arrived too slowly.
     #[error("the body did not arrive in time")]
     TooSlow,
-    /// The connection broke, or the framing is wrong.
+    /// The connection broke, or the framing is invalid.
     #[error("the body is incomplete")]
     Broken,
 }
 
-impl Refused {
-    /// The HTTP status that says so.
+impl BodyRefusal {
+    /// The HTTP status of the refusal.
     pub fn status(self) -> StatusCode {
         match self {
-            Refused::NotJson | Refused::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Refused::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Refused::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Refused::Broken => StatusCode::BAD_REQUEST,
+            BodyRefusal::NotJson | BodyRefusal::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            BodyRefusal::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyRefusal::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            BodyRefusal::Broken => StatusCode::BAD_REQUEST,
         }
     }
 
-    fn code(self) -> &'static str {
+    fn code(self) -> ErrorCode {
         match self {
-            Refused::TooLarge(_) => "TOO_LARGE",
-            Refused::TooSlow => "TIMEOUT",
-            Refused::NotJson | Refused::NotAForm | Refused::Broken => "INVALID_REQUEST",
+            BodyRefusal::TooLarge(_) => ErrorCode::TooLarge,
+            BodyRefusal::TooSlow => ErrorCode::Timeout,
+            BodyRefusal::NotJson | BodyRefusal::NotAForm | BodyRefusal::Broken => ErrorCode::InvalidRequest,
         }
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for BodyRefusal {
     fn into_response(self) -> Response {
         let error = serde_json::json!({ "code": self.code(), "message": self.to_string() });
         let body = serde_json::json!({ "error": error }).to_string();
-        // What is left of the body must not be read as the next request.
+        // The connection is closed, so that the rest of the body is not read as the next request.
         let headers = [(CONTENT_TYPE, "application/json"), (CONNECTION, "close")];
         (self.status(), headers, body).into_response()
     }
 }
 
-/// Hands requests on when their body is there whole, or refuses them. Stands behind the access check, so that bodies
-/// are taken from those who are let in alone.
-pub async fn receive(State(rules): State<Arc<Rules>>, request: Request, next: Next) -> Response {
+/// Passes a request on once its body is complete, or refuses it. This layer stands behind the access check, so that
+/// only admitted clients can send bodies.
+pub async fn receive_body(State(rules): State<Arc<BodyRules>>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let is_form = rules.forms.contains(&head.uri.path());
     if let Err(refused) = check_type(&head.headers, is_form) {
         return refused.into_response();
     }
     let limit = if is_form { rules.form_bytes } else { rules.json_bytes };
-    match collect(&head.headers, body, limit).await {
+    match collect_body(&head.headers, body, limit).await {
         Ok(body) => next.run(Request::from_parts(head, Body::from(body))).await,
         Err(refused) => refused.into_response(),
     }
 }
 
-/// A request without a body needs no content type; one that names a type has to name the right one.
-fn check_type(headers: &HeaderMap, is_form: bool) -> Result<(), Refused> {
+/// Checks the content type. A request without a body needs none; a request that declares one has to declare the right
+/// one.
+fn check_type(headers: &HeaderMap, is_form: bool) -> Result<(), BodyRefusal> {
     let empty = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0")
         && !headers.contains_key(TRANSFER_ENCODING);
     if empty && !headers.contains_key(CONTENT_TYPE) {
         return Ok(());
     }
     let (wanted, refused) = if is_form {
-        ("application/x-www-form-urlencoded", Refused::NotAForm)
+        ("application/x-www-form-urlencoded", BodyRefusal::NotAForm)
     } else {
-        ("application/json", Refused::NotJson)
+        ("application/json", BodyRefusal::NotJson)
     };
-    if is_type(headers, wanted) { Ok(()) } else { Err(refused) }
+    if has_content_type(headers, wanted) { Ok(()) } else { Err(refused) }
 }
 
-/// Whether the one content type a request names is `wanted`, whatever parameters it has.
-pub(super) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
+/// Whether the request has exactly one content type and it is `wanted`, ignoring parameters.
+pub(super) fn has_content_type(headers: &HeaderMap, wanted: &str) -> bool {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return false };
     let kind = value.to_str().ok().and_then(|value| value.split(';').next());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(wanted))
 }
 
-/// The whole body.
+/// Collects the whole body.
 ///
 /// # Errors
-/// It is larger than `limit`, comes too slowly, or does not end properly.
-pub(super) async fn collect(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Refused> {
+/// The body is larger than `limit`, arrives too slowly, or is cut off.
+pub(super) async fn collect_body(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<Bytes, BodyRefusal> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     if announced.and_then(|length| length.parse().ok()).is_some_and(|length: usize| length > limit) {
-        return Err(Refused::TooLarge(limit));
+        return Err(BodyRefusal::TooLarge(limit));
     }
     let started = Instant::now();
     let mut parts = body.into_data_stream();
@@ -135,14 +141,14 @@ pub(super) async fn collect(headers: &HeaderMap, body: Body, limit: usize) -> Re
     loop {
         let length = first.len() + all.len();
         let deadline = started + GRACE + Duration::from_secs((length / BYTES_PER_SECOND) as u64);
-        let part = tokio::time::timeout_at(deadline, parts.next()).await.map_err(|_| Refused::TooSlow)?;
+        let part = tokio::time::timeout_at(deadline, parts.next()).await.map_err(|_| BodyRefusal::TooSlow)?;
         let Some(part) = part else { break };
-        let part = part.map_err(|_| Refused::Broken)?;
+        let part = part.map_err(|_| BodyRefusal::Broken)?;
         if length + part.len() > limit {
-            return Err(Refused::TooLarge(limit));
+            return Err(BodyRefusal::TooLarge(limit));
         }
         if length == 0 {
-            // Most bodies come in one piece, which need not be copied.
+            // Most bodies arrive in one chunk, which need not be copied.
             first = part;
         } else {
             all.extend_from_slice(&std::mem::take(&mut first));
@@ -166,12 +172,12 @@ mod tests {
                 Ok::<_, Infallible>(vec![b'x'; bytes])
             }))
         };
-        let take = async |body| collect(&HeaderMap::new(), body, 1 << 20).await.map(|body| body.len());
+        let take = async |body| collect_body(&HeaderMap::new(), body, 1 << 20).await.map(|body| body.len());
         let second = Duration::from_secs(1);
-        assert_eq!(take(every(second, 1, 60)).await, Err(Refused::TooSlow));
-        assert_eq!(take(every(second, BYTES_PER_SECOND / 2, 31)).await, Err(Refused::TooSlow));
+        assert_eq!(take(every(second, 1, 60)).await, Err(BodyRefusal::TooSlow));
+        assert_eq!(take(every(second, BYTES_PER_SECOND / 2, 31)).await, Err(BodyRefusal::TooSlow));
         assert_eq!(take(every(second, 2 * BYTES_PER_SECOND, 16)).await, Ok(1 << 20));
-        assert_eq!(take(every(second, 2 * BYTES_PER_SECOND, 17)).await, Err(Refused::TooLarge(1 << 20)));
+        assert_eq!(take(every(second, 2 * BYTES_PER_SECOND, 17)).await, Err(BodyRefusal::TooLarge(1 << 20)));
         assert_eq!(take(Body::empty()).await, Ok(0));
     }
 

@@ -21,38 +21,38 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
-/// The most connections that may serve admitted requests at once, where the limit of open files allows it. Far more
-/// than clients of one person need; each costs a file descriptor and some KiB.
+/// Maximum number of connections that serve admitted requests at once, if the limit of open files allows it. Far more
+/// than the clients of one person need; each costs a file descriptor and some KiB.
 const MOST: usize = 1_000;
 /// Places beyond the limit for connections that are not admitted yet.
 const RESERVED: usize = 16;
-/// File descriptors left to everything else: the database, and three pipes for each server and sandbox worker.
+/// File descriptors left for everything else: the database, and three pipes per server and sandbox worker.
 const OTHER_FILES: usize = 256;
-/// How long a peer may take nothing of what is sent to it.
+/// How long a peer may refuse to take any sent bytes before the connection is closed.
 const WRITE_STALL: Duration = Duration::from_secs(30);
 
 /// The connections of one listener.
 pub(super) struct Connections {
     limit: usize,
-    table: Mutex<Table>,
+    table: Mutex<ConnectionTable>,
 }
 
 #[derive(Default)]
-struct Table {
-    /// Grows with every change of a phase, so that the oldest can be told.
+struct ConnectionTable {
+    /// Grows with every change of a phase, so that the oldest connection can be found.
     clock: u64,
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenConnection>,
 }
 
-struct Open {
-    phase: Phase,
+struct OpenConnection {
+    phase: ConnectionPhase,
     since: u64,
     evict: CancellationToken,
 }
 
-/// What a connection is used for now; in the order in which connections make room.
+/// What a connection is used for now, in the order in which connections are evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+enum ConnectionPhase {
     /// No request yet, or one that was not admitted by a token or session.
     Unproven,
     /// Between two requests of an admitted client.
@@ -62,7 +62,7 @@ enum Phase {
 }
 
 impl Connections {
-    /// As many as this process can have files open for.
+    /// The limit that follows from the number of files this process may open.
     pub(super) fn for_this_process() -> Arc<Connections> {
         Connections::limited_to((open_files().saturating_sub(OTHER_FILES) / 2).clamp(RESERVED, MOST))
     }
@@ -71,11 +71,11 @@ impl Connections {
         Arc::new(Connections { limit, table: Mutex::default() })
     }
 
-    /// A place for a new connection; `None` if none can be spared.
-    pub(super) fn admit(self: &Arc<Self>) -> Option<Arc<Peer>> {
+    /// A place for a new connection; `None` if no connection can be evicted.
+    pub(super) fn admit_connection(self: &Arc<Self>) -> Option<Arc<PeerConnection>> {
         let mut table = self.table();
         if table.open.len() >= self.limit + RESERVED {
-            let spare = table.open.iter().filter(|(_, open)| open.phase < Phase::Serving);
+            let spare = table.open.iter().filter(|(_, open)| open.phase < ConnectionPhase::Serving);
             let id = *spare.min_by_key(|(_, open)| (open.phase, open.since))?.0;
             if let Some(evicted) = table.open.remove(&id) {
                 evicted.evict.cancel();
@@ -83,22 +83,25 @@ impl Connections {
         }
         let id = table.tick();
         let evicted = CancellationToken::new();
-        table.open.insert(id, Open { phase: Phase::Unproven, since: id, evict: evicted.clone() });
-        Some(Arc::new(Peer { connections: Arc::clone(self), id, evicted }))
+        table.open.insert(
+            id,
+            OpenConnection { phase: ConnectionPhase::Unproven, since: id, evict: evicted.clone() },
+        );
+        Some(Arc::new(PeerConnection { connections: Arc::clone(self), id, evicted }))
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, ConnectionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl ConnectionTable {
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 
-    fn enter(&mut self, id: u64, phase: Phase) {
+    fn enter(&mut self, id: u64, phase: ConnectionPhase) {
         let since = self.tick();
         if let Some(open) = self.open.get_mut(&id) {
             (open.phase, open.since) = (phase, since);
@@ -106,55 +109,56 @@ impl Table {
     }
 }
 
-/// One connection. Requests carry it among their extensions.
-pub(super) struct Peer {
+/// One connection. Requests carry it in their extensions.
+pub(super) struct PeerConnection {
     connections: Arc<Connections>,
     id: u64,
     evicted: CancellationToken,
 }
 
-impl Peer {
-    /// Returns when the connection has to make room for another.
+impl PeerConnection {
+    /// Returns when the connection is evicted to make room for another.
     pub(super) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 
-    /// The present request was admitted by a token or a session. `false` if there are too many of those already.
-    pub(super) fn prove(&self) -> bool {
+    /// Records that the current request was admitted by a token or a session. Returns `false` if too many are served
+    /// already.
+    pub(super) fn admit_request(&self) -> bool {
         let mut table = self.connections.table();
-        let serving = table.open.values().filter(|open| open.phase == Phase::Serving).count();
+        let serving = table.open.values().filter(|open| open.phase == ConnectionPhase::Serving).count();
         if serving >= self.connections.limit {
             return false;
         }
-        table.enter(self.id, Phase::Serving);
+        table.enter(self.id, ConnectionPhase::Serving);
         true
     }
 
     fn begin(&self) {
-        self.connections.table().enter(self.id, Phase::Unproven);
+        self.connections.table().enter(self.id, ConnectionPhase::Unproven);
     }
 
     fn end(&self) {
         let mut table = self.connections.table();
-        if table.open.get(&self.id).is_some_and(|open| open.phase == Phase::Serving) {
-            table.enter(self.id, Phase::Idle);
+        if table.open.get(&self.id).is_some_and(|open| open.phase == ConnectionPhase::Serving) {
+            table.enter(self.id, ConnectionPhase::Idle);
         }
     }
 }
 
-impl Drop for Peer {
+impl Drop for PeerConnection {
     fn drop(&mut self) {
         self.connections.table().open.remove(&self.id);
     }
 }
 
-/// Serves the requests of one connection, and notes what it is used for.
-pub(super) struct Watched<S> {
+/// Serves the requests of one connection, and tracks its phase.
+pub(super) struct WatchedService<S> {
     pub(super) inner: S,
-    pub(super) peer: Arc<Peer>,
+    pub(super) peer: Arc<PeerConnection>,
 }
 
-impl<S> hyper::service::Service<Request<Incoming>> for Watched<S>
+impl<S> hyper::service::Service<Request<Incoming>> for WatchedService<S>
 where
     S: hyper::service::Service<Request<Incoming>, Response = Response<Body>>,
     S::Future: Send + 'static,
@@ -166,25 +170,25 @@ where
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         self.peer.begin();
         request.extensions_mut().insert(Arc::clone(&self.peer));
-        let end = End(Arc::clone(&self.peer));
+        let end = RequestEndGuard(Arc::clone(&self.peer));
         let response = self.inner.call(request);
         Box::pin(async move { Ok(response.await?.map(|body| WatchedBody { body, _end: end })) })
     }
 }
 
-/// Notes the end of a request, whatever became of it.
-struct End(Arc<Peer>);
+/// Records the end of a request, however it ends.
+struct RequestEndGuard(Arc<PeerConnection>);
 
-impl Drop for End {
+impl Drop for RequestEndGuard {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-/// The body of a reply: with it the request ends.
+/// The body of a reply; the request ends when it is dropped.
 pub(super) struct WatchedBody {
     body: Body,
-    _end: End,
+    _end: RequestEndGuard,
 }
 
 impl hyper::body::Body for WatchedBody {
@@ -207,7 +211,7 @@ impl hyper::body::Body for WatchedBody {
     }
 }
 
-/// A socket that fails when its peer takes nothing for [`WRITE_STALL`] while something waits to be sent.
+/// A socket that fails when its peer takes no bytes for [`WRITE_STALL`] while data waits to be sent.
 pub(super) struct Socket {
     stream: TcpStream,
     stalled: Option<Pin<Box<Sleep>>>,
@@ -271,7 +275,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// How many files this process may have open.
+/// The number of files that this process may have open.
 fn open_files() -> usize {
     #[cfg(unix)]
     if let Ok((soft, _)) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE) {
@@ -284,11 +288,11 @@ fn open_files() -> usize {
 mod tests {
     use super::*;
 
-    fn fill(connections: &Arc<Connections>, count: usize) -> Vec<Arc<Peer>> {
-        (0..count).map(|_| connections.admit().unwrap()).collect()
+    fn fill(connections: &Arc<Connections>, count: usize) -> Vec<Arc<PeerConnection>> {
+        (0..count).map(|_| connections.admit_connection().unwrap()).collect()
     }
 
-    fn gone(peers: &[Arc<Peer>]) -> Vec<usize> {
+    fn gone(peers: &[Arc<PeerConnection>]) -> Vec<usize> {
         (0..peers.len()).filter(|&at| peers[at].evicted.is_cancelled()).collect()
     }
 
@@ -296,13 +300,13 @@ mod tests {
     fn the_oldest_connection_without_credentials_makes_room_first() {
         let connections = Connections::limited_to(4);
         let peers = fill(&connections, 4 + RESERVED);
-        assert!(peers[0].prove() && peers[2].prove() && peers[3].prove());
+        assert!(peers[0].admit_request() && peers[2].admit_request() && peers[3].admit_request());
         peers[3].end();
-        let new = connections.admit().unwrap();
+        let new = connections.admit_connection().unwrap();
         assert_eq!(gone(&peers), [1], "neither the admitted ones nor the idle one");
-        // Sending something new starts the wait anew.
+        // Beginning another request makes a connection the newest again.
         peers[4].begin();
-        let newer = connections.admit().unwrap();
+        let newer = connections.admit_connection().unwrap();
         assert_eq!(gone(&peers), [1, 5]);
         assert!(!new.evicted.is_cancelled() && !newer.evicted.is_cancelled());
     }
@@ -312,18 +316,18 @@ mod tests {
         let connections = Connections::limited_to(20);
         let peers = fill(&connections, 20 + RESERVED);
         for peer in &peers {
-            // Sixteen of them are too many to be served, and have ended when others come.
-            peer.prove();
+            // Sixteen of them exceed the limit, and have ended when others come.
+            peer.admit_request();
         }
-        assert!(!peers[35].prove(), "no more than the limit are served at once");
+        assert!(!peers[35].admit_request(), "no more than the limit are served at once");
         peers[7].end();
         peers[3].end();
         let _newcomers = fill(&connections, RESERVED);
         assert_eq!(gone(&peers), (20..36).collect::<Vec<_>>());
-        let more: Vec<_> = (0..RESERVED + 2).map(|_| connections.admit()).collect();
+        let more: Vec<_> = (0..RESERVED + 2).map(|_| connections.admit_connection()).collect();
         assert!(more.iter().all(Option::is_some), "newcomers replace newcomers");
         for peer in more.iter().flatten() {
-            peer.prove();
+            peer.admit_request();
         }
         let _last = fill(&connections, 1);
         assert!(gone(&peers).iter().all(|at| *at >= 20 || [3, 7].contains(at)), "{:?}", gone(&peers));
@@ -333,8 +337,8 @@ mod tests {
     fn a_connection_that_ends_leaves_its_place() {
         let connections = Connections::limited_to(1);
         for _ in 0..100 {
-            let peer = connections.admit().unwrap();
-            assert!(peer.prove());
+            let peer = connections.admit_connection().unwrap();
+            assert!(peer.admit_request());
         }
         assert!(connections.table().open.is_empty());
     }

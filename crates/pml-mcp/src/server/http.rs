@@ -1,4 +1,4 @@
-//! Clients over streamable HTTP, both eras on one endpoint.
+//! The streamable HTTP transport of the server, both eras on one endpoint.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -20,45 +20,51 @@ use pml_model::json::{Fields, empty_object};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::client::name_of;
-use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Notification, Request, RpcError, code};
+use crate::client::mirrored_name;
+use crate::message::{
+    self, MAX_MESSAGE_BYTES, RequestId, RpcError, RpcMessage, RpcNotification, RpcRequest, code,
+};
 use crate::param_headers;
-use crate::pieces::Pieces;
+use crate::pieces::ChunkedText;
 use crate::protocol::{LEGACY, MODERN};
 use crate::server::body;
-use crate::server::connections::{Connections, Socket, Watched};
-use crate::server::envelope::{self, Sender};
-use crate::server::listen::{Filter, session_message};
-use crate::server::run::{Output, Running};
-use crate::server::session::{self, CallOff, Session};
-use crate::server::{Change, Identity, Server};
+use crate::server::connections::{Connections, Socket, WatchedService};
+use crate::server::envelope::{self, RequestSender};
+use crate::server::listen::{SubscriptionFilter, session_message};
+use crate::server::run::{RequestOutput, RunningRequest};
+use crate::server::session::{self, McpSession, RequestCancellation};
+use crate::server::{ChangeNotice, ClientIdentity, McpServer};
 use crate::sse;
 
-/// How long a request may stay without output before its answer becomes a stream.
+/// How long a request may go without output before its reply becomes an event stream.
 const QUIET: Duration = Duration::from_secs(2);
-/// How often an idle stream shows that it lives.
+/// Interval of keep-alive comments on an idle event stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long a session may be unused.
+/// How long a session may stay unused before it ends.
 const SESSION_IDLE: Duration = Duration::from_secs(3600);
-/// How many sessions there may be.
+/// Maximum number of sessions.
 const MAX_SESSIONS: usize = 1_000;
 /// How long a client may take to send its headers, and how long a connection may be idle between requests.
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
-/// How much of a large answer is handed to the connection at a time.
+/// Maximum number of bytes of a large reply that are handed to the connection at a time.
 const PART_BYTES: usize = 64 * 1024;
-/// How large all headers of a request may be.
+/// Maximum size of all headers of a request, in bytes.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// The MCP endpoint at `/mcp`. The access check of the whole program must stand in front of it.
-pub fn router(server: Server, stop: CancellationToken) -> Router {
-    let endpoint = Arc::new(Endpoint { server, sessions: Mutex::default(), stop });
+pub fn router(server: McpServer, stop: CancellationToken) -> Router {
+    let endpoint = Arc::new(McpEndpoint { server, sessions: Mutex::default(), stop });
     Router::new().route("/mcp", post(take).get(stream).delete(end)).with_state(endpoint)
 }
 
-/// Serves `router` on `listener` until `stop`, then lets open requests end for a moment.
+/// How long open requests get to end once the listener stops.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Serves `router` on `listener` until `stop`. Open requests then get `FAREWELL` to end, and the rest are cut.
+/// [`McpServer::close`] ends the tasks that requests have started.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
     builder
@@ -68,24 +74,25 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
         .max_buf_size(MAX_HEADER_BYTES);
     let builder = Arc::new(builder.http1_only());
     let connections = Connections::for_this_process();
-    let tasks = TaskTracker::new();
+    let mut tasks = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
+            Some(_) = tasks.join_next() => continue,
             () = stop.cancelled() => break,
         };
         let Ok((socket, _)) = accepted else {
-            // Mostly too many open files: those that close make room.
+            // The cause is mostly too many open files, and connections that close make room.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "a socket is gone already");
         }
-        // Closing the socket says it all: there is no room to read the request first.
-        let Some(peer) = connections.admit() else { continue };
+        // The socket is closed without a reply: there is no room to read the request first.
+        let Some(peer) = connections.admit_connection() else { continue };
         let inner = hyper_util::service::TowerToHyperService::new(router.clone());
-        let service = Watched { inner, peer: Arc::clone(&peer) };
+        let service = WatchedService { inner, peer: Arc::clone(&peer) };
         let (builder, stop) = (Arc::clone(&builder), stop.clone());
         tasks.spawn(async move {
             let connection = builder.serve_connection(TokioIo::new(Socket::new(socket)), service);
@@ -103,65 +110,70 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
             }
         });
     }
-    tasks.close();
-    if tokio::time::timeout(Duration::from_secs(5), tasks.wait()).await.is_err() {
+    let ending = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(FAREWELL, ending).await.is_err() {
         tracing::debug!("connections were cut at the end");
+        tasks.shutdown().await;
     }
 }
 
-struct Endpoint {
-    server: Server,
-    sessions: Mutex<HashMap<String, Known>>,
+struct McpEndpoint {
+    server: McpServer,
+    sessions: Mutex<HashMap<String, HttpSessionEntry>>,
     stop: CancellationToken,
 }
 
-struct Known {
-    session: Arc<Session>,
+struct HttpSessionEntry {
+    session: Arc<McpSession>,
     used: Instant,
 }
 
 async fn take(
-    State(endpoint): State<Arc<Endpoint>>,
-    Extension(identity): Extension<Identity>,
+    State(endpoint): State<Arc<McpEndpoint>>,
+    Extension(identity): Extension<ClientIdentity>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    if !body::is_type(&headers, "application/json") {
-        return body::Refused::NotJson.into_response();
+    if !body::has_content_type(&headers, "application/json") {
+        return body::BodyRefusal::NotJson.into_response();
     }
     if !accepts_answers(&headers) {
         return (StatusCode::NOT_ACCEPTABLE, "accept application/json and text/event-stream").into_response();
     }
-    let body = match body::collect(&headers, body, MAX_MESSAGE_BYTES).await {
+    let body = match body::collect_body(&headers, body, MAX_MESSAGE_BYTES).await {
         Ok(body) => body,
         Err(refused) => return refused.into_response(),
     };
-    let message = match Message::parse(&body) {
+    let message = match RpcMessage::parse(&body) {
         Ok(message) => message,
         Err(error) => {
-            return refuse(StatusCode::BAD_REQUEST, Message::salvage_id(&body).as_ref(), error.to_rpc());
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                RpcMessage::salvage_id(&body).as_ref(),
+                error.to_rpc_error(),
+            );
         }
     };
     let version = header(&headers, "mcp-protocol-version");
     let stateless = match &message {
-        Message::Request(request) => {
+        RpcMessage::Request(request) => {
             envelope::declared_version(request.params.as_deref()).is_some()
                 || version.is_some_and(|version| !LEGACY.contains(&version))
         }
-        Message::Notification(_) | Message::Response(_) => version == Some(MODERN),
+        RpcMessage::Notification(_) | RpcMessage::Response(_) => version == Some(MODERN),
     };
     match message {
-        Message::Request(request) if stateless => endpoint.modern(request, &identity, &headers).await,
-        Message::Request(request) if request.method == "initialize" => {
+        RpcMessage::Request(request) if stateless => endpoint.modern(request, &identity, &headers).await,
+        RpcMessage::Request(request) if request.method == "initialize" => {
             endpoint.initialize(&request, identity)
         }
-        Message::Request(request) => endpoint.legacy(request, &identity, &headers).await,
-        Message::Notification(_) if stateless => StatusCode::ACCEPTED.into_response(),
-        Message::Notification(notification) => endpoint.notified(&notification, &identity, &headers),
-        Message::Response(_) if stateless => StatusCode::BAD_REQUEST.into_response(),
-        Message::Response(response) => match endpoint.session(&identity, &headers) {
+        RpcMessage::Request(request) => endpoint.legacy(request, &identity, &headers).await,
+        RpcMessage::Notification(_) if stateless => StatusCode::ACCEPTED.into_response(),
+        RpcMessage::Notification(notification) => endpoint.notified(&notification, &identity, &headers),
+        RpcMessage::Response(_) if stateless => StatusCode::BAD_REQUEST.into_response(),
+        RpcMessage::Response(response) => match endpoint.session(&identity, &headers) {
             Ok(session) => {
-                session.answered(response);
+                session.deliver_answer(response);
                 StatusCode::ACCEPTED.into_response()
             }
             Err(refusal) => *refusal,
@@ -169,8 +181,8 @@ async fn take(
     }
 }
 
-impl Endpoint {
-    async fn modern(&self, request: Request, identity: &Identity, headers: &HeaderMap) -> Response {
+impl McpEndpoint {
+    async fn modern(&self, request: RpcRequest, identity: &ClientIdentity, headers: &HeaderMap) -> Response {
         let params = request.params.as_deref();
         let sender = match self.modern_sender(&request, identity, headers) {
             Ok(sender) => sender,
@@ -179,17 +191,20 @@ impl Endpoint {
         match request.method.as_str() {
             "server/discover" => json(&request.id, Ok(self.server.discover(&sender.client))),
             "subscriptions/listen" => {
-                let filter = self.server.accept(Filter::of(params), &sender.client).await;
+                let filter = self
+                    .server
+                    .accept_subscription(SubscriptionFilter::from_params(params), &sender.client)
+                    .await;
                 let first = filter.acknowledgement(&request.id);
                 let id = request.id;
                 self.events(Some(first), move |change| filter.message(change, &id))
             }
-            method if envelope::is_gone(method) => {
+            method if envelope::is_session_method(method) => {
                 refuse(StatusCode::NOT_FOUND, Some(&request.id), envelope::method_not_found(method))
             }
             _ => {
-                let off = CallOff::default();
-                match self.server.start(&request, sender, &off) {
+                let off = RequestCancellation::default();
+                match self.server.start_request(&request, sender, &off) {
                     Ok(running) => self.respond(running, None, request, off.cancel, handler_status).await,
                     Err(error) => refuse(modern_status(&error), Some(&request.id), error),
                 }
@@ -197,13 +212,13 @@ impl Endpoint {
         }
     }
 
-    /// Reads the sender and holds the headers, which others may have routed by, against the body.
+    /// Reads the sender, and checks that the headers, by which proxies may have routed the request, match the body.
     fn modern_sender(
         &self,
-        request: &Request,
-        identity: &Identity,
+        request: &RpcRequest,
+        identity: &ClientIdentity,
         headers: &HeaderMap,
-    ) -> Result<Sender, RpcError> {
+    ) -> Result<RequestSender, RpcError> {
         let params = request.params.as_deref();
         let mismatch = |text: String| Err(RpcError::new(code::HEADER_MISMATCH, text));
         let version = header(headers, "mcp-protocol-version");
@@ -218,16 +233,16 @@ impl Endpoint {
         if let (Some(version), None) = (version, &declared)
             && version != MODERN
         {
-            return Err(envelope::unsupported(version));
+            return Err(envelope::unsupported_version(version));
         }
-        let sender = envelope::modern(params, identity)?;
-        if envelope::is_gone(&request.method) {
+        let sender = envelope::modern_sender(params, identity)?;
+        if envelope::is_session_method(&request.method) {
             return Err(envelope::method_not_found(&request.method));
         }
         if header(headers, "mcp-method").map(str::trim) != Some(request.method.as_str()) {
             return mismatch(format!("header `Mcp-Method` is missing or does not say `{}`", request.method));
         }
-        if let Some(name) = name_of(&request.method, params)
+        if let Some(name) = mirrored_name(&request.method, params)
             && header(headers, "mcp-name").and_then(param_headers::decode).as_deref() != Some(name.as_str())
         {
             return mismatch(format!("header `Mcp-Name` is missing or does not say `{name}`"));
@@ -238,8 +253,8 @@ impl Endpoint {
 
     fn check_mirrored(
         &self,
-        request: &Request,
-        sender: &Sender,
+        request: &RpcRequest,
+        sender: &RequestSender,
         headers: &HeaderMap,
     ) -> Result<(), RpcError> {
         if request.method != "tools/call" {
@@ -247,7 +262,7 @@ impl Endpoint {
         }
         let fields = Fields::parse(request.params.as_deref().map_or("{}", RawValue::get)).unwrap_or_default();
         let name: String = fields.read("name").unwrap_or_default();
-        let mirrored = self.server.handler.mirrored(&sender.client, &name);
+        let mirrored = self.server.handler.mirrored_parameters(&sender.client, &name);
         if mirrored.is_empty() {
             return Ok(());
         }
@@ -257,7 +272,7 @@ impl Endpoint {
                 .get(&parameter.header)
                 .map(|value| value.to_str().ok().and_then(param_headers::decode));
             let agree = match (parameter.value(&arguments), in_header) {
-                (Some(argument), Some(Some(header))) => param_headers::same(&header, &argument),
+                (Some(argument), Some(Some(header))) => param_headers::is_same_value(&header, &argument),
                 (None, None) => true,
                 _ => false,
             };
@@ -272,8 +287,8 @@ impl Endpoint {
         Ok(())
     }
 
-    fn initialize(&self, request: &Request, identity: Identity) -> Response {
-        let session = Arc::new(Session::new(identity));
+    fn initialize(&self, request: &RpcRequest, identity: ClientIdentity) -> Response {
+        let session = Arc::new(McpSession::new(identity));
         let outcome = self.server.initialize(request.params.as_deref(), &session);
         let opened = outcome.is_ok();
         let mut response = json(&request.id, outcome);
@@ -287,7 +302,7 @@ impl Endpoint {
         response
     }
 
-    async fn legacy(&self, request: Request, identity: &Identity, headers: &HeaderMap) -> Response {
+    async fn legacy(&self, request: RpcRequest, identity: &ClientIdentity, headers: &HeaderMap) -> Response {
         let session = match self.session(identity, headers) {
             Ok(session) => session,
             Err(refusal) => return *refusal,
@@ -296,59 +311,63 @@ impl Endpoint {
         if request.method == "ping" {
             return json(&request.id, Ok(empty_object().into()));
         }
-        if let Err(error) = session.note(&request.method, params) {
+        if let Err(error) = session.apply_session_method(&request.method, params) {
             return json(&request.id, Err(error));
         }
-        let Some(off) = session.begin(&request.id) else {
+        let Some(off) = session.begin_request(&request.id) else {
             let error = RpcError::new(code::INVALID_REQUEST, format!("request id {} is in use", request.id));
             return refuse(StatusCode::BAD_REQUEST, Some(&request.id), error);
         };
-        let started =
-            envelope::legacy(params, &session).and_then(|sender| self.server.start(&request, sender, &off));
+        let started = envelope::legacy_sender(params, &session)
+            .and_then(|sender| self.server.start_request(&request, sender, &off));
         match started {
             Ok(running) => {
                 self.respond(running, Some(session), request, off.cancel, |_| StatusCode::OK).await
             }
             Err(error) => {
-                session.finish(&request.id);
+                session.finish_request(&request.id);
                 json(&request.id, Err(error))
             }
         }
     }
 
-    /// Answers with JSON if the result comes first and soon, with a stream otherwise.
+    /// Replies with JSON if the result comes first and within [`QUIET`], with an event stream otherwise.
     async fn respond(
         &self,
-        running: Running,
-        session: Option<Arc<Session>>,
-        request: Request,
+        running: RunningRequest,
+        session: Option<Arc<McpSession>>,
+        request: RpcRequest,
         cancel: CancellationToken,
         status: fn(&RpcError) -> StatusCode,
     ) -> Response {
         let (out, mut outputs) = mpsc::channel(64);
         let server = self.server.clone();
         let id = request.id.clone();
-        tokio::spawn(async move {
-            server.drive(running, &request, session.as_deref(), &cancel, &out).await;
+        self.server.requests.spawn(async move {
+            server.drive_request(running, &request, session.as_deref(), &cancel, &out).await;
             if let Some(session) = session {
-                session.finish(&request.id);
+                session.finish_request(&request.id);
             }
         });
         let first = match tokio::time::timeout(QUIET, outputs.recv()).await {
-            Ok(Some(Output::Result(outcome))) => {
+            Ok(Some(RequestOutput::Result(outcome))) => {
                 let status = outcome.as_ref().err().map_or(StatusCode::OK, status);
                 return (status, json(&id, outcome)).into_response();
             }
-            Ok(Some(Output::Message(line))) => sse::encode(line),
-            // Cancelled by its sender, who expects no answer.
+            Ok(Some(RequestOutput::Message(line))) => sse::encode_event(line),
+            // The client cancelled the request and expects no reply.
             Ok(None) => return event_stream(None, futures_util::stream::empty()),
             Err(_) => sse::keep_alive(),
         };
         let rest = futures_util::stream::unfold(Some((outputs, id)), |open| async move {
             let (mut outputs, id) = open?;
             match tokio::time::timeout(KEEP_ALIVE, outputs.recv()).await {
-                Ok(Some(Output::Message(line))) => Some((sse::encode(line), Some((outputs, id)))),
-                Ok(Some(Output::Result(outcome))) => Some((sse::encode(message::answer(&id, outcome)), None)),
+                Ok(Some(RequestOutput::Message(line))) => {
+                    Some((sse::encode_event(line), Some((outputs, id))))
+                }
+                Ok(Some(RequestOutput::Result(outcome))) => {
+                    Some((sse::encode_event(message::encode_answer(&id, outcome)), None))
+                }
                 Ok(None) => None,
                 Err(_) => Some((sse::keep_alive(), Some((outputs, id)))),
             }
@@ -356,11 +375,11 @@ impl Endpoint {
         event_stream(Some(first), rest)
     }
 
-    /// A stream of changes, each as `message` puts it.
+    /// An event stream of changes, each encoded by `message`.
     fn events(
         &self,
         first: Option<String>,
-        message: impl Fn(&Change) -> Option<String> + Send + 'static,
+        message: impl Fn(&ChangeNotice) -> Option<String> + Send + 'static,
     ) -> Response {
         let (changes, stop) = (self.server.handler.changes(), self.stop.clone());
         let rest = futures_util::stream::unfold(
@@ -374,35 +393,48 @@ impl Endpoint {
                     };
                     let change = match change {
                         Ok(change) => change,
-                        Err(broadcast::error::RecvError::Lagged(_)) => Change::Tools,
+                        Err(broadcast::error::RecvError::Lagged(_)) => ChangeNotice::Tools,
                         Err(broadcast::error::RecvError::Closed) => return None,
                     };
                     if let Some(line) = message(&change) {
-                        return Some((sse::encode(line), (changes, stop, message)));
+                        return Some((sse::encode_event(line), (changes, stop, message)));
                     }
                 }
             },
         );
-        event_stream(first.map(sse::encode), rest)
+        event_stream(first.map(sse::encode_event), rest)
     }
 
-    fn notified(&self, notification: &Notification, identity: &Identity, headers: &HeaderMap) -> Response {
+    fn notified(
+        &self,
+        notification: &RpcNotification,
+        identity: &ClientIdentity,
+        headers: &HeaderMap,
+    ) -> Response {
         let session = match self.session(identity, headers) {
             Ok(session) => session,
             Err(refusal) => return *refusal,
         };
-        if let Some(id) = session::cancelled(notification) {
-            session.cancel(&id);
+        if let Some(id) = session::cancelled_request(notification) {
+            session.cancel_request(&id);
         }
         StatusCode::ACCEPTED.into_response()
     }
 
-    /// The session a request belongs to. Another client's is as good as none.
-    fn session(&self, identity: &Identity, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
+    /// The session of a request. A session of another client is treated as unknown.
+    fn session(
+        &self,
+        identity: &ClientIdentity,
+        headers: &HeaderMap,
+    ) -> Result<Arc<McpSession>, Box<Response>> {
         if let Some(version) = header(headers, "mcp-protocol-version")
             && !LEGACY.contains(&version)
         {
-            return Err(Box::new(refuse(StatusCode::BAD_REQUEST, None, envelope::unsupported(version))));
+            return Err(Box::new(refuse(
+                StatusCode::BAD_REQUEST,
+                None,
+                envelope::unsupported_version(version),
+            )));
         }
         let Some(id) = header(headers, "mcp-session-id") else {
             let error = RpcError::new(
@@ -425,7 +457,7 @@ impl Endpoint {
         }
     }
 
-    fn remember(&self, id: String, session: Arc<Session>) {
+    fn remember(&self, id: String, session: Arc<McpSession>) {
         let mut sessions = self.sessions();
         let now = Instant::now();
         sessions.retain(|_, known| {
@@ -442,18 +474,18 @@ impl Endpoint {
         {
             known.session.end();
         }
-        sessions.insert(id, Known { session, used: now });
+        sessions.insert(id, HttpSessionEntry { session, used: now });
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, HttpSessionEntry>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The stream on which a session hears of changes.
+/// Opens the event stream on which a session receives changes.
 async fn stream(
-    State(endpoint): State<Arc<Endpoint>>,
-    Extension(identity): Extension<Identity>,
+    State(endpoint): State<Arc<McpEndpoint>>,
+    Extension(identity): Extension<ClientIdentity>,
     headers: HeaderMap,
 ) -> Response {
     if header(&headers, "mcp-session-id").is_none() {
@@ -467,8 +499,8 @@ async fn stream(
 
 /// Ends a session.
 async fn end(
-    State(endpoint): State<Arc<Endpoint>>,
-    Extension(identity): Extension<Identity>,
+    State(endpoint): State<Arc<McpEndpoint>>,
+    Extension(identity): Extension<ClientIdentity>,
     headers: HeaderMap,
 ) -> Response {
     let Some(id) = header(&headers, "mcp-session-id") else {
@@ -484,7 +516,10 @@ async fn end(
     }
 }
 
-fn event_stream(first: Option<Pieces>, rest: impl Stream<Item = Pieces> + Send + 'static) -> Response {
+fn event_stream(
+    first: Option<ChunkedText>,
+    rest: impl Stream<Item = ChunkedText> + Send + 'static,
+) -> Response {
     let all = futures_util::stream::iter(first).chain(rest).flat_map(parts);
     let headers = [
         (CONTENT_TYPE.as_str(), "text/event-stream"),
@@ -494,8 +529,8 @@ fn event_stream(first: Option<Pieces>, rest: impl Stream<Item = Pieces> + Send +
     (headers, Body::from_stream(all)).into_response()
 }
 
-fn json(id: &Id, outcome: Result<Pieces, RpcError>) -> Response {
-    let pieces = message::answer(id, outcome);
+fn json(id: &RequestId, outcome: Result<ChunkedText, RpcError>) -> Response {
+    let pieces = message::encode_answer(id, outcome);
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (CONTENT_LENGTH, HeaderValue::from(pieces.len())),
@@ -503,16 +538,16 @@ fn json(id: &Id, outcome: Result<Pieces, RpcError>) -> Response {
     (headers, Body::from_stream(parts(pieces))).into_response()
 }
 
-/// Text as a body takes it.
-fn parts(pieces: Pieces) -> impl Stream<Item = Result<Bytes, Infallible>> {
+/// Text as chunks of a body.
+fn parts(pieces: ChunkedText) -> impl Stream<Item = Result<Bytes, Infallible>> {
     futures_util::stream::iter(pieces.into_parts(PART_BYTES).map(Ok))
 }
 
-fn refuse(status: StatusCode, id: Option<&Id>, error: RpcError) -> Response {
-    (status, [(CONTENT_TYPE, "application/json")], message::response(id, &Err(error))).into_response()
+fn refuse(status: StatusCode, id: Option<&RequestId>, error: RpcError) -> Response {
+    (status, [(CONTENT_TYPE, "application/json")], message::encode_response(id, &Err(error))).into_response()
 }
 
-/// The status that the stateless protocol wants with an error.
+/// The HTTP status that the stateless protocol requires for an error.
 fn modern_status(error: &RpcError) -> StatusCode {
     match error.code {
         code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
@@ -524,7 +559,7 @@ fn modern_status(error: &RpcError) -> StatusCode {
     }
 }
 
-/// The same for an error that the handler gave: what it refused is an answer like any other.
+/// As [`modern_status`], for an error of the handler: its refusal of parameters is an ordinary reply.
 fn handler_status(error: &RpcError) -> StatusCode {
     if error.code == code::INVALID_PARAMS { StatusCode::OK } else { modern_status(error) }
 }

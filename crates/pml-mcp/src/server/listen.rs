@@ -1,4 +1,4 @@
-//! Who wants to know of which changes.
+//! Subscriptions of clients to changes.
 
 use std::collections::HashSet;
 
@@ -8,15 +8,15 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
-use crate::message::{self, Id};
+use crate::message::{self, RequestId};
 use crate::protocol::{edit_meta, meta};
-use crate::server::session::Session;
-use crate::server::{Change, Client, Incoming, Server};
+use crate::server::session::McpSession;
+use crate::server::{ChangeNotice, ConnectedClient, IncomingRequest, McpServer};
 
-/// The changes a stateless client asked to hear of.
+/// The changes that a stateless client subscribed to.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Filter {
+pub(crate) struct SubscriptionFilter {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     tools_list_changed: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -27,52 +27,52 @@ pub(crate) struct Filter {
     pub(crate) resource_subscriptions: HashSet<String>,
 }
 
-impl Filter {
-    /// What a `subscriptions/listen` request asks for.
-    pub(crate) fn of(params: Option<&RawValue>) -> Filter {
+impl SubscriptionFilter {
+    /// The filter of a `subscriptions/listen` request.
+    pub(crate) fn from_params(params: Option<&RawValue>) -> SubscriptionFilter {
         params
             .and_then(|p| Fields::parse(p.get()).ok())
             .and_then(|f| f.read("notifications"))
             .unwrap_or_default()
     }
 
-    fn wants(&self, change: &Change) -> bool {
+    fn wants(&self, change: &ChangeNotice) -> bool {
         match change {
-            Change::Tools => self.tools_list_changed,
-            Change::Prompts => self.prompts_list_changed,
-            Change::Resources => self.resources_list_changed,
-            Change::Resource(uri) => self.resource_subscriptions.contains(uri),
+            ChangeNotice::Tools => self.tools_list_changed,
+            ChangeNotice::Prompts => self.prompts_list_changed,
+            ChangeNotice::Resources => self.resources_list_changed,
+            ChangeNotice::Resource(uri) => self.resource_subscriptions.contains(uri),
         }
     }
 
     /// The first message on a subscription.
-    pub(crate) fn acknowledgement(&self, id: &Id) -> String {
+    pub(crate) fn acknowledgement(&self, id: &RequestId) -> String {
         let mut params = Fields::default();
         params.set("notifications", raw(self));
-        message::notification("notifications/subscriptions/acknowledged", Some(&marked(params, id)))
+        message::encode_notification("notifications/subscriptions/acknowledged", Some(&marked(params, id)))
     }
 
-    /// The message for a change, if this subscription wants it.
-    pub(crate) fn message(&self, change: &Change, id: &Id) -> Option<String> {
+    /// The notification of a change; `None` if this subscription does not cover it.
+    pub(crate) fn message(&self, change: &ChangeNotice, id: &RequestId) -> Option<String> {
         self.wants(change).then(|| {
             let (method, params) = notification(change);
-            message::notification(method, Some(&marked(params, id)))
+            message::encode_notification(method, Some(&marked(params, id)))
         })
     }
 }
 
-fn marked(mut params: Fields<'_>, id: &Id) -> Box<RawValue> {
+fn marked(mut params: Fields<'_>, id: &RequestId) -> Box<RawValue> {
     edit_meta(&mut params, |meta| meta.set(meta::SUBSCRIPTION, id.raw().to_owned()));
     params.to_raw()
 }
 
-fn notification(change: &Change) -> (&'static str, Fields<'static>) {
+fn notification(change: &ChangeNotice) -> (&'static str, Fields<'static>) {
     let mut params = Fields::default();
     let method = match change {
-        Change::Tools => "notifications/tools/list_changed",
-        Change::Prompts => "notifications/prompts/list_changed",
-        Change::Resources => "notifications/resources/list_changed",
-        Change::Resource(uri) => {
+        ChangeNotice::Tools => "notifications/tools/list_changed",
+        ChangeNotice::Prompts => "notifications/prompts/list_changed",
+        ChangeNotice::Resources => "notifications/resources/list_changed",
+        ChangeNotice::Resource(uri) => {
             params.set("uri", raw(uri));
             "notifications/resources/updated"
         }
@@ -80,31 +80,35 @@ fn notification(change: &Change) -> (&'static str, Fields<'static>) {
     (method, params)
 }
 
-/// The message for a change that a session hears of: lists always, resources if it watches them.
-pub(crate) fn session_message(change: &Change, session: &Session) -> Option<String> {
-    if let Change::Resource(uri) = change
+/// The notification of a change for a session: lists always, a resource if the session watches it.
+pub(crate) fn session_message(change: &ChangeNotice, session: &McpSession) -> Option<String> {
+    if let ChangeNotice::Resource(uri) = change
         && !session.watches(uri)
     {
         return None;
     }
     let (method, params) = notification(change);
     let params = (!params.is_empty()).then(|| params.to_raw());
-    Some(message::notification(method, params.as_deref()))
+    Some(message::encode_notification(method, params.as_deref()))
 }
 
-impl Server {
-    /// The part of a filter that can be honoured: resources are watched where their server allows.
-    pub(crate) async fn accept(&self, mut filter: Filter, client: &Client) -> Filter {
+impl McpServer {
+    /// The part of a filter that can be honoured: a resource is watched only if its server allows it.
+    pub(crate) async fn accept_subscription(
+        &self,
+        mut filter: SubscriptionFilter,
+        client: &ConnectedClient,
+    ) -> SubscriptionFilter {
         for uri in std::mem::take(&mut filter.resource_subscriptions) {
             let mut params = Fields::default();
             params.set("uri", raw(&uri));
-            let request = Incoming {
+            let request = IncomingRequest {
                 method: "resources/subscribe".into(),
                 params: params.to_raw(),
                 client: client.clone(),
                 caller: Caller::silent(),
                 cancel: CancellationToken::new(),
-                taken_back: CancellationToken::new(),
+                cancelled_by_sender: CancellationToken::new(),
             };
             match self.handler.handle(request).await {
                 Ok(_) => drop(filter.resource_subscriptions.insert(uri)),

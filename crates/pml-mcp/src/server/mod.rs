@@ -1,4 +1,4 @@
-//! The server side: clients of either era over stdio or streamable HTTP, one handler behind them.
+//! The server side: clients of either era over stdio or streamable HTTP, with one handler behind them.
 
 pub mod access;
 pub mod body;
@@ -13,118 +13,204 @@ pub mod stdio;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pml_model::{KeyId, Principal};
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
 use crate::message::RpcError;
-use crate::param_headers::Mirrored;
+use crate::param_headers::MirroredParameter;
 
-/// What serves the requests of all clients.
+/// Serves the requests of all clients.
 pub trait Handler: Send + Sync + 'static {
-    /// How the server presents itself to a client.
-    fn welcome(&self, client: &Client) -> Welcome;
+    /// The capabilities and instructions that a client gets when it connects.
+    fn introduction(&self, client: &ConnectedClient) -> ServerIntroduction;
 
-    /// Serves one request: everything but the protocol's own housekeeping.
-    fn handle(&self, request: Incoming) -> Answer;
+    /// Serves one request: every method except those of the protocol itself, such as `initialize` and `ping`.
+    fn handle(&self, request: IncomingRequest) -> HandlerFuture;
 
-    /// Tells of changes, for as long as the receiver is kept.
-    fn changes(&self) -> broadcast::Receiver<Change>;
+    /// Subscribes to changes, until the receiver is dropped.
+    fn changes(&self) -> broadcast::Receiver<ChangeNotice>;
 
     /// The parameters of a tool that stateless HTTP clients mirror into headers.
-    fn mirrored(&self, client: &Client, tool: &str) -> Vec<Mirrored>;
+    fn mirrored_parameters(&self, client: &ConnectedClient, tool: &str) -> Vec<MirroredParameter>;
 }
 
-/// The result of a request, in time.
-pub type Answer = Pin<Box<dyn Future<Output = Result<Box<RawValue>, RpcError>> + Send>>;
+/// The future result of a request.
+pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Box<RawValue>, RpcError>> + Send>>;
 
-/// How the server presents itself.
+/// What the server says of itself to a client.
 #[derive(Debug)]
-pub struct Welcome {
-    /// Its capabilities, a JSON object.
+pub struct ServerIntroduction {
+    /// The MCP capabilities, a JSON object.
     pub capabilities: Box<RawValue>,
-    /// How it is meant to be used.
+    /// Instructions for using the server.
     pub instructions: String,
 }
 
-/// Who is on the other side.
+/// The client that sent a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Client {
-    /// Whose authority it acts under.
+pub struct ConnectedClient {
+    /// The principal that it acts as.
     pub principal: Principal,
-    /// What it calls itself; never a reason to trust it.
+    /// The name that it gives; never a reason to trust it.
     pub name: String,
-    /// The key it was let in by, where it has one of its own.
+    /// The client key it was admitted by; `None` without a key of its own.
     pub key: Option<KeyId>,
 }
 
-/// Who a client has proved to be. What one identity began, such as a session or a request that waits
-/// for an answer, no other can go on with.
+/// The authenticated identity of a client. No other identity can continue what one began, such as a session or a
+/// suspended request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// Whose authority it acts under.
+pub struct ClientIdentity {
+    /// The principal that it acts as.
     pub principal: Principal,
-    /// The key it was let in by, where it has one of its own.
+    /// The client key it was admitted by; `None` without a key of its own.
     pub key: Option<KeyId>,
 }
 
-impl Identity {
-    /// The client of this identity that calls itself `name`.
-    fn client(&self, name: String) -> Client {
-        Client { principal: self.principal.clone(), name, key: self.key }
+impl ClientIdentity {
+    /// The client of this identity that gives the name `name`.
+    fn named_client(&self, name: String) -> ConnectedClient {
+        ConnectedClient { principal: self.principal.clone(), name, key: self.key }
     }
 }
 
-impl From<Principal> for Identity {
+impl From<Principal> for ClientIdentity {
     /// A client without a key of its own.
-    fn from(principal: Principal) -> Identity {
-        Identity { principal, key: None }
+    fn from(principal: Principal) -> ClientIdentity {
+        ClientIdentity { principal, key: None }
     }
 }
 
-/// One request.
+/// A request to be handled.
 #[derive(Debug)]
-pub struct Incoming {
-    /// Which operation.
+pub struct IncomingRequest {
+    /// The JSON-RPC method.
     pub method: String,
-    /// Its parameters: a JSON object.
+    /// The parameters, a JSON object.
     pub params: Box<RawValue>,
-    /// Who asks.
-    pub client: Client,
-    /// How the asker can be told or asked something meanwhile.
+    /// The client that sent the request.
+    pub client: ConnectedClient,
+    /// Sends notifications and questions to the client while the request is served.
     pub caller: Caller,
-    /// Cancelled when the asker no longer waits.
+    /// Cancelled when the client no longer waits for the result, for whatever reason.
     pub cancel: CancellationToken,
-    /// Cancelled when it does not because it said so, and not because it is gone.
-    pub taken_back: CancellationToken,
+    /// Cancelled when the client cancelled the request itself, and not when it merely disconnected.
+    pub cancelled_by_sender: CancellationToken,
 }
 
-/// Something clients may want to know.
+/// A change that clients may subscribe to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// The list of tools.
+pub enum ChangeNotice {
+    /// The list of tools changed.
     Tools,
-    /// The list of prompts.
+    /// The list of prompts changed.
     Prompts,
-    /// The list of resources.
+    /// The list of resources changed.
     Resources,
-    /// One resource.
+    /// The resource with this URI changed.
     Resource(String),
 }
 
-/// The handler and what all transports share.
+/// The handler and the state that all transports share.
 #[derive(Clone)]
-pub struct Server {
+pub struct McpServer {
     handler: Arc<dyn Handler>,
-    suspended: Arc<run::Suspended>,
+    suspended: Arc<run::SuspendedRequests>,
+    requests: Requests,
 }
 
-impl Server {
-    /// A server that answers with `handler`.
-    pub fn new(handler: Arc<dyn Handler>) -> Server {
-        Server { handler, suspended: Arc::default() }
+/// The tasks of all active requests; clones share them.
+#[derive(Debug, Clone, Default)]
+struct Requests {
+    tasks: TaskTracker,
+    /// Cancelled when requests that do not end by themselves are dropped.
+    abandon: CancellationToken,
+}
+
+impl Requests {
+    /// Runs `work` as a task. Its result is `None` if it was abandoned.
+    fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> tokio::task::JoinHandle<Option<T>> {
+        self.tasks.spawn(self.abandon.clone().run_until_cancelled_owned(work))
+    }
+}
+
+/// How long cancelled requests get to end in good order, for example by notifying their servers.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+impl McpServer {
+    /// A server that passes requests to `handler`.
+    pub fn new(handler: Arc<dyn Handler>) -> McpServer {
+        McpServer { handler, suspended: Arc::default(), requests: Requests::default() }
+    }
+
+    /// Waits until every request has ended. Requests that wait for their clients are cancelled, and those that do not
+    /// end within `FAREWELL` are abandoned. A transport calls this after it has stopped accepting requests.
+    pub async fn close(&self) {
+        self.suspended.cancel_all();
+        self.requests.tasks.close();
+        if tokio::time::timeout(FAREWELL, self.requests.tasks.wait()).await.is_err() {
+            tracing::debug!("requests were abandoned at the end");
+            self.requests.abandon.cancel();
+            self.requests.tasks.wait().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Deaf;
+
+    impl Handler for Deaf {
+        fn introduction(&self, _: &ConnectedClient) -> ServerIntroduction {
+            ServerIntroduction { capabilities: pml_model::json::empty_object(), instructions: String::new() }
+        }
+
+        fn handle(&self, _: IncomingRequest) -> HandlerFuture {
+            Box::pin(std::future::pending())
+        }
+
+        fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
+            broadcast::channel(1).1
+        }
+
+        fn mirrored_parameters(&self, _: &ConnectedClient, _: &str) -> Vec<MirroredParameter> {
+            Vec::new()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_does_not_end_by_itself_is_abandoned() {
+        let server = McpServer::new(Arc::new(Deaf));
+        let (held, dropped) = tokio::sync::oneshot::channel::<()>();
+        let request = server.requests.spawn(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+        server.close().await;
+        assert!(request.is_finished());
+        assert!(dropped.await.is_err(), "what the request held is gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_was_cancelled_may_end_in_good_order() {
+        let server = McpServer::new(Arc::new(Deaf));
+        let (told, heard) = tokio::sync::oneshot::channel();
+        server.requests.spawn(async move {
+            tokio::time::sleep(FAREWELL / 2).await;
+            told.send("said good-bye").unwrap();
+        });
+        server.close().await;
+        assert_eq!(heard.await, Ok("said good-bye"));
     }
 }

@@ -1,8 +1,8 @@
-//! One request being served, and what happens while it is.
+//! One request while it is served.
 //!
-//! The handler runs in a task of its own. What it tells or asks the client goes out in the form of
-//! the client's era; a question to a stateless client becomes the result, and the task waits until
-//! the client comes back with the answer.
+//! The handler runs in its own task. Its notifications and questions go out in the form of the client's era. A
+//! question to a stateless client becomes the result of the request, and the task is suspended until the client comes
+//! back with the answer.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,141 +17,154 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::caller::{Caller, THINKING_TIME, ToCaller};
-use crate::message::{self, Id, Request, RpcError, code};
-use crate::pieces::Pieces;
+use crate::caller::{Caller, CallerMessage, THINKING_TIME};
+use crate::message::{self, RequestId, RpcError, RpcRequest, code};
+use crate::pieces::ChunkedText;
 use crate::protocol::{self, Era};
-use crate::server::envelope::Sender;
-use crate::server::session::{CallOff, Session};
-use crate::server::{Identity, Incoming, Server};
+use crate::server::envelope::RequestSender;
+use crate::server::session::{McpSession, RequestCancellation};
+use crate::server::{ClientIdentity, IncomingRequest, McpServer};
 
-/// A request under way. Dropping it cancels it.
+/// An active request. Dropping it cancels the request.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningRequest {
     method: String,
     era: Era,
-    identity: Identity,
-    messages: mpsc::Receiver<ToCaller>,
-    /// Questions the client came back without an answer to.
-    unanswered: Vec<Question>,
-    task: JoinHandle<Result<Box<RawValue>, RpcError>>,
+    identity: ClientIdentity,
+    messages: mpsc::Receiver<CallerMessage>,
+    /// Questions that the client did not answer when it came back.
+    unanswered: Vec<ClientQuestion>,
+    task: JoinHandle<Option<Result<Box<RawValue>, RpcError>>>,
     _cancel: DropGuard,
 }
 
-/// What comes out of a request.
+/// Output of an active request.
 #[derive(Debug)]
-pub(crate) enum Output {
-    /// A notification or question, as a message for the client.
+pub(crate) enum RequestOutput {
+    /// A notification or question, encoded for the client.
     Message(String),
-    /// The end of it.
-    Result(Result<Pieces, RpcError>),
+    /// The result, which ends the request.
+    Result(Result<ChunkedText, RpcError>),
 }
 
-/// The mark of a state that is ours; any other belongs to the server behind the tool.
+/// Prefix of the states that PML issues; any other state belongs to the server behind the tool.
 const OUR_STATE: &str = "pml1.";
-/// How many requests may wait for their clients.
+/// Maximum number of suspended requests.
 const MAX_SUSPENDED: usize = 1_000;
 
-impl Server {
-    /// Starts serving a request, or takes one up again that waited for its client.
-    pub(crate) fn start(
+impl McpServer {
+    /// Starts serving a request, or resumes one that waited for its client.
+    pub(crate) fn start_request(
         &self,
-        request: &Request,
-        sender: Sender,
-        off: &CallOff,
-    ) -> Result<Running, RpcError> {
+        request: &RpcRequest,
+        sender: RequestSender,
+        off: &RequestCancellation,
+    ) -> Result<RunningRequest, RpcError> {
         let params = request.params.clone().unwrap_or_else(empty_object);
-        let identity = Identity { principal: sender.client.principal.clone(), key: sender.client.key };
+        let identity = ClientIdentity { principal: sender.client.principal.clone(), key: sender.client.key };
         if let Some(state) = our_state(&params) {
             return self.suspended.resume(&state, &params, &asked(request), &identity);
         }
-        let era = sender.standing.era;
-        let (caller, messages) = Caller::new(sender.standing);
-        // A token of its own: that a request has ended must not look as if its sender had cancelled it.
-        let (cancel, taken_back) = (off.cancel.child_token(), off.word.clone());
+        let era = sender.info.era;
+        let (caller, messages) = Caller::new(sender.info);
+        // A child token: the end of a request must not look like a cancellation by its sender.
+        let (cancel, taken_back) = (off.cancel.child_token(), off.by_sender.clone());
         let guard = cancel.clone().drop_guard();
         let method = request.method.clone();
-        let incoming =
-            Incoming { method: method.clone(), params, client: sender.client, caller, cancel, taken_back };
-        let task = tokio::spawn(self.handler.handle(incoming));
-        Ok(Running { method, era, identity, messages, unanswered: Vec::new(), task, _cancel: guard })
+        let incoming = IncomingRequest {
+            method: method.clone(),
+            params,
+            client: sender.client,
+            caller,
+            cancel,
+            cancelled_by_sender: taken_back,
+        };
+        let task = self.requests.spawn(self.handler.handle(incoming));
+        Ok(RunningRequest { method, era, identity, messages, unanswered: Vec::new(), task, _cancel: guard })
     }
 
-    /// Carries a request to its end, handing out what it says on the way. Ends early, cancelling
-    /// it, when nobody takes what it says any more.
-    pub(crate) async fn drive(
+    /// Drives a request to its end and passes its output on. Ends early and cancels the request when nobody receives
+    /// the output any more.
+    pub(crate) async fn drive_request(
         &self,
-        mut running: Running,
-        request: &Request,
-        session: Option<&Session>,
+        mut running: RunningRequest,
+        request: &RpcRequest,
+        session: Option<&McpSession>,
         cancel: &CancellationToken,
-        out: &mpsc::Sender<Output>,
+        out: &mpsc::Sender<RequestOutput>,
     ) {
         if !running.unanswered.is_empty() {
             let result = self.suspended.suspend(running, asked(request));
-            drop(out.send(Output::Result(Ok(result.into()))).await);
+            drop(out.send(RequestOutput::Result(Ok(result.into()))).await);
             return;
         }
-        let mut asked_here = Asked { session, questions: Vec::new() };
+        let mut asked_here = RequestQuestions { session, questions: Vec::new() };
         let result = loop {
             tokio::select! {
+                // In this order: messages that precede the result must go out before it.
                 biased;
                 () = out.closed() => return,
-                // Also for a request that was taken up again, whose own token is an earlier one's.
+                // Needed also for a resumed request, whose own token is that of an earlier request.
                 () = cancel.cancelled() => return,
                 Some(message) = running.messages.recv() => match (message, session) {
-                    (ToCaller::Notify { method, params }, _) => {
-                        let line = message::notification(&method, params.as_deref());
-                        if out.send(Output::Message(line)).await.is_err() {
+                    (CallerMessage::Notify { method, params }, _) => {
+                        let line = message::encode_notification(&method, params.as_deref());
+                        if out.send(RequestOutput::Message(line)).await.is_err() {
                             return;
                         }
                     }
-                    (ToCaller::Ask { method, params, answer }, Some(session)) => {
-                        let id = session.ask(answer);
+                    (CallerMessage::Ask { method, params, answer }, Some(session)) => {
+                        let id = session.register_question(answer);
                         asked_here.questions.push(id.clone());
-                        let line = message::request(&id, &method, params.as_deref());
-                        if out.send(Output::Message(line)).await.is_err() {
+                        let line = message::encode_request(&id, &method, params.as_deref());
+                        if out.send(RequestOutput::Message(line)).await.is_err() {
                             return;
                         }
                     }
-                    (ToCaller::Ask { method, params, answer }, None) => {
-                        running.unanswered.push(Question { method, params, answer });
+                    (CallerMessage::Ask { method, params, answer }, None) => {
+                        running.unanswered.push(ClientQuestion { method, params, answer });
                         let result = self.suspended.suspend(running, asked(request));
-                        drop(out.send(Output::Result(Ok(result.into()))).await);
+                        drop(out.send(RequestOutput::Result(Ok(result.into()))).await);
                         return;
                     }
                 },
-                ended = &mut running.task => break ended.unwrap_or_else(|error| {
-                    tracing::error!(%error, method = running.method, "a request failed unexpectedly");
-                    Err(RpcError::new(code::INTERNAL_ERROR, "the gateway failed; its log says more"))
-                }),
+                ended = &mut running.task => break match ended {
+                    Ok(Some(result)) => result,
+                    Ok(None) => Err(RpcError::new(code::INTERNAL_ERROR, "the gateway ends")),
+                    Err(error) => {
+                        tracing::error!(%error, method = running.method, "a request failed unexpectedly");
+                        Err(RpcError::new(code::INTERNAL_ERROR, "the gateway failed; its log says more"))
+                    }
+                },
             }
         };
         let result = result.map(|result| match running.era {
-            Era::Modern => protocol::modern_result(&running.method, result, protocol::me()),
+            Era::Modern => {
+                protocol::to_modern_result(&running.method, result, protocol::own_implementation())
+            }
             Era::Legacy => result.into(),
         });
-        // A client that is gone does not miss its answer.
-        drop(out.send(Output::Result(result)).await);
+        // A client that is gone does not miss its reply.
+        drop(out.send(RequestOutput::Result(result)).await);
     }
 }
 
-/// Questions asked for one request; withdrawn with it, so that nobody waits for their answers.
-struct Asked<'a> {
-    session: Option<&'a Session>,
-    questions: Vec<Id>,
+/// The questions of one request. They are withdrawn with it, so that nobody waits for their answers.
+struct RequestQuestions<'a> {
+    session: Option<&'a McpSession>,
+    questions: Vec<RequestId>,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for RequestQuestions<'_> {
     fn drop(&mut self) {
         if let Some(session) = self.session {
-            self.questions.iter().for_each(|id| session.withdraw(id));
+            self.questions.iter().for_each(|id| session.withdraw_question(id));
         }
     }
 }
 
 fn our_state(params: &RawValue) -> Option<String> {
-    // Looked for as text first: few requests carry one and some are large.
+    // A text search comes first: few requests carry a state, and some are large.
     if !params.get().contains(OUR_STATE) {
         return None;
     }
@@ -159,19 +172,19 @@ fn our_state(params: &RawValue) -> Option<String> {
     state.starts_with(OUR_STATE).then_some(state)
 }
 
-/// What a request asks for, without what changes from round to round.
-fn asked(request: &Request) -> Digest {
+/// Digest of a request without the members that change from round to round.
+fn asked(request: &RpcRequest) -> Digest {
     let mut fields = Fields::parse(request.params.as_deref().map_or("{}", RawValue::get)).unwrap_or_default();
     for key in ["_meta", "inputResponses", "requestState"] {
         fields.remove(key);
     }
     let raw = fields.to_raw();
-    let text = pml_model::json::canonical(raw.get()).unwrap_or_else(|_| raw.get().to_owned());
+    let text = pml_model::json::canonical_json(raw.get()).unwrap_or_else(|_| raw.get().to_owned());
     Digest::of(format!("{} {text}", request.method).as_bytes())
 }
 
 #[derive(Debug)]
-struct Question {
+struct ClientQuestion {
     method: String,
     params: Option<Box<RawValue>>,
     answer: oneshot::Sender<Result<Box<RawValue>, RpcError>>,
@@ -179,25 +192,25 @@ struct Question {
 
 /// Requests that wait for stateless clients to come back with answers.
 #[derive(Debug, Default)]
-pub(crate) struct Suspended {
-    waiting: Mutex<HashMap<String, Waiting>>,
+pub(crate) struct SuspendedRequests {
+    waiting: Mutex<HashMap<String, SuspendedRequest>>,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    running: Running,
+struct SuspendedRequest {
+    running: RunningRequest,
     asked: Digest,
-    questions: Vec<Question>,
+    questions: Vec<ClientQuestion>,
     until: Instant,
 }
 
-impl Suspended {
-    /// Puts a request aside; gives the result that carries its questions to the client.
-    fn suspend(&self, mut running: Running, asked: Digest) -> Box<RawValue> {
+impl SuspendedRequests {
+    /// Suspends a request and returns the result that carries its questions to the client.
+    fn suspend(&self, mut running: RunningRequest, asked: Digest) -> Box<RawValue> {
         let mut questions = std::mem::take(&mut running.unanswered);
         while let Ok(message) = running.messages.try_recv() {
-            if let ToCaller::Ask { method, params, answer } = message {
-                questions.push(Question { method, params, answer });
+            if let CallerMessage::Ask { method, params, answer } = message {
+                questions.push(ClientQuestion { method, params, answer });
             }
         }
         let state = new_state();
@@ -211,18 +224,18 @@ impl Suspended {
         {
             waiting.remove(&oldest);
         }
-        waiting.insert(state, Waiting { running, asked, questions, until: now + THINKING_TIME });
+        waiting.insert(state, SuspendedRequest { running, asked, questions, until: now + THINKING_TIME });
         result
     }
 
-    /// Takes a request up again with the client's answers. Unanswered questions are asked again.
+    /// Resumes a request with the client's answers. Unanswered questions are asked again.
     fn resume(
         &self,
         state: &str,
         params: &RawValue,
         asked: &Digest,
-        identity: &Identity,
-    ) -> Result<Running, RpcError> {
+        identity: &ClientIdentity,
+    ) -> Result<RunningRequest, RpcError> {
         let unknown = || {
             RpcError::new(
                 code::INVALID_PARAMS,
@@ -254,7 +267,14 @@ impl Suspended {
         Ok(waiting.running)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+    /// Cancels every suspended request.
+    pub(super) fn cancel_all(&self) {
+        // Taken out first: dropping them must not happen while the lock is held.
+        let waiting = std::mem::take(&mut *self.lock());
+        drop(waiting);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, SuspendedRequest>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -263,14 +283,14 @@ fn key(index: usize) -> String {
     format!("q{}", index + 1)
 }
 
-/// A state nobody can guess; what it stands for never leaves this process.
+/// A random state that cannot be guessed; what it stands for never leaves this process.
 fn new_state() -> String {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes).expect("the system has randomness");
     format!("{OUR_STATE}{}", URL_SAFE_NO_PAD.encode(bytes))
 }
 
-fn input_required(state: &str, questions: &[Question]) -> Box<RawValue> {
+fn input_required(state: &str, questions: &[ClientQuestion]) -> Box<RawValue> {
     let mut requests = Fields::default();
     for (index, question) in questions.iter().enumerate() {
         let mut request = Fields::default();

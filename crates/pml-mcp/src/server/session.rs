@@ -1,4 +1,4 @@
-//! What an older client's session holds: who it is, what it was asked, what it is waiting for.
+//! The session of a legacy client: its identity, its open questions and its active requests.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,61 +9,70 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::caller::new_session;
-use crate::message::{Id, Notification, Response, RpcError, code};
+use crate::caller::new_session_number;
+use crate::message::{RequestId, RpcError, RpcNotification, RpcResponse, code};
 use crate::protocol;
-use crate::server::Identity;
+use crate::server::ClientIdentity;
 
-/// One session. A stdio connection has exactly one, opened or not.
+/// One session. A stdio connection has exactly one, initialised or not.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct McpSession {
     number: u64,
-    identity: Identity,
-    state: Mutex<State>,
+    identity: ClientIdentity,
+    state: Mutex<SessionState>,
     next_question: AtomicU64,
 }
 
-type Answer = oneshot::Sender<Result<Box<RawValue>, RpcError>>;
+type AnswerSender = oneshot::Sender<Result<Box<RawValue>, RpcError>>;
 
 #[derive(Debug, Default)]
-struct State {
-    client: Option<KnownClient>,
-    questions: HashMap<u64, Answer>,
-    in_flight: HashMap<Id, CallOff>,
+struct SessionState {
+    client: Option<DeclaredClient>,
+    questions: HashMap<u64, AnswerSender>,
+    in_flight: HashMap<RequestId, RequestCancellation>,
     watched: HashSet<String>,
 }
 
-/// What a client said of itself when it opened its session.
+/// What a client declared in `initialize`.
 #[derive(Debug, Clone)]
-pub(crate) struct KnownClient {
+pub(crate) struct DeclaredClient {
     pub(crate) name: String,
     pub(crate) capabilities: Box<RawValue>,
-    pub(crate) wants_logs_from: Option<usize>,
+    pub(crate) min_log_rank: Option<usize>,
 }
 
-impl Session {
-    pub(crate) fn new(identity: Identity) -> Session {
-        Session { number: new_session(), identity, state: Mutex::default(), next_question: AtomicU64::new(1) }
+impl McpSession {
+    pub(crate) fn new(identity: ClientIdentity) -> McpSession {
+        McpSession {
+            number: new_session_number(),
+            identity,
+            state: Mutex::default(),
+            next_question: AtomicU64::new(1),
+        }
     }
 
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    pub(crate) fn identity(&self) -> &Identity {
+    pub(crate) fn identity(&self) -> &ClientIdentity {
         &self.identity
     }
 
-    pub(crate) fn client(&self) -> Option<KnownClient> {
+    pub(crate) fn client(&self) -> Option<DeclaredClient> {
         self.lock().client.clone()
     }
 
     pub(crate) fn open(&self, name: String, capabilities: Box<RawValue>) {
-        self.lock().client = Some(KnownClient { name, capabilities, wants_logs_from: None });
+        self.lock().client = Some(DeclaredClient { name, capabilities, min_log_rank: None });
     }
 
-    /// Takes note of what a request says about the session itself, before it is served.
-    pub(crate) fn note(&self, method: &str, params: Option<&RawValue>) -> Result<(), RpcError> {
+    /// Applies a request or notification about the session itself, before it is served.
+    pub(crate) fn apply_session_method(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(), RpcError> {
         let read =
             |key: &str| params.and_then(|params| Fields::parse(params.get()).ok()?.read::<String>(key));
         let mut state = self.lock();
@@ -73,7 +82,7 @@ impl Session {
                 let unknown = || RpcError::new(code::INVALID_PARAMS, format!("`{level}` is not a log level"));
                 let rank = protocol::log_rank(&level).ok_or_else(unknown)?;
                 if let Some(client) = &mut state.client {
-                    client.wants_logs_from = Some(rank);
+                    client.min_log_rank = Some(rank);
                 }
             }
             "resources/subscribe" => state.watched.extend(read("uri")),
@@ -91,24 +100,27 @@ impl Session {
         self.lock().watched.contains(uri)
     }
 
-    /// Registers a question; gives the id under which the client will answer.
-    pub(crate) fn ask(&self, answer: Answer) -> Id {
+    /// Registers a question and returns the id under which the client will answer.
+    pub(crate) fn register_question(&self, answer: AnswerSender) -> RequestId {
         let number = self.next_question.fetch_add(1, Ordering::Relaxed);
         self.lock().questions.insert(number, answer);
-        Id::number(number)
+        RequestId::from_number(number)
     }
 
-    /// Takes a question back; an answer that still comes is dropped.
-    pub(crate) fn withdraw(&self, id: &Id) {
+    /// Withdraws a question; a late answer is dropped.
+    pub(crate) fn withdraw_question(&self, id: &RequestId) {
         if let Some(number) = id.as_number() {
             self.lock().questions.remove(&number);
         }
     }
 
-    /// Delivers the client's answer to the question it belongs to.
-    pub(crate) fn answered(&self, response: Response) {
-        let answer =
-            response.id.as_ref().and_then(Id::as_number).and_then(|id| self.lock().questions.remove(&id));
+    /// Delivers the client's answer to its question.
+    pub(crate) fn deliver_answer(&self, response: RpcResponse) {
+        let answer = response
+            .id
+            .as_ref()
+            .and_then(RequestId::as_number)
+            .and_then(|id| self.lock().questions.remove(&id));
         match answer {
             Some(answer) => {
                 if answer.send(response.outcome).is_err() {
@@ -119,25 +131,25 @@ impl Session {
         }
     }
 
-    /// Notes a request as in flight; `None` where its id is already in use.
-    pub(crate) fn begin(&self, id: &Id) -> Option<CallOff> {
+    /// Registers a request as active; `None` if its id is already in use.
+    pub(crate) fn begin_request(&self, id: &RequestId) -> Option<RequestCancellation> {
         let mut state = self.lock();
         if state.in_flight.contains_key(id) {
             return None;
         }
-        let off = CallOff::default();
+        let off = RequestCancellation::default();
         state.in_flight.insert(id.clone(), off.clone());
         Some(off)
     }
 
-    pub(crate) fn finish(&self, id: &Id) {
+    pub(crate) fn finish_request(&self, id: &RequestId) {
         self.lock().in_flight.remove(id);
     }
 
-    /// Cancels one request, on its sender's word.
-    pub(crate) fn cancel(&self, id: &Id) {
+    /// Cancels one request, on behalf of its sender.
+    pub(crate) fn cancel_request(&self, id: &RequestId) {
         if let Some(off) = self.lock().in_flight.get(id) {
-            off.word.cancel();
+            off.by_sender.cancel();
         }
     }
 
@@ -150,29 +162,29 @@ impl Session {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How a request is called off.
+/// The cancellation tokens of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct CallOff {
-    /// Its sender said so.
-    pub(crate) word: CancellationToken,
-    /// Its sender said so, or is gone.
+pub(crate) struct RequestCancellation {
+    /// Cancelled when the sender cancels the request.
+    pub(crate) by_sender: CancellationToken,
+    /// Cancelled when the sender cancels the request or is gone.
     pub(crate) cancel: CancellationToken,
 }
 
-impl Default for CallOff {
-    fn default() -> CallOff {
+impl Default for RequestCancellation {
+    fn default() -> RequestCancellation {
         let word = CancellationToken::new();
-        CallOff { cancel: word.child_token(), word }
+        RequestCancellation { cancel: word.child_token(), by_sender: word }
     }
 }
 
-/// The request that a notification takes back, if it does that.
-pub(crate) fn cancelled(notification: &Notification) -> Option<Id> {
+/// The id of the request that a notification cancels, if it is a cancellation.
+pub(crate) fn cancelled_request(notification: &RpcNotification) -> Option<RequestId> {
     let params =
         notification.params.as_deref().filter(|_| notification.method == "notifications/cancelled")?;
     Fields::parse(params.get()).ok()?.read("requestId")

@@ -1,4 +1,4 @@
-//! One client over standard input and output.
+//! The stdio transport of the server: one client over standard input and output.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read, Write};
@@ -7,64 +7,71 @@ use std::time::Duration;
 
 use pml_model::json::empty_object;
 use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::message::{self, Id, MAX_MESSAGE_BYTES, Message, Notification, Request, RpcError, code};
-use crate::pieces::Pieces;
+use crate::message::{
+    self, MAX_MESSAGE_BYTES, RequestId, RpcError, RpcMessage, RpcNotification, RpcRequest, code,
+};
+use crate::pieces::ChunkedText;
 use crate::protocol::Era;
-use crate::server::envelope::Sender;
-use crate::server::listen::{Filter, session_message};
-use crate::server::run::Output;
-use crate::server::session::{self, CallOff, Session};
-use crate::server::{Change, Identity, Server, envelope};
+use crate::server::envelope::RequestSender;
+use crate::server::listen::{SubscriptionFilter, session_message};
+use crate::server::run::RequestOutput;
+use crate::server::session::{self, McpSession, RequestCancellation};
+use crate::server::{ChangeNotice, ClientIdentity, McpServer, envelope};
 
-/// Messages that may wait for a client that does not read.
+/// Maximum number of messages that wait for a client that does not read.
 const QUEUE: usize = 1024;
-/// How long requests and answers that are under way get at the end.
+/// How long active requests and queued replies get at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Serves the client until it closes its end or `stop` is cancelled; requests still under way are
-/// then cancelled.
-pub async fn serve(server: Server, identity: Identity, stop: CancellationToken) {
+/// Serves the client until it closes its end or `stop` is cancelled. Active requests are then cancelled; all of them
+/// have ended when this returns.
+pub async fn serve(server: McpServer, identity: ClientIdentity, stop: CancellationToken) {
     let (lines, mut incoming) = mpsc::channel(64);
     let (outgoing, to_write) = mpsc::channel(QUEUE);
+    // Not joined: a blocking read of standard input cannot be cancelled. The thread ends with the client or the
+    // process.
     std::thread::spawn(move || read(std::io::stdin().lock(), &lines));
     let writing = std::thread::spawn(move || write(std::io::stdout().lock(), to_write));
     let changes = server.handler.changes();
-    let connection = Arc::new(Connection {
+    let connection = Arc::new(StdioConnection {
         server,
-        session: Session::new(identity),
+        session: McpSession::new(identity),
         outgoing,
         subscriptions: Mutex::default(),
-        tasks: TaskTracker::new(),
     });
-    let announcing = connection.tasks.spawn(Arc::clone(&connection).announce(changes));
+    let (mut requests, mut announcing) = (JoinSet::new(), JoinSet::new());
+    announcing.spawn(Arc::clone(&connection).announce(changes));
     loop {
         tokio::select! {
             line = incoming.recv() => match line {
-                Some(line) => connection.take(&line),
+                Some(line) => connection.take(&line, &mut requests),
                 None => break,
             },
+            Some(_) = requests.join_next() => {}
             () = stop.cancelled() => break,
         }
     }
-    announcing.abort();
+    announcing.shutdown().await;
     connection.session.end();
-    connection.tasks.close();
-    if tokio::time::timeout(FAREWELL, connection.tasks.wait()).await.is_err() {
+    let ending = async { while requests.join_next().await.is_some() {} };
+    if tokio::time::timeout(FAREWELL, ending).await.is_err() {
         tracing::debug!("requests were abandoned at the end");
+        requests.shutdown().await;
     }
+    connection.server.close().await;
     drop(connection);
-    // The thread ends with the last sender; what was answered is on its way before we leave.
+    // The thread ends with the last sender. Waiting for it makes sure that queued replies are written.
     let written = tokio::task::spawn_blocking(move || writing.join());
     if tokio::time::timeout(FAREWELL, written).await.is_err() {
         tracing::debug!("the client does not take what was answered");
     }
 }
 
-/// Reads lines on a thread of its own: standard input cannot be awaited without one anyway, and a
-/// thread that only reads answers sooner than a pool.
+/// Reads lines on a thread of its own. Standard input needs a blocking thread anyway, and a dedicated one has less
+/// latency than a pool.
 fn read(input: impl BufRead, lines: &mpsc::Sender<Vec<u8>>) {
     let mut input = input;
     loop {
@@ -84,10 +91,10 @@ fn read(input: impl BufRead, lines: &mpsc::Sender<Vec<u8>>) {
     }
 }
 
-fn write(mut output: impl Write, mut lines: mpsc::Receiver<Pieces>) {
+fn write(mut output: impl Write, mut lines: mpsc::Receiver<ChunkedText>) {
     while let Some(mut ready) = lines.blocking_recv() {
         ready.push("\n");
-        // What is ready goes out in one write, unless some of it is large.
+        // All queued lines go out in one write, unless some are large.
         while let Ok(next) = lines.try_recv() {
             ready.append(next);
             ready.push("\n");
@@ -99,27 +106,29 @@ fn write(mut output: impl Write, mut lines: mpsc::Receiver<Pieces>) {
     }
 }
 
-struct Connection {
-    server: Server,
-    session: Session,
-    outgoing: mpsc::Sender<Pieces>,
-    subscriptions: Mutex<HashMap<Id, Filter>>,
-    tasks: TaskTracker,
+struct StdioConnection {
+    server: McpServer,
+    session: McpSession,
+    outgoing: mpsc::Sender<ChunkedText>,
+    subscriptions: Mutex<HashMap<RequestId, SubscriptionFilter>>,
 }
 
-impl Connection {
-    fn take(self: &Arc<Self>, line: &[u8]) {
-        match Message::parse(line) {
-            Ok(Message::Request(request)) => {
-                // Noted before anything else is read: the next line may cancel it.
-                let begun = self.session.begin(&request.id);
+impl StdioConnection {
+    fn take(self: &Arc<Self>, line: &[u8], requests: &mut JoinSet<()>) {
+        match RpcMessage::parse(line) {
+            Ok(RpcMessage::Request(request)) => {
+                // Registered before the next line is read, because that may cancel it.
+                let begun = self.session.begin_request(&request.id);
                 let connection = Arc::clone(self);
-                self.tasks.spawn(async move { connection.request(request, begun).await });
+                requests.spawn(async move { connection.request(request, begun).await });
             }
-            Ok(Message::Notification(notification)) => self.notified(&notification),
-            Ok(Message::Response(response)) => self.session.answered(response),
+            Ok(RpcMessage::Notification(notification)) => self.notified(&notification),
+            Ok(RpcMessage::Response(response)) => self.session.deliver_answer(response),
             Err(error) => {
-                let line = message::response(Message::salvage_id(line).as_ref(), &Err(error.to_rpc()));
+                let line = message::encode_response(
+                    RpcMessage::salvage_id(line).as_ref(),
+                    &Err(error.to_rpc_error()),
+                );
                 if self.outgoing.try_send(line.into()).is_err() {
                     tracing::debug!("the client is gone or does not read");
                 }
@@ -127,24 +136,24 @@ impl Connection {
         }
     }
 
-    fn notified(&self, notification: &Notification) {
-        if let Some(id) = session::cancelled(notification) {
+    fn notified(&self, notification: &RpcNotification) {
+        if let Some(id) = session::cancelled_request(notification) {
             self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-            self.session.cancel(&id);
+            self.session.cancel_request(&id);
         }
     }
 
-    async fn request(&self, request: Request, begun: Option<CallOff>) {
+    async fn request(&self, request: RpcRequest, begun: Option<RequestCancellation>) {
         let Some(off) = begun else {
             let error = RpcError::new(code::INVALID_REQUEST, format!("request id {} is in use", request.id));
             return self.reply(&request.id, Err(error)).await;
         };
         let answered = match self.own(&request).await {
-            Own::Answered(outcome) => Some(outcome),
-            Own::Subscribed => None,
-            Own::Handlers(sender) => self.run(&request, *sender, &off).await,
+            RequestRouting::Answered(outcome) => Some(outcome),
+            RequestRouting::Subscribed => None,
+            RequestRouting::Handlers(sender) => self.run(&request, *sender, &off).await,
         };
-        self.session.finish(&request.id);
+        self.session.finish_request(&request.id);
         if let Some(outcome) = answered
             && !off.cancel.is_cancelled()
         {
@@ -152,64 +161,73 @@ impl Connection {
         }
     }
 
-    /// Answers what belongs to the protocol itself.
-    async fn own(&self, request: &Request) -> Own {
+    /// Answers the methods of the protocol itself, and routes all others.
+    async fn own(&self, request: &RpcRequest) -> RequestRouting {
         let params = request.params.as_deref();
-        match envelope::declared(params, self.session.identity()) {
+        match envelope::declared_sender(params, self.session.identity()) {
             Some(Ok(sender)) => return self.modern(request, sender).await,
-            Some(Err(error)) => return Own::Answered(Err(error)),
+            Some(Err(error)) => return RequestRouting::Answered(Err(error)),
             None => {}
         }
         match request.method.as_str() {
-            "server/discover" => Own::Answered(Err(envelope::missing_version())),
-            "initialize" => Own::Answered(self.server.initialize(params, &self.session)),
-            "ping" => Own::Answered(Ok(empty_object().into())),
-            method => match self.session.note(method, params) {
-                Ok(()) => match envelope::legacy(params, &self.session) {
-                    Ok(sender) => Own::Handlers(Box::new(sender)),
-                    Err(error) => Own::Answered(Err(error)),
+            "server/discover" => RequestRouting::Answered(Err(envelope::missing_version())),
+            "initialize" => RequestRouting::Answered(self.server.initialize(params, &self.session)),
+            "ping" => RequestRouting::Answered(Ok(empty_object().into())),
+            method => match self.session.apply_session_method(method, params) {
+                Ok(()) => match envelope::legacy_sender(params, &self.session) {
+                    Ok(sender) => RequestRouting::Handlers(Box::new(sender)),
+                    Err(error) => RequestRouting::Answered(Err(error)),
                 },
-                Err(error) => Own::Answered(Err(error)),
+                Err(error) => RequestRouting::Answered(Err(error)),
             },
         }
     }
 
-    async fn modern(&self, request: &Request, sender: Sender) -> Own {
+    async fn modern(&self, request: &RpcRequest, sender: RequestSender) -> RequestRouting {
         match request.method.as_str() {
-            "server/discover" => Own::Answered(Ok(self.server.discover(&sender.client))),
+            "server/discover" => RequestRouting::Answered(Ok(self.server.discover(&sender.client))),
             "subscriptions/listen" => {
-                let filter = self.server.accept(Filter::of(request.params.as_deref()), &sender.client).await;
+                let filter = self
+                    .server
+                    .accept_subscription(
+                        SubscriptionFilter::from_params(request.params.as_deref()),
+                        &sender.client,
+                    )
+                    .await;
                 self.send(filter.acknowledgement(&request.id)).await;
                 self.subscriptions
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .insert(request.id.clone(), filter);
-                Own::Subscribed
+                RequestRouting::Subscribed
             }
-            method if envelope::is_gone(method) => Own::Answered(Err(envelope::method_not_found(method))),
-            _ => Own::Handlers(Box::new(sender)),
+            method if envelope::is_session_method(method) => {
+                RequestRouting::Answered(Err(envelope::method_not_found(method)))
+            }
+            _ => RequestRouting::Handlers(Box::new(sender)),
         }
     }
 
     async fn run(
         &self,
-        request: &Request,
-        sender: Sender,
-        off: &CallOff,
-    ) -> Option<Result<Pieces, RpcError>> {
-        let session = (sender.standing.era == Era::Legacy).then_some(&self.session);
-        let running = match self.server.start(request, sender, off) {
+        request: &RpcRequest,
+        sender: RequestSender,
+        off: &RequestCancellation,
+    ) -> Option<Result<ChunkedText, RpcError>> {
+        let session = (sender.info.era == Era::Legacy).then_some(&self.session);
+        let running = match self.server.start_request(request, sender, off) {
             Ok(running) => running,
             Err(error) => return Some(Err(error)),
         };
         let (out, mut outputs) = mpsc::channel(16);
-        let driving = async move { self.server.drive(running, request, session, &off.cancel, &out).await };
+        let driving =
+            async move { self.server.drive_request(running, request, session, &off.cancel, &out).await };
         let sending = async {
             while let Some(output) = outputs.recv().await {
                 match output {
-                    Output::Message(line) if !off.cancel.is_cancelled() => self.send(line).await,
-                    Output::Message(_) => {}
-                    Output::Result(outcome) => return Some(outcome),
+                    RequestOutput::Message(line) if !off.cancel.is_cancelled() => self.send(line).await,
+                    RequestOutput::Message(_) => {}
+                    RequestOutput::Result(outcome) => return Some(outcome),
                 }
             }
             None
@@ -218,13 +236,13 @@ impl Connection {
         outcome
     }
 
-    /// Tells the client of changes, in the form it asked for.
-    async fn announce(self: Arc<Self>, mut changes: broadcast::Receiver<Change>) {
+    /// Sends change notifications to the client, in the form it subscribed to.
+    async fn announce(self: Arc<Self>, mut changes: broadcast::Receiver<ChangeNotice>) {
         loop {
             let change = match changes.recv().await {
                 Ok(change) => change,
-                // What was missed is unknown, so the list clients care most about is announced.
-                Err(broadcast::error::RecvError::Lagged(_)) => Change::Tools,
+                // The missed changes are unknown, so a change of the most important list is announced.
+                Err(broadcast::error::RecvError::Lagged(_)) => ChangeNotice::Tools,
                 Err(broadcast::error::RecvError::Closed) => return,
             };
             let mut lines: Vec<String> = {
@@ -240,20 +258,20 @@ impl Connection {
         }
     }
 
-    async fn reply(&self, id: &Id, outcome: Result<Pieces, RpcError>) {
-        self.send(message::answer(id, outcome)).await;
+    async fn reply(&self, id: &RequestId, outcome: Result<ChunkedText, RpcError>) {
+        self.send(message::encode_answer(id, outcome)).await;
     }
 
-    async fn send(&self, line: impl Into<Pieces>) {
+    async fn send(&self, line: impl Into<ChunkedText>) {
         if self.outgoing.send(line.into()).await.is_err() {
             tracing::debug!("the client is gone");
         }
     }
 }
 
-/// Who answers a request.
-enum Own {
-    Answered(Result<Pieces, RpcError>),
+/// Where a request is answered.
+enum RequestRouting {
+    Answered(Result<ChunkedText, RpcError>),
     Subscribed,
-    Handlers(Box<Sender>),
+    Handlers(Box<RequestSender>),
 }

@@ -1,4 +1,4 @@
-//! What of a trace learning needs, made when the trace is stored so that learning reads no more than this.
+//! The extract of a trace that learning needs, made when the trace is stored so that learning reads nothing else.
 
 use std::collections::BTreeMap;
 
@@ -6,49 +6,49 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Digest;
-use crate::observed::Shape;
+use crate::observed::ObservedShape;
 use crate::structure::NodeId;
-use crate::trace::{Body, Decision, EdgeKind, ErrorType, Status, TaskResult};
+use crate::trace::{DecisionOutcome, EdgeKind, ErrorType, TaskResult, TraceBody, TraceStatus};
 
-/// How large an example of a parameter may be, in bytes of JSON.
+/// Maximum size of an example value, in bytes of JSON.
 const LARGEST_VALUE: usize = 500;
 
-/// What a trace teaches.
+/// The extract of a trace that learning needs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Lesson {
-    /// The nodes the run came to.
+    /// The nodes that were reached.
     #[serde(rename = "p")]
     pub path: Vec<NodeId>,
-    /// What its decisions came to.
+    /// The outcomes of decisions.
     #[serde(rename = "d", default, skip_serializing_if = "Vec::is_empty")]
-    pub decisions: Vec<Decision>,
-    /// Which tools, capabilities and operations came after which, each once.
+    pub decisions: Vec<DecisionOutcome>,
+    /// Edges between tools, capabilities and operations, without duplicates.
     #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<(String, String, EdgeKind)>,
-    /// What parameters were given.
+    /// The arguments, by parameter.
     #[serde(rename = "v", default, skip_serializing_if = "Map::is_empty")]
-    pub values: Map<String, Value>,
-    /// What tools returned.
+    pub parameter_values: Map<String, Value>,
+    /// The results of tools, as shapes, by tool and digest of its definition.
     #[serde(rename = "s", default, skip_serializing_if = "Vec::is_empty")]
-    pub seen: Vec<(String, Digest, Shape)>,
-    /// What became of the calls of tools.
+    pub observed_shapes: Vec<(String, Digest, ObservedShape)>,
+    /// Calls and failures by tool.
     #[serde(rename = "c", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub uses: BTreeMap<String, CallCounts>,
+    pub call_counts: BTreeMap<String, CallCounts>,
 }
 
-/// What became of the calls of a tool.
+/// Calls and failures of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallCounts {
-    /// How often it was called.
+    /// Number of calls.
     #[serde(rename = "n")]
     pub calls: u64,
-    /// How often it failed for a reason of its own: what was asked of it may be wrong as well.
+    /// Number of failures for which the tool is to blame. Wrong arguments do not count.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     pub failures: u64,
 }
 
 impl CallCounts {
-    /// Adds more calls.
+    /// Adds the counts of more calls.
     pub fn add(&mut self, more: CallCounts) {
         self.calls += more.calls;
         self.failures += more.failures;
@@ -60,28 +60,28 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Lesson {
-    /// What a run teaches in which this happened and whose parameters were given these values.
-    pub fn of(body: &Body, values: Map<String, Value>) -> Lesson {
+    /// The lesson of a trace with this body and these arguments.
+    pub fn of(body: &TraceBody, values: Map<String, Value>) -> Lesson {
         Lesson {
             path: body.executed_path.clone(),
             decisions: body.decisions.clone(),
             edges: edges(body),
-            values: values
+            parameter_values: values
                 .into_iter()
                 .filter(|(_, value)| value.to_string().len() <= LARGEST_VALUE)
                 .collect(),
-            seen: seen(body),
-            uses: uses(body),
+            observed_shapes: seen(body),
+            call_counts: uses(body),
         }
     }
 }
 
-/// Whether a trace tells what its procedure is good for, and with which values.
-pub fn tells_intent(status: Status, cached: bool, exploratory: bool) -> bool {
+/// Whether a trace shows which intent its procedure serves, and with which values.
+pub fn is_intent_evidence(status: TraceStatus, cached: bool, exploratory: bool) -> bool {
     status.evidence() == Some(true) && !cached && !exploratory
 }
 
-fn edges(body: &Body) -> Vec<(String, String, EdgeKind)> {
+fn edges(body: &TraceBody) -> Vec<(String, String, EdgeKind)> {
     let tool = |place: u32| body.task_results.get(place as usize).map(|task| task.tool.clone());
     let mut edges: Vec<_> = body
         .edges
@@ -94,15 +94,15 @@ fn edges(body: &Body) -> Vec<(String, String, EdgeKind)> {
     edges
 }
 
-/// What tools returned, as far as that is known whole.
-fn seen(body: &Body) -> Vec<(String, Digest, Shape)> {
-    let mut seen: Vec<(String, Digest, Shape)> = Vec::new();
+/// The shapes of tool results, as far as the results were recorded unaltered.
+fn seen(body: &TraceBody) -> Vec<(String, Digest, ObservedShape)> {
+    let mut seen: Vec<(String, Digest, ObservedShape)> = Vec::new();
     let tells = |task: &&TaskResult| task.success && !task.altered && !task.is_operation();
     for task in body.task_results.iter().filter(tells) {
         let Some(result) = &task.result else { continue };
-        // Text that is nested deeper than values are read is not looked into.
+        // A text nested too deep to be parsed is skipped.
         let Ok(value) = serde_json::from_str::<Value>(result.get()) else { continue };
-        let shape = Shape::of(&value);
+        let shape = ObservedShape::of(&value);
         match seen.iter_mut().find(|(tool, digest, _)| *tool == task.tool && *digest == task.tool_digest) {
             Some((_, _, known)) => known.merge(&shape),
             None => seen.push((task.tool.clone(), task.tool_digest.clone(), shape)),
@@ -111,9 +111,9 @@ fn seen(body: &Body) -> Vec<(String, Digest, Shape)> {
     seen
 }
 
-fn uses(body: &Body) -> BTreeMap<String, CallCounts> {
+fn uses(body: &TraceBody) -> BTreeMap<String, CallCounts> {
     let mut uses: BTreeMap<String, CallCounts> = BTreeMap::new();
-    // What has no number is no call of a tool.
+    // An entry without a number is not a tool call.
     for task in body.task_results.iter().filter(|task| task.call > 0) {
         if let Some(failed) = failed(task) {
             let one = CallCounts { calls: 1, failures: u64::from(failed) };
@@ -123,7 +123,7 @@ fn uses(body: &Body) -> BTreeMap<String, CallCounts> {
     uses
 }
 
-/// Whether a tool failed by itself; nothing where it was not called after all.
+/// Whether the tool is to blame for a failure; `None` if it was not called after all.
 fn failed(task: &TaskResult) -> Option<bool> {
     match task.error.as_ref().map(|error| error.error_type) {
         Some(ErrorType::Cancelled | ErrorType::Permission) => None,

@@ -1,10 +1,10 @@
-//! The examples of the specification, and that the division into batches changes nothing.
+//! The examples of the specification, and that splitting traces into batches changes nothing.
 
 use serde_json::json;
 
 use super::*;
 use crate::structure::NodeId;
-use crate::trace::{Decision, ErrorType};
+use crate::trace::{DecisionOutcome, ErrorType};
 
 const MINUTE: i64 = 60_000;
 
@@ -20,8 +20,8 @@ fn path(nodes: &str) -> Vec<NodeId> {
     nodes.split(' ').map(|node| NodeId::try_from(node.to_owned()).unwrap()).collect()
 }
 
-fn exists(outcome: &str) -> Decision {
-    Decision {
+fn exists(outcome: &str) -> DecisionOutcome {
+    DecisionOutcome {
         node_id: path("d1")[0],
         condition: "file.exists".to_owned(),
         value: None,
@@ -30,39 +30,39 @@ fn exists(outcome: &str) -> Decision {
     }
 }
 
-/// A run of capability `a` that worked and went `n1`.
+/// A successful run of capability `a` with the path `n1`.
 fn trace(seq: i64) -> NewTrace {
     NewTrace {
         seq,
         principal: me(),
         session: "client/1".to_owned(),
         capability: Some(capability("a")),
-        own: true,
+        is_own_procedure: true,
         intent: "read it".to_owned(),
-        status: Status::Success,
+        status: TraceStatus::Success,
         error: None,
         duration_ms: 100,
         created_at: seq * MINUTE,
-        is_part: false,
+        is_nested: false,
         cached: false,
         exploratory: false,
-        tells: true,
+        intent_counts: true,
         first_tool: None,
         last_tool: None,
-        called_by: None,
-        called: Vec::new(),
+        caller: None,
+        callees: Vec::new(),
         lesson: Lesson { path: path("n1"), ..Lesson::default() },
     }
 }
 
 fn failed(seq: i64) -> NewTrace {
-    let error = Failed {
+    let error = TraceFailure {
         code: "X".to_owned(),
         message: format!("error {seq}"),
         error_type: ErrorType::Internal,
         node_id: None,
     };
-    NewTrace { status: Status::Failed, error: Some(error), ..trace(seq) }
+    NewTrace { status: TraceStatus::Failed, error: Some(error), ..trace(seq) }
 }
 
 fn known(names: &[&str]) -> LearningState {
@@ -74,7 +74,7 @@ fn close(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-9
 }
 
-/// Plays the store: holds what is known and gives each batch only what it touches.
+/// Stands in for the store: holds the state and gives each batch only what it touches.
 #[derive(Default, PartialEq, Debug)]
 struct Stored {
     priorities: Vec<f64>,
@@ -82,8 +82,8 @@ struct Stored {
     intents: BTreeMap<(CapabilityId, String), IntentCount>,
     edges: BTreeMap<(Principal, String, EdgeKind, String), u64>,
     tool_uses: BTreeMap<(Principal, String), CallCounts>,
-    observed: HashMap<ObservedTool, Shape>,
-    degraded: Vec<Degraded>,
+    observed: HashMap<ObservedTool, ObservedShape>,
+    degraded: Vec<DegradedCapability>,
 }
 
 impl Stored {
@@ -94,12 +94,12 @@ impl Stored {
                 let known = self.capabilities.get(id).cloned().unwrap_or_default();
                 state.capabilities.insert(id.clone(), known);
             }
-            for (tool, digest, _) in &trace.lesson.seen {
+            for (tool, digest, _) in &trace.lesson.observed_shapes {
                 let key = (trace.principal.clone(), tool.clone(), digest.clone());
                 state.observed.extend(self.observed.get(&key).map(|shape| (key.clone(), shape.clone())));
             }
         }
-        for trace in before.iter().filter(|trace| !trace.is_part) {
+        for trace in before.iter().filter(|trace| !trace.is_nested) {
             let previous = PreviousTrace {
                 capability: trace.capability.clone(),
                 created_at: trace.created_at,
@@ -136,13 +136,13 @@ fn in_batches(traces: &[NewTrace], mut size: impl FnMut() -> usize) -> Stored {
     while at < traces.len() {
         let (before, rest) = traces.split_at(at);
         let batch = &rest[..size().clamp(1, rest.len())];
-        stored.apply(fold(stored.state(before, batch), batch.to_vec()));
+        stored.apply(fold_traces(stored.state(before, batch), batch.to_vec()));
         at += batch.len();
     }
     stored
 }
 
-/// Numbers that look random and are the same in every run.
+/// Deterministic pseudo-random numbers.
 fn scattered(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     move || {
@@ -153,14 +153,14 @@ fn scattered(seed: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// Traces of all kinds: several capabilities, sessions and principals, failures, caches, parts.
+/// Traces of all kinds: several capabilities, sessions and principals, failures, cache hits, nested ones.
 fn mixed(count: i64, seed: u64) -> Vec<NewTrace> {
     let mut random = scattered(seed);
     let mut one = |seq: i64| {
         let pick = random();
         let base = match pick % 10 {
             0..3 => failed(seq),
-            3 => NewTrace { status: Status::Blocked, ..trace(seq) },
+            3 => NewTrace { status: TraceStatus::Blocked, ..trace(seq) },
             4 => NewTrace { cached: true, ..trace(seq) },
             5 => NewTrace { exploratory: true, ..trace(seq) },
             _ => trace(seq),
@@ -172,26 +172,26 @@ fn mixed(count: i64, seed: u64) -> Vec<NewTrace> {
             principal: Principal(format!("p{}", pick % 2)),
             session: format!("s{}", pick % 3),
             capability: name(pick >> 8 & 7),
-            own: !pick.is_multiple_of(13),
+            is_own_procedure: !pick.is_multiple_of(13),
             intent: format!("intent {}", pick % 4),
             duration_ms: 50 + (pick % 300) as i64,
             created_at: seq * 5 * MINUTE + (pick % 40) as i64 * MINUTE,
-            is_part: pick.is_multiple_of(11),
-            called_by: name(pick >> 16 & 7).filter(|_| pick.is_multiple_of(11)),
-            called: name(pick >> 20 & 7).into_iter().filter(|_| pick.is_multiple_of(7)).collect(),
+            is_nested: pick.is_multiple_of(11),
+            caller: name(pick >> 16 & 7).filter(|_| pick.is_multiple_of(11)),
+            callees: name(pick >> 20 & 7).into_iter().filter(|_| pick.is_multiple_of(7)).collect(),
             first_tool: Some(tool.clone()),
             last_tool: Some("fs:stat".to_owned()),
             lesson: Lesson {
                 path: path(if pick & 32 == 0 { "n1 d1 n2" } else { "n1 d1 n3" }),
                 decisions: vec![exists(outcome)],
                 edges: vec![(tool.clone(), "fs:stat".to_owned(), EdgeKind::Sequence)],
-                values: [("path".to_owned(), json!(pick % 9))].into_iter().collect(),
-                seen: vec![(
+                parameter_values: [("path".to_owned(), json!(pick % 9))].into_iter().collect(),
+                observed_shapes: vec![(
                     tool.clone(),
                     Digest::of(b"d"),
-                    Shape::of(&json!({ format!("m{}", pick % 5): pick })),
+                    ObservedShape::of(&json!({ format!("m{}", pick % 5): pick })),
                 )],
-                uses: [(tool, CallCounts { calls: 1, failures: pick % 2 })].into_iter().collect(),
+                call_counts: [(tool, CallCounts { calls: 1, failures: pick % 2 })].into_iter().collect(),
             },
             ..base
         }
@@ -218,7 +218,7 @@ fn three_successes_of_the_file_exists_example() {
         NewTrace { lesson, ..trace(seq) }
     };
     let traces = vec![step(1, "n1 d1 n2", "true"), step(2, "n1 d1 n3", "false"), step(3, "n1 d1 n2", "true")];
-    let changes = fold(known(&["a"]), traces);
+    let changes = fold_traces(known(&["a"]), traces);
     let learned = &changes.capabilities[&capability("a")];
     let outcomes = &learned.learning.decision_stats[0].outcomes;
     assert!(outcomes["true"].count == 2 && close(outcomes["true"].success_rate, 0.595));
@@ -240,32 +240,32 @@ fn priority_compares_a_trace_with_what_its_path_promised() {
         state.capabilities.get_mut(&capability("a")).unwrap().learning.paths =
             vec![stats("n1 d1 n2", 95, 0.95), stats("n1 d1 n3", 5, 0.5)];
         let lesson = Lesson { path: path(nodes), ..Lesson::default() };
-        fold(state, vec![NewTrace { status, lesson, ..trace(1) }]).priorities[0]
+        fold_traces(state, vec![NewTrace { status, lesson, ..trace(1) }]).priorities[0]
     };
-    assert!(close(priority("n1 d1 n2", Status::Success), 0.05));
-    assert!(close(priority("n1 d1 n2", Status::Failed), 0.95));
-    assert!(close(priority("n1 d1 n3", Status::Success), 0.60));
-    assert!(close(priority("n1", Status::Success), 1.0));
+    assert!(close(priority("n1 d1 n2", TraceStatus::Success), 0.05));
+    assert!(close(priority("n1 d1 n2", TraceStatus::Failed), 0.95));
+    assert!(close(priority("n1 d1 n3", TraceStatus::Success), 0.60));
+    assert!(close(priority("n1", TraceStatus::Success), 1.0));
 }
 
 #[test]
 fn the_third_failure_in_a_row_degrades_and_a_success_heals() {
-    let changes = fold(known(&["a"]), vec![failed(1), failed(2), trace(3), failed(4), failed(5)]);
+    let changes = fold_traces(known(&["a"]), vec![failed(1), failed(2), trace(3), failed(4), failed(5)]);
     assert!(changes.degraded.is_empty());
-    let changes = fold(known(&["a"]), vec![failed(1), failed(2), failed(3), failed(4)]);
-    let degraded = Degraded { seq: 3, principal: me(), capability: capability("a") };
+    let changes = fold_traces(known(&["a"]), vec![failed(1), failed(2), failed(3), failed(4)]);
+    let degraded = DegradedCapability { seq: 3, principal: me(), capability: capability("a") };
     assert_eq!(changes.degraded, [degraded], "once, by the third");
     let learned = &changes.capabilities[&capability("a")];
-    assert_eq!(learned.failing.as_deref(), Some("4 failures in a row: error 4"));
-    let healed = fold(known(&["a"]), vec![failed(1), failed(2), failed(3), trace(4)]);
+    assert_eq!(learned.failing_because.as_deref(), Some("4 failures in a row: error 4"));
+    let healed = fold_traces(known(&["a"]), vec![failed(1), failed(2), failed(3), trace(4)]);
     let learned = &healed.capabilities[&capability("a")];
-    assert_eq!((&learned.failing, learned.worked_seq), (&None, 4));
+    assert_eq!((&learned.failing_because, learned.last_success_seq), (&None, 4));
 }
 
 #[test]
 fn what_was_not_the_fault_of_a_capability_counts_neither_way() {
-    for status in [Status::Blocked, Status::Cancelled, Status::Diverged] {
-        let changes = fold(known(&["a"]), vec![NewTrace { status, ..trace(1) }]);
+    for status in [TraceStatus::Blocked, TraceStatus::Cancelled, TraceStatus::Diverged] {
+        let changes = fold_traces(known(&["a"]), vec![NewTrace { status, ..trace(1) }]);
         let learned = &changes.capabilities[&capability("a")];
         assert_eq!(*learned, LearnedCapability::default(), "{status:?}");
         assert!(changes.intents.is_empty() && close(changes.priorities[0], 0.0));
@@ -274,7 +274,7 @@ fn what_was_not_the_fault_of_a_capability_counts_neither_way() {
 
 #[test]
 fn a_cached_answer_is_a_use_and_nothing_else() {
-    let changes = fold(known(&["a"]), vec![NewTrace { cached: true, ..trace(1) }]);
+    let changes = fold_traces(known(&["a"]), vec![NewTrace { cached: true, ..trace(1) }]);
     let statistics = &changes.capabilities[&capability("a")].statistics;
     assert_eq!((statistics.usage_count, statistics.success_count), (1, 0));
     assert!(changes.intents.is_empty());
@@ -282,9 +282,9 @@ fn a_cached_answer_is_a_use_and_nothing_else() {
 
 #[test]
 fn an_intent_counts_only_where_the_trace_tells_it() {
-    let intents = |trace: NewTrace| fold(known(&["a"]), vec![trace]).intents.len();
+    let intents = |trace: NewTrace| fold_traces(known(&["a"]), vec![trace]).intents.len();
     assert_eq!(intents(trace(1)), 1);
-    assert_eq!(intents(NewTrace { tells: false, ..trace(1) }), 0);
+    assert_eq!(intents(NewTrace { intent_counts: false, ..trace(1) }), 0);
     assert_eq!(intents(NewTrace { exploratory: true, ..trace(1) }), 0);
     assert_eq!(intents(NewTrace { intent: String::new(), ..trace(1) }), 0);
     assert_eq!(intents(failed(1)), 0);
@@ -294,7 +294,7 @@ fn an_intent_counts_only_where_the_trace_tells_it() {
 fn runs_of_a_session_follow_each_other_for_half_an_hour() {
     let edges = |later: i64| {
         let next = NewTrace { capability: Some(capability("b")), created_at: later, ..trace(2) };
-        fold(known(&["a", "b"]), vec![NewTrace { created_at: 0, ..trace(1) }, next]).edges.len()
+        fold_traces(known(&["a", "b"]), vec![NewTrace { created_at: 0, ..trace(1) }, next]).edges.len()
     };
     assert_eq!(edges(30 * MINUTE), 1);
     assert_eq!(edges(30 * MINUTE + 1), 0);
@@ -304,18 +304,19 @@ fn runs_of_a_session_follow_each_other_for_half_an_hour() {
 fn a_part_of_a_run_is_contained_in_it_and_follows_nothing() {
     let part = NewTrace {
         capability: Some(capability("b")),
-        is_part: true,
-        called_by: Some(capability("a")),
+        is_nested: true,
+        caller: Some(capability("a")),
         ..trace(2)
     };
-    let changes = fold(known(&["a", "b"]), vec![trace(1), part]);
+    let changes = fold_traces(known(&["a", "b"]), vec![trace(1), part]);
     let (from, to) = (capability("a").as_str().to_owned(), capability("b").as_str().to_owned());
     assert_eq!(changes.edges, BTreeMap::from([((me(), from, EdgeKind::Contains, to), 1)]));
 }
 
 #[test]
 fn a_trace_without_a_known_capability_is_all_news() {
-    let changes = fold(known(&[]), vec![trace(1), NewTrace { cached: true, capability: None, ..trace(2) }]);
+    let changes =
+        fold_traces(known(&[]), vec![trace(1), NewTrace { cached: true, capability: None, ..trace(2) }]);
     assert_eq!(changes.priorities, [1.0, 0.0]);
     assert!(changes.capabilities.is_empty() && changes.intents.is_empty());
 }

@@ -1,54 +1,62 @@
-//! What a worker may say, and when.
+//! Checks which events a worker may send, and when.
 //!
-//! A worker runs hostile code, and code that broke out of the engine could write anything to its socket. So
-//! everything is checked as if it had: numbers follow each other, handles were given, sizes are within the limits,
-//! and what should be JSON is.
+//! A worker runs hostile code, and code that broke out of the engine could write anything to its socket. So every event
+//! is checked as hostile: numbers are consecutive, handles were granted, sizes are within the limits, and JSON is well
+//! formed.
 
 use std::collections::{BTreeMap, HashSet};
 
 use serde_json::value::RawValue;
 
-use crate::message::{Ending, Event, Limits, MOST_OPERATIONS, PREVIEW_BYTES, Program, THROWN_BYTES, Thrown};
+use crate::message::{
+    MOST_OPERATIONS, PREVIEW_BYTES, ProgramEnding, SandboxLimits, SandboxProgram, THROWN_BYTES, ThrownError,
+    WorkerEvent,
+};
 
-/// Timers of one program in all: the host remembers each that is set.
+/// Maximum number of timers that one program sets in all: the host remembers each timer that is set.
 const MAX_TIMERS: u64 = 1_000_000;
 
-/// The state of a program as its host knows it.
+/// State of a program as its host tracks it.
 #[derive(Debug, Default)]
-pub(super) struct Check {
-    program: Option<Granted>,
+pub(super) struct EventChecker {
+    program: Option<ProgramGrants>,
     calls: u32,
     timers: u32,
     frames: u32,
     operations: u32,
-    /// Those that have no end, with the one each was called by and the place of its program.
+    /// Open frames, each with its caller and the index of its program.
     open: BTreeMap<u32, (u32, usize)>,
     console_bytes: u64,
     delivered: u32,
-    /// How many deliveries had been taken when it was last quiet.
+    /// Number of deliveries taken at the last `Quiet` event.
     quiet: Option<u32>,
 }
 
 #[derive(Debug)]
-struct Granted {
-    /// What the program sees, then what each of those sees that can be called.
-    sees: Vec<Sees>,
-    limits: Limits,
+struct ProgramGrants {
+    /// Grants of the program, then those of each nested program.
+    sees: Vec<FrameGrants>,
+    limits: SandboxLimits,
 }
 
 #[derive(Debug)]
-struct Sees {
+struct FrameGrants {
     handles: HashSet<u32>,
     nested: HashSet<u32>,
-    /// How much its arguments may have beside what its caller gives.
+    /// Bytes that defaults may add to the arguments the caller gives.
     defaults_bytes: u64,
 }
 
-impl Sees {
-    fn new(tools: &[crate::message::Granted], nested: &[u32], defaults: &[(String, String)]) -> Sees {
-        // Each stands between quotes, with a colon and a comma, and may hold letters that are written longer.
+impl FrameGrants {
+    fn new(
+        tools: &[crate::message::GrantedTool],
+        nested: &[u32],
+        defaults: &[(String, String)],
+    ) -> FrameGrants {
+        // Each name is quoted and followed by a colon, each member by a comma; escapes may make a name six times as
+        // long.
         let size = |(name, json): &(String, String)| (6 * name.len() + json.len() + 4) as u64;
-        Sees {
+        FrameGrants {
             handles: tools.iter().map(|tool| tool.handle).collect(),
             nested: nested.iter().copied().collect(),
             defaults_bytes: defaults.iter().map(size).sum(),
@@ -56,42 +64,44 @@ impl Sees {
     }
 }
 
-impl Check {
-    pub(super) fn begin(&mut self, program: &Program) {
+impl EventChecker {
+    pub(super) fn begin_program(&mut self, program: &SandboxProgram) {
         assert!(self.program.is_none(), "a worker runs one program");
-        let first = Sees::new(&program.tools, &program.sees, &[]);
-        let nested =
-            program.nested.iter().map(|nested| Sees::new(&nested.tools, &nested.sees, &nested.defaults));
-        self.program = Some(Granted {
+        let first = FrameGrants::new(&program.tools, &program.sees, &[]);
+        let nested = program
+            .nested
+            .iter()
+            .map(|nested| FrameGrants::new(&nested.tools, &nested.sees, &nested.defaults));
+        self.program = Some(ProgramGrants {
             sees: std::iter::once(first).chain(nested).collect(),
             limits: program.limits.clone(),
         });
     }
 
-    pub(super) fn deliver(&mut self) {
+    pub(super) fn count_delivery(&mut self) {
         self.delivered += 1;
     }
 
-    /// Whether it waits for a delivery.
+    /// Whether the worker waits for a delivery.
     pub(super) fn is_idle(&self) -> bool {
         self.quiet == Some(self.delivered)
     }
 
-    /// Says what is wrong with `event`, else takes note of it.
-    pub(super) fn event(&mut self, event: &Event) -> Result<(), String> {
-        let Some(Granted { sees, limits }) = &self.program else {
+    /// Returns what is wrong with `event`; updates the state when it is sound.
+    pub(super) fn check_event(&mut self, event: &WorkerEvent) -> Result<(), String> {
+        let Some(ProgramGrants { sees, limits }) = &self.program else {
             return Err("an event before a program began".to_owned());
         };
         if self.is_idle() {
             return Err("an event while nothing could happen".to_owned());
         }
-        // What a frame sees, as long as it has no end.
+        // Grants of a frame that has not ended.
         let seen = |frame: u32| match frame {
             0 => sees.first(),
             frame => self.open.get(&frame).and_then(|(_, place)| sees.get(place + 1)),
         };
         match event {
-            Event::Call { call, frame, handle, arguments, .. } => {
+            WorkerEvent::Call { call, frame, handle, arguments, .. } => {
                 follows("call", *call, &mut self.calls)?;
                 within("calls", u64::from(*call), u64::from(limits.calls))?;
                 within("bytes of arguments", arguments.len() as u64, limits.argument_bytes)?;
@@ -100,17 +110,19 @@ impl Check {
                 }
                 object(arguments)
             }
-            Event::Timer { timer, .. } => {
+            WorkerEvent::Timer { timer, .. } => {
                 follows("timer", *timer, &mut self.timers)?;
                 within("timers", u64::from(*timer), MAX_TIMERS)
             }
-            Event::TimerCleared { timer } => within("timers", u64::from(*timer), u64::from(self.timers)),
-            Event::Console { frame, text, .. } => {
+            WorkerEvent::TimerCleared { timer } => {
+                within("timers", u64::from(*timer), u64::from(self.timers))
+            }
+            WorkerEvent::Console { frame, text, .. } => {
                 there(*frame, seen(*frame).is_some())?;
                 self.console_bytes += text.len() as u64 + 1;
                 within("bytes on the console", self.console_bytes, limits.console_bytes)
             }
-            Event::Progress { done, total, message } => {
+            WorkerEvent::Progress { done, total, message } => {
                 let finite = done.is_finite() && total.is_none_or(f64::is_finite);
                 let long = message.as_ref().is_some_and(|message| message.len() > THROWN_BYTES);
                 match finite && !long {
@@ -118,20 +130,20 @@ impl Check {
                     false => Err("progress that is no number, or with a long message".to_owned()),
                 }
             }
-            Event::Hint { json } => {
+            WorkerEvent::Hint { json } => {
                 within("bytes of a hint", json.len() as u64, limits.argument_bytes)?;
                 object(json)
             }
-            Event::ConsoleCut => Ok(()),
-            Event::Reached { frame, .. } => there(*frame, seen(*frame).is_some()),
-            Event::Operation { frame, gave, .. } => {
+            WorkerEvent::ConsoleCut => Ok(()),
+            WorkerEvent::Reached { frame, .. } => there(*frame, seen(*frame).is_some()),
+            WorkerEvent::Operation { frame, gave, .. } => {
                 there(*frame, seen(*frame).is_some())?;
                 self.operations += 1;
                 within("operations", u64::from(self.operations), u64::from(MOST_OPERATIONS))?;
                 within("bytes of a preview", gave.json.len() as u64, PREVIEW_BYTES as u64)?;
                 valid(&gave.json)
             }
-            Event::FrameBegan { frame, parent, nested, arguments, .. } => {
+            WorkerEvent::FrameBegan { frame, parent, nested, arguments, .. } => {
                 let place = *nested as usize;
                 let called = sees
                     .get(place + 1)
@@ -149,7 +161,7 @@ impl Check {
                 self.open.insert(*frame, (*parent, place));
                 object(arguments)
             }
-            Event::FrameEnded { frame, end } => {
+            WorkerEvent::FrameEnded { frame, end } => {
                 there(*frame, *frame != 0 && seen(*frame).is_some())?;
                 close(&mut self.open, *frame);
                 match end {
@@ -160,7 +172,7 @@ impl Check {
                     Err(error) => thrown(error),
                 }
             }
-            Event::Quiet { taken, .. } => {
+            WorkerEvent::Quiet { taken, .. } => {
                 let expected = self.quiet.map_or(0, |taken| taken + 1);
                 if *taken != expected || *taken > self.delivered {
                     return Err(format!("that it took {taken} deliveries, of {}", self.delivered));
@@ -168,12 +180,12 @@ impl Check {
                 self.quiet = Some(*taken);
                 Ok(())
             }
-            Event::Ended(ending) => ended(ending, limits),
+            WorkerEvent::Ended(ending) => ended(ending, limits),
         }
     }
 }
 
-/// Forgets a frame and those that were called in it.
+/// Removes a frame and the frames called within it.
 fn close(open: &mut BTreeMap<u32, (u32, usize)>, frame: u32) {
     open.remove(&frame);
     let inner: Vec<u32> =
@@ -188,20 +200,20 @@ fn there(frame: u32, is_there: bool) -> Result<(), String> {
     }
 }
 
-fn ended(ending: &Ending, limits: &Limits) -> Result<(), String> {
+fn ended(ending: &ProgramEnding, limits: &SandboxLimits) -> Result<(), String> {
     match ending {
-        Ending::Value(json) => {
+        ProgramEnding::Value(json) => {
             within("bytes of value", json.len() as u64, limits.result_bytes)?;
             valid(json)
         }
-        Ending::Thrown(error) | Ending::Unhandled(error) => thrown(error),
-        Ending::Deadlock | Ending::Limit(_) => Ok(()),
+        ProgramEnding::Thrown(error) | ProgramEnding::Unhandled(error) => thrown(error),
+        ProgramEnding::Deadlock | ProgramEnding::Limit(_) => Ok(()),
     }
 }
 
-fn thrown(error: &Thrown) -> Result<(), String> {
-    let Thrown { name, message, code, stack, .. } = error;
-    let longest = [name, message, stack, code.as_ref().unwrap_or(name)].map(String::len);
+fn thrown(error: &ThrownError) -> Result<(), String> {
+    let ThrownError { name, message, stack, .. } = error;
+    let longest = [name, message, stack].map(String::len);
     within("bytes of an error", longest.into_iter().max().unwrap_or(0) as u64, THROWN_BYTES as u64)
 }
 

@@ -1,7 +1,6 @@
-//! Workers kept ready, and how many there may be.
+//! A pool of ready workers with a limit on running ones.
 //!
-//! One process serves one program and is thrown away; the next is started the moment one is taken, off the path of
-//! whoever took it.
+//! One process serves one program and is discarded. A replacement starts in the background as soon as one is taken.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -14,194 +13,235 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
-use super::processes::{Process, Processes, Recipe, Wanted};
+use super::processes::{PoolStatus, ProcessStarter, WorkerCommand, WorkerProcess};
 use super::worker::Worker;
 
-/// How long a process may take to start and to say that it is ready.
+/// Time within which a process has to start and report that it is ready.
 const START: Duration = Duration::from_secs(5);
-/// How many processes are tried for one that is ready.
+/// Number of processes tried for one that is ready, in addition to the idle ones.
 const TRIES: usize = 3;
 
-/// How a pool is kept.
+/// Settings of a pool.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    /// The program that calls [`worker_main`](crate::worker_main).
-    pub program: PathBuf,
-    /// Its arguments.
+pub struct PoolSettings {
+    /// The executable, which must call [`worker_main`](crate::worker_main).
+    pub executable: PathBuf,
+    /// Arguments of the executable.
     pub arguments: Vec<OsString>,
-    /// How many workers are kept ready.
-    pub size: usize,
-    /// How many programs run at a time.
-    pub most: usize,
-    /// How many may wait for a worker when that many run.
-    pub queue: usize,
+    /// Number of idle workers kept ready.
+    pub ready_workers: usize,
+    /// Maximum number of programs that run at the same time.
+    pub max_running: usize,
+    /// Maximum number of callers that wait for a worker while [`Self::max_running`] programs run.
+    pub max_waiting: usize,
 }
 
-impl Settings {
-    /// Two ready workers, eight programs at a time and 256 that wait.
-    pub fn new(program: PathBuf, arguments: Vec<OsString>) -> Settings {
-        Settings { program, arguments, size: 2, most: 8, queue: 256 }
+impl PoolSettings {
+    /// Settings with two ready workers, eight running programs and 256 waiting callers.
+    pub fn new(program: PathBuf, arguments: Vec<OsString>) -> PoolSettings {
+        PoolSettings { executable: program, arguments, ready_workers: 2, max_running: 8, max_waiting: 256 }
     }
 }
 
-/// Why there is no worker.
+/// Reason why no worker is available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unavailable {
-    /// As many as may run do, and as many as may wait do.
+pub enum PoolUnavailable {
+    /// Both the running and the waiting limit are reached.
     #[error("{running} programs run and {waiting} wait already: try again later")]
     Busy {
-        /// How many run.
+        /// Number of running programs.
         running: usize,
-        /// How many wait.
+        /// Number of waiting callers.
         waiting: usize,
     },
-    /// No process could be started, or none became ready.
+    /// No process could be started, or none became ready; the reason.
     #[error("no worker process could be started: {0}")]
     Failed(String),
 }
 
-/// Worker processes that wait for a program. They end when it is dropped; those that were taken go on.
+/// Pool of idle worker processes. Dropping it ends the idle ones; workers that were taken continue.
 #[derive(Debug)]
-pub struct Pool {
-    shared: Arc<Shared>,
-    processes: Processes,
+pub struct WorkerPool {
+    shared: Arc<PoolShared>,
+    processes: ProcessStarter,
     running: Arc<Semaphore>,
     waiting: AtomicUsize,
-    settings: Settings,
+    /// Delayed starts of replacement workers.
+    refills: TaskTracker,
+    settings: PoolSettings,
 }
 
 #[derive(Debug)]
-struct Shared {
-    idle: Mutex<Idle>,
-    /// As many permits as there are idle processes.
+struct PoolShared {
+    idle: Mutex<IdleProcesses>,
+    /// One permit per idle process.
     available: Semaphore,
 }
 
 #[derive(Debug, Default)]
-struct Idle {
-    processes: VecDeque<(Process, UnixStream)>,
-    /// Why the last one could not be started.
+struct IdleProcesses {
+    processes: VecDeque<(WorkerProcess, UnixStream)>,
+    /// Reason why the last process could not be started.
     failure: Option<String>,
+    /// The pool is closed and keeps no processes any more.
+    closed: bool,
 }
 
-impl Shared {
-    fn idle(&self) -> MutexGuard<'_, Idle> {
+impl PoolShared {
+    fn idle(&self) -> MutexGuard<'_, IdleProcesses> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Pool {
-    /// Starts the first workers.
-    pub fn open(settings: Settings) -> io::Result<Pool> {
-        let shared = Arc::new(Shared { idle: Mutex::default(), available: Semaphore::new(0) });
+impl WorkerPool {
+    /// Creates the pool and starts the first workers.
+    pub fn start(settings: PoolSettings) -> io::Result<WorkerPool> {
+        let shared = Arc::new(PoolShared { idle: Mutex::default(), available: Semaphore::new(0) });
         let kept = Arc::downgrade(&shared);
-        let recipe = Recipe { program: settings.program.clone(), arguments: settings.arguments.clone() };
-        let processes = Processes::open(recipe, move |started| keep(&kept, started))?;
-        for _ in 0..settings.size.max(1) {
-            processes.start();
+        let recipe =
+            WorkerCommand { executable: settings.executable.clone(), arguments: settings.arguments.clone() };
+        let most = settings.max_running.max(1);
+        // One start and one end for each process that can exist: idle ones, their replacements and those in use.
+        let room = 2 * (settings.ready_workers.max(1) + most);
+        let processes = ProcessStarter::spawn_thread(recipe, room, move |started| keep(&kept, started))?;
+        for _ in 0..settings.ready_workers.max(1) {
+            processes.start_process();
         }
-        let running = Arc::new(Semaphore::new(settings.most.max(1)));
-        Ok(Pool { shared, processes, running, waiting: AtomicUsize::new(0), settings })
+        let running = Arc::new(Semaphore::new(most));
+        let refills = TaskTracker::new();
+        Ok(WorkerPool { shared, processes, running, waiting: AtomicUsize::new(0), refills, settings })
     }
 
-    /// A worker that is ready to begin. Waits in the order of asking when too many run.
-    pub async fn take(&self) -> Result<Worker, Unavailable> {
+    /// Ends the idle workers and the thread that started all workers; the kernel then ends the workers in use. Nothing
+    /// can be taken afterwards.
+    pub async fn close(&self) {
+        self.running.close();
+        self.refills.close();
+        self.refills.wait().await;
+        let idle = {
+            let mut idle = self.shared.idle();
+            idle.closed = true;
+            self.shared.available.close();
+            std::mem::take(&mut idle.processes)
+        };
+        let processes = self.processes.clone();
+        let ended = tokio::task::spawn_blocking(move || {
+            drop(idle);
+            processes.close();
+        });
+        // It fails only when the runtime shuts down first, and the process with it.
+        drop(ended.await);
+    }
+
+    /// A worker that is ready to begin. When too many run, callers wait in order of arrival.
+    pub async fn take_worker(&self) -> Result<Worker, PoolUnavailable> {
         let permit = self.permit().await?;
         let mut failure = String::new();
-        // Those that were killed while they waited are no fault of the next.
-        for _ in 0..self.settings.size + TRIES {
+        // Workers that were killed while idle do not count against this caller's tries.
+        for _ in 0..self.settings.ready_workers + TRIES {
             let (process, stream) = self.process().await?;
-            match timeout(START, Worker::ready(process, stream)).await {
+            match timeout(START, Worker::wait_until_ready(process, stream)).await {
                 Ok(Ok(mut worker)) => {
-                    worker.hold(permit);
+                    worker.hold_permit(permit);
                     return Ok(worker);
                 }
                 Ok(Err(fault)) => failure = fault.to_string(),
                 Err(_) => failure = format!("it was not ready after {} s", START.as_secs()),
             }
         }
-        Err(Unavailable::Failed(failure))
+        Err(PoolUnavailable::Failed(failure))
     }
 
-    /// Gives up the workers that wait, and starts others. Whoever killed one may have killed them all, and it takes a
-    /// moment until that shows.
-    pub fn renew(&self) {
-        let old: Vec<(Process, UnixStream)> = {
+    /// Replaces all idle workers. Call it after a worker was killed from outside: the others may have been killed too,
+    /// and that shows only after a moment.
+    pub fn replace_idle_workers(&self) {
+        let old: Vec<(WorkerProcess, UnixStream)> = {
             let mut idle = self.shared.idle();
-            // Those whose permit somebody has already stay for them.
+            // Processes whose permit a caller already holds stay for that caller.
             let number = self.shared.available.forget_permits(idle.processes.len());
             idle.processes.drain(..number).collect()
         };
-        old.iter().for_each(|_| self.processes.start());
+        old.iter().for_each(|_| self.processes.start_process());
     }
 
     fn refill(&self, others_are_ready: bool) {
         let processes = self.processes.clone();
         if others_are_ready {
-            tokio::spawn(async move {
+            self.refills.spawn(async move {
                 tokio::time::sleep(REFILL_AFTER).await;
-                processes.start();
+                processes.start_process();
             });
         } else {
-            processes.start();
+            processes.start_process();
         }
     }
 
-    async fn permit(&self) -> Result<OwnedSemaphorePermit, Unavailable> {
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, PoolUnavailable> {
         if let Ok(permit) = Arc::clone(&self.running).try_acquire_owned() {
             return Ok(permit);
         }
-        let _place = Place::take(&self.waiting, &self.settings)?;
-        Ok(Arc::clone(&self.running).acquire_owned().await.expect("the semaphore is never closed"))
+        let _place = QueuePlace::take(&self.waiting, &self.settings)?;
+        Arc::clone(&self.running).acquire_owned().await.map_err(|_| closed())
     }
 
-    /// The process that has waited longest; another one is started in its stead.
-    async fn process(&self) -> Result<(Process, UnixStream), Unavailable> {
+    /// The process that has been idle longest; starts a replacement.
+    async fn process(&self) -> Result<(WorkerProcess, UnixStream), PoolUnavailable> {
         let Ok(permit) = timeout(START, self.shared.available.acquire()).await else {
             let failure = self.shared.idle().failure.clone();
-            return Err(Unavailable::Failed(failure.unwrap_or_else(|| "it takes too long".to_owned())));
+            return Err(PoolUnavailable::Failed(failure.unwrap_or_else(|| "it takes too long".to_owned())));
         };
-        permit.expect("the semaphore is never closed").forget();
-        let (process, left) = {
+        let taken = permit.ok().and_then(|permit| {
+            permit.forget();
             let mut idle = self.shared.idle();
-            (idle.processes.pop_front().expect("there are as many as permits"), idle.processes.len())
-        };
+            Some((idle.processes.pop_front()?, idle.processes.len()))
+        });
+        // There are as many processes as permits until the pool is closed.
+        let (process, left) = taken.ok_or_else(closed)?;
         self.refill(left > 0);
         Ok(process)
     }
 }
 
-/// How long the next worker is put off while others are ready: a short program has the processors to itself.
+fn closed() -> PoolUnavailable {
+    PoolUnavailable::Failed("no programs are run any more".to_owned())
+}
+
+/// Delay of a replacement while others are ready: a short program should have the processors to itself.
 const REFILL_AFTER: Duration = Duration::from_millis(3);
 
-fn keep(shared: &Weak<Shared>, started: io::Result<(Process, UnixStream)>) -> Wanted {
-    let Some(shared) = shared.upgrade() else { return Wanted::No };
+fn keep(shared: &Weak<PoolShared>, started: io::Result<(WorkerProcess, UnixStream)>) -> PoolStatus {
+    let Some(shared) = shared.upgrade() else { return PoolStatus::Closed };
     match started {
         Ok(process) => {
-            shared.idle().processes.push_back(process);
+            let mut idle = shared.idle();
+            if idle.closed {
+                return PoolStatus::Closed;
+            }
+            idle.processes.push_back(process);
             shared.available.add_permits(1);
         }
         Err(error) => shared.idle().failure = Some(error.to_string()),
     }
-    Wanted::Yes
+    PoolStatus::Open
 }
 
-/// A place in the queue, given back when waiting ends in whatever way.
-struct Place<'a>(&'a AtomicUsize);
+/// A place in the queue, released when waiting ends for any reason.
+struct QueuePlace<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize, settings: &Settings) -> Result<Place<'a>, Unavailable> {
+impl<'a> QueuePlace<'a> {
+    fn take(waiting: &'a AtomicUsize, settings: &PoolSettings) -> Result<QueuePlace<'a>, PoolUnavailable> {
         let before = waiting.fetch_add(1, Ordering::Relaxed);
-        let place = Place(waiting);
-        match before < settings.queue {
+        let place = QueuePlace(waiting);
+        match before < settings.max_waiting {
             true => Ok(place),
-            false => Err(Unavailable::Busy { running: settings.most, waiting: before }),
+            false => Err(PoolUnavailable::Busy { running: settings.max_running, waiting: before }),
         }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

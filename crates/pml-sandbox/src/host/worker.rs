@@ -1,7 +1,7 @@
 //! One worker process, driven through one program.
 //!
-//! What it says is checked before it is passed on (`check`), and the moment it says something it cannot say, or has
-//! used its processor time, it is killed. A fault is final: every later `next` gives it again.
+//! Every event is checked before it is passed on (`check`). A worker that sends an impossible event or exceeds its
+//! processor time is killed immediately. A fault is final: every later `next_event` returns it again.
 
 use std::io;
 use std::os::unix::net::UnixStream as Blocking;
@@ -14,30 +14,33 @@ use tokio::net::UnixStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::check::Check;
-use super::processes::Process;
+use super::check::EventChecker;
+use super::processes::WorkerProcess;
 use crate::cpu;
-use crate::message::{Delivery, Event, Program};
-use crate::wire::{self, Incoming, Said, Sent};
+use crate::message::{Delivery, SandboxProgram, WorkerEvent};
+use crate::wire::{self, HostMessageRef, MessageDecoder, WorkerMessage};
 
+/// Bytes requested per read from the socket.
 const READ_BYTES: usize = 16 << 10;
+/// Minimum delay until the next check of the processor time, so that a nearly used-up limit is not polled in a busy
+/// loop.
 const SHORTEST_ALARM: Duration = Duration::from_millis(1);
 
-/// Why a worker is gone. In every case it has been killed.
+/// Reason why a worker is gone. In every case it has been killed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// It used up [`Limits::cpu`](crate::Limits::cpu).
+pub enum WorkerFault {
+    /// It used up [`SandboxLimits::cpu`](crate::SandboxLimits::cpu).
     #[error("the program used up its processor time")]
     Cpu,
-    /// It ended without saying so: a crash, or [`Worker::kill`].
+    /// It ended without a last event: a crash, or [`Worker::kill`].
     #[error("the worker process died ({})", ending(*exit, *signal))]
     Died {
-        /// Its exit code.
+        /// Exit code of the process; None when a signal ended it.
         exit: Option<i32>,
-        /// The signal that ended it.
+        /// The signal that ended it; None when it exited.
         signal: Option<i32>,
     },
-    /// It said what a worker never says.
+    /// It sent a message that a sound worker never sends; the reason.
     #[error("the worker process was ended because it sent {0}")]
     Broke(String),
 }
@@ -53,74 +56,79 @@ fn ending(exit: Option<i32>, signal: Option<i32>) -> String {
 /// A process that runs one program. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Worker {
-    process: Process,
+    process: WorkerProcess,
     stream: UnixStream,
-    incoming: Incoming,
+    incoming: MessageDecoder,
     outgoing: Vec<u8>,
-    /// How much of `outgoing` is sent.
+    /// Number of bytes of `outgoing` that are sent.
     sent: usize,
-    check: Check,
-    budget: Budget,
-    fault: Option<Fault>,
+    check: EventChecker,
+    budget: CpuBudget,
+    fault: Option<WorkerFault>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Worker {
-    /// Waits until the process says that it is ready.
-    pub(super) async fn ready(process: Process, stream: Blocking) -> Result<Worker, Fault> {
-        let stream =
-            UnixStream::from_std(stream).map_err(|error| Fault::Broke(format!("no socket: {error}")))?;
+    /// Waits until the process reports that it is ready.
+    pub(super) async fn wait_until_ready(
+        process: WorkerProcess,
+        stream: Blocking,
+    ) -> Result<Worker, WorkerFault> {
+        let stream = UnixStream::from_std(stream)
+            .map_err(|error| WorkerFault::Broke(format!("no socket: {error}")))?;
         let mut worker = Worker {
             process,
             stream,
-            incoming: Incoming::default(),
+            incoming: MessageDecoder::default(),
             outgoing: Vec::new(),
             sent: 0,
-            check: Check::default(),
-            budget: Budget::default(),
+            check: EventChecker::default(),
+            budget: CpuBudget::default(),
             fault: None,
             permit: None,
         };
         match worker.said().await? {
-            Said::Ready if worker.incoming.is_empty() => worker.still_there().await,
-            Said::Ready | Said::Event(_) => Err(Fault::Broke("an event before a program began".to_owned())),
+            WorkerMessage::Ready if worker.incoming.is_empty() => worker.still_there().await,
+            WorkerMessage::Ready | WorkerMessage::Event(_) => {
+                Err(WorkerFault::Broke("an event before a program began".to_owned()))
+            }
         }
     }
 
-    /// It may have become ready long ago and have died since.
-    async fn still_there(mut self) -> Result<Worker, Fault> {
-        match self.stream.try_read_buf(self.incoming.buffer(READ_BYTES)) {
+    /// Checks that a worker that became ready long ago has not died since.
+    async fn still_there(mut self) -> Result<Worker, WorkerFault> {
+        match self.stream.try_read_buf(self.incoming.read_buffer(READ_BYTES)) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(self),
-            Ok(bytes) if bytes > 0 => Err(Fault::Broke("an event before a program began".to_owned())),
+            Ok(bytes) if bytes > 0 => Err(WorkerFault::Broke("an event before a program began".to_owned())),
             Ok(_) | Err(_) => Err(self.died().await),
         }
     }
 
-    /// Keeps the place among the running ones until it is dropped.
-    pub(super) fn hold(&mut self, permit: OwnedSemaphorePermit) {
+    /// Holds the permit of a running worker until the worker is dropped.
+    pub(super) fn hold_permit(&mut self, permit: OwnedSemaphorePermit) {
         self.permit = Some(permit);
     }
 
-    /// Begins the one program.
+    /// Begins the program.
     ///
     /// # Panics
-    /// When one has begun before.
-    pub fn begin(&mut self, program: &Program) {
-        self.check.begin(program);
+    /// When a program has begun before.
+    pub fn begin_program(&mut self, program: &SandboxProgram) {
+        self.check.begin_program(program);
         self.budget.begin(self.process.pid(), program.limits.cpu);
-        self.send(&Sent::Begin(program));
+        self.send(&HostMessageRef::Begin(program));
     }
 
-    /// Delivers something. Several may be sent ahead; they are taken one by one, in order.
+    /// Sends a delivery. Several may be sent ahead; the worker takes them one by one, in order.
     pub fn deliver(&mut self, delivery: &Delivery) {
-        self.check.deliver();
+        self.check.count_delivery();
         self.budget.busy();
-        self.send(&Sent::Deliver(delivery));
+        self.send(&HostMessageRef::Deliver(delivery));
     }
 
-    /// What the program does next. Nothing is lost when the wait is given up. Events come only while this is waited
-    /// for, and only meanwhile the processor time is watched. After [`Event::Ended`] there is no next.
-    pub async fn next(&mut self) -> Result<Event, Fault> {
+    /// The next event of the program. Cancelling the wait loses nothing. Events are received, and processor time is
+    /// checked, only while this is awaited. After [`WorkerEvent::Ended`] no event follows.
+    pub async fn next_event(&mut self) -> Result<WorkerEvent, WorkerFault> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -131,59 +139,61 @@ impl Worker {
         if self.check.is_idle() {
             self.budget.idle();
         }
-        if let Event::Ended(_) = event {
-            self.fail(Fault::Broke("something after its end".to_owned()));
+        if let WorkerEvent::Ended(_) = event {
+            self.fail(WorkerFault::Broke("something after its end".to_owned()));
         }
         Ok(event)
     }
 
-    /// Ends it now, whatever it does.
+    /// Kills the process immediately.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// The number of the process.
+    /// Process id of the worker.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    fn fail(&mut self, fault: Fault) -> Fault {
+    fn fail(&mut self, fault: WorkerFault) -> WorkerFault {
         self.process.kill();
         self.fault.insert(fault).clone()
     }
 
-    async fn event(&mut self) -> Result<Event, Fault> {
+    async fn event(&mut self) -> Result<WorkerEvent, WorkerFault> {
         match self.said().await? {
-            Said::Ready => Err(Fault::Broke("that it is ready, a second time".to_owned())),
-            Said::Event(event) => {
-                self.check.event(&event).map_err(Fault::Broke)?;
+            WorkerMessage::Ready => Err(WorkerFault::Broke("that it is ready, a second time".to_owned())),
+            WorkerMessage::Event(event) => {
+                self.check.check_event(&event).map_err(WorkerFault::Broke)?;
                 Ok(event)
             }
         }
     }
 
-    async fn said(&mut self) -> Result<Said, Fault> {
+    async fn said(&mut self) -> Result<WorkerMessage, WorkerFault> {
         loop {
-            if let Some(said) = self.incoming.take().map_err(|error| Fault::Broke(error.to_string()))? {
+            if let Some(said) =
+                self.incoming.next_message().map_err(|error| WorkerFault::Broke(error.to_string()))?
+            {
                 return Ok(said);
             }
             self.exchange().await?;
         }
     }
 
-    fn send(&mut self, message: &Sent<'_>) {
-        match wire::put(&mut self.outgoing, message) {
-            // What cannot be written at once goes out while `next` waits.
+    fn send(&mut self, message: &HostMessageRef<'_>) {
+        match wire::encode_message(&mut self.outgoing, message) {
+            // Bytes that cannot be written now are sent while `next_event` waits.
             Ok(()) => self.write(),
-            Err(error) => drop(self.fail(Fault::Broke(format!("nothing, and was to get {error}")))),
+            Err(error) => drop(self.fail(WorkerFault::Broke(format!("nothing, and was to get {error}")))),
         }
     }
 
-    /// Sends and receives until something came, or the processor time is to be looked at.
-    async fn exchange(&mut self) -> Result<(), Fault> {
+    /// Sends and receives until bytes arrive or the processor time is due for a check.
+    async fn exchange(&mut self) -> Result<(), WorkerFault> {
         loop {
             self.write();
-            match self.stream.try_read_buf(self.incoming.buffer(READ_BYTES)) {
+            match self.stream.try_read_buf(self.incoming.read_buffer(READ_BYTES)) {
                 Ok(bytes) if bytes > 0 => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Ok(_) | Err(_) => return Err(self.died().await),
@@ -205,7 +215,7 @@ impl Worker {
             match self.stream.try_write(&self.outgoing[self.sent..]) {
                 Ok(bytes) => self.sent += bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // It reads no more, so it is gone: reading tells how.
+                // The worker has closed its end, so it is gone: reading tells how.
                 Err(_) => break,
             }
         }
@@ -213,14 +223,14 @@ impl Worker {
         self.sent = 0;
     }
 
-    /// The other end is closed: why.
-    async fn died(&mut self) -> Fault {
-        match self.process.end().await {
-            Some(status) if status.signal() == Some(libc::SIGXCPU) => Fault::Cpu,
+    /// The fault of a worker that has closed its socket.
+    async fn died(&mut self) -> WorkerFault {
+        match self.process.kill_and_wait().await {
+            Some(status) if status.signal() == Some(libc::SIGXCPU) => WorkerFault::Cpu,
             Some(status) if status.code().is_some() && !self.incoming.is_empty() => {
-                Fault::Broke("half a frame".to_owned())
+                WorkerFault::Broke("half a frame".to_owned())
             }
-            status => Fault::Died {
+            status => WorkerFault::Died {
                 exit: status.and_then(|status: ExitStatus| status.code()),
                 signal: status.and_then(|status| status.signal()),
             },
@@ -235,20 +245,20 @@ async fn alarm(at: Option<Instant>) {
     }
 }
 
-/// How much processor time is left. The clock of the process is looked at only when that much real time has
-/// passed while it was busy: before that it cannot have used more.
+/// Remaining processor time. The process clock is read only after as much wall-clock time has passed while the worker
+/// was busy: before that it cannot have used more.
 #[derive(Debug, Default)]
-struct Budget {
+struct CpuBudget {
     limit: Duration,
-    /// What the process had used before the program began.
+    /// Processor time of the process before the program began.
     before: Duration,
-    /// What the program had used when the clock was last looked at.
+    /// Processor time of the program at the last check.
     used: Duration,
-    /// Since when it has been busy, or was last looked at.
+    /// Since when the worker has been busy, or the time of the last check.
     since: Option<Instant>,
 }
 
-impl Budget {
+impl CpuBudget {
     fn begin(&mut self, pid: u32, limit: Duration) {
         self.limit = limit;
         self.before = cpu::used(pid).unwrap_or_default();
@@ -267,15 +277,15 @@ impl Budget {
         self.since.map(|since| since + self.limit.saturating_sub(self.used).max(SHORTEST_ALARM))
     }
 
-    fn look(&mut self, pid: u32) -> Result<(), Fault> {
+    fn look(&mut self, pid: u32) -> Result<(), WorkerFault> {
         let now = Instant::now();
         let real = self.since.map_or(Duration::ZERO, |since| now - since);
-        // Where the clock of another process cannot be read, real time stands in for it.
+        // Where the clock of another process cannot be read, wall-clock time is used instead.
         self.used = cpu::used(pid).map_or(self.used + real, |used| used.saturating_sub(self.before));
         self.since = Some(now);
         match self.used < self.limit {
             true => Ok(()),
-            false => Err(Fault::Cpu),
+            false => Err(WorkerFault::Cpu),
         }
     }
 }

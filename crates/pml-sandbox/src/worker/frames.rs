@@ -1,279 +1,196 @@
-//! Programs that are called by programs: each call is a frame, with a realm of its own.
+//! Frames: calls of programs by programs, each in a realm of its own.
 //!
-//! Nothing but text goes from one realm to another: what a program is given, what it returns, what it fails with. A frame
-//! begins when everything before it has run, and ends when nothing in it is left to do; what it did not wait for is given
-//! up with it, so that a realm whose program has ended never runs again.
+//! Only text passes from one realm to another: arguments, return value and error. A frame begins after every job queued
+//! before it has run. It ends when it has nothing left to do; its pending calls and timers are then dropped, so that a
+//! realm whose program has ended never runs again.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use rquickjs::function::Opt;
-use rquickjs::{Ctx, Function, Promise, Value};
+use pml_model::ErrorCode;
+use rquickjs::Value;
 
-use super::calls::{self, Wrong};
-use super::realm::{Realm, Text};
-use super::world::World;
-use super::{errors, native, raw, timers};
-use crate::message::{Ending, Event, Limit, MOST_DEPTH, Nested, Thrown};
+use super::realm::{Realm, RealmProgram};
+use super::waiting::OpenFrame;
+use super::{errors, raw, timers};
+use crate::message::{NestedProgram, ProgramEnding, ThrownError, WorkerEvent};
 
-/// After so many frames what is left of their realms is taken away: they refer to themselves in circles.
+/// Number of ended frames after which garbage is collected: realms are reference cycles.
 const TIDY_AFTER: u32 = 8;
 
-/// Frames that have no end yet, and how many there were.
-#[derive(Default)]
-pub(super) struct Frames<'js> {
-    made: Cell<u32>,
-    ended: Cell<u32>,
-    open: RefCell<BTreeMap<u32, Frame<'js>>>,
+/// The realms of a run.
+pub(super) struct Realms<'js> {
+    /// Realm of the top-level program.
+    pub(super) first: Realm<'js>,
+    /// Realms of frames that have begun and not ended, by frame number.
+    called: RefCell<BTreeMap<u32, Rc<Realm<'js>>>>,
 }
 
-struct Frame<'js> {
-    nested: u32,
-    arguments: String,
-    caller: Rc<World<'js>>,
-    resolve: Function<'js>,
-    reject: Function<'js>,
-    /// None until it begins.
-    realm: Option<Rc<Realm<'js>>>,
-}
-
-impl<'js> Frames<'js> {
-    /// The worlds of those that have begun, in their order.
-    pub(super) fn worlds(&self) -> Vec<Rc<World<'js>>> {
-        let open = self.open.borrow();
-        open.values().filter_map(|frame| frame.realm.as_ref()).map(|realm| Rc::clone(&realm.world)).collect()
+impl<'js> Realms<'js> {
+    pub(super) fn new(first: Realm<'js>) -> Realms<'js> {
+        Realms { first, called: RefCell::default() }
     }
 
-    /// The realm of one that has begun.
-    fn realm(&self, number: u32) -> Option<Rc<Realm<'js>>> {
-        self.open.borrow().get(&number)?.realm.clone()
+    fn get(&self, frame: u32) -> Option<Rc<Realm<'js>>> {
+        self.called.borrow().get(&frame).cloned()
     }
 
-    /// Whether any has not ended.
-    pub(super) fn any(&self) -> bool {
-        !self.open.borrow().is_empty()
+    fn remove(&self, frame: u32) -> Option<Rc<Realm<'js>>> {
+        self.called.borrow_mut().remove(&frame)
     }
 }
 
-/// The function that calls the program at `place`.
-pub(super) fn capability<'js>(
-    ctx: &Ctx<'js>,
-    world: &Rc<World<'js>>,
-    place: u32,
-    name: &str,
-) -> rquickjs::Result<Function<'js>> {
-    let world = Rc::clone(world);
-    let call = move |ctx: Ctx<'js>, argument: Opt<Value<'js>>| call(&ctx, &world, place, argument.0);
-    native::function(ctx, name, 1, call)
-}
-
-/// As an async function would, it always gives a promise; what is wrong with the arguments rejects it.
-fn call<'js>(
-    ctx: &Ctx<'js>,
-    world: &Rc<World<'js>>,
-    place: u32,
-    argument: Option<Value<'js>>,
-) -> rquickjs::Result<Promise<'js>> {
-    let run = &world.run;
-    let (point, context) = run.site.take();
-    let (promise, resolve, reject) = ctx.promise()?;
-    if world.is_over() {
-        return Ok(promise);
-    }
-    let nested = run.nested(place).expect("only those that are there are seen");
-    let given = match world.depth < MOST_DEPTH {
-        true => calls::arguments(world, "a capability", argument),
-        false => Err(Wrong::Large {
-            message: format!("`{}` is called more than {MOST_DEPTH} levels deep", nested.name),
-            code: "TOO_DEEP",
-        }),
-    };
-    let arguments = match given {
-        Ok(given) => with_defaults(&given, nested),
-        Err(wrong) => {
-            reject.call::<_, ()>((wrong.thrown(ctx, world)?,))?;
-            return Ok(promise);
-        }
-    };
-    let frame = run.frames.made.get() + 1;
-    if frame > run.limits().calls {
-        match run.end(Ending::Limit(Limit::Calls))? {}
-    }
-    run.frames.made.set(frame);
-    let parent = world.frame;
-    let told =
-        Event::FrameBegan { frame, parent, nested: place, point, context, arguments: arguments.clone() };
-    run.out.say(told);
-    let open = Frame { nested: place, arguments, caller: Rc::clone(world), resolve, reject, realm: None };
-    run.frames.open.borrow_mut().insert(frame, open);
-    Ok(promise)
-}
-
-/// `given`, an object, with the members that it lacks.
-fn with_defaults(given: &str, nested: &Nested) -> String {
-    type Members<'g> = BTreeMap<std::borrow::Cow<'g, str>, serde::de::IgnoredAny>;
-    if nested.defaults.is_empty() {
-        return given.to_owned();
-    }
-    let there: Members<'_> = serde_json::from_str(given).unwrap_or_default();
-    let mut text = given.strip_suffix('}').unwrap_or(given).to_owned();
-    for (name, json) in nested.defaults.iter().filter(|(name, _)| !there.contains_key(name.as_str())) {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str(&serde_json::to_string(name).expect("a text has a JSON form"));
-        text.push(':');
-        text.push_str(json);
-    }
-    text.push('}');
-    text
-}
-
-/// Begins the frames that have not begun, and says whether there were any.
-pub(super) fn begin<'js>(first: &Realm<'js>) -> rquickjs::Result<bool> {
-    let run = &first.world.run;
-    let wanted = |(number, frame): (&u32, &Frame<'js>)| {
-        let waits = frame.realm.is_none();
-        waits.then(|| (*number, frame.nested, frame.caller.depth + 1, frame.arguments.clone()))
+/// Begins the frames that have not begun. Returns whether there were any.
+pub(super) fn begin_waiting_frames<'js>(realms: &Realms<'js>) -> rquickjs::Result<bool> {
+    let run = &realms.first.state.run;
+    let wanted = |(number, frame): (&u32, &OpenFrame<'js>)| {
+        let waits = frame.probes.is_none();
+        waits.then(|| (*number, frame.nested, frame.depth, frame.arguments.clone()))
     };
     let waiting: Vec<_> = run.frames.open.borrow().iter().filter_map(wanted).collect();
     for (number, place, depth, arguments) in &waiting {
-        let mut realm = first.another(*number, *depth)?;
-        let nested = run.nested(*place).expect("only those that are there are called");
-        let begun = realm.begin(&Text::called(nested, arguments))?;
-        run.site.take();
+        let mut realm = realms.first.new_sibling(*number, *depth)?;
+        let nested = run.nested_program(*place).expect("only those that are there are called");
+        let begun = realm.begin(&RealmProgram::of_nested(nested, arguments))?;
+        run.call_site.take();
         if let Some(frame) = run.frames.open.borrow_mut().get_mut(number) {
-            frame.realm = Some(Rc::new(realm));
+            frame.probes = Some(Rc::clone(&realm.state.probes));
+            realms.called.borrow_mut().insert(*number, Rc::new(realm));
         }
         if let Err(thrown) = begun {
-            end(first, *number, Err(thrown))?;
+            end(realms, *number, Err(thrown))?;
         }
     }
     Ok(!waiting.is_empty())
 }
 
-/// Ends the frames that have nothing left to do, and says whether there were any. To be called when no job is left.
-pub(super) fn settle<'js>(first: &Realm<'js>) -> rquickjs::Result<bool> {
-    let run = &first.world.run;
+/// Ends the frames that have nothing left to do. Returns whether there were any. Call it only when the job queue is
+/// empty.
+pub(super) fn end_settled_frames<'js>(realms: &Realms<'js>) -> rquickjs::Result<bool> {
+    let run = &realms.first.state.run;
     let numbers: Vec<u32> = run.frames.open.borrow().keys().copied().collect();
     if numbers.is_empty() {
         return Ok(false);
     }
-    let waiting = waiting(first);
+    let waiting = waiting(realms);
     let mut any = false;
-    // Whoever called comes first: what it did not wait for goes with it.
+    // Callers come before callees: what a caller did not await ends with it.
     for number in numbers {
-        let Some(realm) = run.frames.realm(number) else { continue };
+        let Some(realm) = realms.get(number) else { continue };
         if !realm.is_pending() || !waiting.contains(&number) {
-            end(first, number, outcome(first, realm.ending()?))?;
+            end(realms, number, outcome(realms, realm.ending()?))?;
             any = true;
         }
     }
     Ok(any)
 }
 
-/// The frames for which something can still come.
-fn waiting(first: &Realm<'_>) -> HashSet<u32> {
-    let run = &first.world.run;
-    let mut waiting: HashSet<u32> = run.frames.open.borrow().values().map(|open| open.caller.frame).collect();
-    run.calls.add_frames(&mut waiting);
-    run.timers.add_frames(&mut waiting);
+/// Frames that still wait for a call, a timer or another frame.
+fn waiting(realms: &Realms<'_>) -> HashSet<u32> {
+    let run = &realms.first.state.run;
+    let mut waiting: HashSet<u32> = run.frames.open.borrow().values().map(|open| open.caller).collect();
+    run.calls.collect_waiting_frames(&mut waiting);
+    run.timers.collect_waiting_frames(&mut waiting);
     waiting
 }
 
-fn outcome(first: &Realm<'_>, ending: Ending) -> Result<String, Thrown> {
-    let error = |code: &str, message: String| Thrown {
+fn outcome(realms: &Realms<'_>, ending: ProgramEnding) -> Result<String, ThrownError> {
+    let error = |code: ErrorCode, message: String| ThrownError {
         name: "Error".to_owned(),
         message,
-        code: Some(code.to_owned()),
-        ..Thrown::default()
+        code: Some(code),
+        ..ThrownError::default()
     };
     match ending {
-        Ending::Value(json) => Ok(json),
-        Ending::Thrown(thrown) => Err(thrown),
-        Ending::Unhandled(thrown) => {
-            let message = errors::short(format!("nobody handled an error: {}", thrown.message));
-            Err(Thrown { message, ..thrown })
+        ProgramEnding::Value(json) => Ok(json),
+        ProgramEnding::Thrown(thrown) => Err(thrown),
+        ProgramEnding::Unhandled(thrown) => {
+            let message = errors::shorten_error_text(format!("nobody handled an error: {}", thrown.message));
+            Err(ThrownError { message, ..thrown })
         }
-        Ending::Deadlock => {
+        ProgramEnding::Deadlock => {
             let message = "it waits for something that cannot come: no call and no timer is left";
-            Err(error("DEADLOCK", message.to_owned()))
+            Err(error(ErrorCode::Deadlock, message.to_owned()))
         }
-        Ending::Limit(_) => {
-            let most = first.world.run.limits().result_bytes;
-            Err(error("RESULT_TOO_LARGE", format!("it returned more than {most} bytes (limits.result)")))
+        ProgramEnding::Limit(_) => {
+            let most = realms.first.state.run.limits().result_bytes;
+            Err(error(
+                ErrorCode::ResultTooLarge,
+                format!("it returned more than {most} bytes (limits.result)"),
+            ))
         }
     }
 }
 
-/// Ends a frame: tells of it, gives up what it left behind, and lets its caller go on.
-fn end(first: &Realm<'_>, number: u32, end: Result<String, Thrown>) -> rquickjs::Result<()> {
-    let run = &first.world.run;
-    if let Some(realm) = run.frames.realm(number) {
-        realm.world.tell_reached()?;
+/// Ends a frame: reports it, drops what it left behind, and resumes its caller.
+fn end(realms: &Realms<'_>, number: u32, end: Result<String, ThrownError>) -> rquickjs::Result<()> {
+    let run = &realms.first.state.run;
+    if let Some(realm) = realms.get(number) {
+        realm.state.probes.tell(&run.out)?;
     }
     let Some(frame) = run.frames.open.borrow_mut().remove(&number) else { return Ok(()) };
-    run.out.say(Event::FrameEnded { frame: number, end: end.clone() });
-    give_up(first, number, &frame);
-    tidy(first);
+    run.out.send_event(WorkerEvent::FrameEnded { frame: number, end: end.clone() });
+    let realm = realms.remove(number);
+    give_up(realms, number, realm.as_deref());
+    tidy(realms);
     let ctx = frame.resolve.ctx().clone();
-    let nested = run.nested(frame.nested).expect("it was called");
+    let nested = run.nested_program(frame.nested).expect("it was called");
     match end.map(|json| ctx.json_parse(json)) {
         Ok(Ok(value)) => frame.resolve.call((value,)),
         Ok(Err(_)) => {
-            // Such as more levels than the engine's stack has room for.
+            // Parsing fails when, for example, the value nests deeper than the engine's stack allows.
             ctx.catch();
             let message = "the result cannot be read".to_owned();
-            let code = Some("RESULT_NOT_JSON".to_owned());
-            reject(&frame, nested, number, &Thrown { message, code, ..Thrown::default() })
+            let code = Some(ErrorCode::ResultNotJson);
+            reject(&frame, nested, number, &ThrownError { message, code, ..ThrownError::default() })
         }
         Err(thrown) => reject(&frame, nested, number, &thrown),
     }
 }
 
-fn reject(frame: &Frame<'_>, nested: &Nested, number: u32, thrown: &Thrown) -> rquickjs::Result<()> {
+fn reject(
+    frame: &OpenFrame<'_>,
+    nested: &NestedProgram,
+    number: u32,
+    thrown: &ThrownError,
+) -> rquickjs::Result<()> {
     let what = match (thrown.name.as_str(), thrown.message.as_str()) {
         ("" | "Error" | "ToolError" | "CapabilityError" | "string", message) => message.to_owned(),
         (name, "") => name.to_owned(),
         (name, message) => format!("{name}: {message}"),
     };
-    let message = errors::short(format!("`{}` failed: {what}", nested.name));
-    let code = thrown.code.as_deref().unwrap_or("CAPABILITY_FAILED");
+    let message = errors::shorten_error_text(format!("`{}` failed: {what}", nested.name));
+    let code = thrown.code.unwrap_or(ErrorCode::CapabilityFailed).as_str();
     let (call, name) = (thrown.call.unwrap_or(0), nested.name.as_str());
-    let made: Value<'_> = frame.caller.kept().capability_error.call((message, code, call, number, name))?;
+    let made: Value<'_> = frame.capability_error.call((message, code, call, number, name))?;
     frame.reject.call((made,))
 }
 
-/// Forgets what a frame that has ended still waited for.
-fn give_up<'js>(first: &Realm<'js>, number: u32, frame: &Frame<'js>) {
-    let run = &first.world.run;
-    run.calls.forget(number);
-    timers::forget(run, number);
-    errors::forget(&run.rejections, number);
-    if let Some(realm) = &frame.realm {
-        realm.world.close();
+/// Drops the calls, timers and frames that an ended frame still waited for.
+fn give_up(realms: &Realms<'_>, number: u32, realm: Option<&Realm<'_>>) {
+    let run = &realms.first.state.run;
+    run.calls.forget_frame(number);
+    timers::clear_frame_timers(run, number);
+    errors::forget_frame(&run.rejections, number);
+    if let Some(realm) = realm {
+        realm.state.close();
     }
-    let inner: Vec<u32> = run
-        .frames
-        .open
-        .borrow()
-        .iter()
-        .filter(|(_, open)| open.caller.frame == number)
-        .map(|(n, _)| *n)
-        .collect();
+    let inner: Vec<u32> =
+        run.frames.open.borrow().iter().filter(|(_, open)| open.caller == number).map(|(n, _)| *n).collect();
     for number in inner {
         let removed = run.frames.open.borrow_mut().remove(&number);
-        if let Some(frame) = removed {
-            give_up(first, number, &frame);
+        let realm = realms.remove(number);
+        if removed.is_some() {
+            give_up(realms, number, realm.as_deref());
         }
     }
 }
 
-fn tidy(first: &Realm<'_>) {
-    let ended = first.world.run.frames.ended.get() + 1;
-    first.world.run.frames.ended.set(ended);
+fn tidy(realms: &Realms<'_>) {
+    let ended = realms.first.state.run.frames.ended.get() + 1;
+    realms.first.state.run.frames.ended.set(ended);
     if ended.is_multiple_of(TIDY_AFTER) {
-        raw::collect_garbage(&first.ctx);
+        raw::collect_garbage(&realms.first.ctx);
     }
 }

@@ -1,4 +1,4 @@
-//! The engine's memory, counted. Reaching the limit is not an error the program could catch: it is the end.
+//! Allocator that counts the engine's memory. Reaching the limit ends the run; the program cannot catch it.
 
 #![allow(unsafe_code)]
 
@@ -7,36 +7,36 @@ use std::rc::Rc;
 
 use rquickjs::allocator::Allocator;
 
-use super::out::Out;
-use crate::message::{Ending, Limit};
+use super::out::EventWriter;
+use crate::message::{ExceededLimit, ProgramEnding};
 
-/// What the allocator itself keeps for each piece.
+/// Bytes that the allocator itself needs for each block.
 const OVERHEAD_BYTES: usize = 8;
-/// Before a program is there to say how much it may have.
+/// Limit in bytes until a program brings its own.
 const FIRST_LIMIT_BYTES: usize = 64 << 20;
 
-/// How much is in use, and may be.
-pub(super) struct Heap {
+/// Memory in use, and its limit.
+pub(super) struct HeapMeter {
     used: Cell<usize>,
     limit: Cell<usize>,
-    out: Rc<Out>,
+    out: Rc<EventWriter>,
 }
 
-impl Heap {
-    pub(super) fn new(out: Rc<Out>) -> Heap {
-        Heap { used: Cell::new(0), limit: Cell::new(FIRST_LIMIT_BYTES), out }
+impl HeapMeter {
+    pub(super) fn new(out: Rc<EventWriter>) -> HeapMeter {
+        HeapMeter { used: Cell::new(0), limit: Cell::new(FIRST_LIMIT_BYTES), out }
     }
 
-    pub(super) fn limit(&self, bytes: u64) {
+    pub(super) fn set_limit(&self, bytes: u64) {
         self.limit.set(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
-    /// Whether less than half is left: what a program did not ask for must not be what ends it.
-    pub(super) fn is_tight(&self) -> bool {
+    /// Whether less than half of the limit is left. Previews then list no names: they must not be what ends a program.
+    pub(super) fn is_half_full(&self) -> bool {
         self.used.get() > self.limit.get() / 2
     }
 
-    /// Ends the run when `bytes` more are too many.
+    /// Ends the run when `bytes` more would exceed the limit.
     fn ask(&self, bytes: usize) {
         if self.used.get().saturating_add(bytes) > self.limit.get() {
             self.full();
@@ -44,10 +44,10 @@ impl Heap {
     }
 
     fn full(&self) -> ! {
-        self.out.end(Ending::Limit(Limit::Memory))
+        self.out.send_ending_and_exit(ProgramEnding::Limit(ExceededLimit::Memory))
     }
 
-    /// Counts a new piece in.
+    /// Counts a new block.
     fn took(&self, pointer: *mut u8) -> *mut u8 {
         if pointer.is_null() {
             self.full();
@@ -61,21 +61,21 @@ impl Heap {
     }
 }
 
-/// The C library's allocator, which knows how large its pieces are, with a count.
-pub(super) struct Counting(pub(super) Rc<Heap>);
+/// The allocator of the C library, which knows the size of its blocks, with a counter.
+pub(super) struct CountingAllocator(pub(super) Rc<HeapMeter>);
 
 // SAFETY: every pointer comes from `malloc`, `calloc` or `realloc`, which give null or enough memory aligned for
 // anything, and `usable_size` asks the same library.
-unsafe impl Allocator for Counting {
+unsafe impl Allocator for CountingAllocator {
     fn alloc(&mut self, size: usize) -> *mut u8 {
         self.0.ask(size);
-        // SAFETY: any size may be asked for.
+        // SAFETY: `malloc` accepts any size.
         self.0.took(unsafe { libc::malloc(size.max(1)) }.cast())
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
         self.0.ask(count.saturating_mul(size));
-        // SAFETY: any size may be asked for.
+        // SAFETY: `calloc` accepts any count and size.
         self.0.took(unsafe { libc::calloc(count.max(1), size.max(1)) }.cast())
     }
 
@@ -102,14 +102,14 @@ unsafe impl Allocator for Counting {
     }
 }
 
-/// How large the piece at `pointer` is, which came from this allocator and was not given back.
+/// Size of the block at `pointer`, which this allocator returned and which is not freed yet.
 #[cfg(target_os = "linux")]
 fn size(pointer: *mut u8) -> usize {
     // SAFETY: see above.
     unsafe { libc::malloc_usable_size(pointer.cast()) }
 }
 
-/// How large the piece at `pointer` is, which came from this allocator and was not given back.
+/// Size of the block at `pointer`, which this allocator returned and which is not freed yet.
 #[cfg(target_vendor = "apple")]
 fn size(pointer: *mut u8) -> usize {
     // SAFETY: see above.

@@ -1,7 +1,7 @@
-//! Values of a program become JSON, once, at the boundary.
+//! Serialises values of a program to JSON, once, at the boundary.
 //!
-//! What `JSON.stringify` writes depends on what the program did to prototypes; this does not. It looks at what a
-//! value is (its class in the engine), reads each member once, and never leaves anything out in silence:
+//! Unlike `JSON.stringify`, the result does not depend on changes that the program made to prototypes. It inspects the
+//! engine class of a value, reads each member once, and never omits anything silently:
 //!
 //! | value | becomes |
 //! |---|---|
@@ -28,9 +28,9 @@ use rquickjs::{Atom, Ctx, Error as Thrown, Function, Object, Value};
 
 use super::raw;
 
-/// What is needed to look into values without asking the program.
-pub(super) struct Look<'js> {
-    kinds: Vec<Kind>,
+/// Inspects values without running code of the program.
+pub(super) struct ValueInspector<'js> {
+    kinds: Vec<ObjectClass>,
     names: Vec<String>,
     is_array: Function<'js>,
     map_for_each: Function<'js>,
@@ -41,34 +41,34 @@ pub(super) struct Look<'js> {
     unbox: [Function<'js>; 4],
 }
 
-/// How much a text may be.
+/// Maximum size of a JSON text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Size {
+pub(super) struct JsonSizeLimit {
     pub(super) bytes: usize,
     pub(super) nesting: usize,
 }
 
-/// Why a value has no JSON.
+/// Reason why a value cannot be serialised.
 #[derive(Debug)]
-pub(super) enum Problem {
-    /// `path` cannot be written because it is `what`.
+pub(super) enum JsonProblem {
+    /// The value at `path` is a `what`, which has no JSON.
     Refused { path: String, what: String },
-    /// It has more bytes than it may.
-    Long,
-    /// It has more levels than it may.
-    Deep,
-    /// The program threw while it was read; the exception is in the context.
+    /// The text exceeds the size limit.
+    TooLong,
+    /// The value exceeds the nesting limit.
+    TooDeep,
+    /// A getter or a proxy of the program threw; the exception is in the context.
     Thrown,
 }
 
-impl From<Thrown> for Stop {
-    fn from(_: Thrown) -> Stop {
-        Stop::Thrown
+impl From<Thrown> for JsonStop {
+    fn from(_: Thrown) -> JsonStop {
+        JsonStop::Thrown
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ObjectClass {
     Plain,
     Array,
     Typed,
@@ -81,11 +81,11 @@ enum Kind {
     Other,
 }
 
-impl<'js> Look<'js> {
-    /// From what the prelude has kept.
-    pub(super) fn new(ctx: &Ctx<'js>, kept: &Object<'js>) -> rquickjs::Result<Look<'js>> {
+impl<'js> ValueInspector<'js> {
+    /// Takes the functions it needs from the prelude's exports.
+    pub(super) fn new(ctx: &Ctx<'js>, kept: &Object<'js>) -> rquickjs::Result<ValueInspector<'js>> {
         let names = raw::class_names(ctx);
-        Ok(Look {
+        Ok(ValueInspector {
             kinds: names.iter().map(|name| kind(name)).collect(),
             names,
             is_array: kept.get("isArray")?,
@@ -103,59 +103,63 @@ impl<'js> Look<'js> {
         })
     }
 
-    /// The name of the kind of object `value` is.
-    pub(super) fn name(&self, value: &Value<'js>) -> &str {
+    /// Name of the engine class of `value`.
+    pub(super) fn class_name(&self, value: &Value<'js>) -> &str {
         if value.is_proxy() {
             return "Proxy";
         }
-        self.names.get(raw::class(value) as usize).map_or("Object", String::as_str)
+        self.names.get(raw::class_id(value) as usize).map_or("Object", String::as_str)
     }
 
-    /// `value` as JSON; nothing when it is undefined.
-    pub(super) fn json(&self, value: Value<'js>, size: Size) -> Result<Option<String>, Problem> {
-        let mut text = Text { look: self, out: String::new(), size, above: Vec::new() };
+    /// `value` as JSON; None when it is undefined.
+    pub(super) fn to_json(
+        &self,
+        value: Value<'js>,
+        size: JsonSizeLimit,
+    ) -> Result<Option<String>, JsonProblem> {
+        let mut text = JsonWriter { look: self, out: String::new(), size, above: Vec::new() };
         match text.value(value) {
-            Ok(Wrote::Something) => Ok(Some(text.out)),
-            Ok(Wrote::Nothing) => Ok(None),
-            Err(Stop::Long) => Err(Problem::Long),
-            Err(Stop::Deep) => Err(Problem::Deep),
-            Err(Stop::Thrown) => Err(Problem::Thrown),
-            Err(Stop::Refused { path, what }) => Err(Problem::Refused { path: written(&path), what }),
+            Ok(WriteOutcome::Something) => Ok(Some(text.out)),
+            Ok(WriteOutcome::Nothing) => Ok(None),
+            Err(JsonStop::Long) => Err(JsonProblem::TooLong),
+            Err(JsonStop::Deep) => Err(JsonProblem::TooDeep),
+            Err(JsonStop::Thrown) => Err(JsonProblem::Thrown),
+            Err(JsonStop::Refused { path, what }) => Err(JsonProblem::Refused { path: written(&path), what }),
         }
     }
 
-    fn kind(&self, value: &Value<'js>) -> rquickjs::Result<Kind> {
+    fn kind(&self, value: &Value<'js>) -> rquickjs::Result<ObjectClass> {
         if value.is_proxy() {
-            // One for a function has been refused; one that was revoked throws.
+            // A proxy of a function has been refused already; a revoked proxy throws here.
             let is_array = self.is_array.call((value.clone(),))?;
-            return Ok(if is_array { Kind::Array } else { Kind::Plain });
+            return Ok(if is_array { ObjectClass::Array } else { ObjectClass::Plain });
         }
-        Ok(self.kinds.get(raw::class(value) as usize).copied().unwrap_or(Kind::Other))
+        Ok(self.kinds.get(raw::class_id(value) as usize).copied().unwrap_or(ObjectClass::Other))
     }
 }
 
-fn kind(name: &str) -> Kind {
+fn kind(name: &str) -> ObjectClass {
     match name {
-        "Object" | "Arguments" => Kind::Plain,
-        "Array" => Kind::Array,
-        "Error" => Kind::Error,
-        "Number" => Kind::Boxed(0),
-        "String" => Kind::Boxed(1),
-        "Boolean" => Kind::Boxed(2),
-        "BigInt" => Kind::Boxed(3),
-        "Date" => Kind::Date,
-        "Map" => Kind::Map,
-        "Set" => Kind::Set,
-        "Promise" => Kind::Promise,
-        name if name.ends_with("Array") => Kind::Typed,
-        _ => Kind::Other,
+        "Object" | "Arguments" => ObjectClass::Plain,
+        "Array" => ObjectClass::Array,
+        "Error" => ObjectClass::Error,
+        "Number" => ObjectClass::Boxed(0),
+        "String" => ObjectClass::Boxed(1),
+        "Boolean" => ObjectClass::Boxed(2),
+        "BigInt" => ObjectClass::Boxed(3),
+        "Date" => ObjectClass::Date,
+        "Map" => ObjectClass::Map,
+        "Set" => ObjectClass::Set,
+        "Promise" => ObjectClass::Promise,
+        name if name.ends_with("Array") => ObjectClass::Typed,
+        _ => ObjectClass::Other,
     }
 }
 
-enum Stop {
-    /// The path is put together from the inside out.
+enum JsonStop {
+    /// The path is collected from the innermost step outwards.
     Refused {
-        path: Vec<Step>,
+        path: Vec<JsonPathStep>,
         what: String,
     },
     Long,
@@ -163,29 +167,29 @@ enum Stop {
     Thrown,
 }
 
-enum Step {
+enum JsonPathStep {
     Key(String),
     Index(usize),
 }
 
-enum Wrote {
+enum WriteOutcome {
     Something,
     /// The value is undefined.
     Nothing,
 }
 
-struct Text<'a, 'js> {
-    look: &'a Look<'js>,
+struct JsonWriter<'a, 'js> {
+    look: &'a ValueInspector<'js>,
     out: String,
-    size: Size,
-    /// The objects the current one is in.
+    size: JsonSizeLimit,
+    /// The objects that contain the current one, for detecting cycles.
     above: Vec<Value<'js>>,
 }
 
-impl<'js> Text<'_, 'js> {
-    fn value(&mut self, value: Value<'js>) -> Result<Wrote, Stop> {
+impl<'js> JsonWriter<'_, 'js> {
+    fn value(&mut self, value: Value<'js>) -> Result<WriteOutcome, JsonStop> {
         if value.is_undefined() {
-            return Ok(Wrote::Nothing);
+            return Ok(WriteOutcome::Nothing);
         }
         if value.is_null() {
             self.put("null")?;
@@ -206,35 +210,35 @@ impl<'js> Text<'_, 'js> {
         } else {
             self.object(value)?;
         }
-        Ok(Wrote::Something)
+        Ok(WriteOutcome::Something)
     }
 
-    fn put(&mut self, text: &str) -> Result<(), Stop> {
+    fn put(&mut self, text: &str) -> Result<(), JsonStop> {
         if self.out.len() + text.len() > self.size.bytes {
-            return Err(Stop::Long);
+            return Err(JsonStop::Long);
         }
         self.out.push_str(text);
         Ok(())
     }
 
-    fn number(&mut self, value: &Value<'js>, number: f64) -> Result<(), Stop> {
+    fn number(&mut self, value: &Value<'js>, number: f64) -> Result<(), JsonStop> {
         if !number.is_finite() {
             return refused(&number.to_string().replace("inf", "Infinity"));
         }
-        let text = raw::text(value).ok_or(Stop::Thrown)?;
+        let text = raw::primitive_text(value).ok_or(JsonStop::Thrown)?;
         self.put(&text)
     }
 
-    fn string(&mut self, value: &Value<'js>) -> Result<(), Stop> {
-        // A text too long by far is not copied to find that out.
-        if raw::units(value) > self.size.bytes as u64 {
-            return Err(Stop::Long);
+    fn string(&mut self, value: &Value<'js>) -> Result<(), JsonStop> {
+        // A string that is far too long is not copied to find that out.
+        if raw::utf16_length(value) > self.size.bytes as u64 {
+            return Err(JsonStop::Long);
         }
-        let text = raw::text(value).ok_or(Stop::Thrown)?;
+        let text = raw::primitive_text(value).ok_or(JsonStop::Thrown)?;
         self.quoted(&text)
     }
 
-    fn quoted(&mut self, text: &str) -> Result<(), Stop> {
+    fn quoted(&mut self, text: &str) -> Result<(), JsonStop> {
         self.put("\"")?;
         let mut plain = 0;
         for (at, byte) in text.bytes().enumerate() {
@@ -258,50 +262,50 @@ impl<'js> Text<'_, 'js> {
         self.put("\"")
     }
 
-    fn object(&mut self, value: Value<'js>) -> Result<(), Stop> {
+    fn object(&mut self, value: Value<'js>) -> Result<(), JsonStop> {
         if self.above.contains(&value) {
             return refused("a circle: it contains itself");
         }
         if self.above.len() >= self.size.nesting {
-            return Err(Stop::Deep);
+            return Err(JsonStop::Deep);
         }
         let kind = self.look.kind(&value)?;
         self.above.push(value.clone());
-        let object = value.into_object().ok_or(Stop::Thrown)?;
+        let object = value.into_object().ok_or(JsonStop::Thrown)?;
         match kind {
-            Kind::Plain => self.members(&object)?,
-            Kind::Array => self.items(&object)?,
-            Kind::Typed => self.typed(&object)?,
-            Kind::Error => self.error(&object)?,
-            Kind::Boxed(which) => {
+            ObjectClass::Plain => self.members(&object)?,
+            ObjectClass::Array => self.items(&object)?,
+            ObjectClass::Typed => self.typed(&object)?,
+            ObjectClass::Error => self.error(&object)?,
+            ObjectClass::Boxed(which) => {
                 let inside: Value<'js> = self.look.unbox[which].call((This(object),))?;
                 self.value(inside)?;
             }
-            Kind::Date => self.date(object)?,
-            Kind::Map => self.map(object)?,
-            Kind::Set => self.set(object)?,
-            Kind::Promise => return refused("a promise; did you forget `await`?"),
-            Kind::Other => {
-                return refused(&format!("an object of kind {}", self.look.name(object.as_value())));
+            ObjectClass::Date => self.date(object)?,
+            ObjectClass::Map => self.map(object)?,
+            ObjectClass::Set => self.set(object)?,
+            ObjectClass::Promise => return refused("a promise; did you forget `await`?"),
+            ObjectClass::Other => {
+                return refused(&format!("an object of kind {}", self.look.class_name(object.as_value())));
             }
         }
         self.above.pop();
         Ok(())
     }
 
-    fn members(&mut self, object: &Object<'js>) -> Result<(), Stop> {
+    fn members(&mut self, object: &Object<'js>) -> Result<(), JsonStop> {
         self.put("{")?;
         let mut first = true;
         for key in object.own_keys::<Atom<'js>>(Filter::new().string().enum_only()) {
             let key = key?;
             let value: Value<'js> = object.get(key.clone())?;
-            let name = raw::text(&key.to_value()?).ok_or(Stop::Thrown)?;
+            let name = raw::primitive_text(&key.to_value()?).ok_or(JsonStop::Thrown)?;
             self.member(name, value, &mut first)?;
         }
         self.put("}")
     }
 
-    fn member(&mut self, name: String, value: Value<'js>, first: &mut bool) -> Result<(), Stop> {
+    fn member(&mut self, name: String, value: Value<'js>, first: &mut bool) -> Result<(), JsonStop> {
         let before = self.out.len();
         if !*first {
             self.put(",")?;
@@ -309,46 +313,46 @@ impl<'js> Text<'_, 'js> {
         self.quoted(&name)?;
         self.put(":")?;
         match self.value(value) {
-            Ok(Wrote::Something) => *first = false,
-            Ok(Wrote::Nothing) => self.out.truncate(before),
-            Err(stop) => return Err(stop.inside(Step::Key(name))),
+            Ok(WriteOutcome::Something) => *first = false,
+            Ok(WriteOutcome::Nothing) => self.out.truncate(before),
+            Err(stop) => return Err(stop.inside(JsonPathStep::Key(name))),
         }
         Ok(())
     }
 
-    fn item(&mut self, value: Value<'js>, index: usize) -> Result<(), Stop> {
+    fn item(&mut self, value: Value<'js>, index: usize) -> Result<(), JsonStop> {
         if index > 0 {
             self.put(",")?;
         }
         match self.value(value) {
-            Ok(Wrote::Something) => Ok(()),
-            Ok(Wrote::Nothing) => self.put("null"),
-            Err(stop) => Err(stop.inside(Step::Index(index))),
+            Ok(WriteOutcome::Something) => Ok(()),
+            Ok(WriteOutcome::Nothing) => self.put("null"),
+            Err(stop) => Err(stop.inside(JsonPathStep::Index(index))),
         }
     }
 
-    fn items(&mut self, array: &Object<'js>) -> Result<(), Stop> {
+    fn items(&mut self, array: &Object<'js>) -> Result<(), JsonStop> {
         let length: f64 = array.get("length")?;
         self.numbered(array, length)
     }
 
-    fn typed(&mut self, array: &Object<'js>) -> Result<(), Stop> {
+    fn typed(&mut self, array: &Object<'js>) -> Result<(), JsonStop> {
         let length: f64 = self.look.typed_length.call((This(array.clone()),))?;
         self.numbered(array, length)
     }
 
-    fn numbered(&mut self, array: &Object<'js>, length: f64) -> Result<(), Stop> {
-        // Each item takes two bytes at least, so the end is not far whatever is claimed.
+    fn numbered(&mut self, array: &Object<'js>, length: f64) -> Result<(), JsonStop> {
+        // Each item takes at least two bytes, so the size limit ends the loop whatever `length` claims.
         let length = if length > 0.0 { length as usize } else { 0 };
         self.put("[")?;
         for index in 0..length {
-            let key = u32::try_from(index).map_err(|_| Stop::Long)?;
+            let key = u32::try_from(index).map_err(|_| JsonStop::Long)?;
             self.item(array.get(key)?, index)?;
         }
         self.put("]")
     }
 
-    fn error(&mut self, error: &Object<'js>) -> Result<(), Stop> {
+    fn error(&mut self, error: &Object<'js>) -> Result<(), JsonStop> {
         self.put("{")?;
         let mut first = true;
         for name in ["name", "message"] {
@@ -360,7 +364,7 @@ impl<'js> Text<'_, 'js> {
         self.put("}")
     }
 
-    fn date(&mut self, date: Object<'js>) -> Result<(), Stop> {
+    fn date(&mut self, date: Object<'js>) -> Result<(), JsonStop> {
         let time: f64 = self.look.get_time.call((This(date.clone()),))?;
         if time.is_nan() {
             return refused("an invalid date");
@@ -369,20 +373,20 @@ impl<'js> Text<'_, 'js> {
         self.quoted(&text)
     }
 
-    fn map(&mut self, map: Object<'js>) -> Result<(), Stop> {
+    fn map(&mut self, map: Object<'js>) -> Result<(), JsonStop> {
         self.put("{")?;
         let mut first = true;
         for (value, key) in entries(&self.look.map_for_each, map)? {
             if !key.is_string() {
                 return refused("a Map with a key that is not a string");
             }
-            let name = raw::text(&key).ok_or(Stop::Thrown)?;
+            let name = raw::primitive_text(&key).ok_or(JsonStop::Thrown)?;
             self.member(name, value, &mut first)?;
         }
         self.put("}")
     }
 
-    fn set(&mut self, set: Object<'js>) -> Result<(), Stop> {
+    fn set(&mut self, set: Object<'js>) -> Result<(), JsonStop> {
         self.put("[")?;
         for (index, (value, _)) in entries(&self.look.set_for_each, set)?.into_iter().enumerate() {
             self.item(value, index)?;
@@ -391,7 +395,7 @@ impl<'js> Text<'_, 'js> {
     }
 }
 
-/// What `for_each` goes through: value and key.
+/// Value and key of each entry that `for_each` visits.
 fn entries<'js>(
     for_each: &Function<'js>,
     object: Object<'js>,
@@ -404,21 +408,21 @@ fn entries<'js>(
     Ok(all.take())
 }
 
-fn refused<T>(what: &str) -> Result<T, Stop> {
-    Err(Stop::Refused { path: Vec::new(), what: what.to_owned() })
+fn refused<T>(what: &str) -> Result<T, JsonStop> {
+    Err(JsonStop::Refused { path: Vec::new(), what: what.to_owned() })
 }
 
-impl Stop {
-    fn inside(mut self, step: Step) -> Stop {
-        if let Stop::Refused { path, .. } = &mut self {
+impl JsonStop {
+    fn inside(mut self, step: JsonPathStep) -> JsonStop {
+        if let JsonStop::Refused { path, .. } = &mut self {
             path.push(step);
         }
         self
     }
 }
 
-/// Such as `$.a.b[2]["c d"]`.
-fn written(path: &[Step]) -> String {
+/// The path as text, such as `$.a.b[2]["c d"]`.
+fn written(path: &[JsonPathStep]) -> String {
     const MOST: usize = 200;
     let mut text = "$".to_owned();
     for step in path.iter().rev() {
@@ -427,9 +431,9 @@ fn written(path: &[Step]) -> String {
             break;
         }
         let wrote = match step {
-            Step::Index(index) => write!(text, "[{index}]"),
-            Step::Key(key) if is_name(key) => write!(text, ".{key}"),
-            Step::Key(key) => write!(text, "[{:?}]", key.chars().take(MOST).collect::<String>()),
+            JsonPathStep::Index(index) => write!(text, "[{index}]"),
+            JsonPathStep::Key(key) if is_name(key) => write!(text, ".{key}"),
+            JsonPathStep::Key(key) => write!(text, "[{:?}]", key.chars().take(MOST).collect::<String>()),
         };
         wrote.expect("a string takes all text");
     }

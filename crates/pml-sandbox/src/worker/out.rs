@@ -1,34 +1,35 @@
-//! What the worker has to say, kept until it is quiet, or until it is much.
+//! Buffer of outgoing events, flushed when the worker is quiet or the buffer is large.
 
 use std::cell::RefCell;
 
-use crate::message::{Ending, Event};
-use crate::wire::{self, Said};
+use crate::message::{ProgramEnding, WorkerEvent};
+use crate::wire::{self, WorkerMessage};
 
+/// Size of the buffer, in bytes, above which events are sent before the worker is quiet.
 const MUCH_BYTES: usize = 64 << 10;
 
-/// The way out.
+/// Writes events to the host.
 #[derive(Default)]
-pub(super) struct Out {
+pub(super) struct EventWriter {
     bytes: RefCell<Vec<u8>>,
 }
 
-impl Out {
-    pub(super) fn ready(&self) {
-        self.put(&Said::Ready);
+impl EventWriter {
+    pub(super) fn send_ready(&self) {
+        self.put(&WorkerMessage::Ready);
         self.flush();
     }
 
-    pub(super) fn say(&self, event: Event) {
-        self.put(&Said::Event(event));
+    pub(super) fn send_event(&self, event: WorkerEvent) {
+        self.put(&WorkerMessage::Event(event));
         if self.bytes.borrow().len() > MUCH_BYTES {
             self.flush();
         }
     }
 
-    /// The last word: ends the process.
-    pub(super) fn end(&self, ending: Ending) -> ! {
-        self.put(&Said::Event(Event::Ended(ending)));
+    /// Sends the last event and exits the process.
+    pub(super) fn send_ending_and_exit(&self, ending: ProgramEnding) -> ! {
+        self.put(&WorkerMessage::Event(WorkerEvent::Ended(ending)));
         self.flush();
         std::process::exit(0)
     }
@@ -40,15 +41,15 @@ impl Out {
             match rustix::io::write(std::io::stdin(), rest) {
                 Ok(written) => rest = &rest[written..],
                 Err(rustix::io::Errno::INTR) => {}
-                // Nobody listens any more.
+                // The host has closed the socket.
                 Err(_) => std::process::exit(0),
             }
         }
         bytes.clear();
     }
 
-    fn put(&self, said: &Said) {
-        // Everything a program can put into an event is bounded well below the longest frame.
-        wire::put(&mut self.bytes.borrow_mut(), said).expect("events are short");
+    fn put(&self, said: &WorkerMessage) {
+        // Everything a program can put into an event is bounded well below the maximum size of a message.
+        wire::encode_message(&mut self.bytes.borrow_mut(), said).expect("events are short");
     }
 }

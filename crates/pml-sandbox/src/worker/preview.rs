@@ -1,28 +1,28 @@
-//! A short look at what an operation gave.
+//! Previews of the values that operations return.
 //!
-//! Nothing of the program runs for it and nothing of it is changed: members are read as they are stored, getters and
-//! `toJSON` are not called, proxies are not touched. What it costs does not depend on how large the value is, but for the
-//! list of the names of an object, and of those a run lists so many and no more.
+//! A preview runs no code of the program and changes nothing: it reads members as they are stored, calls neither
+//! getters nor `toJSON`, and does not touch proxies. Its cost does not depend on the size of the value, except for
+//! listing the member names of an object; a run has a budget of those.
 
 use std::cell::Cell;
 
 use rquickjs::function::This;
 use rquickjs::{Function, Object, Value};
 
-use super::json::Look;
-use super::raw::{self, Member};
-use crate::message::{PREVIEW_BYTES, Preview};
+use super::json::ValueInspector;
+use super::raw::{self, StoredMember};
+use crate::message::{PREVIEW_BYTES, ValuePreview};
 
-/// The largest part of a value that is shown whole where the value itself does not fit.
+/// Maximum bytes of a part that is shown whole when the value itself does not fit.
 const PART_BYTES: usize = 80;
-/// The longest text that is shown in a part.
+/// Maximum length of a string within a part, in UTF-16 units.
 const PART_TEXT_UNITS: u64 = 40;
-/// How many objects and arrays within each other are looked into.
+/// Maximum nesting depth of objects and arrays in a preview.
 const DEPTH: usize = 4;
-/// How many names of members one run lists for previews.
+/// Maximum number of member names that one run lists for previews.
 const MOST_NAMES: u32 = 200_000;
 
-/// Looks at values.
+/// Makes previews of values.
 pub(super) struct Previewer<'js> {
     map_size: Function<'js>,
     set_size: Function<'js>,
@@ -31,38 +31,39 @@ pub(super) struct Previewer<'js> {
     to_iso: Function<'js>,
 }
 
-/// How many names may still be listed.
-pub(super) struct Names(Cell<u32>);
+/// Number of member names that may still be listed.
+pub(super) struct NameBudget(Cell<u32>);
 
-impl Default for Names {
-    fn default() -> Names {
-        Names(Cell::new(MOST_NAMES))
+impl Default for NameBudget {
+    fn default() -> NameBudget {
+        NameBudget(Cell::new(MOST_NAMES))
     }
 }
 
-impl Names {
-    /// Lists no more from now on.
-    pub(super) fn none() -> Names {
-        Names(Cell::new(0))
+impl NameBudget {
+    /// A budget of zero.
+    pub(super) fn exhausted() -> NameBudget {
+        NameBudget(Cell::new(0))
     }
 }
 
-/// A value does not fit.
-struct Full;
+/// The value does not fit into the preview.
+struct PreviewFull;
 
-/// What is needed to write one value.
-struct Writer<'a, 'js> {
+/// State of writing one preview.
+struct PreviewWriter<'a, 'js> {
     previewer: &'a Previewer<'js>,
-    look: &'a Look<'js>,
-    names: &'a Names,
-    /// Nothing was left out, and nothing written that is not in the value.
+    look: &'a ValueInspector<'js>,
+    names: &'a NameBudget,
+    /// Whether the preview is the complete value, with nothing left out or added.
     exact: bool,
-    /// It is a part of a value that does not fit: long texts are told by their size, so that what is beside them is seen.
+    /// Writes a part of a value that does not fit: long strings are replaced by their size, so that their neighbours
+    /// stay visible.
     of_part: bool,
 }
 
 impl<'js> Previewer<'js> {
-    /// From what the prelude has kept.
+    /// Takes the getters it needs from the prelude's exports.
     pub(super) fn new(kept: &Object<'js>) -> rquickjs::Result<Previewer<'js>> {
         Ok(Previewer {
             map_size: kept.get("mapSize")?,
@@ -73,26 +74,37 @@ impl<'js> Previewer<'js> {
         })
     }
 
-    pub(super) fn preview(&self, look: &Look<'js>, value: &Value<'js>, names: &Names) -> Preview {
-        let mut writer = Writer { previewer: self, look, names, exact: true, of_part: false };
+    pub(super) fn preview(
+        &self,
+        look: &ValueInspector<'js>,
+        value: &Value<'js>,
+        names: &NameBudget,
+    ) -> ValuePreview {
+        let mut writer = PreviewWriter { previewer: self, look, names, exact: true, of_part: false };
         let mut json = String::new();
         if writer.value(value, DEPTH, PREVIEW_BYTES, &mut json).is_ok() {
-            return Preview { json, whole: writer.exact };
+            return ValuePreview { json, whole: writer.exact };
         }
-        Preview { json: writer.beginning(value), whole: false }
+        ValuePreview { json: writer.beginning(value), whole: false }
     }
 }
 
-impl<'js> Writer<'_, 'js> {
-    /// Adds `value` to `out`, which may have `most` bytes then; `out` is left half written where it does not fit.
-    fn value(&mut self, value: &Value<'js>, depth: usize, most: usize, out: &mut String) -> Result<(), Full> {
+impl<'js> PreviewWriter<'_, 'js> {
+    /// Appends `value` to `out`, up to `most` bytes. When it does not fit, `out` is left partly written.
+    fn value(
+        &mut self,
+        value: &Value<'js>,
+        depth: usize,
+        most: usize,
+        out: &mut String,
+    ) -> Result<(), PreviewFull> {
         if value.is_null() {
             put("null", most, out)
         } else if let Some(truth) = value.as_bool() {
             put(if truth { "true" } else { "false" }, most, out)
         } else if value.as_number().is_some_and(f64::is_finite) {
-            put(&raw::text(value).ok_or(Full)?, most, out)
-        } else if value.is_string() && self.of_part && raw::units(value) > PART_TEXT_UNITS {
+            put(&raw::primitive_text(value).ok_or(PreviewFull)?, most, out)
+        } else if value.is_string() && self.of_part && raw::utf16_length(value) > PART_TEXT_UNITS {
             self.put_brief(value, most, out)
         } else if value.is_string() {
             put_text(value, most, out)
@@ -109,7 +121,13 @@ impl<'js> Writer<'_, 'js> {
         }
     }
 
-    fn items(&mut self, array: &Value<'js>, depth: usize, most: usize, out: &mut String) -> Result<(), Full> {
+    fn items(
+        &mut self,
+        array: &Value<'js>,
+        depth: usize,
+        most: usize,
+        out: &mut String,
+    ) -> Result<(), PreviewFull> {
         put("[", most, out)?;
         for index in 0..raw::own_length(array) {
             if index > 0 {
@@ -126,7 +144,7 @@ impl<'js> Writer<'_, 'js> {
         depth: usize,
         most: usize,
         out: &mut String,
-    ) -> Result<(), Full> {
+    ) -> Result<(), PreviewFull> {
         let Some(members) = self.list(object) else { return self.put_brief(object, most, out) };
         put("{", most, out)?;
         let mut first = true;
@@ -146,22 +164,22 @@ impl<'js> Writer<'_, 'js> {
 
     fn member(
         &mut self,
-        member: &Member<'js>,
+        member: &StoredMember<'js>,
         depth: usize,
         most: usize,
         out: &mut String,
-    ) -> Result<(), Full> {
+    ) -> Result<(), PreviewFull> {
         match member {
-            Member::Value(value) if !value.is_undefined() => self.value(value, depth, most, out),
-            Member::Value(_) | Member::Missing => put("null", most, out),
-            Member::Accessor => {
+            StoredMember::Value(value) if !value.is_undefined() => self.value(value, depth, most, out),
+            StoredMember::Value(_) | StoredMember::Missing => put("null", most, out),
+            StoredMember::Accessor => {
                 self.exact = false;
                 put(r#"{"_type":"getter"}"#, most, out)
             }
         }
     }
 
-    /// The members of an object, while names are listed at all.
+    /// Members of an object; None when the name budget is used up.
     fn list(&self, object: &Value<'js>) -> Option<raw::OwnMembers<'js>> {
         let left = Some(self.names.0.get()).filter(|left| *left > 0)?;
         let members = raw::own_members(object)?;
@@ -169,7 +187,7 @@ impl<'js> Writer<'_, 'js> {
         Some(members)
     }
 
-    /// What a value that does not fit begins with.
+    /// The beginning of a value that does not fit.
     fn beginning(&mut self, value: &Value<'js>) -> String {
         const END: usize = 2;
         self.of_part = true;
@@ -211,21 +229,21 @@ impl<'js> Writer<'_, 'js> {
         format!("{head}{parts}{close}}}")
     }
 
-    /// A part of a value, by type and size where it is large.
-    fn part(&mut self, member: &Member<'js>) -> String {
+    /// One part of a value; a large part becomes type and size.
+    fn part(&mut self, member: &StoredMember<'js>) -> String {
         let mut part = String::new();
         match (self.member(member, DEPTH - 1, PART_BYTES, &mut part), member) {
-            (Err(Full), Member::Value(value)) => self.brief(value),
+            (Err(PreviewFull), StoredMember::Value(value)) => self.brief(value),
             _ => part,
         }
     }
 
-    fn put_brief(&mut self, value: &Value<'js>, most: usize, out: &mut String) -> Result<(), Full> {
+    fn put_brief(&mut self, value: &Value<'js>, most: usize, out: &mut String) -> Result<(), PreviewFull> {
         self.exact = false;
         put(&self.brief(value), most, out)
     }
 
-    /// What a value is, and how large where that can be told without going through it.
+    /// Type of a value, and its size where that is known without traversing it.
     fn brief(&self, value: &Value<'js>) -> String {
         let kind = self.kind(value);
         let size = match kind {
@@ -242,7 +260,7 @@ impl<'js> Writer<'_, 'js> {
         }
     }
 
-    /// Asks a getter of the engine's own.
+    /// Calls a getter of the engine itself.
     fn ask(&self, getter: &Function<'js>, value: &Value<'js>) -> Option<u64> {
         let size: f64 = self.quiet(value, getter.call((This(value.clone()),)))?;
         Some(size as u64)
@@ -255,12 +273,12 @@ impl<'js> Writer<'_, 'js> {
         Some(format!("\"{text}\""))
     }
 
-    /// An error of the engine is nobody's: the program did not ask.
+    /// Discards an error of the engine: the program did not cause it.
     fn quiet<T>(&self, value: &Value<'js>, asked: rquickjs::Result<T>) -> Option<T> {
         asked.map_err(|_| drop(value.ctx().catch())).ok()
     }
 
-    /// Whether a value is an array or an object that can be looked into, or what else it is.
+    /// Kind of a value: array or object where it can be traversed, else its type.
     fn kind(&self, value: &Value<'js>) -> &str {
         if value.is_undefined() {
             "undefined"
@@ -275,7 +293,7 @@ impl<'js> Writer<'_, 'js> {
         } else if value.is_function() {
             "function"
         } else {
-            match self.look.name(value) {
+            match self.look.class_name(value) {
                 "Array" => "array",
                 "Object" | "Arguments" => "object",
                 other => other,
@@ -284,33 +302,34 @@ impl<'js> Writer<'_, 'js> {
     }
 }
 
-/// The item of an array; one so far on that it has no such number is left out.
-fn item<'js>(array: &Value<'js>, index: u64) -> Member<'js> {
-    u32::try_from(index).map_or(Member::Missing, |index| raw::own_item(array, index))
+/// The item of an array at `index`; absent when the index exceeds 32 bits.
+fn item<'js>(array: &Value<'js>, index: u64) -> StoredMember<'js> {
+    u32::try_from(index).map_or(StoredMember::Missing, |index| raw::own_item(array, index))
 }
 
-fn is_undefined(member: &Member<'_>) -> bool {
-    matches!(member, Member::Value(value) if value.is_undefined())
+fn is_undefined(member: &StoredMember<'_>) -> bool {
+    matches!(member, StoredMember::Value(value) if value.is_undefined())
 }
 
-fn put(text: &str, most: usize, out: &mut String) -> Result<(), Full> {
+fn put(text: &str, most: usize, out: &mut String) -> Result<(), PreviewFull> {
     if out.len() + text.len() > most {
-        return Err(Full);
+        return Err(PreviewFull);
     }
     out.push_str(text);
     Ok(())
 }
 
-/// A text, whole or not at all; one that is too long is not copied to find that out.
-fn put_text(text: &Value<'_>, most: usize, out: &mut String) -> Result<(), Full> {
-    if !text.is_string() || raw::units(text) > most as u64 {
-        return Err(Full);
+/// Appends a whole string or nothing. A string that is too long is not copied to find that out.
+fn put_text(text: &Value<'_>, most: usize, out: &mut String) -> Result<(), PreviewFull> {
+    if !text.is_string() || raw::utf16_length(text) > most as u64 {
+        return Err(PreviewFull);
     }
-    let text = serde_json::to_string(&raw::text(text).ok_or(Full)?).map_err(|_| Full)?;
+    let text =
+        serde_json::to_string(&raw::primitive_text(text).ok_or(PreviewFull)?).map_err(|_| PreviewFull)?;
     put(&text, most, out)
 }
 
-/// Adds one part more, and says whether there was room.
+/// Appends one part. Returns whether there was room.
 fn add(parts: &mut String, part: &str, room: usize) -> bool {
     let comma = usize::from(!parts.is_empty());
     let fits = parts.len() + comma + part.len() <= room;

@@ -1,17 +1,17 @@
-//! The numbers of `Math.random`: the same for the same seed, on every machine and in every version.
+//! The generator behind `Math.random`: the same sequence for the same seed, on every machine and in every version.
 
 use std::cell::Cell;
 
-/// SplitMix64: small, even, and enough for what is not secret.
+/// SplitMix64: small, uniform, and good enough for numbers that are not secret.
 #[derive(Default)]
-pub(super) struct Random(Cell<u64>);
+pub(super) struct SeededRandom(Cell<u64>);
 
-impl Random {
+impl SeededRandom {
     pub(super) fn seed(&self, seed: u64) {
         self.0.set(seed);
     }
 
-    /// From 0 up to but not 1, in steps of 2⁻⁵³.
+    /// The next number in [0, 1), a multiple of 2⁻⁵³.
     pub(super) fn next(&self) -> f64 {
         self.0.set(self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
         let mut mixed = self.0.get();
@@ -24,11 +24,11 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
-    use super::Random;
+    use super::SeededRandom;
 
     #[test]
     fn the_numbers_of_a_seed_never_change() {
-        let random = Random::default();
+        let random = SeededRandom::default();
         random.seed(1234567);
         // The reference values of SplitMix64 for this seed.
         let expected = [6457827717110365317_u64, 3203168211198807973, 9817491932198370423];

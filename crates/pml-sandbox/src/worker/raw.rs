@@ -1,4 +1,4 @@
-//! What the engine can do and its safe bindings do not offer.
+//! Functions of the engine that its safe bindings do not offer.
 
 #![allow(unsafe_code)]
 
@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use rquickjs::context::Intrinsic;
 use rquickjs::{Ctx, Value, qjs};
 
-/// Sets how much stack the engine may use from here on.
+/// Sets the engine's stack limit, in bytes from here on.
 pub(super) fn limit_stack(ctx: &Ctx<'_>, bytes: usize) {
     // SAFETY: the context is alive, and so is its runtime.
     unsafe { qjs::JS_SetMaxStackSize(qjs::JS_GetRuntime(ctx.as_raw().as_ptr()), bytes as qjs::size_t) }
@@ -29,28 +29,28 @@ pub(super) fn another_context<'js, I: Intrinsic>(ctx: &Ctx<'js>) -> Option<Ctx<'
     }
 }
 
-/// Says which frame a context is of.
+/// Stores the number of its frame in a context.
 pub(super) fn set_frame(ctx: &Ctx<'_>, frame: u32) {
-    // SAFETY: the context is alive; nobody takes the number for a place in memory.
+    // SAFETY: the context is alive; the number is never dereferenced.
     unsafe {
         qjs::JS_SetContextOpaque(ctx.as_raw().as_ptr(), std::ptr::without_provenance_mut(frame as usize));
     }
 }
 
-/// The frame a context is of.
-pub(super) fn frame(ctx: &Ctx<'_>) -> u32 {
+/// The frame number stored in a context.
+pub(super) fn frame_of(ctx: &Ctx<'_>) -> u32 {
     // SAFETY: the context is alive.
     let number = unsafe { qjs::JS_GetContextOpaque(ctx.as_raw().as_ptr()) }.addr();
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Takes away what refers to itself in circles and nothing else refers to.
+/// Collects reference cycles that nothing else refers to.
 pub(super) fn collect_garbage(ctx: &Ctx<'_>) {
     // SAFETY: the context is alive, and so is its runtime.
     unsafe { qjs::JS_RunGC(qjs::JS_GetRuntime(ctx.as_raw().as_ptr())) }
 }
 
-/// `source` in the engine's own form, which any context can run.
+/// `source` as bytecode, which any context of the engine can run.
 pub(super) fn compile(ctx: &Ctx<'_>, source: &str, file: &CStr) -> rquickjs::Result<Vec<u8>> {
     let only = qjs::JS_EVAL_FLAG_COMPILE_ONLY as i32;
     let compiled = evaluate_as(ctx, source.to_owned(), file, 1, only)?;
@@ -69,7 +69,7 @@ pub(super) fn compile(ctx: &Ctx<'_>, source: &str, file: &CStr) -> rquickjs::Res
     }
 }
 
-/// Runs what [`compile`] made, and gives its value. An exception stays in the context.
+/// Runs the bytecode of [`compile`] and returns its value. An exception stays in the context.
 pub(super) fn run_compiled<'js>(ctx: &Ctx<'js>, compiled: &[u8]) -> rquickjs::Result<Value<'js>> {
     let raw = ctx.as_raw().as_ptr();
     // SAFETY: the context is alive, and the bytes are the engine's own: this process has just had it write them. The
@@ -114,7 +114,7 @@ fn evaluate_as<'js>(
         line_num: line,
     };
     let bytes = source.len();
-    // The engine wants a zero behind the text.
+    // The engine requires a zero byte after the text.
     source.push('\0');
     // SAFETY: the context is alive; text, name and options live until the call has returned; the text ends with a
     // zero that its length does not count.
@@ -133,9 +133,9 @@ fn evaluate_as<'js>(
     }
 }
 
-/// The text of a primitive as the language writes it; halves of surrogate pairs become U+FFFD. No code of the
-/// program runs.
-pub(super) fn text(value: &Value<'_>) -> Option<String> {
+/// The text of a primitive, as the language converts it; unpaired surrogates become U+FFFD. No code of the program
+/// runs.
+pub(super) fn primitive_text(value: &Value<'_>) -> Option<String> {
     debug_assert!(!value.is_object() && !value.is_symbol());
     let ctx = value.ctx().as_raw().as_ptr();
     let mut length = MaybeUninit::uninit();
@@ -152,13 +152,13 @@ pub(super) fn text(value: &Value<'_>) -> Option<String> {
     }
 }
 
-/// How many UTF-16 units a string has.
-pub(super) fn units(string: &Value<'_>) -> u64 {
+/// Length of a string in UTF-16 units.
+pub(super) fn utf16_length(string: &Value<'_>) -> u64 {
     debug_assert!(string.is_string());
     own_length(string)
 }
 
-/// The length of a string, or of an array that is no proxy: it is their own and runs no code.
+/// Length of a string, or of an array that is no proxy. Reading it runs no code of the program.
 pub(super) fn own_length(value: &Value<'_>) -> u64 {
     let mut length = 0;
     // SAFETY: context and value are alive.
@@ -167,15 +167,15 @@ pub(super) fn own_length(value: &Value<'_>) -> u64 {
 }
 
 /// A member of an object as it is stored.
-pub(super) enum Member<'js> {
+pub(super) enum StoredMember<'js> {
     Value(Value<'js>),
-    /// It is computed by code of the program, which is not called.
+    /// A getter of the program, which is not called.
     Accessor,
     Missing,
 }
 
-/// The item of an array at `index`; the array is no proxy, so no code runs.
-pub(super) fn own_item<'js>(array: &Value<'js>, index: u32) -> Member<'js> {
+/// The item of an array at `index`. The array must not be a proxy, so that no code of the program runs.
+pub(super) fn own_item<'js>(array: &Value<'js>, index: u32) -> StoredMember<'js> {
     let raw = array.ctx().as_raw().as_ptr();
     // SAFETY: context and value are alive. The atom is ours and is given back.
     unsafe {
@@ -188,26 +188,26 @@ pub(super) fn own_item<'js>(array: &Value<'js>, index: u32) -> Member<'js> {
 
 /// # Safety
 /// The atom is alive.
-unsafe fn own_member<'js>(object: &Value<'js>, atom: qjs::JSAtom) -> Member<'js> {
+unsafe fn own_member<'js>(object: &Value<'js>, atom: qjs::JSAtom) -> StoredMember<'js> {
     let ctx = object.ctx();
     let mut found = MaybeUninit::<qjs::JSPropertyDescriptor>::uninit();
-    // SAFETY: context, value and atom are alive. Where 1 is returned the description is filled in, and its three values are
-    // ours: each is owned by a `Value` from then on.
+    // SAFETY: context, value and atom are alive. When 1 is returned, the descriptor is filled in and its three values
+    // are ours: each is owned by a `Value` from then on.
     unsafe {
         if qjs::JS_GetOwnProperty(ctx.as_raw().as_ptr(), found.as_mut_ptr(), object.as_raw(), atom) != 1 {
-            return Member::Missing;
+            return StoredMember::Missing;
         }
         let found = found.assume_init();
         let [value, _getter, _setter] =
             [found.value, found.getter, found.setter].map(|value| Value::from_raw(ctx.clone(), value));
         match found.flags & qjs::JS_PROP_GETSET as i32 {
-            0 => Member::Value(value),
-            _ => Member::Accessor,
+            0 => StoredMember::Value(value),
+            _ => StoredMember::Accessor,
         }
     }
 }
 
-/// The enumerable members with string keys that an object has itself, in their order.
+/// The own enumerable members of an object with string keys, in order.
 pub(super) struct OwnMembers<'js> {
     object: Value<'js>,
     start: *mut qjs::JSPropertyEnum,
@@ -215,7 +215,8 @@ pub(super) struct OwnMembers<'js> {
     next: u32,
 }
 
-/// The members of an object that is no proxy, so that no code runs; nothing where there is no memory for a list of them.
+/// The members of an object that is no proxy, so that no code of the program runs; None when memory for the list is
+/// lacking.
 pub(super) fn own_members<'js>(object: &Value<'js>) -> Option<OwnMembers<'js>> {
     let (mut start, mut count) = (std::ptr::null_mut(), 0);
     let flags = (qjs::JS_GPN_STRING_MASK | qjs::JS_GPN_ENUM_ONLY) as i32;
@@ -228,9 +229,9 @@ pub(super) fn own_members<'js>(object: &Value<'js>) -> Option<OwnMembers<'js>> {
 }
 
 impl<'js> Iterator for OwnMembers<'js> {
-    type Item = (Value<'js>, Member<'js>);
+    type Item = (Value<'js>, StoredMember<'js>);
 
-    /// The key, a string, and what is there.
+    /// The key, a string, and the stored member.
     fn next(&mut self) -> Option<Self::Item> {
         if self.next >= self.count {
             return None;
@@ -256,13 +257,13 @@ impl Drop for OwnMembers<'_> {
     }
 }
 
-/// What kind of object it is, whatever it pretends: the number of its class.
-pub(super) fn class(value: &Value<'_>) -> u32 {
+/// Class number of an object, which the program cannot fake.
+pub(super) fn class_id(value: &Value<'_>) -> u32 {
     // SAFETY: the value is alive.
     unsafe { qjs::JS_GetClassID(value.as_raw()) }
 }
 
-/// The names of all classes, by number; empty where there is none.
+/// Names of all engine classes, indexed by class number; empty for an unused number.
 pub(super) fn class_names(ctx: &Ctx<'_>) -> Vec<String> {
     const MOST: u32 = 128;
     (0..MOST).map(|class| class_name(ctx, class)).collect()
@@ -288,7 +289,7 @@ fn class_name(ctx: &Ctx<'_>, class: u32) -> String {
     }
 }
 
-/// The engine writes UTF-8, but for half a surrogate pair three bytes that are none.
+/// The engine's UTF-8 as a `String`: it writes an unpaired surrogate as three bytes, which are replaced.
 fn well_formed(mut bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     loop {

@@ -1,80 +1,84 @@
-//! What all realms of one run share, and no program can reach: its state, its limits and the way out.
+//! State of one run that all its realms share and no program can reach: pending work, limits and the event writer.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use rquickjs::Ctx;
 
-use super::calls::Calls;
 use super::errors::{self, Rejections};
-use super::frames::Frames;
-use super::heap::Heap;
-use super::json::Size;
-use super::out::Out;
-use super::preview::Names;
-use super::random::Random;
-use super::realm;
-use super::timers::Timers;
-use super::world::World;
-use crate::message::{Ending, Event, Kind, Level, Limits, MOST_OPERATIONS, Nested, Program};
+use super::heap::HeapMeter;
+use super::json::JsonSizeLimit;
+use super::out::EventWriter;
+use super::prelude;
+use super::preview::NameBudget;
+use super::probes::Probes;
+use super::random::SeededRandom;
+use super::waiting::{OpenFrames, PendingCalls, ProgramTimers};
+use crate::message::{
+    ConsoleLevel, MOST_OPERATIONS, NestedProgram, ProgramEnding, SandboxLimits, SandboxProgram, WorkerEvent,
+};
 use crate::wire::MOST_BYTES;
 
-/// What a message holds besides the text that is limited.
+/// Bytes reserved in a message for everything but the limited text.
 const MESSAGE_BYTES: u64 = 64 << 10;
 
-/// One program and all that it calls.
-pub(super) struct Run<'js> {
-    pub(super) out: Rc<Out>,
+/// A run: one program with its nested programs.
+pub(super) struct SandboxRun<'js> {
+    pub(super) out: Rc<EventWriter>,
     pub(super) rejections: Rc<Rejections>,
-    heap: Rc<Heap>,
-    pub(super) calls: Calls<'js>,
-    pub(super) timers: Timers<'js>,
-    pub(super) frames: Frames<'js>,
-    pub(super) random: Random,
-    /// The time programs see.
+    heap: Rc<HeapMeter>,
+    pub(super) calls: PendingCalls<'js>,
+    pub(super) timers: ProgramTimers<'js>,
+    pub(super) frames: OpenFrames<'js>,
+    pub(super) random: SeededRandom,
+    /// The time programs see, in milliseconds since the Unix epoch.
     pub(super) now_ms: Cell<i64>,
-    /// Point and context the next call comes from.
-    pub(super) site: Cell<(u32, u32)>,
-    /// The program's own realm.
-    pub(super) first: OnceCell<Rc<World<'js>>>,
-    /// The programs that can be called.
-    pub(super) nested: OnceCell<Vec<Nested>>,
-    /// Values are being read for the host: nothing may be called meanwhile.
+    /// Point and context of the next call, set by the probe just before it.
+    pub(super) call_site: Cell<(u32, u32)>,
+    /// Probes of the top-level program.
+    pub(super) probes: OnceCell<Rc<Probes<'js>>>,
+    /// The nested programs.
+    pub(super) nested: OnceCell<Vec<NestedProgram>>,
+    /// Whether values are being read for the host. Calls are refused meanwhile.
     reading: Cell<bool>,
-    /// Made when a second realm is.
+    /// The compiled prelude, made together with the second realm.
     prelude: OnceCell<Vec<u8>>,
-    /// None when the console was cut.
+    /// Remaining bytes of console output; None when the console was cut.
     console_left: Cell<Option<usize>>,
-    progress: RefCell<Option<Event>>,
+    progress: RefCell<Option<WorkerEvent>>,
     hint: RefCell<Option<String>>,
-    limits: OnceCell<Limits>,
-    /// How many operations were told.
+    limits: OnceCell<SandboxLimits>,
+    /// Number of operations reported so far.
     operations: Cell<u32>,
-    names: Names,
+    names: NameBudget,
 }
 
-/// Something is being read for the host while this is held.
-pub(super) struct Reading<'a>(&'a Cell<bool>);
+/// Blocks calls while a value is read for the host.
+pub(super) struct ReadingGuard<'a>(&'a Cell<bool>);
 
-impl Drop for Reading<'_> {
+impl Drop for ReadingGuard<'_> {
     fn drop(&mut self) {
         self.0.set(false);
     }
 }
 
-impl<'js> Run<'js> {
-    pub(super) fn new(out: &Rc<Out>, heap: &Rc<Heap>, rejections: &Rc<Rejections>) -> Run<'js> {
-        Run {
+impl<'js> SandboxRun<'js> {
+    pub(super) fn new(
+        out: &Rc<EventWriter>,
+        heap: &Rc<HeapMeter>,
+        rejections: &Rc<Rejections>,
+    ) -> SandboxRun<'js> {
+        SandboxRun {
             out: Rc::clone(out),
             rejections: Rc::clone(rejections),
             heap: Rc::clone(heap),
-            calls: Calls::default(),
-            timers: Timers::default(),
-            frames: Frames::default(),
-            random: Random::default(),
+            calls: PendingCalls::default(),
+            timers: ProgramTimers::default(),
+            frames: OpenFrames::default(),
+            random: SeededRandom::default(),
             now_ms: Cell::new(0),
-            site: Cell::new((0, 0)),
-            first: OnceCell::new(),
+            call_site: Cell::new((0, 0)),
+            probes: OnceCell::new(),
             nested: OnceCell::new(),
             reading: Cell::new(false),
             prelude: OnceCell::new(),
@@ -83,12 +87,12 @@ impl<'js> Run<'js> {
             hint: RefCell::default(),
             limits: OnceCell::new(),
             operations: Cell::new(0),
-            names: Names::default(),
+            names: NameBudget::default(),
         }
     }
 
-    pub(super) fn begin(&self, program: &Program) {
-        // Longer texts could not be sent.
+    pub(super) fn begin(&self, program: &SandboxProgram) {
+        // A longer text would not fit into a message.
         let most = MOST_BYTES as u64 - MESSAGE_BYTES;
         let mut limits = program.limits.clone();
         for bytes in [&mut limits.argument_bytes, &mut limits.result_bytes, &mut limits.console_bytes] {
@@ -101,122 +105,115 @@ impl<'js> Run<'js> {
         assert!(is_first, "a worker runs one program");
     }
 
-    pub(super) fn limits(&self) -> &Limits {
+    pub(super) fn limits(&self) -> &SandboxLimits {
         self.limits.get().expect("a program has begun")
     }
 
-    /// The program that can be called at `place`.
-    pub(super) fn nested(&self, place: u32) -> Option<&Nested> {
+    /// The nested program with index `place`.
+    pub(super) fn nested_program(&self, place: u32) -> Option<&NestedProgram> {
         self.nested.get()?.get(place as usize)
     }
 
-    /// The prelude in the engine's own form.
+    /// The prelude as bytecode.
     pub(super) fn prelude(&self, ctx: &Ctx<'js>) -> rquickjs::Result<&[u8]> {
         if self.prelude.get().is_none() {
-            let compiled = realm::compiled_prelude(ctx)?;
+            let compiled = prelude::compiled(ctx)?;
             assert!(self.prelude.set(compiled).is_ok(), "nobody else was here meanwhile");
         }
         Ok(self.prelude.get().expect("it was set above"))
     }
 
-    /// How large the arguments of a call may be.
-    pub(super) fn argument_size(&self) -> Size {
-        Size { bytes: bytes(self.limits().argument_bytes), nesting: self.limits().nesting as usize }
+    /// Limits of the arguments of a call.
+    pub(super) fn argument_size(&self) -> JsonSizeLimit {
+        JsonSizeLimit { bytes: bytes(self.limits().argument_bytes), nesting: self.limits().nesting as usize }
     }
 
-    /// How large the value of a program may be.
-    pub(super) fn result_size(&self) -> Size {
-        Size { bytes: bytes(self.limits().result_bytes), nesting: self.limits().nesting as usize }
+    /// Limits of the value of a program.
+    pub(super) fn result_size(&self) -> JsonSizeLimit {
+        JsonSizeLimit { bytes: bytes(self.limits().result_bytes), nesting: self.limits().nesting as usize }
     }
 
-    /// Nothing can be called while the result is held.
-    pub(super) fn reading(&self) -> Reading<'_> {
+    /// Blocks calls until the returned guard is dropped.
+    pub(super) fn start_reading(&self) -> ReadingGuard<'_> {
         self.reading.set(true);
-        Reading(&self.reading)
+        ReadingGuard(&self.reading)
     }
 
     pub(super) fn is_reading(&self) -> bool {
         self.reading.get()
     }
 
-    /// How many bytes the console takes yet; none when it was cut.
-    pub(super) fn console_left(&self) -> Option<usize> {
+    /// Remaining bytes of console output; None when the console was cut.
+    pub(super) fn console_bytes_left(&self) -> Option<usize> {
         self.console_left.get()
     }
 
-    /// Writes to the console what still has room; a line costs its text and its end.
-    pub(super) fn console(&self, frame: u32, level: Level, mut text: String) {
+    /// Writes to the console as much as fits. A line costs its text and one byte.
+    pub(super) fn write_console(&self, frame: u32, level: ConsoleLevel, mut text: String) {
         let Some(left) = self.console_left.get() else { return };
         let is_cut = text.len() + 1 > left;
         if is_cut {
-            errors::cut(&mut text, left.saturating_sub(1));
+            errors::truncate_text(&mut text, left.saturating_sub(1));
         }
         self.console_left.set((!is_cut).then(|| left - text.len() - 1));
         if !is_cut || !text.is_empty() {
-            self.out.say(Event::Console { frame, level, text });
+            self.out.send_event(WorkerEvent::Console { frame, level, text });
         }
         if is_cut {
-            self.out.say(Event::ConsoleCut);
+            self.out.send_event(WorkerEvent::ConsoleCut);
         }
     }
 
-    /// The last one of a turn is told: those before were never to be seen.
-    pub(super) fn progress(&self, progress: Event) {
+    /// Sets the progress of this turn. Only the last one of a turn is sent.
+    pub(super) fn set_progress(&self, progress: WorkerEvent) {
         self.progress.replace(Some(progress));
     }
 
-    /// The last one of a turn is told.
-    pub(super) fn hint(&self, json: String) {
+    /// Sets the hint of this turn. Only the last one of a turn is sent.
+    pub(super) fn set_hint(&self, json: String) {
         self.hint.replace(Some(json));
     }
 
-    /// Whether one operation more is told.
-    pub(super) fn tells_operation(&self) -> bool {
+    /// Whether one more operation may be reported.
+    pub(super) fn may_send_operation(&self) -> bool {
         self.operations.get() < MOST_OPERATIONS
     }
 
-    /// Tells what an operation gave.
-    pub(super) fn operation(&self, operation: Event) {
+    /// Reports the value of an operation.
+    pub(super) fn send_operation(&self, operation: WorkerEvent) {
         self.operations.set(self.operations.get() + 1);
-        self.out.say(operation);
+        self.out.send_event(operation);
     }
 
-    /// With which names previews may list what objects have.
-    pub(super) fn with_names<T>(&self, preview: impl FnOnce(&Names) -> T) -> T {
-        match self.heap.is_tight() {
-            true => preview(&Names::none()),
+    /// Runs `preview` with the names it may list: none when the heap is half full.
+    pub(super) fn with_name_budget<T>(&self, preview: impl FnOnce(&NameBudget) -> T) -> T {
+        match self.heap.is_half_full() {
+            true => preview(&NameBudget::exhausted()),
             false => preview(&self.names),
         }
     }
 
-    /// Tells what is told once a turn.
-    pub(super) fn tell_turn(&self) -> rquickjs::Result<()> {
+    /// Sends the events that are sent once per turn.
+    pub(super) fn send_turn_events(&self) -> rquickjs::Result<()> {
         if let Some(progress) = self.progress.take() {
-            self.out.say(progress);
+            self.out.send_event(progress);
         }
         if let Some(json) = self.hint.take() {
-            self.out.say(Event::Hint { json });
+            self.out.send_event(WorkerEvent::Hint { json });
         }
-        if let Some(first) = self.first.get() {
-            first.tell_reached()?;
+        if let Some(probes) = self.probes.get() {
+            probes.tell(&self.out)?;
         }
-        self.frames.worlds().iter().try_for_each(|world| world.tell_reached())
+        self.frames.probes().iter().try_for_each(|probes| probes.tell(&self.out))
     }
 
-    /// Ends the run.
-    pub(super) fn end(&self, ending: Ending) -> rquickjs::Result<super::Never> {
-        self.tell_turn()?;
-        self.out.end(ending)
+    /// Ends the run and the process.
+    pub(super) fn end_run(&self, ending: ProgramEnding) -> rquickjs::Result<super::NoReturn> {
+        self.send_turn_events()?;
+        self.out.send_ending_and_exit(ending)
     }
 }
 
 fn bytes(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
-
-/// The kinds of places by the numbers the prelude gives them.
-pub(super) const KINDS: [Kind; 8] =
-    [Kind::Is, Kind::Has, Kind::Case, Kind::Loop, Kind::Turn, Kind::Caught, Kind::Did, Kind::Fork];
-
-/// The levels of the console by the numbers the prelude gives them.
-pub(super) const LEVELS: [Level; 5] = [Level::Debug, Level::Log, Level::Info, Level::Warn, Level::Error];

@@ -1,94 +1,85 @@
-//! What the functions of one realm share, and what the prelude keeps for us.
+//! State that the native functions of one realm share.
 //!
-//! The program has a realm, and so has every frame: each call of another program. What they share, which no program
-//! can reach, is the [`Run`].
+//! The program has a realm, and so has every frame (each call of another program). State that all realms share and no
+//! program can reach is in [`SandboxRun`].
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Instant;
 
 use rquickjs::{Ctx, Function, Object, Value};
 
-use super::errors::{self, Teller};
-use super::json::{Look, Problem, Size};
+use super::errors::{self, ThrownReader};
+use super::json::{JsonProblem, JsonSizeLimit, ValueInspector};
 use super::preview::Previewer;
-use super::run::Run;
-use crate::message::{Event, Level, Reached};
+use super::probes::Probes;
+use super::run::SandboxRun;
+use crate::message::{ConsoleLevel, WorkerEvent};
 
-/// One realm's world.
-pub(super) struct World<'js> {
-    pub(super) run: Rc<Run<'js>>,
-    /// The number of its frame; the program itself is 0.
+/// State of one realm.
+pub(super) struct RealmState<'js> {
+    pub(super) run: Rc<SandboxRun<'js>>,
+    /// Number of the realm's frame; 0 for the program itself.
     pub(super) frame: u32,
-    /// How many programs are around it.
+    /// Nesting depth of the frame; 0 for the program itself.
     pub(super) depth: u32,
-    reached: RefCell<Vec<Reached>>,
-    /// Operations that have begun, each within the one before. What threw stays until the turn is over.
-    operations: RefCell<Vec<Began>>,
-    /// Its program has ended: what is left of it has no effect.
+    pub(super) probes: Rc<Probes<'js>>,
+    /// The program has ended: calls from this realm have no effect any more.
     over: Cell<bool>,
-    /// Given up when it is over, for it holds the realm that holds this.
-    kept: RefCell<Option<Rc<Kept<'js>>>>,
+    /// None once the program has ended: the exports keep alive the realm that holds this state.
+    kept: RefCell<Option<Rc<PreludeExports<'js>>>>,
 }
 
-/// An operation that has begun.
-struct Began {
-    point: u32,
-    context: u32,
-    at: Instant,
-}
-
-/// What the prelude gives back.
-pub(super) struct Kept<'js> {
-    pub(super) look: Look<'js>,
+/// What the prelude returns.
+pub(super) struct PreludeExports<'js> {
+    pub(super) inspector: ValueInspector<'js>,
     previewer: Previewer<'js>,
-    pub(super) teller: Teller<'js>,
+    pub(super) thrown_reader: ThrownReader<'js>,
     pub(super) tool_error: Function<'js>,
     pub(super) capability_error: Function<'js>,
     pub(super) type_error: Function<'js>,
     pub(super) range_error: Function<'js>,
-    drain: Function<'js>,
 }
 
-impl<'js> Kept<'js> {
-    pub(super) fn new(ctx: &Ctx<'js>, kept: &Object<'js>) -> rquickjs::Result<Kept<'js>> {
-        Ok(Kept {
-            look: Look::new(ctx, kept)?,
+impl<'js> PreludeExports<'js> {
+    pub(super) fn new(ctx: &Ctx<'js>, kept: &Object<'js>) -> rquickjs::Result<PreludeExports<'js>> {
+        Ok(PreludeExports {
+            inspector: ValueInspector::new(ctx, kept)?,
             previewer: Previewer::new(kept)?,
-            teller: Teller::new(kept)?,
+            thrown_reader: ThrownReader::new(kept)?,
             tool_error: kept.get("toolError")?,
             capability_error: kept.get("capabilityError")?,
             type_error: kept.get("typeError")?,
             range_error: kept.get("rangeError")?,
-            drain: kept.get("drain")?,
         })
     }
 }
 
-impl<'js> World<'js> {
-    pub(super) fn new(run: &Rc<Run<'js>>, frame: u32, depth: u32) -> World<'js> {
-        World {
+impl<'js> RealmState<'js> {
+    pub(super) fn new(run: &Rc<SandboxRun<'js>>, frame: u32, depth: u32) -> RealmState<'js> {
+        RealmState {
             run: Rc::clone(run),
             frame,
             depth,
-            reached: RefCell::default(),
-            operations: RefCell::default(),
+            probes: Rc::new(Probes::new(frame)),
             over: Cell::new(false),
             kept: RefCell::default(),
         }
     }
 
-    pub(super) fn keep(&self, kept: Kept<'js>) {
+    /// Stores the exports of the prelude; `drain` makes the prelude report its probe counts.
+    pub(super) fn store_exports(&self, kept: PreludeExports<'js>, drain: Function<'js>) {
+        self.probes.open(drain);
         self.kept.replace(Some(Rc::new(kept)));
     }
 
-    pub(super) fn kept(&self) -> Rc<Kept<'js>> {
+    pub(super) fn exports(&self) -> Rc<PreludeExports<'js>> {
         Rc::clone(self.kept.borrow().as_ref().expect("nothing asks in a realm without its prelude"))
     }
 
-    /// Nothing in it has an effect any more.
+    /// Closes the realm: nothing in it has an effect any more.
     pub(super) fn close(&self) {
         self.over.set(true);
+        self.probes.close();
         self.kept.take();
     }
 
@@ -96,74 +87,56 @@ impl<'js> World<'js> {
         self.over.get()
     }
 
-    /// `value` as JSON. Meanwhile members of it may be code, which may not call tools.
-    pub(super) fn json(&self, value: Value<'js>, size: Size) -> Result<Option<String>, Problem> {
-        let _reading = self.run.reading();
-        self.kept().look.json(value, size)
+    /// `value` as JSON. Getters may run code of the program meanwhile, and that code cannot call tools.
+    pub(super) fn to_json(
+        &self,
+        value: Value<'js>,
+        size: JsonSizeLimit,
+    ) -> Result<Option<String>, JsonProblem> {
+        let _reading = self.run.start_reading();
+        self.exports().inspector.to_json(value, size)
     }
 
-    /// The name of the kind of object `value` is.
-    pub(super) fn kind(&self, value: &Value<'js>) -> String {
+    /// Name of the engine class of `value`.
+    pub(super) fn class_name(&self, value: &Value<'js>) -> String {
         match self.is_over() {
             true => String::new(),
-            false => self.kept().look.name(value).to_owned(),
+            false => self.exports().inspector.class_name(value).to_owned(),
         }
     }
 
-    /// How many bytes the console takes yet; none when it was cut, or nobody listens.
-    pub(super) fn console_left(&self) -> Option<usize> {
-        self.run.console_left().filter(|_| !self.is_over())
+    /// Remaining bytes of console output; None when the console was cut or the realm is closed.
+    pub(super) fn console_bytes_left(&self) -> Option<usize> {
+        self.run.console_bytes_left().filter(|_| !self.is_over())
     }
 
-    /// Writes to the console what still has room.
-    pub(super) fn console(&self, level: Level, text: String) {
+    /// Writes to the console as much as fits.
+    pub(super) fn write_console(&self, level: ConsoleLevel, text: String) {
         if !self.is_over() {
-            self.run.console(self.frame, level, text);
+            self.run.write_console(self.frame, level, text);
         }
     }
 
-    pub(super) fn reached(&self, reached: Reached) {
-        self.reached.borrow_mut().push(reached);
-    }
-
-    /// An operation begins: all that it works on has been evaluated.
+    /// Records the begin of an operation: all its operands have been evaluated.
     pub(super) fn operation_began(&self, point: u32, context: u32) {
-        if !self.is_over() && self.run.tells_operation() {
-            self.operations.borrow_mut().push(Began { point, context, at: Instant::now() });
+        if !self.is_over() && self.run.may_send_operation() {
+            self.probes.operation_began(point, context);
         }
     }
 
-    /// An operation that has begun gave `value`.
-    pub(super) fn operation_gave(&self, point: u32, context: u32, value: &Value<'js>) {
-        let now = Instant::now();
-        let mut operations = self.operations.borrow_mut();
-        let is_it = |began: &Began| (began.point, began.context) == (point, context);
-        let Some(place) = operations.iter().rposition(is_it) else { return };
-        let took = now.saturating_duration_since(operations[place].at);
-        // Those that began within it have ended, or thrown.
-        operations.truncate(place);
-        drop(operations);
-        if self.is_over() || !self.run.tells_operation() {
+    /// Reports that an operation returned `value`.
+    pub(super) fn operation_returned(&self, point: u32, context: u32, value: &Value<'js>) {
+        let Some(took) = self.probes.operation_took(point, context) else { return };
+        if self.is_over() || !self.run.may_send_operation() {
             return;
         }
-        let kept = self.kept();
-        let gave = self.run.with_names(|names| kept.previewer.preview(&kept.look, value, names));
-        self.run.operation(Event::Operation { frame: self.frame, point, context, took, gave });
+        let kept = self.exports();
+        let gave = self.run.with_name_budget(|names| kept.previewer.preview(&kept.inspector, value, names));
+        self.run.send_operation(WorkerEvent::Operation { frame: self.frame, point, context, took, gave });
     }
 
-    /// Takes note of an exception that nothing in the program can catch.
-    pub(super) fn uncaught(&self, ctx: &Ctx<'js>, reason: Value<'js>) {
-        errors::uncaught(&self.run.rejections, ctx, reason);
-    }
-
-    /// Tells what probes saw.
-    pub(super) fn tell_reached(&self) -> rquickjs::Result<()> {
-        self.operations.borrow_mut().clear();
-        self.kept().drain.call::<_, ()>(())?;
-        let places = self.reached.take();
-        if !places.is_empty() {
-            self.run.out.say(Event::Reached { frame: self.frame, places });
-        }
-        Ok(())
+    /// Records an exception that nothing in the program can catch.
+    pub(super) fn note_uncaught(&self, ctx: &Ctx<'js>, reason: Value<'js>) {
+        errors::note_uncaught(&self.run.rejections, ctx, reason);
     }
 }

@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use crate::host::{echo, ending_of, play, program, story, value_of};
 use crate::tests;
-use pml_sandbox::{CallError, Event, What};
+use pml_sandbox::{DeliveryPayload, ToolCallError, WorkerEvent};
 
 tests![
     conversions,
@@ -26,7 +26,7 @@ fn sent(value: &str) -> String {
     let call = format!("await mcp.fs.read({{ v: {value} }})");
     let events = play(&program(&call), echo).unwrap();
     let arguments = events.iter().find_map(|event| match event {
-        Event::Call { arguments, .. } => Some(arguments.clone()),
+        WorkerEvent::Call { arguments, .. } => Some(arguments.clone()),
         _ => None,
     });
     let arguments = arguments.unwrap_or_else(|| value_of(&call));
@@ -296,8 +296,8 @@ fn results_are_data() {
         "const r = await mcp.fs.read({});
          return [r.hasOwnProperty('__proto__'), Object.getPrototypeOf(r) === Object.prototype, r.then, r.big, Object.keys(r)];",
     );
-    let answer = |event: &Event| match event {
-        Event::Call { call, .. } => Some(What::Result {
+    let answer = |event: &WorkerEvent| match event {
+        WorkerEvent::Call { call, .. } => Some(DeliveryPayload::Result {
             call: *call,
             json: r#"{"__proto__":{"x":1},"constructor":1,"toJSON":2,"then":3,"big":12345678901234567890}"#
                 .to_owned(),
@@ -310,8 +310,10 @@ fn results_are_data() {
     "#]]
     .assert_eq(&story(&asks, answer));
     for (json, seen) in [("[1,null]", "[1,null]"), ("null", "null"), ("\"t\"", "\"t\""), ("1e400", "threw")] {
-        let answer = |event: &Event| match event {
-            Event::Call { call, .. } => Some(What::Result { call: *call, json: json.to_owned() }),
+        let answer = |event: &WorkerEvent| match event {
+            WorkerEvent::Call { call, .. } => {
+                Some(DeliveryPayload::Result { call: *call, json: json.to_owned() })
+            }
             _ => None,
         };
         let told = story(&program("return await mcp.fs.read({})"), answer);
@@ -319,12 +321,12 @@ fn results_are_data() {
     }
 }
 
-fn fail(event: &Event) -> Option<What> {
+fn fail(event: &WorkerEvent) -> Option<DeliveryPayload> {
     match event {
-        Event::Call { call, .. } => Some(What::Error {
+        WorkerEvent::Call { call, .. } => Some(DeliveryPayload::Error {
             call: *call,
-            error: CallError {
-                code: "TOOL_FAILED".to_owned(),
+            error: ToolCallError {
+                code: pml_model::ErrorCode::ToolError,
                 message: "no such file".to_owned(),
                 hint: Some("look elsewhere".to_owned()),
                 data: Some(r#"{"isError":true}"#.to_owned()),
@@ -343,17 +345,17 @@ fn failed_calls_are_tool_errors() {
     "#;
     expect![[r#"
         call 1 of 2 at 0@0 {}
-        [true,"ToolError","no such file","TOOL_FAILED","look elsewhere",{"isError":true},"fs:write-file","ToolError","ToolError: no such file",["code","hint","data","tool"],"EvalError"]
+        [true,"ToolError","no such file","TOOL_ERROR","look elsewhere",{"isError":true},"fs:write-file","ToolError","ToolError: no such file",["code","hint","data","tool"],"EvalError"]
     "#]].assert_eq(&story(&program(js), fail));
     expect![[r#"
         call 1 of 1 at 0@0 {}
-        threw ToolError: no such file [TOOL_FAILED] call 1
+        threw ToolError: no such file [TOOL_ERROR] call 1
     "#]]
     .assert_eq(&story(&program("await mcp.fs.read({});\n\nawait 1"), fail));
     expect![[r#"
         call 1 of 1 at 0@0 {}
         call 2 of 1 at 0@0 {}
-        unhandled ToolError: no such file [TOOL_FAILED] call 1
+        unhandled ToolError: no such file [TOOL_ERROR] call 1
     "#]]
     .assert_eq(&story(&program("mcp.fs.read({}); await mcp.fs.read({}).catch(() => {}); return 1"), fail));
 }
@@ -373,8 +375,8 @@ fn an_error_of_the_host_cannot_be_forged() {
 }
 
 fn a_call_ends_once() {
-    let twice = |event: &Event| match event {
-        Event::Timer { .. } => Some(What::Result { call: 1, json: "\"again\"".to_owned() }),
+    let twice = |event: &WorkerEvent| match event {
+        WorkerEvent::Timer { .. } => Some(DeliveryPayload::Result { call: 1, json: "\"again\"".to_owned() }),
         other => echo(other),
     };
     let js = "const a = await mcp.fs.read({ a: 1 }); setTimeout(() => {}, 1); const b = await mcp.fs.read({}); return [a, b]";
@@ -382,13 +384,13 @@ fn a_call_ends_once() {
     let taken: Vec<u32> = events
         .iter()
         .filter_map(|event| match event {
-            Event::Quiet { taken, .. } => Some(*taken),
+            WorkerEvent::Quiet { taken, .. } => Some(*taken),
             _ => None,
         })
         .collect();
     assert_eq!(taken, [0, 1, 2]);
     assert!(
-        matches!(events.last(), Some(Event::Ended(pml_sandbox::Ending::Value(json))) if json == "[{\"a\":1},{}]")
+        matches!(events.last(), Some(WorkerEvent::Ended(pml_sandbox::ProgramEnding::Value(json))) if json == "[{\"a\":1},{}]")
     );
 }
 

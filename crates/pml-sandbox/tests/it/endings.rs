@@ -6,7 +6,7 @@ use expect_test::expect;
 
 use crate::host::{echo, ending_of, play, program, story, value_of};
 use crate::tests;
-use pml_sandbox::{Delivery, Ending, Event, Fault, What};
+use pml_sandbox::{Delivery, DeliveryPayload, ProgramEnding, WorkerEvent, WorkerFault};
 
 tests![
     values,
@@ -85,7 +85,7 @@ fn what_is_thrown_is_told() {
     "#]].assert_eq(&table);
     let long = play(&program("throw new Error('é'.repeat(1e5))"), echo).unwrap();
     match long.last() {
-        Some(Event::Ended(Ending::Thrown(thrown))) => {
+        Some(WorkerEvent::Ended(ProgramEnding::Thrown(thrown))) => {
             assert!((16_000..=16_384).contains(&thrown.message.len()));
         }
         other => panic!("{other:?}"),
@@ -95,7 +95,7 @@ fn what_is_thrown_is_told() {
 fn positions_are_those_of_the_program() {
     let js = "const a = 1;\nfunction inner() {\n  throw new Error('here');\n}\nawait null;\ninner();";
     let events = play(&program(js), echo).unwrap();
-    let Some(Event::Ended(Ending::Thrown(thrown))) = events.last() else { panic!("{events:?}") };
+    let Some(WorkerEvent::Ended(ProgramEnding::Thrown(thrown))) = events.last() else { panic!("{events:?}") };
     assert_eq!(thrown.line, 3);
     expect![[r#"
         at inner (program.ts:3:13)
@@ -104,7 +104,7 @@ fn positions_are_those_of_the_program() {
     assert_eq!(value_of("throw new Error('x')"), "threw Error: x at 1:11");
     // The frames of what is around a program are not told.
     let events = play(&program("queueMicrotask(\n  1)"), echo).unwrap();
-    let Some(Event::Ended(Ending::Thrown(thrown))) = events.last() else { panic!("{events:?}") };
+    let Some(WorkerEvent::Ended(ProgramEnding::Thrown(thrown))) = events.last() else { panic!("{events:?}") };
     assert_eq!((thrown.line, thrown.stack.contains("pml")), (2, false), "{thrown:?}");
 }
 
@@ -219,7 +219,7 @@ fn processor_time_ends_the_run() {
     ] {
         let mut short = program(js);
         short.limits.cpu = Duration::from_millis(50);
-        assert_eq!(play(&short, echo).err(), Some(Fault::Cpu), "{js}");
+        assert_eq!(play(&short, echo).err(), Some(WorkerFault::Cpu), "{js}");
     }
 }
 
@@ -244,11 +244,11 @@ fn what_was_done_before_the_end_is_told_also_where_deliveries_were_sent_ahead() 
     let mut endless =
         program("const a = await mcp.fs.read({}); console.log(a); await mcp.fs.read({}); for (;;);");
     endless.limits.cpu = Duration::from_millis(200);
-    let answers = [1, 2].map(|call| What::Result { call, json: call.to_string() });
+    let answers = [1, 2].map(|call| DeliveryPayload::Result { call, json: call.to_string() });
     let told = |ahead: usize| {
         crate::host::block_on(async {
-            let mut worker = crate::host::pool().take().await.unwrap();
-            worker.begin(&endless);
+            let mut worker = crate::host::pool().take_worker().await.unwrap();
+            worker.begin_program(&endless);
             let mut given = (1..).zip(answers.iter().cloned());
             let mut deliver = |worker: &mut pml_sandbox::Worker| {
                 if let Some((now_ms, what)) = given.next() {
@@ -258,9 +258,9 @@ fn what_was_done_before_the_end_is_told_also_where_deliveries_were_sent_ahead() 
             (0..ahead).for_each(|_| deliver(&mut worker));
             let mut events = Vec::new();
             loop {
-                match worker.next().await {
+                match worker.next_event().await {
                     Ok(event) => {
-                        if let Event::Quiet { .. } = event {
+                        if let WorkerEvent::Quiet { .. } = event {
                             deliver(&mut worker);
                         }
                         events.push(event);
@@ -271,29 +271,32 @@ fn what_was_done_before_the_end_is_told_also_where_deliveries_were_sent_ahead() 
         })
     };
     let (one_by_one, fault) = told(0);
-    assert_eq!(fault, Fault::Cpu);
-    assert!(one_by_one.iter().any(|event| matches!(event, Event::Call { call: 2, .. })), "{one_by_one:?}");
+    assert_eq!(fault, WorkerFault::Cpu);
+    assert!(
+        one_by_one.iter().any(|event| matches!(event, WorkerEvent::Call { call: 2, .. })),
+        "{one_by_one:?}"
+    );
     assert_eq!(told(2), (one_by_one, fault));
 }
 
 fn deliveries_may_be_sent_ahead() {
     let js = "const a = await mcp.fs.read({ a: 1 }); await new Promise((then) => setTimeout(then, 5)); const b = await mcp.fs.read({}); return [a, b, Date.now()]";
     let ahead = crate::host::block_on(async {
-        let mut worker = crate::host::pool().take().await.unwrap();
-        worker.begin(&program(js));
+        let mut worker = crate::host::pool().take_worker().await.unwrap();
+        worker.begin_program(&program(js));
         let what = [
-            What::Result { call: 1, json: "\"first\"".to_owned() },
-            What::Timer { timer: 1 },
-            What::Result { call: 2, json: "\"second\"".to_owned() },
+            DeliveryPayload::Result { call: 1, json: "\"first\"".to_owned() },
+            DeliveryPayload::Timer { timer: 1 },
+            DeliveryPayload::Result { call: 2, json: "\"second\"".to_owned() },
         ];
         for (now_ms, what) in (1..).zip(what) {
             worker.deliver(&Delivery { now_ms, what });
         }
         let mut events = Vec::new();
         loop {
-            events.push(worker.next().await.unwrap());
-            if let Some(Event::Ended(ending)) = events.last() {
-                assert_eq!(ending, &Ending::Value(r#"["first","second",3]"#.to_owned()));
+            events.push(worker.next_event().await.unwrap());
+            if let Some(WorkerEvent::Ended(ending)) = events.last() {
+                assert_eq!(ending, &ProgramEnding::Value(r#"["first","second",3]"#.to_owned()));
                 return events.len();
             }
         }

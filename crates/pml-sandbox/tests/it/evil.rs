@@ -129,7 +129,7 @@ fn breach() -> ! {
         )
     };
     let walls = pml_sandbox::confine().unwrap();
-    let mut tried = vec![format!("missing {:?}", walls.missing())];
+    let mut tried = vec![format!("missing {:?}", walls.missing_walls())];
     let mut attempt = |name: &str, got: i64| {
         let error = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
         tried.push(match (got, error) {

@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use crate::host::{block_on, pool, program, settings, value_of};
 use crate::tests;
-use pml_sandbox::{Event, Fault, Pool, Unavailable};
+use pml_sandbox::{PoolUnavailable, WorkerEvent, WorkerFault, WorkerPool};
 
 tests![
     a_worker_that_lies_is_ended,
@@ -16,17 +16,17 @@ tests![
     those_that_waited_are_replaced,
 ];
 
-fn first_of(how: &str) -> Result<Event, Fault> {
+fn first_of(how: &str) -> Result<WorkerEvent, WorkerFault> {
     block_on(async {
-        let pool = Pool::open(settings(&["evil-worker", how])).unwrap();
-        let mut worker = pool.take().await.unwrap();
-        worker.begin(&program("return 1"));
+        let pool = WorkerPool::start(settings(&["evil-worker", how])).unwrap();
+        let mut worker = pool.take_worker().await.unwrap();
+        worker.begin_program(&program("return 1"));
         loop {
-            match worker.next().await {
-                Ok(Event::Quiet { .. }) => {}
+            match worker.next_event().await {
+                Ok(WorkerEvent::Quiet { .. }) => {}
                 // The first of two calls is as it should be.
-                Ok(Event::Call { .. }) if how == "replayed" => {}
-                Ok(Event::Operation { .. }) if how == "operations" => {}
+                Ok(WorkerEvent::Call { .. }) if how == "replayed" => {}
+                Ok(WorkerEvent::Operation { .. }) if how == "operations" => {}
                 other => {
                     // It was killed, and is dead as soon as the kernel comes to it.
                     while other.is_err() && is_alive(worker.pid()) {
@@ -54,7 +54,7 @@ fn a_worker_that_lies_is_ended() {
     let mut table = String::new();
     for how in evils.split_whitespace() {
         match first_of(how) {
-            Err(Fault::Broke(what)) => table.push_str(&format!("{how}: {what}\n")),
+            Err(WorkerFault::Broke(what)) => table.push_str(&format!("{how}: {what}\n")),
             other => panic!("{how}: {other:?}"),
         }
     }
@@ -89,16 +89,17 @@ fn a_worker_that_lies_is_ended() {
 }
 
 fn a_worker_that_does_not_lie_is_not() {
-    assert!(matches!(first_of("fine"), Ok(Event::Call { call: 1, handle: 1, .. })));
+    assert!(matches!(first_of("fine"), Ok(WorkerEvent::Call { call: 1, handle: 1, .. })));
 }
 
 fn a_worker_that_never_becomes_ready_is_not_given() {
     let mut table = String::new();
     for how in ["dies", "garbage", "huge", "early", "fault"] {
-        let taken =
-            block_on(async { Pool::open(settings(&["evil-worker", how])).unwrap().take().await.map(drop) });
+        let taken = block_on(async {
+            WorkerPool::start(settings(&["evil-worker", how])).unwrap().take_worker().await.map(drop)
+        });
         match taken {
-            Err(Unavailable::Failed(why)) => table.push_str(&format!("{how}: {why}\n")),
+            Err(PoolUnavailable::Failed(why)) => table.push_str(&format!("{how}: {why}\n")),
             other => panic!("{how}: {other:?}"),
         }
     }
@@ -113,17 +114,17 @@ fn a_worker_that_never_becomes_ready_is_not_given() {
 }
 
 fn a_crash_is_told() {
-    let signal = |signal| Fault::Died { exit: None, signal: Some(signal) };
+    let signal = |signal| WorkerFault::Died { exit: None, signal: Some(signal) };
     assert_eq!(first_of("crash"), Err(signal(6)));
     for (name, number) in [("-SEGV", 11), ("-KILL", 9)] {
         let fault = block_on(async {
-            let mut worker = pool().take().await.unwrap();
-            worker.begin(&program("await mcp.fs.read({}); return 1"));
-            while !matches!(worker.next().await, Ok(Event::Quiet { .. })) {}
+            let mut worker = pool().take_worker().await.unwrap();
+            worker.begin_program(&program("await mcp.fs.read({}); return 1"));
+            while !matches!(worker.next_event().await, Ok(WorkerEvent::Quiet { .. })) {}
             let killed =
                 std::process::Command::new("kill").args([name, &worker.pid().to_string()]).status().unwrap();
             assert!(killed.success());
-            worker.next().await
+            worker.next_event().await
         });
         assert_eq!(fault, Err(signal(number)));
     }
@@ -131,40 +132,43 @@ fn a_crash_is_told() {
 
 fn a_fault_is_final() {
     block_on(async {
-        let mut worker = pool().take().await.unwrap();
-        worker.begin(&program("await mcp.fs.read({})"));
+        let mut worker = pool().take_worker().await.unwrap();
+        worker.begin_program(&program("await mcp.fs.read({})"));
         worker.kill();
-        let killed = Fault::Died { exit: None, signal: Some(9) };
+        let killed = WorkerFault::Died { exit: None, signal: Some(9) };
         let first = loop {
-            match worker.next().await {
+            match worker.next_event().await {
                 Ok(_) => {}
                 Err(fault) => break fault,
             }
         };
         assert_eq!(first, killed);
-        assert_eq!(worker.next().await, Err(killed));
-        let mut worker = pool().take().await.unwrap();
-        worker.begin(&program("return 1"));
-        assert!(matches!(worker.next().await, Ok(Event::Ended(_))));
-        assert!(matches!(worker.next().await, Err(Fault::Broke(_))));
+        assert_eq!(worker.next_event().await, Err(killed));
+        let mut worker = pool().take_worker().await.unwrap();
+        worker.begin_program(&program("return 1"));
+        assert!(matches!(worker.next_event().await, Ok(WorkerEvent::Ended(_))));
+        assert!(matches!(worker.next_event().await, Err(WorkerFault::Broke(_))));
     });
 }
 
 fn others_go_on() {
     block_on(async {
-        let mut other = pool().take().await.unwrap();
-        other.begin(&program("return await mcp.fs.read({})"));
-        assert!(matches!(other.next().await, Ok(Event::Call { .. })));
+        let mut other = pool().take_worker().await.unwrap();
+        other.begin_program(&program("return await mcp.fs.read({})"));
+        assert!(matches!(other.next_event().await, Ok(WorkerEvent::Call { .. })));
         for how in ["handle", "no-event", "half"] {
-            let evil = Pool::open(settings(&["evil-worker", how])).unwrap();
-            let mut worker = evil.take().await.unwrap();
-            worker.begin(&program("return 1"));
-            assert!(worker.next().await.is_err());
+            let evil = WorkerPool::start(settings(&["evil-worker", how])).unwrap();
+            let mut worker = evil.take_worker().await.unwrap();
+            worker.begin_program(&program("return 1"));
+            assert!(worker.next_event().await.is_err());
         }
-        assert!(matches!(other.next().await, Ok(Event::Quiet { .. })));
-        let what = pml_sandbox::What::Result { call: 1, json: "5".to_owned() };
+        assert!(matches!(other.next_event().await, Ok(WorkerEvent::Quiet { .. })));
+        let what = pml_sandbox::DeliveryPayload::Result { call: 1, json: "5".to_owned() };
         other.deliver(&pml_sandbox::Delivery { now_ms: 1, what });
-        assert_eq!(other.next().await, Ok(Event::Ended(pml_sandbox::Ending::Value("5".to_owned()))));
+        assert_eq!(
+            other.next_event().await,
+            Ok(WorkerEvent::Ended(pml_sandbox::ProgramEnding::Value("5".to_owned())))
+        );
     });
     assert_eq!(value_of("return 1"), "1");
 }
@@ -172,16 +176,16 @@ fn others_go_on() {
 fn those_that_waited_are_replaced() {
     block_on(async {
         for round in 0..20 {
-            pool().renew();
+            pool().replace_idle_workers();
             // Whoever asks meanwhile gets one all the same.
-            let (one, other) = tokio::join!(pool().take(), async {
-                pool().renew();
-                pool().take().await
+            let (one, other) = tokio::join!(pool().take_worker(), async {
+                pool().replace_idle_workers();
+                pool().take_worker().await
             });
             for mut worker in [one.unwrap(), other.unwrap()] {
-                worker.begin(&program(&format!("return {round}")));
-                let ended = pml_sandbox::Ending::Value(round.to_string());
-                assert_eq!(worker.next().await, Ok(Event::Ended(ended)));
+                worker.begin_program(&program(&format!("return {round}")));
+                let ended = pml_sandbox::ProgramEnding::Value(round.to_string());
+                assert_eq!(worker.next_event().await, Ok(WorkerEvent::Ended(ended)));
             }
         }
     });

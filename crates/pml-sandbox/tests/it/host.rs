@@ -5,30 +5,31 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use pml_sandbox::{
-    Delivery, Ending, Event, Fault, Granted, Limits, Pool, Program, Settings, Thrown, What, Worker,
+    Delivery, DeliveryPayload, GrantedTool, PoolSettings, ProgramEnding, SandboxLimits, SandboxProgram,
+    ThrownError, Worker, WorkerEvent, WorkerFault, WorkerPool,
 };
 
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
 /// The workers of all tests that need nothing special.
-pub(crate) fn pool() -> &'static Pool {
-    static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| Pool::open(settings(&["sandbox-worker"])).unwrap())
+pub(crate) fn pool() -> &'static WorkerPool {
+    static POOL: OnceLock<WorkerPool> = OnceLock::new();
+    POOL.get_or_init(|| WorkerPool::start(settings(&["sandbox-worker"])).unwrap())
 }
 
 /// This binary as a worker, with these arguments.
-pub(crate) fn settings(arguments: &[&str]) -> Settings {
-    Settings::new(std::env::current_exe().unwrap(), arguments.iter().map(Into::into).collect())
+pub(crate) fn settings(arguments: &[&str]) -> PoolSettings {
+    PoolSettings::new(std::env::current_exe().unwrap(), arguments.iter().map(Into::into).collect())
 }
 
 /// A program with three tools: `fs:read` (1), `fs:write-file` (2) and `my-server:go` (3).
-pub(crate) fn program(js: &str) -> Program {
-    let tool = |server: &str, names: &[&str], handle| Granted {
+pub(crate) fn program(js: &str) -> SandboxProgram {
+    let tool = |server: &str, names: &[&str], handle| GrantedTool {
         server: server.to_owned(),
         names: names.iter().map(ToString::to_string).collect(),
         handle,
     };
-    Program {
+    SandboxProgram {
         js: js.to_owned(),
         probe: "P".to_owned(),
         entries: Vec::new(),
@@ -42,47 +43,49 @@ pub(crate) fn program(js: &str) -> Program {
         ],
         nested: Vec::new(),
         sees: Vec::new(),
-        limits: Limits::default(),
+        limits: SandboxLimits::default(),
     }
 }
 
 /// What the host gives when it is asked: a tool's result is its own arguments.
-pub(crate) fn echo(event: &Event) -> Option<What> {
+pub(crate) fn echo(event: &WorkerEvent) -> Option<DeliveryPayload> {
     match event {
-        Event::Call { call, arguments, .. } => Some(What::Result { call: *call, json: arguments.clone() }),
-        Event::Timer { timer, .. } => Some(What::Timer { timer: *timer }),
+        WorkerEvent::Call { call, arguments, .. } => {
+            Some(DeliveryPayload::Result { call: *call, json: arguments.clone() })
+        }
+        WorkerEvent::Timer { timer, .. } => Some(DeliveryPayload::Timer { timer: *timer }),
         _ => None,
     }
 }
 
 /// Runs a program to its end, delivering what `answer` gives, one at a time and each ten milliseconds later.
 pub(crate) fn play(
-    program: &Program,
-    answer: impl FnMut(&Event) -> Option<What>,
-) -> Result<Vec<Event>, Fault> {
+    program: &SandboxProgram,
+    answer: impl FnMut(&WorkerEvent) -> Option<DeliveryPayload>,
+) -> Result<Vec<WorkerEvent>, WorkerFault> {
     block_on(async {
-        let mut worker = pool().take().await.unwrap();
+        let mut worker = pool().take_worker().await.unwrap();
         drive(&mut worker, program, answer).await
     })
 }
 
 pub(crate) async fn drive(
     worker: &mut Worker,
-    program: &Program,
-    mut answer: impl FnMut(&Event) -> Option<What>,
-) -> Result<Vec<Event>, Fault> {
-    worker.begin(program);
+    program: &SandboxProgram,
+    mut answer: impl FnMut(&WorkerEvent) -> Option<DeliveryPayload>,
+) -> Result<Vec<WorkerEvent>, WorkerFault> {
+    worker.begin_program(program);
     let (mut events, mut waiting, mut now_ms) = (Vec::new(), VecDeque::new(), program.now_ms);
     loop {
-        let event = worker.next().await?;
+        let event = worker.next_event().await?;
         waiting.extend(answer(&event));
-        if let Event::TimerCleared { timer } = event {
-            waiting.retain(|what| *what != What::Timer { timer });
+        if let WorkerEvent::TimerCleared { timer } = event {
+            waiting.retain(|what| *what != DeliveryPayload::Timer { timer });
         }
         events.push(event);
         match events.last() {
-            Some(Event::Ended(_)) => return Ok(events),
-            Some(Event::Quiet { .. }) => {
+            Some(WorkerEvent::Ended(_)) => return Ok(events),
+            Some(WorkerEvent::Quiet { .. }) => {
                 now_ms += 10;
                 let what = waiting.pop_front().expect("a quiet program waits for something");
                 worker.deliver(&Delivery { now_ms, what });
@@ -101,7 +104,7 @@ pub(crate) fn value_of(js: &str) -> String {
     ending_of(&program(js))
 }
 
-pub(crate) fn ending_of(program: &Program) -> String {
+pub(crate) fn ending_of(program: &SandboxProgram) -> String {
     match play(program, echo) {
         Ok(events) => ending(events.last().unwrap()),
         Err(fault) => format!("fault {fault:?}"),
@@ -109,41 +112,49 @@ pub(crate) fn ending_of(program: &Program) -> String {
 }
 
 /// All events in words, without those that say that nothing happens.
-pub(crate) fn story(program: &Program, answer: impl FnMut(&Event) -> Option<What>) -> String {
+pub(crate) fn story(
+    program: &SandboxProgram,
+    answer: impl FnMut(&WorkerEvent) -> Option<DeliveryPayload>,
+) -> String {
     let mut text = String::new();
     for event in play(program, answer).unwrap() {
-        if !matches!(event, Event::Quiet { .. }) {
+        if !matches!(event, WorkerEvent::Quiet { .. }) {
             writeln!(text, "{}", words(&event)).unwrap();
         }
     }
     text
 }
 
-fn words(event: &Event) -> String {
+fn words(event: &WorkerEvent) -> String {
     match event {
-        Event::Call { call, frame, point, context, handle, arguments } => {
+        WorkerEvent::Call { call, frame, point, context, handle, arguments } => {
             format!("{}call {call} of {handle} at {point}@{context} {arguments}", within(*frame))
         }
-        Event::Timer { timer, delay_ms } => format!("timer {timer} in {delay_ms}"),
-        Event::TimerCleared { timer } => format!("timer {timer} cleared"),
-        Event::Console { frame, level, text } => format!("{}{level:?} {text}", within(*frame)),
-        Event::FrameBegan { frame, parent, nested, point, context, arguments } => {
+        WorkerEvent::Timer { timer, delay_ms } => format!("timer {timer} in {delay_ms}"),
+        WorkerEvent::TimerCleared { timer } => format!("timer {timer} cleared"),
+        WorkerEvent::Console { frame, level, text } => format!("{}{level:?} {text}", within(*frame)),
+        WorkerEvent::FrameBegan { frame, parent, nested, point, context, arguments } => {
             format!("{}frame {frame} of {nested} at {point}@{context} {arguments}", within(*parent))
         }
-        Event::FrameEnded { frame, end: Ok(json) } => format!("frame {frame} gave {json}"),
-        Event::FrameEnded { frame, end: Err(thrown) } => format!("frame {frame} threw {}", error(thrown)),
-        Event::Reached { frame, places } => {
+        WorkerEvent::FrameEnded { frame, end: Ok(json) } => format!("frame {frame} gave {json}"),
+        WorkerEvent::FrameEnded { frame, end: Err(thrown) } => {
+            format!("frame {frame} threw {}", error(thrown))
+        }
+        WorkerEvent::Reached { frame, places } => {
             let reached = places
                 .iter()
                 .map(|it| format!("{:?} {}@{} {} ×{}", it.kind, it.point, it.context, it.outcome, it.count));
             format!("{}reached {}", within(*frame), reached.collect::<Vec<_>>().join(", "))
         }
-        Event::Operation { frame, point, context, gave, .. } => {
+        WorkerEvent::Operation { frame, point, context, gave, .. } => {
             let whole = if gave.whole { "" } else { " in part" };
             format!("{}{point}@{context} gave{whole} {}", within(*frame), gave.json)
         }
-        Event::Ended(_) => ending(event),
-        Event::ConsoleCut | Event::Progress { .. } | Event::Hint { .. } | Event::Quiet { .. } => {
+        WorkerEvent::Ended(_) => ending(event),
+        WorkerEvent::ConsoleCut
+        | WorkerEvent::Progress { .. }
+        | WorkerEvent::Hint { .. }
+        | WorkerEvent::Quiet { .. } => {
             format!("{event:?}")
         }
     }
@@ -154,17 +165,17 @@ fn within(frame: u32) -> String {
     if frame == 0 { String::new() } else { format!("[{frame}] ") }
 }
 
-fn ending(event: &Event) -> String {
+fn ending(event: &WorkerEvent) -> String {
     match event {
-        Event::Ended(Ending::Value(json)) => json.clone(),
-        Event::Ended(Ending::Thrown(thrown)) => format!("threw {}", error(thrown)),
-        Event::Ended(Ending::Unhandled(thrown)) => format!("unhandled {}", error(thrown)),
+        WorkerEvent::Ended(ProgramEnding::Value(json)) => json.clone(),
+        WorkerEvent::Ended(ProgramEnding::Thrown(thrown)) => format!("threw {}", error(thrown)),
+        WorkerEvent::Ended(ProgramEnding::Unhandled(thrown)) => format!("unhandled {}", error(thrown)),
         other => format!("{other:?}"),
     }
 }
 
-fn error(thrown: &Thrown) -> String {
-    let Thrown { name, message, code, call, frame, line, column, .. } = thrown;
+fn error(thrown: &ThrownError) -> String {
+    let ThrownError { name, message, code, call, frame, line, column, .. } = thrown;
     let mut text = format!("{name}: {message}");
     if let Some(code) = code {
         write!(text, " [{code}]").unwrap();

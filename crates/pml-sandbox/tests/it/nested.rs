@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use crate::host::{echo, ending_of, play, program, story};
 use crate::tests;
-use pml_sandbox::{Event, Nested, Program, What};
+use pml_sandbox::{DeliveryPayload, NestedProgram, SandboxProgram, WorkerEvent};
 
 tests![
     values_cross_as_text,
@@ -25,8 +25,8 @@ tests![
     the_same_deliveries_give_the_same_events,
 ];
 
-fn nested(name: &str, js: &str) -> Nested {
-    Nested {
+fn nested(name: &str, js: &str) -> NestedProgram {
+    NestedProgram {
         name: name.to_owned(),
         js: js.to_owned(),
         probe: "P".to_owned(),
@@ -38,9 +38,9 @@ fn nested(name: &str, js: &str) -> Nested {
 }
 
 /// A program that sees `others`, of which none sees another.
-fn with(js: &str, others: Vec<Nested>) -> Program {
+fn with(js: &str, others: Vec<NestedProgram>) -> SandboxProgram {
     let sees = (0..).take(others.len()).collect();
-    Program { nested: others, sees, ..program(js) }
+    SandboxProgram { nested: others, sees, ..program(js) }
 }
 
 /// What comes of a program that calls `inner` by the name `inner`.
@@ -198,19 +198,21 @@ fn failures_can_be_caught_and_tell_where_they_come_from() {
         try { await capabilities.broken() } catch (error) { said.push(error.message) }
         return said.join("\n");
     "#;
-    let fails = |event: &Event| match event {
-        Event::Call { call, .. } => {
-            let (code, message) = ("TOOL_ERROR".to_owned(), "no such file".to_owned());
-            Some(What::Error {
+    let fails = |event: &WorkerEvent| match event {
+        WorkerEvent::Call { call, .. } => {
+            let (code, message) = (pml_model::ErrorCode::ToolError, "no such file".to_owned());
+            Some(DeliveryPayload::Error {
                 call: *call,
-                error: pml_sandbox::CallError { code, message, hint: None, data: None },
+                error: pml_sandbox::ToolCallError { code, message, hint: None, data: None },
             })
         }
         _ => None,
     };
     let program = with(js, vec![nested("inner", inner), nested("broken", "return }")]);
     let events = play(&program, fails).unwrap();
-    let Some(Event::Ended(pml_sandbox::Ending::Value(json))) = events.last() else { panic!("{events:?}") };
+    let Some(WorkerEvent::Ended(pml_sandbox::ProgramEnding::Value(json))) = events.last() else {
+        panic!("{events:?}")
+    };
     expect![[r#"
         CapabilityError CAPABILITY_FAILED inner: `inner` failed: TypeError: bad; true
         CapabilityError CAPABILITY_FAILED inner: `inner` failed: made up; true
@@ -369,7 +371,8 @@ fn limits_are_for_the_whole() {
     expect![["Ended(Limit(Calls))"]].assert_eq(&ending_of(&program));
     program.limits.calls = 100;
     program.limits.console_bytes = 50;
-    let cut = play(&program, echo).unwrap().iter().filter(|event| matches!(event, Event::ConsoleCut)).count();
+    let cut =
+        play(&program, echo).unwrap().iter().filter(|event| matches!(event, WorkerEvent::ConsoleCut)).count();
     assert_eq!(cut, 1);
     let memory = with(
         "return capabilities.inner({})",
@@ -377,8 +380,8 @@ fn limits_are_for_the_whole() {
     );
     expect![["Ended(Limit(Memory))"]].assert_eq(&ending_of(&memory));
     let endless = with("return capabilities.inner({})", vec![nested("inner", "for (;;);")]);
-    expect![["fault Cpu"]].assert_eq(&ending_of(&Program {
-        limits: pml_sandbox::Limits { cpu: std::time::Duration::from_millis(300), ..program.limits },
+    expect![["fault Cpu"]].assert_eq(&ending_of(&SandboxProgram {
+        limits: pml_sandbox::SandboxLimits { cpu: std::time::Duration::from_millis(300), ..program.limits },
         ..endless
     }));
     let mut many = with("for (;;) await capabilities.inner({})", vec![nested("inner", "")]);

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use crate::faults::is_alive;
 use crate::host::{block_on, drive, echo, program, settings};
 use crate::tests;
-use pml_sandbox::{Pool, Settings, Unavailable};
+use pml_sandbox::{PoolSettings, PoolUnavailable, WorkerPool};
 
 tests![
     a_process_serves_once,
@@ -13,12 +13,19 @@ tests![
     giving_up_the_wait_gives_back_the_place,
     an_idle_worker_that_died_is_passed_over,
     nothing_is_left_behind,
+    closing_ends_every_worker,
     a_missing_program_is_told,
     no_descriptor_and_no_variable_gets_in,
 ];
 
-fn small(most: usize, queue: usize) -> Pool {
-    Pool::open(Settings { size: 1, most, queue, ..settings(&["sandbox-worker"]) }).unwrap()
+fn small(most: usize, queue: usize) -> WorkerPool {
+    WorkerPool::start(PoolSettings {
+        ready_workers: 1,
+        max_running: most,
+        max_waiting: queue,
+        ..settings(&["sandbox-worker"])
+    })
+    .unwrap()
 }
 
 fn a_process_serves_once() {
@@ -26,7 +33,7 @@ fn a_process_serves_once() {
         let pool = small(1, 1);
         let mut seen = std::collections::HashSet::new();
         for _ in 0..5 {
-            let mut worker = pool.take().await.unwrap();
+            let mut worker = pool.take_worker().await.unwrap();
             assert!(seen.insert(worker.pid()));
             drive(&mut worker, &program("return 1"), echo).await.unwrap();
         }
@@ -36,12 +43,12 @@ fn a_process_serves_once() {
 fn too_many_wait_in_turn_and_more_are_refused() {
     block_on(async {
         let pool = small(1, 2);
-        let first = pool.take().await.unwrap();
-        let mut second = Box::pin(pool.take());
-        let mut third = Box::pin(pool.take());
+        let first = pool.take_worker().await.unwrap();
+        let mut second = Box::pin(pool.take_worker());
+        let mut third = Box::pin(pool.take_worker());
         assert!(futures_poll(&mut second).await.is_none());
         assert!(futures_poll(&mut third).await.is_none());
-        assert_eq!(pool.take().await.err(), Some(Unavailable::Busy { running: 1, waiting: 2 }));
+        assert_eq!(pool.take_worker().await.err(), Some(PoolUnavailable::Busy { running: 1, waiting: 2 }));
         drop(first);
         let second = second.await.unwrap();
         assert!(futures_poll(&mut third).await.is_none());
@@ -62,13 +69,13 @@ async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
 fn giving_up_the_wait_gives_back_the_place() {
     block_on(async {
         let pool = small(1, 1);
-        let first = pool.take().await.unwrap();
+        let first = pool.take_worker().await.unwrap();
         for _ in 0..3 {
-            let mut waits = Box::pin(pool.take());
+            let mut waits = Box::pin(pool.take_worker());
             assert!(futures_poll(&mut waits).await.is_none());
         }
         drop(first);
-        pool.take().await.unwrap();
+        pool.take_worker().await.unwrap();
     });
 }
 
@@ -83,7 +90,7 @@ pub(crate) fn lonely_host() {
     block_on(async {
         let pool = small(1, 1);
         // Whoever is there after one was taken is the next.
-        drop(pool.take().await.unwrap());
+        drop(pool.take_worker().await.unwrap());
         for _ in 0..3 {
             let idle = loop {
                 match children()[..] {
@@ -101,7 +108,7 @@ pub(crate) fn lonely_host() {
             while is_alive(idle) {
                 std::thread::yield_now();
             }
-            let mut worker = pool.take().await.unwrap();
+            let mut worker = pool.take_worker().await.unwrap();
             assert_ne!(worker.pid(), idle);
             drive(&mut worker, &program("return 1"), echo).await.unwrap();
         }
@@ -128,9 +135,9 @@ fn nothing_is_left_behind() {
         let mut pids = Vec::new();
         let mut kept = Vec::new();
         for _ in 0..4 {
-            let mut worker = pool.take().await.unwrap();
+            let mut worker = pool.take_worker().await.unwrap();
             pids.push(worker.pid());
-            worker.begin(&program("for (;;) {}"));
+            worker.begin_program(&program("for (;;) {}"));
             kept.push(worker);
         }
         drop(pool);
@@ -144,11 +151,29 @@ fn nothing_is_left_behind() {
     }
 }
 
+/// The thread that started the workers has ended, which the kernel tells those that are still in use.
+fn closing_ends_every_worker() {
+    block_on(async {
+        let pool = small(2, 2);
+        let mut busy = pool.take_worker().await.unwrap();
+        busy.begin_program(&program("for (;;) {}"));
+        pool.close().await;
+        while is_alive(busy.pid()) {
+            std::thread::yield_now();
+        }
+        match pool.take_worker().await {
+            Err(PoolUnavailable::Failed(why)) => assert_eq!(why, "no programs are run any more"),
+            other => panic!("{other:?}"),
+        }
+        pool.close().await;
+    });
+}
+
 fn a_missing_program_is_told() {
     block_on(async {
-        let pool = Pool::open(Settings::new("/no/such/program".into(), Vec::new())).unwrap();
-        match pool.take().await {
-            Err(Unavailable::Failed(why)) => assert!(why.contains("No such file"), "{why}"),
+        let pool = WorkerPool::start(PoolSettings::new("/no/such/program".into(), Vec::new())).unwrap();
+        match pool.take_worker().await {
+            Err(PoolUnavailable::Failed(why)) => assert!(why.contains("No such file"), "{why}"),
             other => panic!("{other:?}"),
         }
     });
@@ -161,7 +186,7 @@ fn no_descriptor_and_no_variable_gets_in() {
     unsafe { libc::fcntl(open.as_raw_fd(), libc::F_SETFD, 0) };
     block_on(async {
         let pool = small(1, 1);
-        let worker = pool.take().await.unwrap();
+        let worker = pool.take_worker().await.unwrap();
         let status = std::fs::read_to_string(format!("/proc/{}/status", worker.pid())).unwrap();
         let field = |name: &str| {
             let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();

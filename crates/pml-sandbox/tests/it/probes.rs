@@ -4,7 +4,7 @@ use expect_test::expect;
 
 use crate::host::{echo, play, program, story};
 use crate::tests;
-use pml_sandbox::{Entry, Event, Kind};
+use pml_sandbox::{ProbeEntry, ProbeKind, WorkerEvent};
 
 tests![
     every_probe_reports,
@@ -103,7 +103,7 @@ fn calls_of_functions_enter_contexts() {
         f(1, ...P.enter(5)); f(1, ...P.enter(6)); f(0); g(1);";
     let mut entered = program(js);
     entered.entries = [(5, 0, 1, 1), (6, 0, 1, 2), (8, 1, 2, 3), (8, 2, 2, 4)]
-        .map(|(point, context, function, enters)| Entry { point, context, function, enters })
+        .map(|(point, context, function, enters)| ProbeEntry { point, context, function, enters })
         .to_vec();
     expect![[r#"
         reached Is 7@1 1 ×1, Did 9@3 0 ×1, Is 7@2 1 ×1, Did 9@4 0 ×1, Is 7@0 0 ×1, Did 9@0 0 ×1
@@ -121,14 +121,16 @@ fn visits_are_counted_and_told_once_a_turn() {
         await mcp.fs.read({});
         await mcp.fs.read({});";
     let events = play(&program(js), echo).unwrap();
-    let reached: Vec<Vec<(Kind, u64)>> = events
+    let reached: Vec<Vec<(ProbeKind, u64)>> = events
         .iter()
         .filter_map(|event| match event {
-            Event::Reached { places, .. } => Some(places.iter().map(|it| (it.kind, it.count)).collect()),
+            WorkerEvent::Reached { places, .. } => {
+                Some(places.iter().map(|it| (it.kind, it.count)).collect())
+            }
             _ => None,
         })
         .collect();
-    assert_eq!(reached, [vec![(Kind::Loop, 1), (Kind::Turn, 10000)], vec![(Kind::Turn, 5)]]);
+    assert_eq!(reached, [vec![(ProbeKind::Loop, 1), (ProbeKind::Turn, 10000)], vec![(ProbeKind::Turn, 5)]]);
 }
 
 /// What is told of the operations of a program, in words.
@@ -295,10 +297,10 @@ fn programs_cannot_see_that_they_are_looked_at() {
     assert_eq!(first.last(), play(&program(plain), echo).unwrap().last());
     // Only how long it took may differ.
     for event in first.iter_mut().chain(&mut second) {
-        if let Event::Operation { took, .. } = event {
+        if let WorkerEvent::Operation { took, .. } = event {
             *took = std::time::Duration::ZERO;
         }
     }
     assert_eq!(first, second);
-    assert_eq!(first.iter().filter(|event| matches!(event, Event::Operation { .. })).count(), 3);
+    assert_eq!(first.iter().filter(|event| matches!(event, WorkerEvent::Operation { .. })).count(), 3);
 }

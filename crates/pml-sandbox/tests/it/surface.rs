@@ -4,7 +4,7 @@ use expect_test::{expect, expect_file};
 
 use crate::host::{START_MS, echo, ending_of, play, program, story, value_of};
 use crate::tests;
-use pml_sandbox::Event;
+use pml_sandbox::WorkerEvent;
 
 tests![
     everything_within_reach_is_known,
@@ -211,9 +211,9 @@ fn timers_take_functions_only() {
 fn console_of(js: &str) -> String {
     let events = play(&program(js), echo).unwrap();
     let text = events.iter().filter_map(|event| match event {
-        Event::Console { level, text, .. } => Some(format!("{level:?} {text}\n")),
-        Event::ConsoleCut => Some("cut\n".to_owned()),
-        Event::Ended(ending) if !matches!(ending, pml_sandbox::Ending::Value(_)) => {
+        WorkerEvent::Console { level, text, .. } => Some(format!("{level:?} {text}\n")),
+        WorkerEvent::ConsoleCut => Some("cut\n".to_owned()),
+        WorkerEvent::Ended(ending) if !matches!(ending, pml_sandbox::ProgramEnding::Value(_)) => {
             Some(format!("{ending:?}\n"))
         }
         _ => None,

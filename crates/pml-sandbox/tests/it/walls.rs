@@ -4,17 +4,17 @@ use expect_test::expect;
 
 use crate::host::{block_on, program, settings};
 use crate::tests;
-use pml_sandbox::{Event, Pool, walls};
+use pml_sandbox::{WorkerEvent, WorkerPool, available_walls};
 
 tests![a_broken_worker_can_do_nothing, asking_does_not_confine];
 
 fn a_broken_worker_can_do_nothing() {
     let told = block_on(async {
-        let pool = Pool::open(settings(&["evil-worker", "breach"])).unwrap();
-        let mut worker = pool.take().await.unwrap();
-        worker.begin(&program("return 1"));
-        match worker.next().await.unwrap() {
-            Event::Console { text, .. } => text,
+        let pool = WorkerPool::start(settings(&["evil-worker", "breach"])).unwrap();
+        let mut worker = pool.take_worker().await.unwrap();
+        worker.begin_program(&program("return 1"));
+        match worker.next_event().await.unwrap() {
+            WorkerEvent::Console { text, .. } => text,
             other => panic!("{other:?}"),
         }
     });
@@ -51,8 +51,8 @@ fn a_broken_worker_can_do_nothing() {
 }
 
 fn asking_does_not_confine() {
-    let before = walls();
-    assert_eq!(walls(), before);
+    let before = available_walls();
+    assert_eq!(available_walls(), before);
     assert!(std::fs::read("/proc/self/stat").is_ok());
     assert!(std::net::TcpListener::bind("127.0.0.1:0").is_ok());
 }

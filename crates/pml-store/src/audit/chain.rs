@@ -1,25 +1,25 @@
-//! The chain of entries: adding to it, and going along it.
+//! The hash chain of audit entries: appending and verifying.
 
 use pml_model::RunId;
 use rusqlite::{Connection, Row, params};
 
-use super::{Damage, Line, Verified};
-use crate::head::{BEFORE_THE_FIRST, Head, Named, newest};
-use crate::seal::{Marks, Words};
-use crate::writer::Failure;
+use super::{AuditDamage, AuditVerification, EncodedAuditEntry};
+use crate::head::{AuditHead, AuditHeadFile, BEFORE_THE_FIRST, newest_entry};
+use crate::seal::{AuthenticatedData, MarkKey};
+use crate::writer::WriteFailure;
 
-/// Adds entries after the newest one. Whoever calls holds the only transaction that writes, so the
-/// processes on one file make one chain.
+/// Appends entries after the newest one. The caller holds the write transaction, so all processes on one file extend
+/// one chain.
 pub(super) fn append(
     connection: &Connection,
-    marks: &Marks,
-    head: &Head,
-    entries: &[Line],
-) -> Result<(), Failure> {
-    let (mut seq, mut hash) = match newest(connection)? {
+    marks: &MarkKey,
+    head: &AuditHeadFile,
+    entries: &[EncodedAuditEntry],
+) -> Result<(), WriteFailure> {
+    let (mut seq, mut hash) = match newest_entry(connection)? {
         Some(newest) => newest,
         None => {
-            head.begin()?;
+            head.create_if_missing()?;
             (0, BEFORE_THE_FIRST.to_owned())
         }
     };
@@ -29,18 +29,18 @@ pub(super) fn append(
     for line in entries {
         seq += 1;
         let (principal, run) = (&line.principal.0, line.run.as_ref().map(RunId::as_str));
-        let row = Words::new()
-            .word(&hash)
+        let row = AuthenticatedData::new()
+            .text(&hash)
             .number(seq)
             .number(line.at)
-            .word(principal)
-            .maybe(run)
-            .word(line.kind)
-            .word(&line.body);
+            .text(principal)
+            .optional(run)
+            .text(line.kind)
+            .text(&line.body);
         hash = marks.mark(&row);
         insert.execute(params![seq, line.at, principal, run, line.kind, line.body, hash])?;
     }
-    head.lags();
+    head.mark_stale();
     Ok(())
 }
 
@@ -48,8 +48,12 @@ pub(super) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     connection.prepare_cached("SELECT 1 FROM audit LIMIT 1")?.exists([]).map(|any| !any)
 }
 
-/// Goes along the chain from its beginning to the first break.
-pub(super) fn verify(connection: &Connection, marks: &Marks, named: &Named) -> rusqlite::Result<Verified> {
+/// Verifies the chain from its beginning to the first break.
+pub(super) fn verify(
+    connection: &Connection,
+    marks: &MarkKey,
+    named: &AuditHead,
+) -> rusqlite::Result<AuditVerification> {
     let mut all =
         connection.prepare("SELECT seq, at, principal, run, kind, body, hash FROM audit ORDER BY seq")?;
     let mut rows = all.query([])?;
@@ -57,38 +61,40 @@ pub(super) fn verify(connection: &Connection, marks: &Marks, named: &Named) -> r
     while let Some(row) = rows.next()? {
         let (seq, expected) = (row.get(0)?, last + 1);
         if seq > expected {
-            return Ok(Verified::Broken { seq: expected, why: Damage::Missing });
+            return Ok(AuditVerification::Broken { seq: expected, why: AuditDamage::Missing });
         }
         let hash = marks.mark(&spelled(row, &before)?);
         if seq != expected || row.get_ref(6)?.as_bytes()? != hash.as_bytes() {
-            return Ok(Verified::Broken { seq, why: Damage::Changed });
+            return Ok(AuditVerification::Broken { seq, why: AuditDamage::Changed });
         }
-        if matches!(named, Named::Entry(named, other) if *named == seq && *other != hash) {
-            return Ok(Verified::Broken { seq, why: Damage::Replaced });
+        if matches!(named, AuditHead::Entry(named, other) if *named == seq && *other != hash) {
+            return Ok(AuditVerification::Broken { seq, why: AuditDamage::Replaced });
         }
         (last, before) = (seq, hash);
     }
-    Ok(end(last, before, named))
+    Ok(verify_end(last, before, named))
 }
 
-/// What a chain without a break comes to that ends with this entry.
-pub(super) fn end(last: i64, hash: String, named: &Named) -> Verified {
+/// The result for an unbroken chain that ends with this entry, by what the head file names.
+pub(super) fn verify_end(last: i64, hash: String, named: &AuditHead) -> AuditVerification {
     match named {
-        Named::Entry(seq, _) if *seq > last => Verified::Broken { seq: last + 1, why: Damage::CutOff },
-        Named::Nothing if last > 0 => Verified::Broken { seq: last, why: Damage::NoHead },
-        Named::Unreadable => Verified::Broken { seq: last, why: Damage::BadHead },
-        Named::Entry(..) | Named::Nothing => Verified::Whole { rows: last, head: hash },
+        AuditHead::Entry(seq, _) if *seq > last => {
+            AuditVerification::Broken { seq: last + 1, why: AuditDamage::CutOff }
+        }
+        AuditHead::Missing if last > 0 => AuditVerification::Broken { seq: last, why: AuditDamage::NoHead },
+        AuditHead::Unreadable => AuditVerification::Broken { seq: last, why: AuditDamage::BadHead },
+        AuditHead::Entry(..) | AuditHead::Missing => AuditVerification::Whole { rows: last, head: hash },
     }
 }
 
-/// A stored row after an entry with the hash `before`, in the bytes that are really there.
-fn spelled(row: &Row<'_>, before: &str) -> rusqlite::Result<Words> {
-    Ok(Words::new()
-        .word(before)
+/// The authenticated content of a stored row after an entry with the hash `before`, from the raw column bytes.
+fn spelled(row: &Row<'_>, before: &str) -> rusqlite::Result<AuthenticatedData> {
+    Ok(AuthenticatedData::new()
+        .text(before)
         .number(row.get(0)?)
         .number(row.get(1)?)
-        .word(row.get_ref(2)?.as_bytes()?)
-        .maybe(row.get_ref(3)?.as_bytes_or_null()?)
-        .word(row.get_ref(4)?.as_bytes()?)
-        .word(row.get_ref(5)?.as_bytes()?))
+        .text(row.get_ref(2)?.as_bytes()?)
+        .optional(row.get_ref(3)?.as_bytes_or_null()?)
+        .text(row.get_ref(4)?.as_bytes()?)
+        .text(row.get_ref(5)?.as_bytes()?))
 }

@@ -1,46 +1,46 @@
-//! Which definitions a person accepted.
+//! The definitions that a person accepted.
 //!
-//! The first manifest of a server is accepted with the server. Of each tool one definition is
-//! accepted at a time; what becomes of tools that have another is not decided here. Acceptance is
-//! bound to how the server is started, and outlives the offer of a tool.
+//! The first manifest of a server is accepted with the server. Each tool has one accepted definition at a time; what
+//! happens to a tool with another one is not decided here. Acceptance is bound to the launch configuration of the
+//! server, and stays while a tool is not offered.
 
 use std::collections::BTreeMap;
 
 use pml_model::{Definition, Digest, Principal, ServerName, ToolId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::restore::restore;
-use super::rows::{bump_version, drop_unused};
-use crate::audit::{Audit, Log};
+use super::restore::restore_definition;
+use super::rows::{bump_catalogue_version, delete_unused_definition};
+use crate::audit::{AuditBatch, NewAuditEntry};
 use crate::column::{digest, server_name};
-use crate::vouch::vouched;
-use crate::writer::Failure;
+use crate::vouch::vouched_condition;
+use crate::writer::WriteFailure;
 use crate::{BlockingStore, Error, Urgency};
 
-/// The definitions that are accepted, by server and how it is started, then by tool.
+/// The accepted definitions, by server and launch digest, then by tool.
 pub type AcceptedDefinitions = BTreeMap<(ServerName, Digest), BTreeMap<String, AcceptedDefinition>>;
 
-/// A definition that is accepted.
+/// An accepted definition.
 #[derive(Debug, Clone)]
 pub struct AcceptedDefinition {
-    /// Its digest.
+    /// Digest of the definition.
     pub digest: Digest,
-    /// The definition, where the tool is known to have another one now.
+    /// The definition itself; only if the tool has another one now.
     pub replaced: Option<Definition>,
 }
 
 /// Definitions to be accepted, as a person saw them.
 #[derive(Debug, Clone)]
 pub struct Acceptance {
-    /// Whose server it is.
+    /// The principal that the server belongs to.
     pub principal: Principal,
-    /// The server.
+    /// Name of the server.
     pub server: ServerName,
-    /// How it is started.
+    /// Digest of the launch configuration.
     pub launch: Digest,
-    /// The tools, each with the digest of the definition that was seen.
+    /// The tools, each with the digest of the definition that the person saw.
     pub tools: Vec<(String, Digest)>,
-    /// The present time.
+    /// Current time.
     pub now: i64,
 }
 
@@ -53,17 +53,17 @@ impl BlockingStore {
         self.read(|connection| accepted(connection, principal))
     }
 
-    /// Accepts definitions and gives the tools whose definition is no longer the one that was seen:
-    /// of those nothing is accepted. `audit` is stored if anything is.
+    /// Accepts definitions and returns the tools whose definition is no longer the one that was seen; for those
+    /// nothing is accepted. `audit` is stored if any definition is accepted.
     ///
     /// # Errors
     /// The change could not be stored; then nothing is accepted.
     pub fn accept_definitions(
         &self,
         acceptance: Acceptance,
-        audit: Vec<Audit>,
+        audit: Vec<NewAuditEntry>,
     ) -> Result<Vec<ToolId>, Error> {
-        let log = self.log(audit)?;
+        let log = self.prepare_audit(audit)?;
         self.change(Urgency::Durable, move |connection| accept(connection, &acceptance, &log))
     }
 }
@@ -78,8 +78,8 @@ fn accepted(connection: &Connection, principal: &Principal) -> rusqlite::Result<
              AND tool.tool = accepted.tool
          LEFT JOIN definition AS present ON present.id = tool.definition
          WHERE accepted.principal = ?1 AND {} AND {}",
-        vouched("accepted_definition", "accepted"),
-        vouched("definition", "definition"),
+        vouched_condition("accepted_definition", "accepted"),
+        vouched_condition("definition", "definition"),
     ))?;
     let mut all = AcceptedDefinitions::new();
     let mut rows = rows.query([&principal.0])?;
@@ -92,11 +92,15 @@ fn accepted(connection: &Connection, principal: &Principal) -> rusqlite::Result<
 
 fn definition(row: &Row<'_>) -> rusqlite::Result<AcceptedDefinition> {
     let accepted = digest(row, 3)?;
-    let replaced = row.get::<_, Option<String>>(4)?.and_then(|raw| restore(raw, &accepted));
+    let replaced = row.get::<_, Option<String>>(4)?.and_then(|raw| restore_definition(raw, &accepted));
     Ok(AcceptedDefinition { digest: accepted, replaced })
 }
 
-fn accept(connection: &Connection, acceptance: &Acceptance, log: &Log) -> Result<Vec<ToolId>, Failure> {
+fn accept(
+    connection: &Connection,
+    acceptance: &Acceptance,
+    log: &AuditBatch,
+) -> Result<Vec<ToolId>, WriteFailure> {
     let Acceptance { principal, server, launch, tools, now } = acceptance;
     let mut other = Vec::new();
     for (tool, seen) in tools {
@@ -109,31 +113,33 @@ fn accept(connection: &Connection, acceptance: &Acceptance, log: &Log) -> Result
             .optional()?;
         match present {
             Some(id) => {
-                let put = Put { principal: &principal.0, server: server.as_str(), launch, now: *now };
+                let put =
+                    AcceptanceWriter { principal: &principal.0, server: server.as_str(), launch, now: *now };
                 put.definition(connection, tool, id, seen)?;
             }
             None => other.push(ToolId { server: server.clone(), tool: tool.clone() }),
         }
     }
     if other.len() < tools.len() {
-        bump_version(connection, principal)?;
+        bump_catalogue_version(connection, principal)?;
         log.store(connection)?;
     }
     Ok(other)
 }
 
-/// Whose accepted definitions are written.
-pub(super) struct Put<'a> {
+/// Writes accepted definitions of one server.
+pub(super) struct AcceptanceWriter<'a> {
     pub(super) principal: &'a str,
     pub(super) server: &'a str,
     pub(super) launch: &'a Digest,
     pub(super) now: i64,
 }
 
-impl Put<'_> {
-    /// Notes that the server was met; says whether that is new. Where that note was lost, what was accepted of the
-    /// server tells that it is not: its present tools must not be taken for its first.
-    pub(super) fn first_met(&self, connection: &Connection) -> rusqlite::Result<bool> {
+impl AcceptanceWriter<'_> {
+    /// Records that the server was listed for the first time, and returns whether that is new. If this record was
+    /// lost, the accepted definitions prove an earlier listing: the present tools must not be taken for the first
+    /// ones.
+    pub(super) fn record_first_meeting(&self, connection: &Connection) -> rusqlite::Result<bool> {
         let accepted = connection
             .prepare_cached(
                 "SELECT 1 FROM accepted_definition WHERE principal = ?1 AND server = ?2 AND launch = ?3 LIMIT 1",
@@ -147,8 +153,8 @@ impl Put<'_> {
         Ok(added > 0 && !accepted)
     }
 
-    /// Takes every definition the server offers now as accepted; says whether any was not.
-    pub(super) fn all_offered(&self, connection: &Connection) -> rusqlite::Result<bool> {
+    /// Accepts every definition that the server offers now, and returns whether any was not accepted before.
+    pub(super) fn accept_all_offered(&self, connection: &Connection) -> rusqlite::Result<bool> {
         let offered: Vec<(String, i64, Digest)> = connection
             .prepare_cached(
                 "SELECT tool.tool, definition.id, definition.digest
@@ -197,13 +203,13 @@ impl Put<'_> {
                 digest.as_str(),
                 self.now
             ])?;
-        before.map_or(Ok(()), |before| drop_unused(connection, before))?;
+        before.map_or(Ok(()), |before| delete_unused_definition(connection, before))?;
         Ok(true)
     }
 }
 
-/// Forgets what was accepted of a server.
-pub(super) fn forget(
+/// Deletes the accepted definitions of a server.
+pub(super) fn forget_accepted(
     connection: &Connection,
     principal: &Principal,
     server: &ServerName,
@@ -216,5 +222,5 @@ pub(super) fn forget(
         .query_map(key, |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     connection.execute("DELETE FROM accepted_server WHERE principal = ?1 AND server = ?2", key)?;
-    definitions.into_iter().try_for_each(|id| drop_unused(connection, id))
+    definitions.into_iter().try_for_each(|id| delete_unused_definition(connection, id))
 }

@@ -1,29 +1,29 @@
-//! Takes a listing in: compares it with what is known, then writes the difference.
+//! Records a listing: compares it with the stored manifest, then writes the difference.
 //!
 //! Runs inside one transaction of the writer and never starts or ends one itself.
 
 use std::collections::{HashMap, HashSet};
 
-use pml_model::name::identifier;
+use pml_model::name::js_identifier;
 use pml_model::{Definition, Digest, Principal, ServerName};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::accept::{self, Put};
-use super::rows::{bump_version, drop_unused};
-use super::{ChangedTool, Listing, ManifestChange, Welcome};
+use super::accept::{self, AcceptanceWriter};
+use super::rows::{bump_catalogue_version, delete_unused_definition};
+use super::{AcceptancePolicy, ChangedTool, ManifestChange, ServerListing};
 use crate::column::digest;
 use crate::rule::{self, EndedRule};
 use crate::run::void_questions;
 
-/// How many predecessors of a definition are kept, so that a server that changes its tools without
-/// end does not fill the disk.
+/// Number of previous definitions that are kept per tool, so that a server that keeps changing its tools does not fill
+/// the disk.
 pub(super) const HISTORY: u32 = 64;
 
-/// How many changes are kept for showing, for each principal.
+/// Number of changes that are kept for display, per principal.
 const CHANGES: u32 = 1000;
 
-/// A tool as the database has it.
-struct Known {
+/// A tool in the database.
+struct KnownToolRow {
     identifier: String,
     offered: bool,
     definition: i64,
@@ -32,42 +32,43 @@ struct Known {
     defined_at: i64,
 }
 
-/// One tool's difference between the listing and what is known.
-enum Difference<'a> {
+/// The difference of one tool between the listing and the database.
+enum ToolDifference<'a> {
     New {
         definition: &'a Definition,
         identifier: String,
     },
     Changed {
         definition: &'a Definition,
-        known: &'a Known,
+        known: &'a KnownToolRow,
     },
-    /// Another text of the same meaning, or a tool that is back.
+    /// The same definition in another spelling, or a tool that is back.
     Refreshed {
         definition: &'a Definition,
-        known: &'a Known,
+        known: &'a KnownToolRow,
     },
     Gone {
         tool: &'a str,
-        known: &'a Known,
+        known: &'a KnownToolRow,
     },
 }
 
-/// Where rows go.
-struct Catalogue<'a> {
+/// Target of the changes: the server and its principal.
+struct CatalogueWriter<'a> {
     connection: &'a Connection,
     principal: &'a str,
     server: &'a str,
     now: i64,
 }
 
-pub(super) fn record(
+pub(super) fn record_listing(
     connection: &Connection,
     principal: &Principal,
-    listing: &Listing,
+    listing: &ServerListing,
     now: i64,
 ) -> rusqlite::Result<ManifestChange> {
-    let catalogue = Catalogue { connection, principal: &principal.0, server: listing.server.as_str(), now };
+    let catalogue =
+        CatalogueWriter { connection, principal: &principal.0, server: listing.server.as_str(), now };
     let launch_before = catalogue.launch()?;
     let first_time = launch_before.is_none();
     let mut touched = catalogue.put_server(listing)?;
@@ -80,17 +81,22 @@ pub(super) fn record(
     };
     catalogue.apply(&differences, &mut change)?;
     catalogue.log(&differences, first_time)?;
-    let put = Put { principal: &principal.0, server: listing.server.as_str(), launch: &listing.launch, now };
-    if put.first_met(connection)? || listing.welcome == Welcome::Always {
-        touched |= put.all_offered(connection)?;
+    let put = AcceptanceWriter {
+        principal: &principal.0,
+        server: listing.server.as_str(),
+        launch: &listing.launch,
+        now,
+    };
+    if put.record_first_meeting(connection)? || listing.acceptance == AcceptancePolicy::EveryManifest {
+        touched |= put.accept_all_offered(connection)?;
     }
     if touched {
-        bump_version(connection, principal)?;
+        bump_catalogue_version(connection, principal)?;
     }
     Ok(change)
 }
 
-pub(super) fn remove(
+pub(super) fn remove_manifest(
     connection: &Connection,
     principal: &Principal,
     server: &ServerName,
@@ -100,14 +106,17 @@ pub(super) fn remove(
     if known {
         connection.execute("UPDATE tool SET offered = 0 WHERE principal = ?1 AND server = ?2", key)?;
     }
-    accept::forget(connection, principal, server)?;
+    accept::forget_accepted(connection, principal, server)?;
     if known {
-        bump_version(connection, principal)?;
+        bump_catalogue_version(connection, principal)?;
     }
     Ok(known)
 }
 
-fn differences<'a>(known: &'a HashMap<String, Known>, listed: &'a [Definition]) -> Vec<Difference<'a>> {
+fn differences<'a>(
+    known: &'a HashMap<String, KnownToolRow>,
+    listed: &'a [Definition],
+) -> Vec<ToolDifference<'a>> {
     let mut taken: HashSet<String> = known.values().map(|tool| tool.identifier.clone()).collect();
     let mut seen = HashSet::with_capacity(listed.len());
     let mut differences = Vec::new();
@@ -118,35 +127,35 @@ fn differences<'a>(known: &'a HashMap<String, Known>, listed: &'a [Definition]) 
         match known.get(&definition.name) {
             None => {
                 let identifier = free_identifier(&definition.name, &mut taken);
-                differences.push(Difference::New { definition, identifier });
+                differences.push(ToolDifference::New { definition, identifier });
             }
             Some(known) if known.digest != definition.digest => {
-                differences.push(Difference::Changed { definition, known });
+                differences.push(ToolDifference::Changed { definition, known });
             }
             Some(known) if !known.offered || known.content != content(definition) => {
-                differences.push(Difference::Refreshed { definition, known });
+                differences.push(ToolDifference::Refreshed { definition, known });
             }
             Some(_) => {}
         }
     }
     let gone = known.iter().filter(|(tool, known)| known.offered && !seen.contains(tool.as_str()));
-    let mut gone: Vec<_> = gone.map(|(tool, known)| Difference::Gone { tool, known }).collect();
+    let mut gone: Vec<_> = gone.map(|(tool, known)| ToolDifference::Gone { tool, known }).collect();
     gone.sort_by(|a, b| a.tool().cmp(b.tool()));
     differences.extend(gone);
     differences
 }
 
-/// The order in which identifiers are given: a tool whose name is one already keeps it, whatever
-/// the order in which the server lists its tools.
+/// The order in which identifiers are assigned: a tool whose name is a valid identifier keeps it, in whatever order
+/// the server lists its tools.
 fn in_naming_order(listed: &[Definition]) -> Vec<&Definition> {
     let mut ordered: Vec<&Definition> = listed.iter().collect();
-    // Stable, so that of several tools with one name the first stays first.
-    ordered.sort_by_cached_key(|tool| (identifier(&tool.name) != tool.name, tool.name.clone()));
+    // The sort is stable, so that of several tools with one name the first stays first.
+    ordered.sort_by_cached_key(|tool| (js_identifier(&tool.name) != tool.name, tool.name.clone()));
     ordered
 }
 
 fn free_identifier(tool: &str, taken: &mut HashSet<String>) -> String {
-    let plain = identifier(tool);
+    let plain = js_identifier(tool);
     let numbered = (2_u64..).map(|number| format!("{plain}_{number}"));
     let free = std::iter::once(plain.clone())
         .chain(numbered)
@@ -160,31 +169,31 @@ fn content(definition: &Definition) -> Digest {
     Digest::of(definition.raw.get().as_bytes())
 }
 
-impl Difference<'_> {
+impl ToolDifference<'_> {
     fn tool(&self) -> &str {
         match self {
-            Difference::New { definition, .. }
-            | Difference::Changed { definition, .. }
-            | Difference::Refreshed { definition, .. } => &definition.name,
-            Difference::Gone { tool, .. } => tool,
+            ToolDifference::New { definition, .. }
+            | ToolDifference::Changed { definition, .. }
+            | ToolDifference::Refreshed { definition, .. } => &definition.name,
+            ToolDifference::Gone { tool, .. } => tool,
         }
     }
 
-    /// The digests to show as before and after; `None` where nothing a caller relies on changed.
+    /// The digests to report as before and after; `None` if nothing changed that a caller relies on.
     fn digests(&self) -> Option<(Option<&Digest>, Option<&Digest>)> {
         match self {
-            Difference::New { definition, .. } => Some((None, Some(&definition.digest))),
-            Difference::Changed { definition, known } => {
+            ToolDifference::New { definition, .. } => Some((None, Some(&definition.digest))),
+            ToolDifference::Changed { definition, known } => {
                 Some((Some(&known.digest), Some(&definition.digest)))
             }
-            Difference::Refreshed { known, .. } if known.offered => None,
-            Difference::Refreshed { definition, .. } => Some((None, Some(&definition.digest))),
-            Difference::Gone { known, .. } => Some((Some(&known.digest), None)),
+            ToolDifference::Refreshed { known, .. } if known.offered => None,
+            ToolDifference::Refreshed { definition, .. } => Some((None, Some(&definition.digest))),
+            ToolDifference::Gone { known, .. } => Some((Some(&known.digest), None)),
         }
     }
 }
 
-impl Catalogue<'_> {
+impl CatalogueWriter<'_> {
     fn launch(&self) -> rusqlite::Result<Option<Digest>> {
         self.connection
             .query_row(
@@ -195,9 +204,9 @@ impl Catalogue<'_> {
             .optional()
     }
 
-    /// Stores what the server says of itself and tells whether it is anything new.
-    fn put_server(&self, listing: &Listing) -> rusqlite::Result<bool> {
-        let about = &listing.about;
+    /// Stores what the server says of itself and returns whether it changed.
+    fn put_server(&self, listing: &ServerListing) -> rusqlite::Result<bool> {
+        let about = &listing.profile;
         let row = params![
             self.principal,
             self.server,
@@ -225,7 +234,7 @@ impl Catalogue<'_> {
         Ok(!same)
     }
 
-    fn known_tools(&self) -> rusqlite::Result<HashMap<String, Known>> {
+    fn known_tools(&self) -> rusqlite::Result<HashMap<String, KnownToolRow>> {
         let mut tools = self.connection.prepare(
             "SELECT tool.tool, tool.identifier, tool.offered, definition.id, definition.content,
                     definition.digest, tool.defined_at
@@ -233,7 +242,7 @@ impl Catalogue<'_> {
              WHERE tool.principal = ?1 AND tool.server = ?2",
         )?;
         let rows = tools.query_map([self.principal, self.server], |row| {
-            let known = Known {
+            let known = KnownToolRow {
                 identifier: row.get(1)?,
                 offered: row.get(2)?,
                 definition: row.get(3)?,
@@ -246,7 +255,7 @@ impl Catalogue<'_> {
         rows.collect()
     }
 
-    fn apply(&self, differences: &[Difference<'_>], change: &mut ManifestChange) -> rusqlite::Result<()> {
+    fn apply(&self, differences: &[ToolDifference<'_>], change: &mut ManifestChange) -> rusqlite::Result<()> {
         let mut insert = self.connection.prepare(
             "INSERT INTO tool (principal, server, tool, identifier, offered, definition, defined_at, first_seen_at)
              VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?6)",
@@ -254,27 +263,27 @@ impl Catalogue<'_> {
         for difference in differences {
             let tool = difference.tool().to_owned();
             match difference {
-                Difference::New { definition, identifier } => {
+                ToolDifference::New { definition, identifier } => {
                     let id = self.put_definition(definition)?;
                     insert.execute(params![self.principal, self.server, tool, identifier, id, self.now])?;
                     change.added.push(tool);
                 }
-                Difference::Changed { definition, known } => {
-                    change.voided.extend(self.replace(definition, known)?);
+                ToolDifference::Changed { definition, known } => {
+                    change.voided_rules.extend(self.replace(definition, known)?);
                     let id = format!("{}:{}", self.server, definition.name);
                     change.voided_questions.extend(void_questions(self.connection, self.principal, &id)?);
                     let (before, after) = (known.digest.clone(), definition.digest.clone());
                     change.changed.push(ChangedTool { tool, before, after });
                 }
-                Difference::Refreshed { definition, known } => {
+                ToolDifference::Refreshed { definition, known } => {
                     let id = self.offer(definition, known.defined_at)?;
                     self.accept_spelling(&tool, known.definition, id)?;
-                    drop_unused(self.connection, known.definition)?;
+                    delete_unused_definition(self.connection, known.definition)?;
                     if !known.offered {
                         change.added.push(tool);
                     }
                 }
-                Difference::Gone { .. } => {
+                ToolDifference::Gone { .. } => {
                     self.withdraw(&tool)?;
                     change.removed.push(tool);
                 }
@@ -285,9 +294,9 @@ impl Catalogue<'_> {
         Ok(())
     }
 
-    /// Puts the definition in place of the one last known, which goes into the history. What people allowed for later
-    /// runs was for that one, and stays void should it come back.
-    fn replace(&self, definition: &Definition, known: &Known) -> rusqlite::Result<Vec<EndedRule>> {
+    /// Replaces the definition of a tool and moves the previous one to the history. Rules for the previous definition
+    /// end, and stay void even if it returns.
+    fn replace(&self, definition: &Definition, known: &KnownToolRow) -> rusqlite::Result<Vec<EndedRule>> {
         self.connection.execute(
             "INSERT INTO replaced_definition (principal, server, tool, definition, seen_at, replaced_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -301,7 +310,7 @@ impl Catalogue<'_> {
             ],
         )?;
         let tool = format!("{}:{}", self.server, definition.name);
-        let voided = rule::void(self.connection, self.principal, &tool, &definition.digest, self.now)?;
+        let voided = rule::void_rules(self.connection, self.principal, &tool, &definition.digest, self.now)?;
         self.offer(definition, self.now)?;
         self.shorten_history(&definition.name)?;
         Ok(voided)
@@ -316,10 +325,10 @@ impl Catalogue<'_> {
         )?;
         let rows = old.query_map(params![self.principal, self.server, tool, HISTORY], |row| row.get(0))?;
         let dropped: Vec<i64> = rows.collect::<rusqlite::Result<_>>()?;
-        dropped.into_iter().try_for_each(|id| drop_unused(self.connection, id))
+        dropped.into_iter().try_for_each(|id| delete_unused_definition(self.connection, id))
     }
 
-    /// Where another text of the same meaning was accepted, this one is.
+    /// Accepts this spelling of a definition if another spelling of it was accepted.
     fn accept_spelling(&self, tool: &str, before: i64, now: i64) -> rusqlite::Result<()> {
         self.connection.execute(
             "UPDATE accepted_definition SET definition = ?5
@@ -361,9 +370,9 @@ impl Catalogue<'_> {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Keeps the changes for showing. Of a server that is new every tool is, which tells nothing;
-    /// a definition that changed while the server was away is told all the same.
-    fn log(&self, differences: &[Difference<'_>], first_time: bool) -> rusqlite::Result<()> {
+    /// Stores the changes for display. On the first listing of a server all tools are new, which is not recorded. A
+    /// definition that changed while the server was away is recorded all the same.
+    fn log(&self, differences: &[ToolDifference<'_>], first_time: bool) -> rusqlite::Result<()> {
         let mut insert = self.connection.prepare(
             "INSERT INTO catalogue_change (principal, server, tool, before, after, at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",

@@ -1,14 +1,14 @@
-//! Makes a definition of its stored text again.
+//! Restores a definition from its stored text.
 //!
-//! The text was checked when it came in, and the mark of its row vouches for it since: working out the digest of its
-//! meaning anew would take most of the time of reading a large catalogue.
+//! The text was validated when it was stored, and the mark of its row authenticates it since. Computing its digest
+//! again would take most of the time of reading a large catalogue.
 
 use pml_model::json::{self, Fields};
 use pml_model::{Definition, Digest};
 use serde_json::value::RawValue;
 
-/// The definition with this text, just as [`Definition::parse`] gave it; `None` where the text is none.
-pub(super) fn restore(text: String, digest: &Digest) -> Option<Definition> {
+/// The definition with this text, as [`Definition::parse`] returned it; `None` if the text is not a definition.
+pub(super) fn restore_definition(text: String, digest: &Digest) -> Option<Definition> {
     let raw = RawValue::from_string(text).ok()?;
     let fields = Fields::parse(raw.get()).ok()?;
     Some(Definition {

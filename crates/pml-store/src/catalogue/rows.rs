@@ -1,10 +1,10 @@
-//! Rows that recording a listing and accepting definitions both change.
+//! Row changes shared by recording a listing and accepting definitions.
 
 use pml_model::Principal;
 use rusqlite::Connection;
 
-/// Counts a change of the principal's catalogue.
-pub(super) fn bump_version(connection: &Connection, principal: &Principal) -> rusqlite::Result<()> {
+/// Increments the version of the principal's catalogue.
+pub(super) fn bump_catalogue_version(connection: &Connection, principal: &Principal) -> rusqlite::Result<()> {
     connection.execute(
         "INSERT INTO catalogue_version (principal, version) VALUES (?1, 1)
          ON CONFLICT (principal) DO UPDATE SET version = version + 1",
@@ -14,7 +14,7 @@ pub(super) fn bump_version(connection: &Connection, principal: &Principal) -> ru
 }
 
 /// Deletes a definition that nothing refers to any more.
-pub(super) fn drop_unused(connection: &Connection, definition: i64) -> rusqlite::Result<()> {
+pub(super) fn delete_unused_definition(connection: &Connection, definition: i64) -> rusqlite::Result<()> {
     connection.execute(
         "DELETE FROM definition WHERE id = ?1
          AND NOT EXISTS (SELECT 1 FROM tool WHERE definition = ?1)

@@ -1,4 +1,4 @@
-//! Results of capabilities that need not be worked out again.
+//! Cached results of capabilities.
 
 use pml_model::capability::Invalidation;
 use pml_model::{CapabilityId, Digest, Principal};
@@ -6,95 +6,95 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::capability::{cache_config, resolve};
-use crate::column::unexpected;
-use crate::vouch::vouched;
+use super::capability::{cache_config, resolve_capability};
+use crate::column::unexpected_value;
+use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error, Urgency};
 
-/// What a result is kept under.
+/// The key of a cache entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CacheKey {
-    /// Whose it is.
+    /// The principal that the entry belongs to.
     pub principal: Principal,
-    /// What was run.
+    /// The capability that was run.
     pub capability: CapabilityId,
-    /// Digest of what it was given.
+    /// Digest of the arguments.
     pub parameters: Digest,
-    /// What had been written until then; with another, the result may be another.
+    /// The write epoch at the time of the run; after another write the result may differ.
     pub epoch: String,
 }
 
-/// A result to be kept.
+/// A result to be cached.
 #[derive(Debug, Clone, Copy)]
-pub struct NewResult<'r> {
-    /// What came out.
+pub struct NewCachedResult<'r> {
+    /// The result of the run.
     pub result: &'r RawValue,
-    /// What was asked for, where it is found by that: by [`BlockingStore::cached_for_intents`] and not by its key.
+    /// The intent, for entries that are found by intent ([`BlockingStore::results_cached_by_intent`]) and not by key.
     pub intent: Option<&'r str>,
-    /// JSON: what else has to be as it was for the result to count.
+    /// JSON: further conditions that have to be unchanged for the entry to be valid.
     pub stamps: &'r str,
-    /// When.
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
-    /// Until when it counts.
+    /// When the entry expires.
     pub expires_at: i64,
-    /// How many of its kind the capability may have; beyond, the oldest go.
-    pub most: u32,
+    /// Maximum number of such entries for the capability; beyond it the oldest are dropped.
+    pub max_entries: u32,
 }
 
-/// What is kept of a capability.
+/// Usage of the cache by a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct CacheUse {
-    /// How many results.
+pub struct CacheUsage {
+    /// Number of entries.
     pub entries: u64,
-    /// How often one was given instead of a run, as long as there are traces.
+    /// Number of hits, according to the traces that are kept.
     pub hit_count: u64,
 }
 
-/// A result that was kept.
+/// A cached result.
 #[derive(Debug, Clone)]
 pub struct CachedResult {
-    /// What came out.
+    /// The result of the run.
     pub result: Box<RawValue>,
-    /// When.
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
-    /// How often it was asked for before.
+    /// Number of hits before this one.
     pub hit_count: u64,
-    /// JSON: what else has to be as it was for the result to count.
+    /// JSON: further conditions that have to be unchanged for the entry to be valid.
     pub stamps: String,
 }
 
-/// Which results are dropped.
+/// Which cache entries are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dropped<'a> {
+pub enum InvalidationScope<'a> {
     /// Those of a capability.
     Capability(&'a CapabilityId),
-    /// Those of a capability of which nobody asks any more, because their keys tell of tools as they were.
+    /// Those of a capability that are unreachable, because their keys refer to earlier definitions of tools.
     Outdated(&'a CapabilityId),
-    /// All.
+    /// All entries of the principal.
     All,
-    /// Those that were kept long enough.
+    /// Those that have expired.
     Expired,
 }
 
-/// That results were dropped.
+/// A record of dropped cache entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CacheDrop {
-    /// When.
+pub struct CacheInvalidation {
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
-    /// Why.
-    pub because: String,
-    /// Which: the id of a capability, `all` or `expired`.
-    pub what: String,
-    /// How many.
+    /// The reason, in words.
+    pub reason: String,
+    /// What was dropped: the id of a capability, `all` or `expired`.
+    pub scope: String,
+    /// Number of entries that were dropped.
     pub entries: u64,
 }
 
 impl BlockingStore {
-    /// The result kept under `key`, if it still counts. Counts the hit.
+    /// The valid cache entry under `key`, if there is one. Counts the hit.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn cached(&self, key: &CacheKey, now: i64) -> Result<Option<CachedResult>, Error> {
+    pub fn cached_result(&self, key: &CacheKey, now: i64) -> Result<Option<CachedResult>, Error> {
         let found = self.read(|connection| find(connection, key, now))?;
         if found.is_some() {
             let key = key.clone();
@@ -107,18 +107,18 @@ impl BlockingStore {
                     .execute([&key.principal.0, key.capability.as_str(), key.parameters.as_str()])
                     .map(drop)
             };
-            // Nobody's answer depends on the count.
+            // No result depends on the count, so it may be lost.
             self.inner.writer.enqueue(0, Urgency::Lazy, count, drop);
         }
         Ok(found)
     }
 
-    /// The results of a capability that were kept with what was asked for, latest first, as far as they
-    /// still count and were kept with that epoch.
+    /// The cache entries of a capability that were stored with an intent, latest first. Only valid ones of that write
+    /// epoch are returned.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn cached_for_intents(
+    pub fn results_cached_by_intent(
         &self,
         principal: &Principal,
         capability: &CapabilityId,
@@ -132,7 +132,7 @@ impl BlockingStore {
                      WHERE principal = ?1 AND capability = ?2 AND epoch = ?3 AND expires_at > ?4
                         AND intent IS NOT NULL AND {}
                      ORDER BY at DESC, intent",
-                    vouched("cached_result", "cached_result")
+                    vouched_condition("cached_result", "cached_result")
                 ))?
                 .query_map(params![principal.0, capability.as_str(), epoch, now], |row| {
                     Ok((row.get(4)?, cached_result(row)?))
@@ -141,11 +141,16 @@ impl BlockingStore {
         })
     }
 
-    /// What is kept of a capability, and how often that was of use.
+    /// Number of cache entries of a capability, and of hits.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn cache_use(&self, principal: &Principal, id: &CapabilityId, now: i64) -> Result<CacheUse, Error> {
+    pub fn cache_usage(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        now: i64,
+    ) -> Result<CacheUsage, Error> {
         self.read(|connection| {
             let entries = connection
                 .prepare_cached(
@@ -153,36 +158,36 @@ impl BlockingStore {
                      WHERE principal = ?1 AND capability = ?2 AND expires_at > ?3",
                 )?
                 .query_row(params![principal.0, id.as_str(), now], |row| row.get(0))?;
-            let hit_count = match resolve(connection, principal, id)? {
+            let hit_count = match resolve_capability(connection, principal, id)? {
                 Some((number, _)) => connection
                     .prepare_cached("SELECT count(*) FROM trace WHERE capability = ?1 AND cached")?
                     .query_row([number], |row| row.get(0))?,
                 None => 0,
             };
-            Ok(CacheUse { entries, hit_count })
+            Ok(CacheUsage { entries, hit_count })
         })
     }
 
-    /// A number that grows whenever results are dropped that might still be asked for.
+    /// A number that grows whenever cache entries are dropped that a lookup might still find.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn cache_drops(&self) -> Result<i64, Error> {
+    pub fn cache_generation(&self) -> Result<i64, Error> {
         self.read(|connection| {
             connection.prepare_cached("SELECT cache_drops FROM memory")?.query_row([], |row| row.get(0))
         })
     }
 
-    /// Keeps a result in place of an earlier one for the same parameters. What has no capability is not kept.
-    pub fn cache(
+    /// Caches a result, replacing an earlier one for the same parameters. Results without a capability are not cached.
+    pub fn cache_result(
         &self,
         key: &CacheKey,
-        new: &NewResult<'_>,
+        new: &NewCachedResult<'_>,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
         let (key, result, stamps) = (key.clone(), new.result.get().to_owned(), new.stamps.to_owned());
         let (intent, at, expires_at, most) =
-            (new.intent.map(str::to_owned), new.at, new.expires_at, new.most);
+            (new.intent.map(str::to_owned), new.at, new.expires_at, new.max_entries);
         let bytes = result.len() + stamps.len();
         let work = move |connection: &Connection| {
             keep(connection, &key, (&result, &stamps, intent.as_deref()), (at, expires_at), most)
@@ -190,26 +195,33 @@ impl BlockingStore {
         self.inner.writer.enqueue(bytes, Urgency::Lazy, work, done);
     }
 
-    /// Drops results of the principal and says how many.
+    /// Drops cache entries of the principal and returns their number.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn drop_cached(
+    pub fn invalidate_cache(
         &self,
         principal: &Principal,
-        which: Dropped<'_>,
+        which: InvalidationScope<'_>,
         because: &str,
         now: i64,
     ) -> Result<u64, Error> {
-        let (principal, which, because) = (principal.clone(), OwnedDropped::from(which), because.to_owned());
-        self.write(move |connection| drop_results(connection, &principal, which.borrowed(), &because, now))
+        let (principal, which, because) =
+            (principal.clone(), OwnedInvalidationScope::from(which), because.to_owned());
+        self.write(move |connection| {
+            invalidate_results(connection, &principal, which.borrowed(), &because, now)
+        })
     }
 
-    /// What was dropped of the principal's results, latest first.
+    /// The principal's cache invalidations, latest first.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn cache_log(&self, principal: &Principal, limit: u32) -> Result<Vec<CacheDrop>, Error> {
+    pub fn cache_invalidations(
+        &self,
+        principal: &Principal,
+        limit: u32,
+    ) -> Result<Vec<CacheInvalidation>, Error> {
         self.read(|connection| {
             connection
                 .prepare_cached(
@@ -217,10 +229,10 @@ impl BlockingStore {
                      ORDER BY number DESC LIMIT ?2",
                 )?
                 .query_map(params![principal.0, limit], |row| {
-                    Ok(CacheDrop {
+                    Ok(CacheInvalidation {
                         at: row.get(0)?,
-                        because: row.get(1)?,
-                        what: row.get(2)?,
+                        reason: row.get(1)?,
+                        scope: row.get(2)?,
                         entries: row.get(3)?,
                     })
                 })?
@@ -229,32 +241,32 @@ impl BlockingStore {
     }
 }
 
-/// As [`Dropped`], for the thread that writes.
-pub(crate) enum OwnedDropped {
+/// As [`InvalidationScope`], owned, for the writer thread.
+pub(crate) enum OwnedInvalidationScope {
     Capability(CapabilityId),
     Outdated(CapabilityId),
     All,
     Expired,
 }
 
-impl From<Dropped<'_>> for OwnedDropped {
-    fn from(which: Dropped<'_>) -> OwnedDropped {
+impl From<InvalidationScope<'_>> for OwnedInvalidationScope {
+    fn from(which: InvalidationScope<'_>) -> OwnedInvalidationScope {
         match which {
-            Dropped::Capability(id) => OwnedDropped::Capability(id.clone()),
-            Dropped::Outdated(id) => OwnedDropped::Outdated(id.clone()),
-            Dropped::All => OwnedDropped::All,
-            Dropped::Expired => OwnedDropped::Expired,
+            InvalidationScope::Capability(id) => OwnedInvalidationScope::Capability(id.clone()),
+            InvalidationScope::Outdated(id) => OwnedInvalidationScope::Outdated(id.clone()),
+            InvalidationScope::All => OwnedInvalidationScope::All,
+            InvalidationScope::Expired => OwnedInvalidationScope::Expired,
         }
     }
 }
 
-impl OwnedDropped {
-    pub(crate) fn borrowed(&self) -> Dropped<'_> {
+impl OwnedInvalidationScope {
+    pub(crate) fn borrowed(&self) -> InvalidationScope<'_> {
         match self {
-            OwnedDropped::Capability(id) => Dropped::Capability(id),
-            OwnedDropped::Outdated(id) => Dropped::Outdated(id),
-            OwnedDropped::All => Dropped::All,
-            OwnedDropped::Expired => Dropped::Expired,
+            OwnedInvalidationScope::Capability(id) => InvalidationScope::Capability(id),
+            OwnedInvalidationScope::Outdated(id) => InvalidationScope::Outdated(id),
+            OwnedInvalidationScope::All => InvalidationScope::All,
+            OwnedInvalidationScope::Expired => InvalidationScope::Expired,
         }
     }
 }
@@ -265,7 +277,7 @@ fn find(connection: &Connection, key: &CacheKey, now: i64) -> rusqlite::Result<O
             "SELECT result, at, hit_count, stamps FROM cached_result
              WHERE principal = ?1 AND capability = ?2 AND parameters = ?3 AND epoch = ?4 AND expires_at > ?5
                 AND intent IS NULL AND {}",
-            vouched("cached_result", "cached_result")
+            vouched_condition("cached_result", "cached_result")
         ))?
         .query_row(
             params![key.principal.0, key.capability.as_str(), key.parameters.as_str(), key.epoch, now],
@@ -274,9 +286,9 @@ fn find(connection: &Connection, key: &CacheKey, now: i64) -> rusqlite::Result<O
         .optional()
 }
 
-/// The first columns are the result, when it came, how often it was asked for and what it depends on.
+/// Reads a cached result. The first columns are the result, its time, the number of hits and its stamps.
 fn cached_result(row: &Row<'_>) -> rusqlite::Result<CachedResult> {
-    let result = RawValue::from_string(row.get(0)?).map_err(|error| unexpected(0, error))?;
+    let result = RawValue::from_string(row.get(0)?).map_err(|error| unexpected_value(0, error))?;
     Ok(CachedResult { result, at: row.get(1)?, hit_count: row.get(2)?, stamps: row.get(3)? })
 }
 
@@ -287,7 +299,7 @@ fn keep(
     (at, expires_at): (i64, i64),
     most: u32,
 ) -> rusqlite::Result<()> {
-    if resolve(connection, &key.principal, &key.capability)?.is_none() {
+    if resolve_capability(connection, &key.principal, &key.capability)?.is_none() {
         return Ok(());
     }
     connection
@@ -324,21 +336,24 @@ fn keep(
         .map(drop)
 }
 
-/// Drops results and logs how many.
-pub(super) fn drop_results(
+/// Drops cache entries and records how many.
+pub(super) fn invalidate_results(
     connection: &Connection,
     principal: &Principal,
-    which: Dropped<'_>,
+    which: InvalidationScope<'_>,
     because: &str,
     now: i64,
 ) -> rusqlite::Result<u64> {
     let (what, entries) = match which {
-        Dropped::Capability(id) | Dropped::Outdated(id) => (id.as_str(), drop_of(connection, principal, id)?),
-        Dropped::All => ("all", drop_until(connection, principal, i64::MAX)?),
-        Dropped::Expired => ("expired", drop_until(connection, principal, now)?),
+        InvalidationScope::Capability(id) | InvalidationScope::Outdated(id) => {
+            (id.as_str(), drop_of(connection, principal, id)?)
+        }
+        InvalidationScope::All => ("all", drop_until(connection, principal, i64::MAX)?),
+        InvalidationScope::Expired => ("expired", drop_until(connection, principal, now)?),
     };
-    if matches!(which, Dropped::Capability(_) | Dropped::All) {
-        // Also where none was stored: processes may keep some in memory.
+    if matches!(which, InvalidationScope::Capability(_) | InvalidationScope::All) {
+        // Counted even if no row was dropped: processes may hold entries in memory. Outdated and expired entries are
+        // not counted: no lookup can find them any more.
         connection.prepare_cached("UPDATE memory SET cache_drops = cache_drops + 1")?.execute([])?;
     }
     if entries > 0 {
@@ -351,21 +366,21 @@ pub(super) fn drop_results(
     Ok(entries as u64)
 }
 
-/// Drops the results of a capability for what became of it, unless a person alone does that.
-pub(super) fn drop_unless_manual(
+/// Drops the cache entries of a capability because it changed, unless its policy leaves that to people.
+pub(super) fn invalidate_unless_manual(
     connection: &Connection,
     principal: &Principal,
     (id, number): (&CapabilityId, i64),
     because: &str,
     now: i64,
 ) -> rusqlite::Result<()> {
-    if cache_config(connection, number)?.goes_with(Invalidation::ManualOnly) {
+    if cache_config(connection, number)?.is_invalidated_by(Invalidation::ManualOnly) {
         return Ok(());
     }
-    drop_results(connection, principal, Dropped::Capability(id), because, now).map(drop)
+    invalidate_results(connection, principal, InvalidationScope::Capability(id), because, now).map(drop)
 }
 
-/// Drops the results of a capability and of those that were merged into it.
+/// Drops the cache entries of a capability and of those that were merged into it.
 fn drop_of(connection: &Connection, principal: &Principal, id: &CapabilityId) -> rusqlite::Result<usize> {
     connection
         .prepare_cached(

@@ -1,52 +1,53 @@
-//! Capabilities as rows: how a procedure that was run becomes one, and how they are read.
+//! Capabilities as rows: how a procedure becomes one, and how they are read.
 
 use pml_model::Principal;
 use pml_model::capability::{
-    CacheConfig, Capability, CapabilityId, Intent, Procedure, State, Statistics, ToolUse,
+    CacheConfig, Capability, CapabilityId, CapabilityIntent, CapabilityState, CapabilityStatistics,
+    Procedure, ToolUse,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
-use super::{next_version, touch};
-use crate::column::{capability_id, json, unexpected};
-use crate::vouch::vouched;
+use super::{bump_capability_version, next_version};
+use crate::column::{capability_id, json_column, unexpected_value};
+use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};
 
-/// How many of the things it was run for a capability is given with.
+/// Maximum number of intents that are read with a capability.
 const INTENTS: u32 = 50;
 
-/// Which capabilities are asked for.
+/// Filter, order and page of a list of capabilities.
 #[derive(Debug, Clone)]
-pub struct Capabilities {
-    /// Those that stand so alone.
-    pub state: Option<State>,
-    /// Those used last first; by name otherwise.
+pub struct CapabilityQuery {
+    /// Only capabilities in this state.
+    pub state: Option<CapabilityState>,
+    /// Most recently used first; sorted by name otherwise.
     pub recent: bool,
-    /// How many at most.
+    /// Maximum number of capabilities.
     pub limit: u32,
-    /// How many are left out before.
+    /// Number of capabilities to skip.
     pub offset: u32,
 }
 
-/// What became of capabilities, of all principals.
+/// Changes of capabilities, of all principals.
 #[derive(Debug, Clone)]
 pub struct CapabilityChanges {
-    /// Up to which version.
+    /// The version up to which changes are included.
     pub version: i64,
-    /// Those that are new or another.
+    /// Capabilities that are new or changed.
     pub changed: Vec<Capability>,
-    /// Those that are no more.
+    /// Ids of deleted capabilities.
     pub gone: Vec<CapabilityId>,
 }
 
 impl BlockingStore {
-    /// A capability; one that was merged into another is that other.
+    /// A capability by id. The id of one that was merged into another returns that other.
     ///
     /// # Errors
     /// The database cannot be read.
     pub fn capability(&self, principal: &Principal, id: &CapabilityId) -> Result<Option<Capability>, Error> {
-        self.read(|connection| match resolve(connection, principal, id)? {
-            // An index may be damaged, too: what it leads to has to be what was asked for.
+        self.read(|connection| match resolve_capability(connection, principal, id)? {
+            // The index may be damaged, so the row it leads to has to match the query.
             Some((number, true)) => Ok(find(connection, "capability.number = ?1", [number])?
                 .filter(|found| found.procedure.id == *id && found.procedure.owner == *principal)),
             Some((number, false)) => find(connection, "capability.number = ?1", [number]),
@@ -54,7 +55,7 @@ impl BlockingStore {
         })
     }
 
-    /// The capability the principal calls so.
+    /// The principal's capability of this name.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -66,14 +67,14 @@ impl BlockingStore {
         })
     }
 
-    /// The principal's capabilities, a page at a time.
+    /// The principal's capabilities, one page.
     ///
     /// # Errors
     /// The database cannot be read.
     pub fn capabilities(
         &self,
         principal: &Principal,
-        wanted: &Capabilities,
+        wanted: &CapabilityQuery,
     ) -> Result<Vec<Capability>, Error> {
         let state = if wanted.state.is_some() { "state = ?2" } else { "?2 IS NULL" };
         let order = if wanted.recent { "last_used DESC, name" } else { "name" };
@@ -82,7 +83,7 @@ impl BlockingStore {
                 "{SELECT} WHERE capability.principal = ?1 AND {state} AND {} ORDER BY {order} LIMIT ?3 OFFSET ?4",
                 is_sound()
             );
-            let wanted = params![principal.0, wanted.state.map(State::as_str), wanted.limit, wanted.offset];
+            let wanted = params![principal.0, wanted.state.map(CapabilityState::as_str), wanted.limit, wanted.offset];
             connection
                 .prepare_cached(&statement)?
                 .query_map(wanted, |row| capability(connection, row))?
@@ -90,7 +91,7 @@ impl BlockingStore {
         })
     }
 
-    /// A number that grows whenever a capability of anybody changes.
+    /// A number that grows whenever a capability of any principal changes.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -98,7 +99,7 @@ impl BlockingStore {
         self.read(version)
     }
 
-    /// What changed of all principals' capabilities after `since`, everything where that is 0.
+    /// The capabilities of all principals that changed after version `since`; all of them if that is 0.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -124,8 +125,9 @@ fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("SELECT version FROM memory")?.query_row([], |row| row.get(0))
 }
 
-/// The number of the capability that runs of `id` count for, and whether it is the very one.
-pub(super) fn resolve(
+/// The number of the capability that runs of `id` count for, and whether that is its own id rather than that of a
+/// merged one.
+pub(super) fn resolve_capability(
     connection: &Connection,
     principal: &Principal,
     id: &CapabilityId,
@@ -134,7 +136,7 @@ pub(super) fn resolve(
         .prepare_cached(&format!(
             "SELECT number, 1 FROM capability WHERE id = ?1 AND principal = ?2
              UNION ALL SELECT capability, 0 FROM capability_alias WHERE id = ?1 AND principal = ?2 AND {}",
-            vouched("capability_alias", "capability_alias")
+            vouched_condition("capability_alias", "capability_alias")
         ))?
         .query_row([id.as_str(), &principal.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
@@ -151,37 +153,37 @@ fn find(
         .optional()
 }
 
-/// The columns of [`capability`].
+/// The columns that [`capability`] reads.
 const SELECT: &str = "SELECT capability.number, capability.id, name, state, degraded_because, usage_count,
     success_count, failure_count, failures_in_a_row, avg_duration_ms, last_used, learning, promoted_at, created_at,
     approved, examples, tools, procedure, cache
     FROM capability JOIN capability_procedure ON capability_procedure.capability = capability.number";
 
-/// The condition that a capability and its procedure are as they were stored.
+/// SQL condition that the rows of a capability and its procedure are undamaged.
 fn is_sound() -> String {
-    let parts = ["capability", "capability_procedure"].map(|table| vouched(table, table));
+    let parts = ["capability", "capability_procedure"].map(|table| vouched_condition(table, table));
     parts.join(" AND ")
 }
 
 fn capability(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Capability> {
     let state = row.get_ref(3)?.as_str()?;
-    let mut procedure: Procedure = json(row, 17)?;
+    let mut procedure: Procedure = json_column(row, 17)?;
     if procedure.id != capability_id(row, 1)? {
-        return Err(unexpected(17, "it is the procedure of another capability"));
+        return Err(unexpected_value(17, "it is the procedure of another capability"));
     }
-    procedure.tools_used = json::<Vec<ToolUse>>(row, 16)?;
-    add_examples(&mut procedure.parameters_schema, json(row, 15)?);
+    procedure.tools_used = json_column::<Vec<ToolUse>>(row, 16)?;
+    add_examples(&mut procedure.parameters_schema, json_column(row, 15)?);
     if row.get_ref(18)?.as_str_or_null()?.is_some() {
-        procedure.cache_config = json(row, 18)?;
+        procedure.cache_config = json_column(row, 18)?;
     }
     Ok(Capability {
         procedure,
         name: row.get(2)?,
-        state: State::parse(state)
-            .ok_or_else(|| unexpected(3, format!("`{state}` is no state of a capability")))?,
+        state: CapabilityState::parse(state)
+            .ok_or_else(|| unexpected_value(3, format!("`{state}` is no state of a capability")))?,
         degraded_because: row.get(4)?,
         intents: intents(connection, row.get(0)?)?,
-        statistics: Statistics {
+        statistics: CapabilityStatistics {
             usage_count: row.get(5)?,
             success_count: row.get(6)?,
             failure_count: row.get(7)?,
@@ -189,14 +191,14 @@ fn capability(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Capabi
             avg_duration_ms: row.get(9)?,
             last_used: row.get(10)?,
         },
-        learning: json(row, 11)?,
+        learning: json_column(row, 11)?,
         promoted_at: row.get(12)?,
         created_at: row.get(13)?,
         approved: row.get(14)?,
     })
 }
 
-/// Shows what parameters were given before.
+/// Adds earlier arguments to the schema of the parameters, as examples.
 fn add_examples(schema: &mut Value, examples: Map<String, Value>) {
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
     for (name, values) in examples {
@@ -206,10 +208,15 @@ fn add_examples(schema: &mut Value, examples: Map<String, Value>) {
     }
 }
 
-/// The latest, and always the one that came first: the defaults are of that.
-fn intents(connection: &Connection, capability: i64) -> rusqlite::Result<Vec<Intent>> {
+/// The latest intents, and always the first one: the default arguments come from it.
+fn intents(connection: &Connection, capability: i64) -> rusqlite::Result<Vec<CapabilityIntent>> {
     let intent = |row: &Row<'_>| {
-        Ok(Intent { text: row.get(0)?, count: row.get(1)?, first_at: row.get(2)?, last_at: row.get(3)? })
+        Ok(CapabilityIntent {
+            text: row.get(0)?,
+            count: row.get(1)?,
+            first_at: row.get(2)?,
+            last_at: row.get(3)?,
+        })
     };
     connection
         .prepare_cached(
@@ -218,23 +225,23 @@ fn intents(connection: &Connection, capability: i64) -> rusqlite::Result<Vec<Int
              WHERE text IN (SELECT text FROM own ORDER BY last_at DESC, text LIMIT ?2)
                 OR text = (SELECT text FROM own ORDER BY first_at, text LIMIT 1)
              ORDER BY last_at DESC, text",
-             vouched("capability_intent", "capability_intent")),
+             vouched_condition("capability_intent", "capability_intent")),
         )?
         .query_map([capability, i64::from(INTENTS)], intent)?
         .collect()
 }
 
-/// How results of a capability are kept.
+/// The cache policy of a capability.
 pub(super) fn cache_config(connection: &Connection, capability: i64) -> rusqlite::Result<CacheConfig> {
     connection
         .prepare_cached(
             "SELECT coalesce(cache, procedure -> '$.cacheConfig') FROM capability_procedure WHERE capability = ?1",
         )?
-        .query_row([capability], |row| json(row, 0))
+        .query_row([capability], |row| json_column(row, 0))
 }
 
-/// Lets a capability be found by what it was run for; how often it was is for learning to count. `checked` is the version
-/// of the analysis by which the intent fits.
+/// Adds an intent by which a capability is found; learning counts its runs. `checked` is the version of the analysis
+/// that found it to fit.
 pub(super) fn add_intent(
     connection: &Connection,
     capability: i64,
@@ -250,26 +257,26 @@ pub(super) fn add_intent(
              ON CONFLICT DO NOTHING",
         )?
         .execute(params![capability, text, at, checked])?;
-    if added > 0 { touch(connection, capability) } else { Ok(()) }
+    if added > 0 { bump_capability_version(connection, capability) } else { Ok(()) }
 }
 
-/// A person allowed what it did, and it worked.
-pub(super) fn approve(connection: &Connection, capability: i64) -> rusqlite::Result<()> {
+/// Records that a run approved by a person succeeded.
+pub(super) fn mark_approved(connection: &Connection, capability: i64) -> rusqlite::Result<()> {
     let changed = connection
         .prepare_cached("UPDATE capability SET approved = 1 WHERE number = ?1 AND approved = 0")?
         .execute([capability])?;
-    if changed > 0 { touch(connection, capability) } else { Ok(()) }
+    if changed > 0 { bump_capability_version(connection, capability) } else { Ok(()) }
 }
 
-/// It worked with these definitions of its tools.
-pub(super) fn works_with(
+/// Records the definitions of its tools with which a run succeeded.
+pub(super) fn record_tool_definitions(
     connection: &Connection,
     capability: i64,
     definitions: &[ToolUse],
 ) -> rusqlite::Result<()> {
     let before: Vec<ToolUse> = connection
         .prepare_cached("SELECT tools FROM capability_procedure WHERE capability = ?1")?
-        .query_row([capability], |row| json(row, 0))?;
+        .query_row([capability], |row| json_column(row, 0))?;
     let now = |tool: &ToolUse| definitions.iter().find(|other| other.id == tool.id).unwrap_or(tool).clone();
     let tools: Vec<ToolUse> = before.iter().map(now).collect();
     if tools == before {
@@ -279,10 +286,10 @@ pub(super) fn works_with(
     connection
         .prepare_cached("UPDATE capability_procedure SET tools = ?2 WHERE capability = ?1")?
         .execute(params![capability, tools])?;
-    touch(connection, capability)
+    bump_capability_version(connection, capability)
 }
 
-/// A procedure to be stored, written out.
+/// A procedure to be stored, serialised.
 pub(super) struct NewProcedure {
     pub(super) id: CapabilityId,
     pub(super) owner: Principal,
@@ -292,7 +299,7 @@ pub(super) struct NewProcedure {
 }
 
 impl NewProcedure {
-    pub(super) fn of(procedure: Procedure) -> NewProcedure {
+    pub(super) fn encode(procedure: Procedure) -> NewProcedure {
         let text = |value: serde_json::Result<String>| value.expect("a procedure is plain data");
         NewProcedure {
             tools: text(serde_json::to_string(&procedure.tools_used)),
@@ -307,20 +314,20 @@ impl NewProcedure {
         self.tools.len() + self.procedure.len()
     }
 
-    /// Stores what was run where it is not known yet. Gives the number of the capability its runs count
-    /// for and whether that is the very one.
-    pub(super) fn put(
+    /// Stores the procedure unless it exists. Returns the number of the capability that its runs count for, and
+    /// whether that is its own rather than one it was merged into.
+    pub(super) fn insert_or_update(
         &self,
         connection: &Connection,
         promoted_at: Option<i64>,
         approved: bool,
         now: i64,
     ) -> rusqlite::Result<(i64, bool)> {
-        let Some((number, own)) = resolve(connection, &self.owner, &self.id)? else {
+        let Some((number, own)) = resolve_capability(connection, &self.owner, &self.id)? else {
             let name = free_name(connection, &self.owner, &self.suggested_name)?;
             return Ok((self.insert(connection, &name, promoted_at, approved, now)?, true));
         };
-        // A person who allowed one procedure has not allowed another that it was merged into.
+        // Approving one procedure does not approve another one that it was merged into.
         let approved = approved && own;
         let mut changed = 0;
         if own && promoted_at.is_some() {
@@ -340,13 +347,13 @@ impl NewProcedure {
                 .execute(params![number, self.tools])?;
         }
         if changed > 0 {
-            touch(connection, number)?;
+            bump_capability_version(connection, number)?;
         }
         Ok((number, own))
     }
 
-    /// What never worked gives way to what did: both mean the same, but the defaults are of the run that is remembered
-    /// by its intent.
+    /// Replaces a procedure that never worked by one that did. Both have the same meaning, but the defaults have to
+    /// come from the run whose intent is stored.
     fn replace_plan(&self, connection: &Connection, number: i64) -> rusqlite::Result<usize> {
         connection
             .prepare_cached(
@@ -385,8 +392,8 @@ impl NewProcedure {
     }
 }
 
-/// Whether the principal has a capability of that name, and which.
-pub(super) fn holder(
+/// The number of the principal's capability of this name.
+pub(super) fn number_by_name(
     connection: &Connection,
     principal: &Principal,
     name: &str,
@@ -397,7 +404,7 @@ pub(super) fn holder(
         .optional()
 }
 
-/// The wanted name, or where that is taken the same with a number behind it.
+/// The wanted name, or if it is taken the same with a number appended.
 pub(super) fn free_name(
     connection: &Connection,
     principal: &Principal,
@@ -408,9 +415,10 @@ pub(super) fn free_name(
         1 => wanted.to_owned(),
         _ => format!("{wanted}{between}{number}"),
     };
-    let is_taken =
-        |number| Ok::<_, rusqlite::Error>(holder(connection, principal, &numbered(number))?.is_some());
-    // Many may have the same wish, so the end of the taken ones is not looked for one by one.
+    let is_taken = |number| {
+        Ok::<_, rusqlite::Error>(number_by_name(connection, principal, &numbered(number))?.is_some())
+    };
+    // Many capabilities may want the same name, so the first free number is found by bisection.
     let (mut taken, mut free) = (0, 1);
     while is_taken(free)? {
         (taken, free) = (free, free * 2);

@@ -1,4 +1,4 @@
-//! What was learned to come after what.
+//! Learned edges of the tool graph: which item follows which.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use pml_model::Principal;
 use pml_model::trace::EdgeKind;
 use rusqlite::{Connection, Row, params};
 
-use crate::column::unexpected;
-use crate::vouch::vouched;
+use crate::column::unexpected_value;
+use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};
 
-/// That one thing came after another: tools are `server:tool`, capabilities are given by id.
+/// An edge between two items. Tools are `server:tool`; capabilities are given by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedEdge {
-    /// What came first.
+    /// The earlier item.
     pub from: String,
-    /// What came then.
+    /// The later item.
     pub to: String,
-    /// What tied them together.
+    /// The relation between them.
     pub kind: EdgeKind,
-    /// In how many traces.
+    /// Number of traces that show it.
     pub count: u64,
 }
 
 impl BlockingStore {
-    /// What came after `item`, most frequent first.
+    /// The edges from `item`, most frequent first.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn edges_from(
+    pub fn learned_edges_from(
         &self,
         principal: &Principal,
         item: &str,
@@ -41,23 +41,23 @@ impl BlockingStore {
                 .prepare_cached(&format!(
                     "{SELECT} WHERE principal = ?1 AND source = ?2 AND {of} AND {}
                      ORDER BY count DESC, target, kind LIMIT ?4",
-                    vouched("edge", "edge")
+                    vouched_condition("edge", "edge")
                 ))?
                 .query_map(params![principal.0, item, kind.map(EdgeKind::as_str), limit], edge)?
                 .collect()
         })
     }
 
-    /// All that the principal's traces tell of what comes after what.
+    /// All edges that the principal's traces show.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn edges(&self, principal: &Principal) -> Result<Vec<LearnedEdge>, Error> {
+    pub fn learned_edges(&self, principal: &Principal) -> Result<Vec<LearnedEdge>, Error> {
         self.read(|connection| {
             connection
                 .prepare_cached(&format!(
                     "{SELECT} WHERE principal = ?1 AND {} ORDER BY source, kind, target",
-                    vouched("edge", "edge")
+                    vouched_condition("edge", "edge")
                 ))?
                 .query_map([&principal.0], edge)?
                 .collect()
@@ -65,17 +65,18 @@ impl BlockingStore {
     }
 }
 
-/// The columns of [`edge`].
+/// The columns that [`edge`] reads.
 const SELECT: &str = "SELECT source, target, kind, count FROM edge";
 
 fn edge(row: &Row<'_>) -> rusqlite::Result<LearnedEdge> {
     let word = row.get_ref(2)?.as_str()?;
-    let kind = EdgeKind::parse(word).ok_or_else(|| unexpected(2, format!("`{word}` is no kind of edge")))?;
+    let kind =
+        EdgeKind::parse(word).ok_or_else(|| unexpected_value(2, format!("`{word}` is no kind of edge")))?;
     Ok(LearnedEdge { from: row.get(0)?, to: row.get(1)?, kind, count: row.get(3)? })
 }
 
-/// Counts how much oftener things came after one another: whose, from, kind, to. Neighbours come one after the other,
-/// so that their page is still at hand.
+/// Adds to the counts of edges: principal, from, kind, to. They are sorted, so that rows on the same page are written
+/// together.
 pub(super) fn add_edges(
     connection: &Connection,
     edges: BTreeMap<(Principal, String, EdgeKind, String), u64>,
@@ -101,7 +102,7 @@ fn put(
         .map(drop)
 }
 
-/// Takes all edges of `item` away; they are then those of `other`, where there is one.
+/// Removes all edges of `item`, or moves them to `other` if it is given.
 pub(super) fn move_edges(
     connection: &Connection,
     principal: &Principal,
@@ -111,7 +112,7 @@ pub(super) fn move_edges(
     let edges: Vec<LearnedEdge> = connection
         .prepare_cached(&format!(
             "{SELECT} WHERE principal = ?1 AND (source = ?2 OR target = ?2) AND {}",
-            vouched("edge", "edge")
+            vouched_condition("edge", "edge")
         ))?
         .query_map([principal.0.as_str(), item], edge)?
         .collect::<rusqlite::Result<_>>()?;

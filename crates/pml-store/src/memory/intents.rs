@@ -1,6 +1,6 @@
-//! Which intents a capability is found by: those that its runs told of, less those that were found not to fit.
+//! The intents by which a capability is found: those of its runs, except those found not to fit.
 //!
-//! An intent that is taken back also stops counting in the traces it came from, so that learning everything anew does
+//! A removed intent is also removed from learning in the traces it came from, so that learning everything again does
 //! not bring it back.
 
 use pml_model::learning::Lesson;
@@ -8,31 +8,31 @@ use pml_model::{CapabilityId, Principal};
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
-use super::cache::{self, Dropped};
-use super::capability::resolve;
-use super::touch;
-use crate::column::{capability_id, unexpected};
+use super::bump_capability_version;
+use super::cache::{self, InvalidationScope};
+use super::capability::resolve_capability;
+use crate::column::{capability_id, unexpected_value};
 use crate::{BlockingStore, Error};
 
-/// How many runs of one intent are compared; those beyond were given much the same.
+/// Maximum number of runs per intent that are compared; further ones had much the same arguments.
 const RUNS: u32 = 20;
 
-/// An intent that a capability was run for, with all that is needed to check it.
+/// An intent that a capability was run for, with what is needed to check it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServedIntent {
-    /// In the words of whoever asked.
+    /// The intent, in the words of the client.
     pub text: String,
-    /// It was served by the procedure itself, not by one that was merged into it.
+    /// Whether the procedure itself served it, and not one that was merged into it.
     pub own: bool,
-    /// The version of the analysis with which it was last checked; 0 where it was not.
+    /// Version of the analysis that last checked it; 0 if it was not checked.
     pub checked: u32,
-    /// What the parameters were in runs for it, each once.
+    /// The distinct arguments of its runs, by parameter name.
     pub values: Vec<Map<String, Value>>,
 }
 
 impl BlockingStore {
-    /// Takes back that `text` is served by a capability: it is no longer found by it, and later runs for the same do not
-    /// change that. Says whether it was found by it.
+    /// Removes an intent from a capability: it no longer finds the capability, and later runs with the same intent do
+    /// not bring it back. Returns whether the capability had it.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -45,25 +45,33 @@ impl BlockingStore {
     ) -> Result<bool, Error> {
         let (principal, id, text) = (principal.clone(), id.clone(), text.to_owned());
         self.write(move |connection| {
-            let Some((number, _)) = resolve(connection, &principal, &id)? else { return Ok(false) };
+            let Some((number, _)) = resolve_capability(connection, &principal, &id)? else {
+                return Ok(false);
+            };
             if !remove(connection, number, &text)? {
                 return Ok(false);
             }
             connection
                 .prepare_cached("INSERT OR IGNORE INTO forgotten_intent (capability, text) VALUES (?1, ?2)")?
                 .execute(params![number, text])?;
-            touch(connection, number)?;
+            bump_capability_version(connection, number)?;
             let because = "an intent of it was forgotten";
-            cache::drop_results(connection, &principal, Dropped::Capability(&id), because, now)?;
+            cache::invalidate_results(
+                connection,
+                &principal,
+                InvalidationScope::Capability(&id),
+                because,
+                now,
+            )?;
             Ok(true)
         })
     }
 
-    /// Capabilities of anybody with intents that were not checked with this version of the analysis.
+    /// Capabilities of all principals with intents that this version of the analysis has not checked.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn with_unchecked_intents(
+    pub fn capabilities_with_unchecked_intents(
         &self,
         version: u32,
         limit: u32,
@@ -90,7 +98,9 @@ impl BlockingStore {
         id: &CapabilityId,
     ) -> Result<Vec<ServedIntent>, Error> {
         self.read(|connection| {
-            let Some((number, _)) = resolve(connection, principal, id)? else { return Ok(Vec::new()) };
+            let Some((number, _)) = resolve_capability(connection, principal, id)? else {
+                return Ok(Vec::new());
+            };
             let rows: Vec<(String, bool, u32)> = connection
                 .prepare_cached(
                     "SELECT text, checked,
@@ -109,12 +119,12 @@ impl BlockingStore {
         })
     }
 
-    /// Notes that these intents of a capability were checked with this version of the analysis, and takes back those
-    /// that do not fit. Doing so twice is doing it once.
+    /// Records that this version of the analysis checked these intents of a capability, and removes those that do not
+    /// fit. Idempotent.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn settle_intents(
+    pub fn record_intent_check(
         &self,
         principal: &Principal,
         id: &CapabilityId,
@@ -124,7 +134,7 @@ impl BlockingStore {
     ) -> Result<(), Error> {
         let (principal, id) = (principal.clone(), id.clone());
         self.write(move |connection| {
-            let Some((number, _)) = resolve(connection, &principal, &id)? else { return Ok(()) };
+            let Some((number, _)) = resolve_capability(connection, &principal, &id)? else { return Ok(()) };
             for text in &fit {
                 connection
                     .prepare_cached(
@@ -136,12 +146,12 @@ impl BlockingStore {
             for text in &unfit {
                 removed |= remove(connection, number, text)?;
             }
-            if removed { touch(connection, number) } else { Ok(()) }
+            if removed { bump_capability_version(connection, number) } else { Ok(()) }
         })
     }
 }
 
-/// Takes an intent away, in the traces that told of it too. Says whether it was there.
+/// Removes an intent, also from the traces that carry it. Returns whether it existed.
 fn remove(connection: &Connection, capability: i64, text: &str) -> rusqlite::Result<bool> {
     connection
         .prepare_cached("UPDATE trace SET tells = 0 WHERE capability = ?1 AND intent = ?2 AND tells = 1")?
@@ -152,7 +162,7 @@ fn remove(connection: &Connection, capability: i64, text: &str) -> rusqlite::Res
     Ok(removed > 0)
 }
 
-/// What the parameters were in runs for an intent.
+/// The distinct arguments of the runs for an intent.
 fn values(connection: &Connection, capability: i64, text: &str) -> rusqlite::Result<Vec<Map<String, Value>>> {
     let lessons: Vec<String> = connection
         .prepare_cached(
@@ -164,7 +174,8 @@ fn values(connection: &Connection, capability: i64, text: &str) -> rusqlite::Res
         .collect::<rusqlite::Result<_>>()?;
     let mut found: Vec<Map<String, Value>> = Vec::new();
     for lesson in lessons {
-        let Lesson { values, .. } = serde_json::from_str(&lesson).map_err(|error| unexpected(0, error))?;
+        let Lesson { parameter_values: values, .. } =
+            serde_json::from_str(&lesson).map_err(|error| unexpected_value(0, error))?;
         if !found.contains(&values) {
             found.push(values);
         }

@@ -1,7 +1,7 @@
-//! Learns from traces, each once, in the order they were stored.
+//! Learns from traces, each once, in the order in which they were stored.
 //!
-//! The rules are those of [`pml_model::learning`]. Here the traces not yet learned are read with what is known of all
-//! they touch, folded, and what they change is written in the transaction that moves the mark of what was learned.
+//! The rules are in [`pml_model::learning`]. This module reads the traces not learned yet, with the current knowledge
+//! of everything they touch, folds them, and writes the changes in the transaction that moves the cursor.
 
 mod read;
 mod write;
@@ -9,120 +9,120 @@ mod write;
 use std::collections::BTreeSet;
 
 use pml_model::CapabilityId;
-use pml_model::learning::{fold, fold_capabilities};
-use read::{Batch, TraceRow};
+use pml_model::learning::{fold_capabilities, fold_traces};
+use read::{TraceBatch, TraceRow};
 use rusqlite::{Connection, params};
-use write::Target;
+use write::LearningWriter;
 
 use crate::{BlockingStore, Error, Urgency};
 
-/// How many traces are held in memory at once.
+/// Maximum number of traces in memory at once.
 const CHUNK: usize = 500;
 
-/// What was learned.
+/// Result of learning from a batch of traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Learned {
-    /// From how many traces.
+pub struct LearnedBatch {
+    /// Number of traces.
     pub traces: usize,
-    /// There are more.
-    pub left: bool,
-    /// The capabilities of which more is known now.
+    /// Whether more traces wait.
+    pub has_more: bool,
+    /// The capabilities whose learned numbers changed.
     pub changed: Vec<CapabilityId>,
 }
 
 impl BlockingStore {
-    /// Learns from up to `limit` traces that were not learned from, oldest first, of all principals.
+    /// Learns from up to `limit` traces that were not learned yet, oldest first, of all principals.
     ///
     /// # Errors
     /// The change could not be stored; nothing was learned then.
-    pub fn learn(&self, limit: usize, now: i64) -> Result<Learned, Error> {
-        // Asking costs others nothing, and mostly there is nothing to learn.
+    pub fn learn_traces(&self, limit: usize, now: i64) -> Result<LearnedBatch, Error> {
+        // Mostly there is nothing to learn, and a read does not block other processes.
         if limit == 0 || !self.read(|connection| is_left(connection, mark(connection)?.learned_to))? {
-            return Ok(Learned { traces: 0, left: limit == 0, changed: Vec::new() });
+            return Ok(LearnedBatch { traces: 0, has_more: limit == 0, changed: Vec::new() });
         }
         self.change(Urgency::Soon, move |connection| Ok(learn(connection, limit, now)?))
     }
 
-    /// Forgets all numbers; [`BlockingStore::learn`] makes them anew from all traces.
+    /// Deletes all learned numbers; [`BlockingStore::learn_traces`] learns them again from all traces.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn forget_learned(&self) -> Result<(), Error> {
+    pub fn reset_learning(&self) -> Result<(), Error> {
         self.write(forget)
     }
 
-    /// Forgets all numbers and learns them anew from all traces, and says from how many. Should this be
-    /// stopped in the middle, [`BlockingStore::learn`] goes on.
+    /// Deletes all learned numbers, learns them again from all traces, and returns the number of traces. If this is
+    /// interrupted, [`BlockingStore::learn_traces`] continues.
     ///
     /// # Errors
     /// A change could not be stored.
-    pub fn relearn(&self, now: i64) -> Result<usize, Error> {
-        self.forget_learned()?;
-        // Other processes may be quicker.
-        while self.learn(CHUNK, now)?.left {}
+    pub fn relearn_all(&self, now: i64) -> Result<usize, Error> {
+        self.reset_learning()?;
+        // Other processes may learn at the same time.
+        while self.learn_traces(CHUNK, now)?.has_more {}
         self.read(|connection| {
             connection.prepare_cached("SELECT count(*) FROM trace")?.query_row([], |row| row.get(0))
         })
     }
 }
 
-/// How far learning is.
-struct Mark {
+/// How far learning has come.
+struct LearningCursor {
     learned_to: i64,
     effects_to: i64,
 }
 
-fn mark(connection: &Connection) -> rusqlite::Result<Mark> {
+fn mark(connection: &Connection) -> rusqlite::Result<LearningCursor> {
     connection
         .prepare_cached("SELECT learned_to, effects_to FROM memory")?
-        .query_row([], |row| Ok(Mark { learned_to: row.get(0)?, effects_to: row.get(1)? }))
+        .query_row([], |row| Ok(LearningCursor { learned_to: row.get(0)?, effects_to: row.get(1)? }))
 }
 
 fn is_left(connection: &Connection, learned_to: i64) -> rusqlite::Result<bool> {
     connection.prepare_cached("SELECT 1 FROM trace WHERE seq > ?1 LIMIT 1")?.exists([learned_to])
 }
 
-fn learn(connection: &Connection, limit: usize, now: i64) -> rusqlite::Result<Learned> {
-    let Mark { mut learned_to, effects_to } = mark(connection)?;
+fn learn(connection: &Connection, limit: usize, now: i64) -> rusqlite::Result<LearnedBatch> {
+    let LearningCursor { mut learned_to, effects_to } = mark(connection)?;
     let (mut traces, mut changed) = (0, BTreeSet::new());
     while traces < limit {
         let Some(rows) = read::rows_after(connection, learned_to, CHUNK.min(limit - traces))? else { break };
         (learned_to, traces) = (rows.last, traces + rows.count);
         let places = places(&rows.sound);
-        let mut batch = Batch::new(connection);
+        let mut batch = TraceBatch::new(connection);
         rows.sound.into_iter().try_for_each(|row| batch.add_whole(row))?;
-        let target = Target { connection, numbers: batch.numbers(), effects_to, now };
-        changed.extend(target.store(&places, fold(batch.state, batch.traces))?);
+        let target = LearningWriter { connection, numbers: batch.numbers(), effects_to, now };
+        changed.extend(target.store(&places, fold_traces(batch.state, batch.traces))?);
     }
     connection
         .prepare_cached("UPDATE memory SET learned_to = ?1, effects_to = max(effects_to, ?1)")?
         .execute([learned_to])?;
     let changed = changed.into_iter().collect();
-    Ok(Learned { traces, left: is_left(connection, learned_to)?, changed })
+    Ok(LearnedBatch { traces, has_more: is_left(connection, learned_to)?, changed })
 }
 
 fn places(rows: &[TraceRow]) -> Vec<(i64, Option<f64>)> {
     rows.iter().map(|row| (row.seq, row.priority)).collect()
 }
 
-/// Folds the traces of one capability anew, as far as they were learned from.
-pub(super) fn relearn_one(connection: &Connection, capability: i64, now: i64) -> rusqlite::Result<()> {
+/// Folds the traces of one capability again, as far as they were learned.
+pub(super) fn relearn_capability(connection: &Connection, capability: i64, now: i64) -> rusqlite::Result<()> {
     let learned_to = mark(connection)?.learned_to;
     forget_capabilities(connection, "WHERE capability.number = ?1", "WHERE capability = ?1", &[capability])?;
     let mut seq = 0;
-    while let Some(rows) = read::rows_of(connection, capability, seq, learned_to, CHUNK)? {
+    while let Some(rows) = read::rows_of_capability(connection, capability, seq, learned_to, CHUNK)? {
         seq = rows.last;
         let places = places(&rows.sound);
-        let mut batch = Batch::new(connection);
+        let mut batch = TraceBatch::new(connection);
         rows.sound.into_iter().try_for_each(|row| batch.add(row))?;
-        // Nothing beyond the numbers happens for traces that were learned from before.
-        let target = Target { connection, numbers: batch.numbers(), effects_to: learned_to, now };
+        // Traces that were learned before have no effects beyond the numbers.
+        let target = LearningWriter { connection, numbers: batch.numbers(), effects_to: learned_to, now };
         target.store(&places, fold_capabilities(batch.state, &batch.traces))?;
     }
     Ok(())
 }
 
-/// Forgets everything that was learned. What has happened because of it stays.
+/// Deletes everything that was learned. Earlier effects of it, such as a degraded capability, stay.
 fn forget(connection: &Connection) -> rusqlite::Result<()> {
     forget_capabilities(connection, "", "", &[])?;
     connection.execute("DELETE FROM observed", params![])?;
@@ -146,9 +146,9 @@ fn forget_capabilities(
         ),
         params.clone(),
     )?;
-    // The texts stay: some were given by hand, and the times they have are those of the traces.
+    // The texts stay: some were entered by hand, and their times are those of the traces.
     connection.execute(&format!("UPDATE capability_intent SET count = 0 {whose}"), params).map(drop)
 }
 
-/// What is known of ways before any was gone, as the table has it for a new capability.
+/// Path statistics before any run, as the table has them for a new capability.
 const NOTHING: &str = r#"{"paths":[],"dominantPath":[],"decisionStats":[]}"#;

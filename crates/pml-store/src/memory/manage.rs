@@ -1,68 +1,70 @@
-//! What people and the program do to capabilities on their own account: make, rename, delete, merge, and
-//! mark as broken. Traces stay whatever is done, so that numbers can always be made anew from them.
+//! Management of capabilities by people and the program: create, rename, delete, merge, degrade. Traces always stay,
+//! so that numbers can be learned again from them.
 
 use pml_model::Principal;
 use pml_model::capability::{CacheConfig, CapabilityId, Procedure};
-use pml_model::trace::Status;
+use pml_model::trace::TraceStatus;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::cache::{self, Dropped};
-use super::capability::{NewProcedure, add_intent, free_name, holder, resolve};
+use super::cache::{self, InvalidationScope};
+use super::capability::{NewProcedure, add_intent, free_name, number_by_name, resolve_capability};
 use super::edge::move_edges;
-use super::learn::relearn_one;
-use super::{next_version, touch};
+use super::learn::relearn_capability;
+use super::{bump_capability_version, next_version};
 use crate::column::capability_id;
 use crate::{BlockingStore, Error};
 
-/// How long a procedure that never worked is kept after it was last run.
+/// How long a procedure that never worked is kept after its last run: 30 days, in milliseconds.
 const PLAN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
-/// How many plans go in one transaction, so that others are not kept waiting.
+/// Plans per transaction: few, so that other writers are not kept waiting.
 const TOGETHER: u32 = 64;
 
-/// What became of making a capability.
+/// Outcome of creating a capability.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Made {
-    /// It is there, under its own id, and active.
-    New,
-    /// There is one already that does the same. It is active from now on if it was a plan.
-    Known(CapabilityId),
-    /// Another one is called so; nothing was made.
+pub enum CreateOutcome {
+    /// The capability is stored under its own id, and active.
+    Created,
+    /// An equivalent capability exists. If it was a plan, it is active from now on.
+    Existing(CapabilityId),
+    /// Another capability has this name; nothing was stored.
     NameTaken,
 }
 
-/// What became of renaming a capability.
+/// Outcome of renaming a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renamed {
-    /// It is called so now.
+pub enum RenameOutcome {
+    /// The capability has the new name.
     Done,
-    /// Another one is called so.
+    /// Another capability has this name.
     NameTaken,
     /// The principal has no such capability.
     Unknown,
 }
 
 impl BlockingStore {
-    /// Makes a capability that nobody has run. Where no name is given it gets the one it suggests.
+    /// Creates a capability that was never run. Without a name it gets the one that its procedure suggests.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn make_capability(
+    pub fn create_capability(
         &self,
         procedure: Procedure,
         name: Option<String>,
         intent: &str,
         now: i64,
-    ) -> Result<Made, Error> {
-        let (procedure, intent) = (NewProcedure::of(procedure), intent.to_owned());
+    ) -> Result<CreateOutcome, Error> {
+        let (procedure, intent) = (NewProcedure::encode(procedure), intent.to_owned());
         self.write(move |connection| {
-            if let Some((number, _)) = resolve(connection, &procedure.owner, &procedure.id)? {
-                procedure.put(connection, Some(now), false, now)?;
-                return Ok(Made::Known(id_of(connection, number)?));
+            if let Some((number, _)) = resolve_capability(connection, &procedure.owner, &procedure.id)? {
+                procedure.insert_or_update(connection, Some(now), false, now)?;
+                return Ok(CreateOutcome::Existing(id_of(connection, number)?));
             }
             let owner = &procedure.owner;
             let name = match name {
-                Some(name) if holder(connection, owner, &name)?.is_some() => return Ok(Made::NameTaken),
+                Some(name) if number_by_name(connection, owner, &name)?.is_some() => {
+                    return Ok(CreateOutcome::NameTaken);
+                }
                 Some(name) => name,
                 None => free_name(connection, owner, &procedure.suggested_name)?,
             };
@@ -70,11 +72,11 @@ impl BlockingStore {
             if !intent.is_empty() {
                 add_intent(connection, number, &intent, 0, now)?;
             }
-            Ok(Made::New)
+            Ok(CreateOutcome::Created)
         })
     }
 
-    /// Gives a capability another name.
+    /// Renames a capability.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -83,25 +85,25 @@ impl BlockingStore {
         principal: &Principal,
         id: &CapabilityId,
         name: &str,
-    ) -> Result<Renamed, Error> {
+    ) -> Result<RenameOutcome, Error> {
         let (principal, id, name) = (principal.clone(), id.clone(), name.to_owned());
         self.write(move |connection| {
-            let Some(number) = find(connection, &principal, &id)? else { return Ok(Renamed::Unknown) };
-            match holder(connection, &principal, &name)? {
-                Some(other) if other == number => return Ok(Renamed::Done),
-                Some(_) => return Ok(Renamed::NameTaken),
+            let Some(number) = find(connection, &principal, &id)? else { return Ok(RenameOutcome::Unknown) };
+            match number_by_name(connection, &principal, &name)? {
+                Some(other) if other == number => return Ok(RenameOutcome::Done),
+                Some(_) => return Ok(RenameOutcome::NameTaken),
                 None => {}
             }
             connection
                 .prepare_cached("UPDATE capability SET name = ?2 WHERE number = ?1")?
                 .execute(params![number, name])?;
-            touch(connection, number)?;
-            Ok(Renamed::Done)
+            bump_capability_version(connection, number)?;
+            Ok(RenameOutcome::Done)
         })
     }
 
-    /// Deletes a capability with what was learned of it, and says whether there was one. Its traces stay
-    /// and are those of no capability; what is run again later starts anew.
+    /// Deletes a capability with everything that was learned of it. Returns whether it existed. Its traces stay,
+    /// without a capability; a later run of the same procedure starts from nothing.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -121,8 +123,8 @@ impl BlockingStore {
         })
     }
 
-    /// Makes one capability of two that do the same, and says whether there were two. All of `from`
-    /// counts for `into` from now on, but for the ways it went: its nodes are others.
+    /// Merges `from` into `into`, which has the same meaning. Returns whether both existed. Everything of `from`
+    /// counts for `into` from now on, except path statistics: its nodes differ.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -146,7 +148,7 @@ impl BlockingStore {
         })
     }
 
-    /// Sets how results of a capability are kept, drops those there are, and says whether there is such a one.
+    /// Sets the cache policy of a capability, drops its cache entries, and returns whether the capability exists.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -164,19 +166,25 @@ impl BlockingStore {
             connection
                 .prepare_cached("UPDATE capability_procedure SET cache = ?2 WHERE capability = ?1")?
                 .execute(params![number, config])?;
-            touch(connection, number)?;
+            bump_capability_version(connection, number)?;
             let because = "it was set how they are kept";
-            cache::drop_results(connection, &principal, Dropped::Capability(&id), because, now)?;
+            cache::invalidate_results(
+                connection,
+                &principal,
+                InvalidationScope::Capability(&id),
+                because,
+                now,
+            )?;
             Ok(true)
         })
     }
 
-    /// Marks a capability as degraded for a reason that its traces do not tell, drops its kept results, and
-    /// says whether anything changed. A plan is never degraded.
+    /// Marks a capability as degraded for a reason that its traces do not show, and drops its cache entries. Returns
+    /// whether anything changed. A plan is never degraded.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn degrade(
+    pub fn degrade_capability(
         &self,
         principal: &Principal,
         id: &CapabilityId,
@@ -196,18 +204,19 @@ impl BlockingStore {
                 .query_row([id.as_str(), &principal.0, &because], |row| row.get(0))
                 .optional()?;
             let Some(number) = changed else { return Ok(false) };
-            touch(connection, number)?;
-            cache::drop_unless_manual(connection, &principal, (&id, number), &because, now)?;
+            bump_capability_version(connection, number)?;
+            cache::invalidate_unless_manual(connection, &principal, (&id, number), &because, now)?;
             Ok(true)
         })
     }
 
-    /// What [`BlockingStore::degrade`] told of is over, and says whether that is news. It stays degraded, for the reason
-    /// given here, until a run of it works: that its tools are there shows nothing.
+    /// Records that the reason given to [`BlockingStore::degrade_capability`] no longer holds, and returns whether
+    /// that changed anything. The capability stays degraded, for the reason given here, until a run of it succeeds:
+    /// that its tools are back proves nothing.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn may_work_again(
+    pub fn mark_recoverable(
         &self,
         principal: &Principal,
         id: &CapabilityId,
@@ -224,14 +233,14 @@ impl BlockingStore {
                 .query_row([id.as_str(), &principal.0, &because], |row| row.get(0))
                 .optional()?;
             let Some(number) = changed else { return Ok(false) };
-            touch(connection, number)?;
+            bump_capability_version(connection, number)?;
             Ok(true)
         })
     }
 }
 
-/// Some of the procedures that never worked and were not run for a long time.
-pub(crate) fn old_plans(
+/// A batch of procedures that never worked and were not run for a long time.
+pub(crate) fn expired_plans(
     connection: &Connection,
     now: i64,
 ) -> rusqlite::Result<Vec<(i64, CapabilityId, Principal)>> {
@@ -246,17 +255,17 @@ pub(crate) fn old_plans(
         .collect()
 }
 
-/// Deletes some of [`old_plans`].
-pub(crate) fn forget_plans(connection: &Connection, now: i64) -> rusqlite::Result<()> {
-    for (number, id, principal) in old_plans(connection, now)? {
+/// Deletes a batch of [`expired_plans`].
+pub(crate) fn delete_expired_plans(connection: &Connection, now: i64) -> rusqlite::Result<()> {
+    for (number, id, principal) in expired_plans(connection, now)? {
         delete(connection, &principal, &id, number, now)?;
     }
     Ok(())
 }
 
-/// The number of the capability with this very id.
+/// The number of the capability with this id, merged ones excluded.
 fn find(connection: &Connection, principal: &Principal, id: &CapabilityId) -> rusqlite::Result<Option<i64>> {
-    Ok(resolve(connection, principal, id)?.filter(|(_, own)| *own).map(|(number, _)| number))
+    Ok(resolve_capability(connection, principal, id)?.filter(|(_, own)| *own).map(|(number, _)| number))
 }
 
 fn id_of(connection: &Connection, number: i64) -> rusqlite::Result<CapabilityId> {
@@ -272,10 +281,16 @@ fn delete(
     number: i64,
     now: i64,
 ) -> rusqlite::Result<()> {
-    cache::drop_results(connection, principal, Dropped::Capability(id), "it was deleted", now)?;
+    cache::invalidate_results(
+        connection,
+        principal,
+        InvalidationScope::Capability(id),
+        "it was deleted",
+        now,
+    )?;
     move_edges(connection, principal, id.as_str(), None)?;
-    // What learning finds for a trace without a capability.
-    let telling: Vec<String> = Status::ALL
+    // Keeps the priority that learning gives to a trace without a capability.
+    let telling: Vec<String> = TraceStatus::ALL
         .into_iter()
         .filter(|status| status.evidence().is_some())
         .map(|status| format!("'{}'", status.as_str()))
@@ -293,7 +308,7 @@ fn delete(
     leave(connection, id, number)
 }
 
-/// Takes a row away to which nothing refers any more.
+/// Deletes the row of a capability that nothing refers to any more.
 fn leave(connection: &Connection, id: &CapabilityId, number: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM capability WHERE number = ?1")?.execute([number])?;
     let version = next_version(connection)?;
@@ -310,7 +325,13 @@ fn merge(
     (from, other): (&CapabilityId, i64),
     now: i64,
 ) -> rusqlite::Result<()> {
-    cache::drop_results(connection, principal, Dropped::Capability(from), "it was merged", now)?;
+    cache::invalidate_results(
+        connection,
+        principal,
+        InvalidationScope::Capability(from),
+        "it was merged",
+        now,
+    )?;
     move_edges(connection, principal, from.as_str(), Some(into.as_str()))?;
     for statement in [
         "UPDATE trace SET capability = ?1, own = 0 WHERE capability = ?2",
@@ -332,6 +353,6 @@ fn merge(
     connection
         .prepare_cached("INSERT INTO capability_alias (id, principal, capability) VALUES (?1, ?2, ?3)")?
         .execute(params![from.as_str(), principal.0, number])?;
-    relearn_one(connection, number, now)?;
-    touch(connection, number)
+    relearn_capability(connection, number, now)?;
+    bump_capability_version(connection, number)
 }

@@ -1,52 +1,52 @@
-//! What tools were seen to return.
+//! Result schemas of tools, inferred from their results.
 
 use std::collections::HashMap;
 
 use pml_model::learning::ObservedTool;
-use pml_model::observed::Shape;
+use pml_model::observed::ObservedShape;
 use pml_model::{Digest, Principal};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
-use crate::column::{digest, json};
-use crate::vouch::vouched;
+use crate::column::{digest, json_column};
+use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};
 
 /// A schema that was inferred from results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedSchema {
-    /// JSON Schema.
+    /// The JSON Schema.
     pub schema: Value,
-    /// From how many results.
+    /// Number of results it was inferred from.
     pub count: u64,
 }
 
-impl From<Shape> for ObservedSchema {
-    fn from(shape: Shape) -> ObservedSchema {
+impl From<ObservedShape> for ObservedSchema {
+    fn from(shape: ObservedShape) -> ObservedSchema {
         ObservedSchema { schema: shape.schema(), count: shape.count() }
     }
 }
 
 impl BlockingStore {
-    /// What a tool was seen to return while its definition was the one with this digest.
+    /// The schema observed for a tool under the definition with this digest.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn observed(
+    pub fn observed_schema(
         &self,
         principal: &Principal,
         tool: &str,
         digest: &Digest,
     ) -> Result<Option<ObservedSchema>, Error> {
         let key = (principal.clone(), tool.to_owned(), digest.clone());
-        Ok(self.read(|connection| find(connection, &key))?.flatten().map(ObservedSchema::from))
+        Ok(self.read(|connection| find_observed(connection, &key))?.flatten().map(ObservedSchema::from))
     }
 
-    /// What all tools were seen to return, by tool and digest of its definition.
+    /// The observed schemas of all tools, by tool and digest of its definition.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn observed_all(
+    pub fn observed_schemas(
         &self,
         principal: &Principal,
     ) -> Result<Vec<(String, Digest, ObservedSchema)>, Error> {
@@ -54,36 +54,40 @@ impl BlockingStore {
             connection
                 .prepare_cached(&format!(
                     "SELECT tool, digest, shape FROM observed WHERE principal = ?1 AND {}",
-                    vouched("observed", "observed")
+                    vouched_condition("observed", "observed")
                 ))?
                 .query_map([&principal.0], |row| {
-                    Ok((row.get(0)?, digest(row, 1)?, ObservedSchema::from(json::<Shape>(row, 2)?)))
+                    Ok((
+                        row.get(0)?,
+                        digest(row, 1)?,
+                        ObservedSchema::from(json_column::<ObservedShape>(row, 2)?),
+                    ))
                 })?
                 .collect()
         })
     }
 }
 
-/// What is known; `Some(None)` where that is damaged.
-pub(super) fn find(
+/// The observed shape; `Some(None)` if the row is damaged.
+pub(super) fn find_observed(
     connection: &Connection,
     (principal, tool, digest): &ObservedTool,
-) -> rusqlite::Result<Option<Option<Shape>>> {
+) -> rusqlite::Result<Option<Option<ObservedShape>>> {
     connection
         .prepare_cached(&format!(
             "SELECT shape, {} FROM observed WHERE principal = ?1 AND tool = ?2 AND digest = ?3",
-            vouched("observed", "observed")
+            vouched_condition("observed", "observed")
         ))?
         .query_row([principal.0.as_str(), tool, digest.as_str()], |row| {
-            if row.get(1)? { json(row, 0).map(Some) } else { Ok(None) }
+            if row.get(1)? { json_column(row, 0).map(Some) } else { Ok(None) }
         })
         .optional()
 }
 
-/// Stores what is known now of what tools return.
+/// Stores the observed shapes of tools.
 pub(super) fn put_observed(
     connection: &Connection,
-    observed: HashMap<ObservedTool, Shape>,
+    observed: HashMap<ObservedTool, ObservedShape>,
 ) -> rusqlite::Result<()> {
     let mut put = connection.prepare_cached(
         "INSERT OR REPLACE INTO observed (principal, tool, digest, shape) VALUES (?1, ?2, ?3, ?4)",

@@ -1,4 +1,4 @@
-//! How often tools were called, and how often they failed.
+//! Call counts of tools: calls and failures.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use pml_model::Principal;
 use pml_model::learning::CallCounts;
 use rusqlite::{Connection, params};
 
-use crate::vouch::vouched;
+use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};
 
 impl BlockingStore {
-    /// How often each tool was called, and failed.
+    /// Number of calls and failures of each tool.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn tool_uses(&self, principal: &Principal) -> Result<Vec<(String, CallCounts)>, Error> {
+    pub fn tool_call_counts(&self, principal: &Principal) -> Result<Vec<(String, CallCounts)>, Error> {
         self.read(|connection| {
             connection
                 .prepare_cached(&format!(
                     "SELECT tool, calls, failures FROM tool_use WHERE principal = ?1 AND {}",
-                    vouched("tool_use", "tool_use")
+                    vouched_condition("tool_use", "tool_use")
                 ))?
                 .query_map([&principal.0], |row| {
                     Ok((row.get(0)?, CallCounts { calls: row.get(1)?, failures: row.get(2)? }))
@@ -29,8 +29,8 @@ impl BlockingStore {
     }
 }
 
-/// Counts how much oftener tools were called, and failed.
-pub(super) fn add_uses(
+/// Adds to the call counts of tools.
+pub(super) fn add_call_counts(
     connection: &Connection,
     uses: BTreeMap<(Principal, String), CallCounts>,
 ) -> rusqlite::Result<()> {

@@ -1,43 +1,43 @@
-//! Stores traces with the procedures they are of, and gives them back.
+//! Stores traces with their procedures, and reads them.
 
 use pml_model::capability::{CapabilityId, ToolUse};
-use pml_model::learning::{Lesson, tells_intent};
-use pml_model::trace::{Body, Failed, Trace, TraceId};
+use pml_model::learning::{Lesson, is_intent_evidence};
+use pml_model::trace::{Trace, TraceBody, TraceFailure, TraceId};
 use pml_model::{Principal, RunId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::capability::{self, NewProcedure};
-use super::{IntentFit, Memory};
-use crate::column::{run_id, trace_status, unexpected};
+use super::{IntentFit, RunMemory};
+use crate::column::{run_id, trace_status, unexpected_value};
 use crate::connection::MAX_BODY_BYTES;
 use crate::table::TRACE_COLUMNS;
-use crate::vouch::{mark_of_values, vouched};
+use crate::vouch::{mark_sql, vouched_condition};
 use crate::{BlockingStore, Error};
 
-/// Which traces are asked for.
+/// Filter, order and page of a list of traces.
 #[derive(Debug, Clone)]
-pub struct Traces {
-    /// Those of this capability alone.
+pub struct TraceQuery {
+    /// Only traces of this capability.
     pub capability: Option<CapabilityId>,
-    /// Which first.
-    pub order: Order,
-    /// How many at most.
+    /// The sort order.
+    pub order: TraceOrder,
+    /// Maximum number of traces.
     pub limit: u32,
-    /// Those that come after this one alone: the last of the page before.
+    /// Only traces after this one, the last of the previous page.
     pub after: Option<TraceId>,
 }
 
-/// In which order traces are listed.
+/// Sort order of a list of traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Those stored last first.
+pub enum TraceOrder {
+    /// Stored last first.
     Newest,
-    /// The most surprising first; those not learned from yet are left out.
+    /// Highest priority (most surprising) first; traces that were not learned yet are left out.
     Priority,
 }
 
 impl BlockingStore {
-    /// A trace.
+    /// A trace by id.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -46,14 +46,14 @@ impl BlockingStore {
             connection
                 .prepare_cached(&format!(
                     "{SELECT} WHERE trace.principal = ?1 AND trace.id = ?2 AND {}",
-                    vouched("trace", "trace")
+                    vouched_condition("trace", "trace")
                 ))?
                 .query_row([&principal.0, id.as_str()], trace)
                 .optional()
         })
     }
 
-    /// The trace of a run, once that is over.
+    /// The trace of a run, once the run has ended.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -61,43 +61,43 @@ impl BlockingStore {
         self.trace(principal, &TraceId::of(run))
     }
 
-    /// The principal's traces, a page at a time.
+    /// The principal's traces, one page.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn traces(&self, principal: &Principal, wanted: &Traces) -> Result<Vec<Trace>, Error> {
+    pub fn traces(&self, principal: &Principal, wanted: &TraceQuery) -> Result<Vec<Trace>, Error> {
         self.read(|connection| list(connection, principal, wanted))
     }
 }
 
-fn list(connection: &Connection, principal: &Principal, wanted: &Traces) -> rusqlite::Result<Vec<Trace>> {
+fn list(connection: &Connection, principal: &Principal, wanted: &TraceQuery) -> rusqlite::Result<Vec<Trace>> {
     let capability = match &wanted.capability {
-        Some(id) => match capability::resolve(connection, principal, id)? {
+        Some(id) => match capability::resolve_capability(connection, principal, id)? {
             Some((number, _)) => Some(number),
             None => return Ok(Vec::new()),
         },
         None => None,
     };
-    // One statement for each question, so that each has the index made for it.
+    // One statement per combination of filters, so that each uses the index made for it.
     let of = if capability.is_some() { "trace.capability = ?2" } else { "?2 IS NULL" };
     let (after, order) = match (wanted.order, &wanted.after) {
-        (Order::Newest, Some(_)) => {
+        (TraceOrder::Newest, Some(_)) => {
             ("trace.seq < (SELECT seq FROM trace WHERE principal = ?1 AND id = ?3)", "trace.seq DESC")
         }
-        (Order::Newest, None) => ("?3 IS NULL", "trace.seq DESC"),
-        (Order::Priority, Some(_)) => (
+        (TraceOrder::Newest, None) => ("?3 IS NULL", "trace.seq DESC"),
+        (TraceOrder::Priority, Some(_)) => (
             "trace.priority IS NOT NULL AND (trace.priority, trace.seq) <
                 (SELECT priority, seq FROM trace WHERE principal = ?1 AND id = ?3)",
             "trace.priority DESC, trace.seq DESC",
         ),
-        (Order::Priority, None) => {
+        (TraceOrder::Priority, None) => {
             ("trace.priority IS NOT NULL AND ?3 IS NULL", "trace.priority DESC, trace.seq DESC")
         }
     };
     connection
         .prepare_cached(&format!(
             "{SELECT} WHERE trace.principal = ?1 AND {of} AND {after} AND {} ORDER BY {order} LIMIT ?4",
-            vouched("trace", "trace")
+            vouched_condition("trace", "trace")
         ))?
         .query_map(
             params![principal.0, capability, wanted.after.as_ref().map(TraceId::as_str), wanted.limit],
@@ -106,7 +106,7 @@ fn list(connection: &Connection, principal: &Principal, wanted: &Traces) -> rusq
         .collect()
 }
 
-/// The columns of [`trace`].
+/// The columns that [`trace`] reads.
 const SELECT: &str = "SELECT trace.id, trace.run, trace.principal, trace.session,
     (SELECT capability.id FROM capability WHERE capability.number = trace.capability), trace.plan_hash,
     trace.intent, trace.status, trace.error, trace.duration_ms, trace.created_at, trace.parent, trace.seq,
@@ -115,32 +115,32 @@ const SELECT: &str = "SELECT trace.id, trace.run, trace.principal, trace.session
 
 fn trace(row: &Row<'_>) -> rusqlite::Result<Trace> {
     let capability = row.get_ref(4)?.as_str_or_null()?.map(CapabilityId::parse).transpose();
-    let error = row.get_ref(8)?.as_str_or_null()?.map(serde_json::from_str::<Failed>).transpose();
+    let error = row.get_ref(8)?.as_str_or_null()?.map(serde_json::from_str::<TraceFailure>).transpose();
     Ok(Trace {
-        id: TraceId::written(row.get_ref(0)?.as_str()?),
+        id: TraceId::from_text(row.get_ref(0)?.as_str()?),
         workflow_id: run_id(row, 1)?,
         principal: Principal(row.get(2)?),
         session: row.get(3)?,
-        capability_id: capability.map_err(|error| unexpected(4, error))?,
+        capability_id: capability.map_err(|error| unexpected_value(4, error))?,
         plan_hash: row.get(5)?,
         intent: row.get(6)?,
         status: trace_status(row, 7)?,
-        error: error.map_err(|error| unexpected(8, error))?,
+        error: error.map_err(|error| unexpected_value(8, error))?,
         duration_ms: row.get(9)?,
         created_at: row.get(10)?,
-        parent_trace_id: row.get_ref(11)?.as_str_or_null()?.map(TraceId::written),
+        parent_trace_id: row.get_ref(11)?.as_str_or_null()?.map(TraceId::from_text),
         learn_seq: row.get(12)?,
         priority: row.get(13)?,
         cached: row.get(14)?,
         exploratory: row.get(15)?,
         approved: row.get(16)?,
-        body: serde_json::from_str::<Body>(row.get_ref(17)?.as_str()?)
-            .map_err(|error| unexpected(17, error))?,
+        body: serde_json::from_str::<TraceBody>(row.get_ref(17)?.as_str()?)
+            .map_err(|error| unexpected_value(17, error))?,
     })
 }
 
-/// What a run leaves behind, written out on the thread of whoever had it run.
-pub(crate) struct Remembered {
+/// What a run leaves in memory, serialised on the thread of the caller.
+pub(crate) struct EncodedMemory {
     trace: Box<Trace>,
     body: String,
     lesson: String,
@@ -150,12 +150,21 @@ pub(crate) struct Remembered {
     tools: Vec<ToolUse>,
     intent: IntentFit,
     untaught: bool,
-    nested: Vec<Remembered>,
+    nested: Vec<EncodedMemory>,
 }
 
-impl Remembered {
-    pub(crate) fn of(memory: Memory) -> Result<Remembered, Error> {
-        let Memory { procedure, activates, tools, values, intent, untaught, trace, nested } = memory;
+impl EncodedMemory {
+    pub(crate) fn encode(memory: RunMemory) -> Result<EncodedMemory, Error> {
+        let RunMemory {
+            procedure,
+            activates,
+            tools,
+            values,
+            intent,
+            excluded_from_learning: untaught,
+            trace,
+            nested,
+        } = memory;
         let text = |value: serde_json::Result<String>| value.expect("what a run leaves is plain data");
         let body = text(serde_json::to_string(&trace.body));
         let bytes = body.len();
@@ -163,16 +172,16 @@ impl Remembered {
             let (run, what, limit) = (trace.workflow_id.clone(), "the trace", MAX_BODY_BYTES);
             return Err(Error::TooLarge { run, what, bytes, limit });
         }
-        Ok(Remembered {
+        Ok(EncodedMemory {
             lesson: text(serde_json::to_string(&match untaught {
                 true => Lesson::default(),
                 false => Lesson::of(&trace.body, values),
             })),
             error: trace.error.as_ref().map(|error| text(serde_json::to_string(error))),
-            procedure: procedure.map(|procedure| NewProcedure::of(*procedure)),
+            procedure: procedure.map(|procedure| NewProcedure::encode(*procedure)),
             nested: nested
                 .into_iter()
-                .map(|trace| Remembered::part(trace, tools.clone(), untaught))
+                .map(|trace| EncodedMemory::part(trace, tools.clone(), untaught))
                 .collect::<Result<_, Error>>()?,
             body,
             activates,
@@ -183,16 +192,16 @@ impl Remembered {
         })
     }
 
-    /// What a part of a run leaves behind.
-    fn part(trace: Trace, tools: Vec<ToolUse>, untaught: bool) -> Result<Remembered, Error> {
-        Remembered::of(Memory {
+    /// What a nested trace leaves in memory.
+    fn part(trace: Trace, tools: Vec<ToolUse>, untaught: bool) -> Result<EncodedMemory, Error> {
+        EncodedMemory::encode(RunMemory {
             procedure: None,
             activates: false,
             tools,
             values: serde_json::Map::new(),
-            // It was called and not asked for.
+            // A nested capability was called; nobody stated an intent for it.
             intent: IntentFit::Unchecked,
-            untaught,
+            excluded_from_learning: untaught,
             trace: Box::new(trace),
             nested: Vec::new(),
         })
@@ -200,7 +209,7 @@ impl Remembered {
 
     pub(crate) fn bytes(&self) -> usize {
         let procedure = self.procedure.as_ref().map_or(0, NewProcedure::bytes);
-        let nested: usize = self.nested.iter().map(Remembered::bytes).sum();
+        let nested: usize = self.nested.iter().map(EncodedMemory::bytes).sum();
         self.body.len() + self.lesson.len() + self.trace.intent.len() + procedure + nested
     }
 
@@ -219,17 +228,17 @@ impl Remembered {
         self.nested.iter().try_for_each(|part| part.store(connection))
     }
 
-    /// The capability it counts for, and whether that is the very one that was run.
+    /// The number of the capability that the trace counts for, and whether that is the one that was run.
     fn capability(&self, connection: &Connection) -> rusqlite::Result<Option<(i64, bool)>> {
         let trace = &self.trace;
         match (&self.procedure, &trace.capability_id) {
             (Some(procedure), _) => {
                 let approved = trace.approved && self.activates;
                 let promoted_at = self.activates.then_some(trace.created_at);
-                procedure.put(connection, promoted_at, approved, trace.created_at).map(Some)
+                procedure.insert_or_update(connection, promoted_at, approved, trace.created_at).map(Some)
             }
             (None, Some(id)) => {
-                let found = capability::resolve(connection, &trace.principal, id)?;
+                let found = capability::resolve_capability(connection, &trace.principal, id)?;
                 if let Some((number, true)) = found
                     && trace.status.evidence() == Some(true)
                 {
@@ -241,16 +250,16 @@ impl Remembered {
         }
     }
 
-    /// Notes of a capability what a run of it that worked shows beside the numbers.
+    /// Records what a successful run proves about a capability beside the numbers.
     fn confirm(&self, connection: &Connection, capability: i64) -> rusqlite::Result<()> {
-        // What was allowed is the run: of a capability that it called, nobody was asked by name.
+        // An approval covers the run: nobody approved the capabilities that it called by name.
         if self.trace.approved && self.trace.parent_trace_id.is_none() {
-            capability::approve(connection, capability)?;
+            capability::mark_approved(connection, capability)?;
         }
         if self.tools.is_empty() {
             Ok(())
         } else {
-            capability::works_with(connection, capability, &self.tools)
+            capability::record_tool_definitions(connection, capability, &self.tools)
         }
     }
 
@@ -264,7 +273,7 @@ impl Remembered {
                 "INSERT INTO trace ({}, mark)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, {})",
                 TRACE_COLUMNS.join(", "),
-                mark_of_values("trace", &TRACE_COLUMNS)
+                mark_sql("trace", &TRACE_COLUMNS)
             ))?
             .execute(params![
                 trace.id.as_str(),
@@ -290,13 +299,13 @@ impl Remembered {
         connection
             .prepare_cached(&format!(
                 "INSERT INTO trace_body (seq, lesson, body, mark) VALUES (?1, ?2, ?3, {})",
-                mark_of_values("trace_body", &["seq", "lesson"])
+                mark_sql("trace_body", &["seq", "lesson"])
             ))?
             .execute(params![connection.last_insert_rowid(), self.lesson, self.body])
             .map(drop)
     }
 
-    /// Lets the capability be found at once by what it was run for; learning counts it.
+    /// Adds the intent at once, so that it finds the capability before learning counts it.
     fn tell_intent(&self, connection: &Connection, capability: i64) -> rusqlite::Result<()> {
         let trace = &self.trace;
         let checked = match self.intent {
@@ -304,7 +313,7 @@ impl Remembered {
             IntentFit::Fits(version) => version,
             IntentFit::Misfit => return Ok(()),
         };
-        if trace.intent.is_empty() || !tells_intent(trace.status, trace.cached, trace.exploratory) {
+        if trace.intent.is_empty() || !is_intent_evidence(trace.status, trace.cached, trace.exploratory) {
             return Ok(());
         }
         capability::add_intent(connection, capability, &trace.intent, checked, trace.created_at)

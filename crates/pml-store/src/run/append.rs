@@ -1,6 +1,6 @@
-//! Makes runs, and writes to them on behalf of whoever holds the lease.
+//! Creates runs, and appends to them for the holder of the lease.
 //!
-//! Sealing happens on the caller's thread; the thread that writes only stores what is sealed.
+//! Bodies are sealed on the caller's thread; the writer thread only stores sealed bytes.
 
 use std::sync::PoisonError;
 
@@ -8,26 +8,28 @@ use pml_model::question::Question;
 use pml_model::{Digest, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::place::{entry_place, outcome_place, plan_place, question_place, seal, wish_place};
+use super::place::{
+    entry_context, outcome_context, plan_context, question_context, requested_end_context, seal_body,
+};
 use super::read::IDEMPOTENCY_MS;
-use super::{Change, Entry, Lease, NewRun};
-use crate::audit::Log;
+use super::{JournalEntry, Lease, NewRun, RunChange};
+use crate::audit::AuditBatch;
 use crate::column::{run_id, run_state};
-use crate::memory::Remembered;
-use crate::seal::Key;
-use crate::writer::Failure;
+use crate::memory::EncodedMemory;
+use crate::seal::SealKey;
+use crate::writer::WriteFailure;
 use crate::{BlockingStore, Error, Urgency};
 
 /// The fence of a run's first owner.
 const FIRST_FENCE: i64 = 1;
 
 impl BlockingStore {
-    /// Makes a run that its owner works on. Appends to it may follow at once: they are stored after
-    /// it. With entries for the audit log it is always durable. `done` gets [`Error::Repeated`] where the idempotency key is another run's. The first call
-    /// reads or makes the key file, and blocks for that.
+    /// Creates a run that its owner executes. Appends may follow at once: they are stored after it. A run with audit
+    /// entries is always stored durably. `done` gets [`Error::IdempotencyKeyInUse`] if the idempotency key belongs to
+    /// another run. The first call reads or creates the key file and blocks for that.
     ///
     /// # Errors
-    /// The run cannot be sealed or its plan is too large; `done` is not called then.
+    /// The run cannot be sealed, or its plan is too large. `done` is not called then.
     pub fn create_run(
         &self,
         mut run: NewRun,
@@ -35,19 +37,19 @@ impl BlockingStore {
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<Lease, Error> {
         let (key, wrapped) =
-            self.inner.voucher.master.new_key(&run.id, &run.principal, || self.uses_key())?;
-        let plan = seal(&key, &plan_place(&run.id), &run.plan)?;
+            self.inner.authenticator.master.new_run_key(&run.id, &run.principal, || self.is_key_in_use())?;
+        let plan = seal_body(&key, &plan_context(&run.id), &run.plan)?;
         let lease = Lease::new(run.id.clone(), FIRST_FENCE, key, 1);
-        let log = self.log(std::mem::take(&mut run.audit))?;
-        let (bytes, urgency) = (plan.len() + run.intent.len() + log.bytes(), log.urgency(urgency));
+        let log = self.prepare_audit(std::mem::take(&mut run.audit))?;
+        let (bytes, urgency) = (plan.len() + run.intent.len() + log.bytes(), log.required_urgency(urgency));
         let work = move |connection: &Connection| {
-            create(connection, &run, &wrapped, &plan)?;
+            insert_run(connection, &run, &wrapped, &plan)?;
             log.store(connection)
         };
         let made = lease.clone();
         let done = move |stored: Result<(), Error>| {
             if let Err(error) = &stored {
-                // Whoever appends to it wants to hear why it is not there, and not that it is not.
+                // A later append should report why the run was not created, not that it does not exist.
                 drop(made.0.not_made.set(error.clone()));
             }
             done(stored);
@@ -56,38 +58,38 @@ impl BlockingStore {
         Ok(lease)
     }
 
-    /// Adds entries to the journal of a run and changes how it stands, both or neither. A change with
-    /// entries for the audit log is always durable.
+    /// Appends entries to the journal of a run and changes its row, both or neither. A change with audit entries is
+    /// always stored durably.
     ///
-    /// Appends through one lease are stored in the order in which they were given. Once entries were
-    /// not stored, for whatever reason, all that follows them fails with [`Error::Lost`], so that the journal
-    /// has no gaps; only ending the run otherwise than as done, or leaving it as interrupted, is
-    /// then still taken. `done` gets [`Error::Fenced`] when the lease is lost and [`Error::Over`]
-    /// when the run has ended.
-    pub fn append(
+    /// Appends through one lease are stored in the order of the calls. Once entries could not be stored, for whatever
+    /// reason, all later appends fail with [`Error::JournalGap`], so that the journal has no gaps. The only changes
+    /// still accepted are those that interrupt the run or end it in a state other than done. `done` gets
+    /// [`Error::Fenced`] when the lease is lost and [`Error::RunEnded`] when the run has ended.
+    pub fn append_journal(
         &self,
         lease: &Lease,
-        entries: Vec<Entry>,
-        mut change: Option<Change>,
+        entries: Vec<JournalEntry>,
+        mut change: Option<RunChange>,
         urgency: Urgency,
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
         let audit = change.as_mut().map(|change| std::mem::take(&mut change.audit)).unwrap_or_default();
-        let log = self.log(audit);
-        // Held until the change is queued: numbers are given in the order of the queue.
+        let log = self.prepare_audit(audit);
+        // Held until the change is queued: entry numbers must follow the order of the queue.
         let mut next = lease.0.next.lock().unwrap_or_else(PoisonError::into_inner);
-        match log.and_then(|log| Append::seal(lease, *next, entries, change, log)) {
+        match log.and_then(|log| SealedAppend::seal(lease, *next, entries, change, log)) {
             Ok(append) => {
                 *next += append.entries.len() as i64;
-                let (bytes, urgency) = (append.bytes(), append.log.urgency(urgency));
+                let (bytes, urgency) = (append.bytes(), append.log.required_urgency(urgency));
                 let made = lease.clone();
                 let done = move |stored: Result<(), Error>| match (stored, made.0.not_made.get()) {
-                    (Err(Error::NoRun { .. }), Some(error)) => done(Err(error.clone())),
+                    (Err(Error::UnknownRun { .. }), Some(error)) => done(Err(error.clone())),
                     (stored, _) => done(stored),
                 };
                 self.inner.writer.enqueue(bytes, urgency, move |connection| append.store(connection), done);
             }
             Err(error) => {
+                // Skips a number on purpose: later appends must fail with `JournalGap`.
                 *next += 1;
                 drop(next);
                 done(Err(error));
@@ -96,50 +98,51 @@ impl BlockingStore {
     }
 }
 
-/// What is to be stored, sealed.
-struct Append {
+/// An append, sealed and ready to be stored.
+struct SealedAppend {
     run: RunId,
     fence: i64,
-    /// The number of the first entry.
+    /// Number of the first entry.
     first: i64,
-    /// What precedes this may be missing.
+    /// Earlier entries may be missing: the change interrupts the run or ends it in a state other than done.
     gives_up: bool,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     change: Option<SealedChange>,
-    log: Log,
+    log: AuditBatch,
 }
 
 pub(super) struct SealedChange {
-    change: Change,
+    change: RunChange,
     question: Option<Option<(String, Vec<u8>)>>,
-    /// The tools the question shows.
+    /// The tools that the question shows.
     shows: Vec<String>,
-    memory: Option<Remembered>,
+    memory: Option<EncodedMemory>,
 }
 
-impl Append {
+impl SealedAppend {
     fn seal(
         lease: &Lease,
         first: i64,
-        mut entries: Vec<Entry>,
-        change: Option<Change>,
-        log: Log,
-    ) -> Result<Append, Error> {
+        mut entries: Vec<JournalEntry>,
+        change: Option<RunChange>,
+        log: AuditBatch,
+    ) -> Result<SealedAppend, Error> {
         let (run, key) = (&lease.0.run, &lease.0.key);
         for (entry, number) in entries.iter_mut().zip(first..) {
-            entry.body = seal(key, &entry_place(run, number, entry), &entry.body)?;
+            entry.body = seal_body(key, &entry_context(run, number, entry), &entry.body)?;
         }
         let gives_up = entries.is_empty() && change.as_ref().is_some_and(gives_up);
         let change = change.map(|change| SealedChange::seal(run, key, change)).transpose()?;
-        Ok(Append { run: run.clone(), fence: lease.0.fence, first, gives_up, entries, change, log })
+        Ok(SealedAppend { run: run.clone(), fence: lease.0.fence, first, gives_up, entries, change, log })
     }
 
     fn bytes(&self) -> usize {
-        let entries: usize = self.entries.iter().map(|entry| size_of::<Entry>() + entry.body.len()).sum();
+        let entries: usize =
+            self.entries.iter().map(|entry| size_of::<JournalEntry>() + entry.body.len()).sum();
         entries + self.change.as_ref().map_or(0, SealedChange::bytes) + self.log.bytes()
     }
 
-    fn store(self, connection: &Connection) -> Result<(), Failure> {
+    fn store(self, connection: &Connection) -> Result<(), WriteFailure> {
         let number = self.admit(connection)?;
         if !self.entries.is_empty() {
             insert(connection, number, self.first, &self.entries)?;
@@ -150,8 +153,9 @@ impl Append {
         self.log.store(connection)
     }
 
-    /// The number of the run, if this may be stored.
-    fn admit(&self, connection: &Connection) -> Result<i64, Failure> {
+    /// The number of the run, if the append is admissible: the lease holds, the run has not ended, and no entry is
+    /// missing.
+    fn admit(&self, connection: &Connection) -> Result<i64, WriteFailure> {
         let mut standing = connection.prepare_cached(
             "SELECT number, fence, state, (SELECT coalesce(max(seq), 0) FROM journal WHERE run = number)
              FROM run WHERE id = ?1",
@@ -162,22 +166,22 @@ impl Append {
             })
             .optional()?;
         let run = self.run.clone();
-        let Some((number, fence, state, last)) = found else { return Err(Error::NoRun { run }.into()) };
+        let Some((number, fence, state, last)) = found else { return Err(Error::UnknownRun { run }.into()) };
         let (fence, last): (i64, i64) = (fence, last);
         if state.is_over() && fence == self.fence {
-            Err(Error::Over { run, state }.into())
+            Err(Error::RunEnded { run, state }.into())
         } else if fence != self.fence {
             Err(Error::Fenced { run }.into())
         } else if last + 1 != self.first && !self.gives_up {
-            Err(Error::Lost { run }.into())
+            Err(Error::JournalGap { run }.into())
         } else {
             Ok(number)
         }
     }
 }
 
-/// Whether a change leaves nothing to be built on what was stored before it.
-fn gives_up(change: &Change) -> bool {
+/// Whether the change does not build on earlier entries: it interrupts the run or ends it in a state other than done.
+fn gives_up(change: &RunChange) -> bool {
     match change.state {
         Some(RunState::Running | RunState::Waiting | RunState::Done) | None => false,
         Some(
@@ -191,7 +195,7 @@ fn gives_up(change: &Change) -> bool {
 }
 
 impl SealedChange {
-    pub(super) fn seal(run: &RunId, key: &Key, mut change: Change) -> Result<SealedChange, Error> {
+    pub(super) fn seal(run: &RunId, key: &SealKey, mut change: RunChange) -> Result<SealedChange, Error> {
         let shows = match &change.question {
             Some(Some((_, Question::Approval(asked)))) => {
                 asked.calls.iter().map(|call| call.tool.clone()).collect()
@@ -199,30 +203,30 @@ impl SealedChange {
             Some(_) | None => Vec::new(),
         };
         if let Some(outcome) = &mut change.outcome {
-            *outcome = seal(key, &outcome_place(run), outcome)?;
+            *outcome = seal_body(key, &outcome_context(run), outcome)?;
         }
-        if let Some(wish) = &mut change.wish {
-            *wish = seal(key, &wish_place(run), wish)?;
+        if let Some(wish) = &mut change.requested_end {
+            *wish = seal_body(key, &requested_end_context(run), wish)?;
         }
         let seal_question = |(id, question): (String, Question)| {
             let text = serde_json::to_vec(&question).expect("a question is plain data");
-            let sealed = seal(key, &question_place(run, &id), &text)?;
+            let sealed = seal_body(key, &question_context(run, &id), &text)?;
             Ok::<_, Error>((id, sealed))
         };
         let question = match change.question.take() {
             Some(Some(question)) => Some(Some(seal_question(question)?)),
             Some(None) => Some(None),
-            // A run that is over asks nothing.
+            // A run that has ended asks nothing.
             None => change.state.filter(|state| state.is_over()).map(|_| None),
         };
-        let memory = change.memory.take().map(|memory| Remembered::of(*memory)).transpose()?;
+        let memory = change.memory.take().map(|memory| EncodedMemory::encode(*memory)).transpose()?;
         Ok(SealedChange { change, question, shows, memory })
     }
 
     fn bytes(&self) -> usize {
         let question = self.question.as_ref().and_then(Option::as_ref);
-        let memory = self.memory.as_ref().map_or(0, Remembered::bytes);
-        let wish = self.change.wish.as_ref().map_or(0, Vec::len);
+        let memory = self.memory.as_ref().map_or(0, EncodedMemory::bytes);
+        let wish = self.change.requested_end.as_ref().map_or(0, Vec::len);
         let question = question.map_or(0, |(_, body)| body.len());
         self.change.outcome.as_ref().map_or(0, Vec::len) + question + memory + wish
     }
@@ -271,13 +275,13 @@ impl SealedChange {
         if let Some(memory) = &self.memory {
             memory.store(connection)?;
         }
-        if let Some(wish) = &change.wish {
+        if let Some(wish) = &change.requested_end {
             put_body(connection, number, "wish", wish)?;
         }
         if self.question.is_some() {
             show(connection, number, &self.shows)?;
         }
-        if change.pause_taken {
+        if change.pause_acknowledged {
             connection
                 .prepare_cached("DELETE FROM run_body WHERE run = ?1 AND part = 'pause'")?
                 .execute([number])?;
@@ -293,13 +297,13 @@ impl SealedChange {
     }
 }
 
-/// Makes the row of a run and gives its number.
-pub(super) fn create(
+/// Inserts the row of a run and returns its number.
+pub(super) fn insert_run(
     connection: &Connection,
     run: &NewRun,
     wrapped: &[u8],
     plan: &[u8],
-) -> Result<i64, Failure> {
+) -> Result<i64, WriteFailure> {
     if let Some(idempotency) = &run.idempotency {
         claim_key(connection, run, &idempotency.key)?;
     }
@@ -337,8 +341,8 @@ pub(super) fn create(
     Ok(number)
 }
 
-/// Takes an idempotency key away from a run it no longer counts for.
-fn claim_key(connection: &Connection, run: &NewRun, key: &str) -> Result<(), Failure> {
+/// Takes an idempotency key away from an earlier run for which it is no longer valid.
+fn claim_key(connection: &Connection, run: &NewRun, key: &str) -> Result<(), WriteFailure> {
     let past = run.now.saturating_sub(IDEMPOTENCY_MS);
     connection
         .prepare_cached(
@@ -350,10 +354,10 @@ fn claim_key(connection: &Connection, run: &NewRun, key: &str) -> Result<(), Fai
         .prepare_cached("SELECT id FROM run WHERE principal = ?1 AND idempotency_key = ?2")?
         .query_row(params![run.principal.0, key], |row| run_id(row, 0))
         .optional()?;
-    holder.map_or(Ok(()), |run| Err(Error::Repeated { run }.into()))
+    holder.map_or(Ok(()), |run| Err(Error::IdempotencyKeyInUse { run }.into()))
 }
 
-fn insert(connection: &Connection, run: i64, first: i64, entries: &[Entry]) -> rusqlite::Result<()> {
+fn insert(connection: &Connection, run: i64, first: i64, entries: &[JournalEntry]) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO journal (run, seq, kind, call, frame, node, tool, digest, at, body)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -382,7 +386,7 @@ fn put_body(connection: &Connection, run: i64, part: &str, body: &[u8]) -> rusql
         .map(drop)
 }
 
-/// Notes which tools the question of a run shows.
+/// Stores which tools the question of a run shows.
 fn show(connection: &Connection, run: i64, tools: &[String]) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM question_tool WHERE run = ?1")?.execute([run])?;
     for tool in tools {

@@ -1,58 +1,60 @@
-//! What runs ask, and what is answered.
+//! Questions of runs, and their answers.
 
 use std::sync::Arc;
 
-use pml_model::question::{Answer, Onward, Question};
+use pml_model::question::{Answer, LayerDecision, Question};
 use pml_model::{Digest, Principal, RunId, ToolId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::place::{answer_place, seal};
-use super::read::{ROW, find, open_question, run_row, voided_by, wrapped_key};
-use super::{Answered, Asking, NewAnswer};
-use crate::allowed::Sealed;
-use crate::audit::Log;
+use super::place::{answer_context, seal_body};
+use super::read::{ROW, find_run, open_question, run_row, voided_by, wrapped_key};
+use super::{AnswerOutcome, AskingRun, NewAnswer};
+use crate::allowed::SealedArguments;
+use crate::audit::AuditBatch;
 use crate::column::digest;
 use crate::rule;
-use crate::seal::Keys;
-use crate::writer::Failure;
-use crate::{BlockingStore, Error, NewRule, Urgency};
+use crate::seal::DerivedKeys;
+use crate::writer::WriteFailure;
+use crate::{BlockingStore, Error, NewApprovalRule, Urgency};
 
-/// The runs whose questions are open, each with its key and what it asks.
+/// Query for the runs of a principal with open questions, each with its wrapped key and sealed question. The index
+/// holds only open questions, and `approvals.open` keeps them few.
 pub(super) fn asking_statement() -> String {
     format!(
         "SELECT {ROW}, wrapped, body FROM run INDEXED BY run_asks
             JOIN run_key ON run_key.run = number
             JOIN run_body ON run_body.run = number AND part = 'question'
-         WHERE question_id IS NOT NULL AND ended_at IS NULL AND answered = 0 ORDER BY number"
+         WHERE question_id IS NOT NULL AND ended_at IS NULL AND answered = 0
+            AND principal = ?1 ORDER BY number"
     )
 }
 
 impl BlockingStore {
-    /// The runs of all principals that ask something nobody has answered, the one made first comes
-    /// first. What cannot be opened is left out.
+    /// The runs of a principal with an unanswered question, oldest first. Questions that cannot be opened are left
+    /// out.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn asking(&self) -> Result<Vec<Asking>, Error> {
+    pub fn asking_runs(&self, principal: &Principal) -> Result<Vec<AskingRun>, Error> {
         let sealed: Vec<_> = self.read(|connection| {
             connection
                 .prepare_cached(&asking_statement())?
-                .query_map([], |row| Ok((run_row(row)?, row.get("wrapped")?, row.get("body")?)))?
+                .query_map([&principal.0], |row| Ok((run_row(row)?, row.get("wrapped")?, row.get("body")?)))?
                 .collect()
         })?;
-        let open = |(run, wrapped, body)| -> Option<Asking> {
-            let key = self.key(&run, wrapped).ok()??;
+        let open = |(run, wrapped, body)| -> Option<AskingRun> {
+            let key = self.run_key(&run, wrapped).ok()??;
             let (id, question): (String, Question) = open_question(&key, &run, body).ok()??;
-            Some(Asking { run, id, question })
+            Some(AskingRun { run, id, question })
         };
         Ok(sealed.into_iter().filter_map(open).collect())
     }
 
-    /// Whose a run is.
+    /// The principal that a run belongs to; `None` if there is no such run.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn whose(&self, id: &RunId) -> Result<Option<Principal>, Error> {
+    pub fn run_principal(&self, id: &RunId) -> Result<Option<Principal>, Error> {
         self.read(|connection| {
             connection
                 .prepare_cached("SELECT principal FROM run WHERE id = ?1")?
@@ -61,50 +63,60 @@ impl BlockingStore {
         })
     }
 
-    /// Answers what a run asks, also while a process works on it. The first answer is the answer;
-    /// what comes with it, rules included, is stored only with that one, in the same transaction. A run that may not
-    /// wait any longer asks nothing, and a question that showed another definition of a tool is answered by nobody.
+    /// Stores the answer to a run's question, also while a process executes the run. The first answer counts.
+    /// Everything that comes with it, rules included, is stored only with the first answer, in the same transaction.
+    /// An expired run asks nothing, and a question that showed another definition of a tool cannot be answered.
     ///
     /// # Errors
     /// The answer could not be sealed or stored.
-    pub fn answer(&self, principal: &Principal, id: &RunId, new: NewAnswer) -> Result<Answered, Error> {
+    pub fn store_answer(
+        &self,
+        principal: &Principal,
+        id: &RunId,
+        new: NewAnswer,
+    ) -> Result<AnswerOutcome, Error> {
         let found = self.read(|connection| {
-            let Some((number, run)) = find(connection, principal, id)? else { return Ok(None) };
+            let Some((number, run)) = find_run(connection, principal, id)? else { return Ok(None) };
             Ok(Some((number, wrapped_key(connection, number)?, run)))
         })?;
-        let Some((number, wrapped, run)) = found else { return Ok(Answered::Unknown) };
+        let Some((number, wrapped, run)) = found else { return Ok(AnswerOutcome::Unknown) };
         let asks = run.question_id.as_deref() == Some(new.question_id.as_str());
-        let Some(key) = self.key(&run, wrapped)?.filter(|_| asks) else { return Ok(Answered::Gone) };
+        let Some(key) = self.run_key(&run, wrapped)?.filter(|_| asks) else {
+            return Ok(AnswerOutcome::NotAsked);
+        };
         let text = serde_json::to_vec(&new.answer).expect("an answer is plain data");
-        let place = answer_place(id, &new.question_id, principal, new.at);
-        let given = Given {
+        let place = answer_context(id, &new.question_id, principal, new.at);
+        let given = SealedNewAnswer {
             principal: principal.clone(),
             at: new.at,
-            body: seal(&key, &place, &text)?,
-            shows: new.shows,
+            body: seal_body(&key, &place, &text)?,
+            shows: new.shown_definitions,
             allowed: self.seal_allowed(principal, new.allowed, new.at)?,
             rules: self.new_rules(new.rules)?,
-            log: self.log(new.audit)?,
-            replans: matches!(new.answer, Answer::Layer(Onward::Replan { .. })),
+            log: self.prepare_audit(new.audit)?,
+            replans: matches!(new.answer, Answer::Layer(LayerDecision::Replan { .. })),
             question_id: new.question_id,
         };
         self.change(Urgency::Durable, move |connection| given.store(connection, number))
     }
 
-    fn new_rules(&self, rules: Vec<(NewRule, crate::Audit)>) -> Result<Option<NewRules>, Error> {
+    fn new_rules(
+        &self,
+        rules: Vec<(NewApprovalRule, crate::NewAuditEntry)>,
+    ) -> Result<Option<NewRules>, Error> {
         if rules.is_empty() {
             return Ok(None);
         }
-        let keys = self.inner.voucher.master.keys(|| self.uses_key())?;
-        let logged = |(rule, audit)| Ok::<_, Error>((rule, self.log(vec![audit])?));
+        let keys = self.inner.authenticator.master.keys(|| self.is_key_in_use())?;
+        let logged = |(rule, audit)| Ok::<_, Error>((rule, self.prepare_audit(vec![audit])?));
         Ok(Some(NewRules { keys, rules: rules.into_iter().map(logged).collect::<Result<_, _>>()? }))
     }
 
-    /// Notes that a run which is not over is to wait before its next layer, whichever process works on it.
+    /// Requests that a run which has not ended pauses before its next layer, in whichever process it runs.
     ///
     /// # Errors
     /// The database cannot be written.
-    pub fn want_pause(&self, principal: &Principal, id: &RunId) -> Result<(), Error> {
+    pub fn request_pause(&self, principal: &Principal, id: &RunId) -> Result<(), Error> {
         let (principal, id) = (principal.clone(), id.clone());
         self.change(Urgency::Soon, move |connection| {
             connection
@@ -120,28 +132,28 @@ impl BlockingStore {
     }
 }
 
-/// Rules to be, with what vouches for them.
+/// Approval rules to be stored with an answer, and the key that marks them.
 struct NewRules {
-    keys: Arc<Keys>,
-    rules: Vec<(NewRule, Log)>,
+    keys: Arc<DerivedKeys>,
+    rules: Vec<(NewApprovalRule, AuditBatch)>,
 }
 
-/// An answer, sealed.
-struct Given {
+/// An answer to be stored, sealed.
+struct SealedNewAnswer {
     question_id: String,
     principal: Principal,
     at: i64,
     body: Vec<u8>,
     shows: Vec<(String, Digest)>,
-    allowed: Vec<Sealed>,
+    allowed: Vec<SealedArguments>,
     rules: Option<NewRules>,
-    /// The run is no longer what was asked for, so that a repeated request does not find it.
+    /// The answer makes the run differ from its request, so a repeated request must not find it any more.
     replans: bool,
-    log: Log,
+    log: AuditBatch,
 }
 
-impl Given {
-    fn store(self, connection: &Connection, run: i64) -> Result<Answered, Failure> {
+impl SealedNewAnswer {
+    fn store(self, connection: &Connection, run: i64) -> Result<AnswerOutcome, WriteFailure> {
         let asks: Option<bool> = connection
             .prepare_cached(
                 "SELECT coalesce(question_id = ?2, 0) AND ended_at IS NULL AND coalesce(expires_at > ?3, 1)
@@ -150,10 +162,10 @@ impl Given {
             .query_row(params![run, self.question_id, self.at], |row| row.get(0))
             .optional()?;
         if asks != Some(true) {
-            return Ok(Answered::Gone);
+            return Ok(AnswerOutcome::NotAsked);
         }
         if let Some(tool) = self.changed(connection, run)? {
-            return Ok(Answered::Changed { tool });
+            return Ok(AnswerOutcome::DefinitionChanged { tool });
         }
         let stored = connection
             .prepare_cached(
@@ -161,7 +173,7 @@ impl Given {
             )?
             .execute(params![run, self.question_id, self.principal.0, self.at, self.body])?;
         if stored == 0 {
-            return Ok(Answered::AlreadyAnswered);
+            return Ok(AnswerOutcome::AlreadyAnswered);
         }
         connection
             .prepare_cached(
@@ -174,15 +186,15 @@ impl Given {
         }
         if let Some(NewRules { keys, rules }) = self.rules {
             for (new, log) in rules {
-                rule::add(connection, &keys.rules, new, &log)?;
+                rule::insert_rule(connection, &keys.rules, new, &log)?;
             }
         }
         self.log.store(connection)?;
-        Ok(Answered::Stored)
+        Ok(AnswerOutcome::Stored)
     }
 
-    /// The tool whose definition is not the one the question shows, or was another in between. Then the question is
-    /// void from now on, also where nothing noted that when the definition changed.
+    /// The tool whose definition is not the one the question shows, or was another one in between. The question is
+    /// void from now on, even if that was not recorded when the definition changed.
     fn changed(&self, connection: &Connection, run: i64) -> rusqlite::Result<Option<String>> {
         if let Some(tool) = voided_by(connection, run)? {
             return Ok(Some(tool));
@@ -193,7 +205,8 @@ impl Given {
         )?;
         for (name, shown) in &self.shows {
             let Ok(id) = ToolId::parse(name) else { continue };
-            // Built-in tools have no row: their definitions change with the program alone, and then the call is refused.
+            // Built-in tools have no row: their definitions change only with the program, and then the call itself is
+            // refused.
             let now = present
                 .query_row([self.principal.0.as_str(), id.server.as_str(), &id.tool], |row| digest(row, 0))
                 .optional()?;

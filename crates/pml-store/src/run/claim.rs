@@ -1,18 +1,18 @@
-//! Who works on a run: claiming, keeping, and finding those nobody works on.
+//! Leases of runs: claiming, renewing, and finding runs without a live owner.
 //!
-//! Each decision and what follows from it share a transaction, so of several processes that want a
-//! run one gets it. What finds runs finds those of all principals: it serves the program itself.
+//! Each decision and its effects share a transaction, so exactly one of several competing processes gets a run. The
+//! methods that find runs cover all principals, because they serve the program itself.
 
 use pml_model::{Principal, RunId, RunState};
 use rusqlite::{Connection, Row, params};
 
-use super::read::{find, owner, wrapped_key};
-use super::{Claim, Found, Lease};
+use super::read::{find_run, owner, wrapped_key};
+use super::{Claim, Lease, UnattendedRun};
 use crate::column::{run_id, run_state};
-use crate::state::may_run;
-use crate::{BlockingStore, Error, Process, Urgency};
+use crate::state::may_be_alive;
+use crate::{BlockingStore, Error, ProcessIdentity, Urgency};
 
-/// The runs that can be worked on. Of those that wait, only those that need not are looked at.
+/// Query for the runs that can be resumed. Of the waiting runs it reads only those that are due.
 pub(super) const DUE: &str = "SELECT principal, id, state FROM run WHERE number IN (
         SELECT number FROM run INDEXED BY run_interrupted WHERE state = 'interrupted' AND owner_pid IS NULL
         UNION ALL
@@ -25,7 +25,7 @@ pub(super) const DUE: &str = "SELECT principal, id, state FROM run WHERE number 
             AND state = 'waiting')
     ORDER BY number";
 
-/// When the next run that nobody works on is due or has waited for too long.
+/// Query for the time at which the next unowned run is due or expires.
 pub(super) const NEXT_WAKE: &str = "SELECT min(at) FROM (
         SELECT min(wake_at) AS at FROM run INDEXED BY run_wakes
         WHERE wake_at IS NOT NULL AND ended_at IS NULL AND owner_pid IS NULL
@@ -33,51 +33,51 @@ pub(super) const NEXT_WAKE: &str = "SELECT min(at) FROM (
         SELECT min(expires_at) FROM run INDEXED BY run_expires
         WHERE expires_at IS NOT NULL AND ended_at IS NULL AND owner_pid IS NULL)";
 
-/// The numbers of the runs that nobody works on and that may not wait any longer.
+/// Query for the numbers of the unowned runs that have expired.
 pub(super) const OVERDUE: &str = "SELECT number FROM run INDEXED BY run_expires
     WHERE expires_at IS NOT NULL AND ended_at IS NULL AND owner_pid IS NULL AND expires_at <= ?1";
 
-/// The runs that processes work on or worked on, those of a process together.
+/// Query for the runs with an owner, alive or not, sorted by process.
 pub(super) const OWNED: &str = "SELECT number, owner_pid, owner_started, lease_until
     FROM run INDEXED BY run_owned
     WHERE ended_at IS NULL AND owner_pid IS NOT NULL ORDER BY owner_pid, owner_started, number";
 
 impl BlockingStore {
-    /// Takes a run for `owner`, if nobody works on it: it was given up, its owner has ended, or the
-    /// lease has lapsed. A run that is taken is running.
+    /// Claims a run for `owner` if no process works on it: it was released, its owner has ended, or its lease has
+    /// lapsed. A claimed run is running.
     ///
     /// # Errors
-    /// The change could not be stored, or the key of the run not be opened; the run is as it was.
-    pub fn claim(
+    /// The change could not be stored, or the key of the run could not be opened. The run is unchanged then.
+    pub fn claim_run(
         &self,
         principal: &Principal,
         id: &RunId,
-        owner: &Process,
+        owner: &ProcessIdentity,
         lease_until: i64,
         now: i64,
     ) -> Result<Claim, Error> {
         let found = self.read(|connection| {
-            let Some((number, run)) = find(connection, principal, id)? else { return Ok(None) };
+            let Some((number, run)) = find_run(connection, principal, id)? else { return Ok(None) };
             Ok(Some((number, wrapped_key(connection, number)?, run)))
         })?;
         let Some((number, wrapped, run)) = found else { return Ok(Claim::Unknown) };
-        let Some(key) = self.key(&run, wrapped)? else { return Ok(Claim::Over(run.state)) };
+        let Some(key) = self.run_key(&run, wrapped)? else { return Ok(Claim::Ended(run.state)) };
         let owner = owner.clone();
         let taken = self.change(Urgency::Soon, move |connection| {
             Ok(take(connection, number, &owner, lease_until, now)?)
         })?;
         Ok(match taken {
-            Taking::Taken { fence, next } => Claim::Taken(Lease::new(run.id, fence, key, next)),
-            Taking::Held { by, until } => Claim::Held { by, until },
-            Taking::Over(state) => Claim::Over(state),
+            ClaimAttempt::Taken { fence, next } => Claim::Taken(Lease::new(run.id, fence, key, next)),
+            ClaimAttempt::Held { by, until } => Claim::Held { by, until },
+            ClaimAttempt::Over(state) => Claim::Ended(state),
         })
     }
 
-    /// Keeps runs until `until`, and says which of them are ours no longer.
+    /// Extends leases to `until` and returns the runs whose lease was lost.
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn renew(&self, leases: &[Lease], until: i64) -> Result<Vec<RunId>, Error> {
+    pub fn renew_leases(&self, leases: &[Lease], until: i64) -> Result<Vec<RunId>, Error> {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
@@ -96,13 +96,13 @@ impl BlockingStore {
         })
     }
 
-    /// Releases the runs whose owners have ended or let their leases lapse, and gives them. Those that
-    /// were running are interrupted from now on; each is given to one process alone.
+    /// Releases the runs whose owners have ended or let their leases lapse, and returns them. Those that were running
+    /// become interrupted. Each run is returned to exactly one process.
     ///
     /// # Errors
-    /// The database cannot be read, or the change not be stored.
-    pub fn interrupt_orphans(&self, now: i64) -> Result<Vec<Found>, Error> {
-        // Nearly always there are none, and then nobody has to wait for us.
+    /// The database cannot be read, or the change cannot be stored.
+    pub fn release_orphaned_runs(&self, now: i64) -> Result<Vec<UnattendedRun>, Error> {
+        // Nearly always there are none, and then no write lock has to be taken.
         if self.read(|connection| orphans(connection, now))?.is_empty() {
             return Ok(Vec::new());
         }
@@ -117,34 +117,33 @@ impl BlockingStore {
         })
     }
 
-    /// The runs that can be worked on: interrupted ones, and waiting ones whose time has come or whose
-    /// question is answered.
+    /// The runs that can be resumed: interrupted ones, and waiting ones that are due or whose question is answered.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn due(&self, now: i64) -> Result<Vec<Found>, Error> {
+    pub fn due_runs(&self, now: i64) -> Result<Vec<UnattendedRun>, Error> {
         self.read(|connection| connection.prepare_cached(DUE)?.query_map([now], found)?.collect())
     }
 
-    /// When the next run that nobody works on is due or has waited for too long.
+    /// When the next unowned run is due or expires; `None` if there is none.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn next_wake(&self) -> Result<Option<i64>, Error> {
+    pub fn next_wake_at(&self) -> Result<Option<i64>, Error> {
         self.read(|connection| connection.prepare_cached(NEXT_WAKE)?.query_row([], |row| row.get(0)))
     }
 
-    /// Ends the runs that nobody works on and that may not wait any longer, and gives them.
+    /// Ends the unowned runs that have expired, and returns them.
     ///
     /// # Errors
-    /// The database cannot be read, or the change not be stored.
-    pub fn expire(&self, now: i64) -> Result<Vec<Found>, Error> {
+    /// The database cannot be read, or the change cannot be stored.
+    pub fn expire_runs(&self, now: i64) -> Result<Vec<UnattendedRun>, Error> {
         let any = self.read(|connection| connection.prepare_cached(OVERDUE)?.exists([now]))?;
         if !any {
             return Ok(Vec::new());
         }
         self.write(move |connection| {
-            let expired: Vec<Found> = connection
+            let expired: Vec<UnattendedRun> = connection
                 .prepare_cached(&format!(
                     "UPDATE run SET state = 'expired', ended_at = ?1, updated_at = ?1, wake_at = NULL,
                         question_id = NULL, answered = 0, fence = fence + 1
@@ -170,27 +169,27 @@ impl BlockingStore {
     }
 }
 
-enum Taking {
+enum ClaimAttempt {
     Taken { fence: i64, next: i64 },
-    Held { by: Process, until: i64 },
+    Held { by: ProcessIdentity, until: i64 },
     Over(RunState),
 }
 
 fn take(
     connection: &Connection,
     run: i64,
-    new_owner: &Process,
+    new_owner: &ProcessIdentity,
     lease_until: i64,
     now: i64,
-) -> rusqlite::Result<Taking> {
+) -> rusqlite::Result<ClaimAttempt> {
     let (state, owner) = connection
         .prepare_cached("SELECT state, owner_pid, owner_started, lease_until FROM run WHERE number = ?1")?
         .query_row([run], |row| Ok((run_state(row, 0)?, owner(row, 1)?)))?;
     if state.is_over() {
-        return Ok(Taking::Over(state));
+        return Ok(ClaimAttempt::Over(state));
     }
     if let Some((by, until)) = owner.filter(|(owner, until)| is_held(owner, *until, now)) {
-        return Ok(Taking::Held { by, until });
+        return Ok(ClaimAttempt::Held { by, until });
     }
     let fence = connection
         .prepare_cached(
@@ -202,24 +201,24 @@ fn take(
     let next = connection
         .prepare_cached("SELECT coalesce(max(seq), 0) + 1 FROM journal WHERE run = ?1")?
         .query_row([run], |row| row.get(0))?;
-    Ok(Taking::Taken { fence, next })
+    Ok(ClaimAttempt::Taken { fence, next })
 }
 
-fn is_held(owner: &Process, until: i64, now: i64) -> bool {
-    until > now && may_run(owner)
+fn is_held(owner: &ProcessIdentity, until: i64, now: i64) -> bool {
+    until > now && may_be_alive(owner)
 }
 
-/// The numbers of the runs whose owners do not hold them any more.
+/// The numbers of the runs whose owners no longer hold them.
 fn orphans(connection: &Connection, now: i64) -> rusqlite::Result<Vec<i64>> {
     let mut owned = connection.prepare_cached(OWNED)?;
     let mut rows = owned.query([])?;
-    let (mut orphans, mut asked) = (Vec::new(), None::<(Process, bool)>);
+    let (mut orphans, mut asked) = (Vec::new(), None::<(ProcessIdentity, bool)>);
     while let Some(row) = rows.next()? {
         let Some((owner, until)) = owner(row, 1)? else { continue };
-        // The process table is asked once for each process, not for each run.
+        // Liveness is checked once per process, not once per run.
         let runs = match &asked {
             Some((process, runs)) if *process == owner => *runs,
-            _ => asked.insert((owner.clone(), may_run(&owner))).1,
+            _ => asked.insert((owner.clone(), may_be_alive(&owner))).1,
         };
         if !runs || until <= now {
             orphans.push(row.get(0)?);
@@ -228,6 +227,6 @@ fn orphans(connection: &Connection, now: i64) -> rusqlite::Result<Vec<i64>> {
     Ok(orphans)
 }
 
-fn found(row: &Row<'_>) -> rusqlite::Result<Found> {
-    Ok(Found { principal: Principal(row.get(0)?), run: run_id(row, 1)?, state: run_state(row, 2)? })
+fn found(row: &Row<'_>) -> rusqlite::Result<UnattendedRun> {
+    Ok(UnattendedRun { principal: Principal(row.get(0)?), run: run_id(row, 1)?, state: run_state(row, 2)? })
 }

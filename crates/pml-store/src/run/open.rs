@@ -1,59 +1,60 @@
-//! Open questions: how many there may be, which tools they show, and finding the one a repeated request asks again.
+//! Open questions: their limit, the tools they show, and finding the run of a repeated request.
 //!
-//! What a question shows is noted beside it in the clear, by the names of its tools alone, so that the transaction which
-//! records another definition of a tool voids the questions that showed the one before. A definition that comes back
-//! revives none of them.
+//! The names of the tools that a question shows are stored beside it, unsealed. The transaction that records a new
+//! definition of a tool can thus void the questions that showed the previous one. A definition that returns revives
+//! none of them.
 
 use pml_model::question::Question;
 use pml_model::{Principal, RunId, RunState, ServerName};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
-use super::append::{SealedChange, create};
-use super::place::{plan_place, seal};
-use super::{Change, NewRun};
-use crate::audit::Audit;
+use super::append::{SealedChange, insert_run};
+use super::place::{plan_context, seal_body};
+use super::{NewRun, RunChange};
+use crate::audit::NewAuditEntry;
 use crate::column::run_id;
 use crate::{BlockingStore, Error, Urgency};
 
-/// How many approvals may be open at a time.
+/// Maximum number of open approvals.
 #[derive(Debug, Clone, Copy)]
-pub struct OpenLimit {
-    /// Of one client, by the name it gives.
+pub struct OpenApprovalLimit {
+    /// Per client, by the name that the client gives.
     pub per_client: u32,
-    /// Of one principal, whatever names clients give.
+    /// Per principal, across all client names.
     pub per_principal: u32,
 }
 
-/// What became of a run that asks before it begins.
+/// Outcome of creating a run that asks before it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opened {
-    /// It is stored, and waits for its answer.
-    Made,
-    /// The same request asked before, and its question is still open: this is its run.
-    Same(RunId),
-    /// Too many questions are open: those of the same client, or all of the principal. The oldest comes first.
-    Full(Vec<RunId>),
+pub enum AskingRunOutcome {
+    /// The run is stored and waits for its answer.
+    Created,
+    /// The same request asked before, and the question of this run is still open.
+    AlreadyAsked(RunId),
+    /// The limit is reached. These are the runs with open questions, of the client or of the whole principal; oldest
+    /// first.
+    TooManyOpen(Vec<RunId>),
 }
 
-/// A question that cannot be answered any more, because it showed another definition of a tool.
+/// A question that cannot be answered any more because the definition of a tool it showed has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoidedQuestion {
-    /// Whose run it is.
+    /// The principal that the run belongs to.
     pub principal: Principal,
     /// The run that asked.
     pub run: RunId,
-    /// The name of the question.
+    /// Id of the question.
     pub question_id: String,
     /// `server:tool`.
     pub tool: String,
 }
 
 impl VoidedQuestion {
-    /// What the audit log is told of it.
-    pub(crate) fn audit(&self, at: i64) -> Audit {
+    /// The audit entry about it.
+    pub(crate) fn audit_entry(&self, at: i64) -> NewAuditEntry {
         let body = json!({ "question": self.question_id, "tool": self.tool });
-        Audit {
+        NewAuditEntry {
             at,
             principal: self.principal.clone(),
             run: Some(self.run.clone()),
@@ -63,8 +64,8 @@ impl VoidedQuestion {
     }
 }
 
-impl OpenLimit {
-    /// The questions that keep a run of `session` from asking, where there are too many.
+impl OpenApprovalLimit {
+    /// The open runs that keep a run of `session` from asking; `None` while the limit is not reached.
     pub fn exceeded(self, open: &[(RunId, String)], session: &str) -> Option<Vec<RunId>> {
         let client = client_of(session);
         let own: Vec<RunId> = open
@@ -79,58 +80,58 @@ impl OpenLimit {
     }
 }
 
-/// The client of a session that is called `client/number`.
+/// The client name of a session id `client/number`.
 fn client_of(session: &str) -> &str {
     session.rsplit_once('/').map_or(session, |(client, _)| client)
 }
 
 impl BlockingStore {
-    /// Makes a run that waits for the answer to `question` before it begins, unless the same request still waits for
-    /// one or too many questions are open. All of that is one transaction, so that of several equal requests one makes
-    /// a run, in whichever process.
+    /// Creates a run that waits for the answer to `question` before it begins, unless the same request still waits for
+    /// an answer or too many questions are open. The check and the insertion share a transaction, so several equal
+    /// requests, in any process, create one run.
     ///
     /// # Errors
-    /// The run cannot be sealed or stored, or the idempotency key is another run's.
+    /// The run cannot be sealed or stored, or the idempotency key belongs to another run.
     pub fn create_asking_run(
         &self,
         mut run: NewRun,
         question: (String, Question),
-        limit: OpenLimit,
-    ) -> Result<Opened, Error> {
+        limit: OpenApprovalLimit,
+    ) -> Result<AskingRunOutcome, Error> {
         let (key, wrapped) =
-            self.inner.voucher.master.new_key(&run.id, &run.principal, || self.uses_key())?;
-        let plan = seal(&key, &plan_place(&run.id), &run.plan)?;
-        let asks = Change {
+            self.inner.authenticator.master.new_run_key(&run.id, &run.principal, || self.is_key_in_use())?;
+        let plan = seal_body(&key, &plan_context(&run.id), &run.plan)?;
+        let asks = RunChange {
             state: Some(RunState::Waiting),
             question: Some(Some(question)),
             release: true,
             at: run.now,
-            ..Change::default()
+            ..RunChange::default()
         };
         let asks = SealedChange::seal(&run.id, &key, asks)?;
-        let log = self.log(std::mem::take(&mut run.audit))?;
+        let log = self.prepare_audit(std::mem::take(&mut run.audit))?;
         self.change(Urgency::Durable, move |connection| {
             if let Some(mark) = &run.request_mark
                 && let Some(same) = same_request(connection, &run.principal, mark, run.now)?
             {
-                return Ok(Opened::Same(same));
+                return Ok(AskingRunOutcome::AlreadyAsked(same));
             }
             let open = open_questions(connection, &run.principal, run.now)?;
             if let Some(open) = limit.exceeded(&open, &run.session) {
-                return Ok(Opened::Full(open));
+                return Ok(AskingRunOutcome::TooManyOpen(open));
             }
-            let number = create(connection, &run, &wrapped, &plan)?;
+            let number = insert_run(connection, &run, &wrapped, &plan)?;
             asks.store(connection, number)?;
             log.store(connection)?;
-            Ok(Opened::Made)
+            Ok(AskingRunOutcome::Created)
         })
     }
 
-    /// The run that the same request made and whose question is open.
+    /// The run that the same request created, if its question is still open.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn asked_already(
+    pub fn run_of_open_request(
         &self,
         principal: &Principal,
         request_mark: &str,
@@ -139,7 +140,7 @@ impl BlockingStore {
         self.read(|connection| same_request(connection, principal, request_mark, now))
     }
 
-    /// The runs of a principal whose approvals are open, each with its session; the oldest comes first.
+    /// The runs of a principal with open approvals, each with its session; oldest first.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -165,7 +166,8 @@ fn same_request(
         .optional()
 }
 
-/// Questions about layers and calls in doubt show no tools, and are not counted: nobody is asked to allow anything.
+/// Only approvals count towards the limit. Questions about layers and calls in doubt show no tools and approve
+/// nothing.
 fn open_questions(
     connection: &Connection,
     principal: &Principal,
@@ -183,16 +185,19 @@ fn open_questions(
         .collect()
 }
 
-/// Whether any question shows a tool of the server.
-pub(crate) fn has_questions(connection: &Connection, server: &ServerName) -> rusqlite::Result<bool> {
+/// Whether any open question shows a tool of the server.
+pub(crate) fn has_questions_about_server(
+    connection: &Connection,
+    server: &ServerName,
+) -> rusqlite::Result<bool> {
     connection
-        // `;` follows `:`.
+        // `;` is the character after `:`, so this range holds every `server:tool` name of the server.
         .prepare_cached("SELECT 1 FROM question_tool WHERE tool > ?1 || ':' AND tool < ?1 || ';'")?
         .exists([server.as_str()])
 }
 
-/// Voids the questions that show a tool whose definition is another from now on, also those whose answer nobody has
-/// taken up yet.
+/// Voids the questions that show a tool whose definition changes, including answered ones that no process has taken up
+/// yet.
 pub(crate) fn void_questions(
     connection: &Connection,
     principal: &str,

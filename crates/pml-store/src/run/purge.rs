@@ -1,23 +1,22 @@
-//! Forgets what ended runs left, once it was kept as long as it is to be.
+//! Purges the records of ended runs after their retention time.
 
 use rusqlite::{Connection, params};
 
-use crate::memory::{forget_plans, old_plans};
+use crate::memory::{delete_expired_plans, expired_plans};
 use crate::{BlockingStore, Error};
 
-/// How many runs go in one transaction, so that others are not kept waiting.
+/// Runs per transaction: small, so that other writers are not kept waiting.
 const TOGETHER: u32 = 16;
 
 impl BlockingStore {
-    /// Destroys the keys of the runs that ended `keep_ms` ago or earlier, with all that they sealed,
-    /// and says how many runs that were. Their rows stay. Procedures that never worked and were not run
-    /// for 30 days go too.
+    /// Destroys the keys and the sealed bodies of the runs that ended `keep_ms` ago or earlier, and returns the number
+    /// of runs. Their rows stay. Procedures that never worked and were not run for 30 days are deleted too.
     ///
     /// # Errors
-    /// The change could not be stored; what went before stays gone.
-    pub fn purge(&self, now: i64, keep_ms: i64) -> Result<usize, Error> {
-        while !self.read(|connection| old_plans(connection, now))?.is_empty() {
-            self.write(move |connection| forget_plans(connection, now))?;
+    /// The change could not be stored. Earlier batches stay deleted.
+    pub fn purge_ended_runs(&self, now: i64, keep_ms: i64) -> Result<usize, Error> {
+        while !self.read(|connection| expired_plans(connection, now))?.is_empty() {
+            self.write(move |connection| delete_expired_plans(connection, now))?;
         }
         let mut purged = 0;
         loop {
@@ -42,7 +41,7 @@ fn old(connection: &Connection, ended: i64) -> rusqlite::Result<Vec<i64>> {
 
 fn forget(connection: &Connection, ended: i64, now: i64) -> rusqlite::Result<usize> {
     let runs = old(connection, ended)?;
-    // Sealed bodies may lie about in free pages as long as they like; their keys may not.
+    // Sealed bodies may remain in free pages; their keys must not.
     connection.execute_batch("PRAGMA secure_delete = ON")?;
     let destroyed = runs.iter().try_for_each(|run| {
         connection.prepare_cached("DELETE FROM run_key WHERE run = ?1")?.execute([run]).map(drop)

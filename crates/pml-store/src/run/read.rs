@@ -1,45 +1,50 @@
-//! Answers questions about runs, for their principals alone.
+//! Queries about runs, each for one principal.
 
 use pml_model::question::{Answer, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::place::{answer_place, entry_place, outcome_place, plan_place, question_place, wish_place};
-use super::{Entry, Filter, Heard, Kind, Lease, Recorded, RunKind, RunRow, Standing, StoredAnswer};
-use crate::column::{digest, optional_digest, run_id, run_state, unexpected};
-use crate::seal::{Key, Place};
-use crate::{BlockingStore, Error, Process};
+use super::place::{
+    answer_context, entry_context, outcome_context, plan_context, question_context, requested_end_context,
+};
+use super::{
+    JournalEntry, JournalEntryKind, Lease, QuestionOutcome, RunKind, RunOverview, RunQuery, RunRecord,
+    RunRow, StoredAnswer,
+};
+use crate::column::{digest, optional_digest, run_id, run_state, unexpected_value};
+use crate::seal::{SealContext, SealKey};
+use crate::{BlockingStore, Error, ProcessIdentity};
 
-/// How long an idempotency key counts.
+/// Validity of an idempotency key: 24 hours, in milliseconds.
 pub(super) const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// The columns of [`run_row`].
+/// The columns that [`run_row`] reads.
 pub(super) const ROW: &str = "id, principal, session, kind, intent, code_hash, state, error_code, calls, question_id,
     created_at, updated_at, ended_at, wake_at, expires_at, purged_at, owner_pid, owner_started, lease_until, fence";
 
 impl BlockingStore {
-    /// A run, without what is sealed.
+    /// A run without its sealed bodies.
     ///
     /// # Errors
     /// The database cannot be read.
     pub fn run(&self, principal: &Principal, id: &RunId) -> Result<Option<RunRow>, Error> {
-        self.read(|connection| Ok(find(connection, principal, id)?.map(|(_, run)| run)))
+        self.read(|connection| Ok(find_run(connection, principal, id)?.map(|(_, run)| run)))
     }
 
-    /// The principal's runs, the latest first.
+    /// The principal's runs, latest first.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn runs(&self, principal: &Principal, filter: &Filter) -> Result<Vec<RunRow>, Error> {
+    pub fn runs(&self, principal: &Principal, filter: &RunQuery) -> Result<Vec<RunRow>, Error> {
         self.read(|connection| runs(connection, principal, filter))
     }
 
-    /// The run that a request with this idempotency key made within the last 24 hours, and the digest
-    /// of that request.
+    /// The run that a request with this idempotency key created within the last 24 hours, and the digest of that
+    /// request.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn by_idempotency_key(
+    pub fn run_by_idempotency_key(
         &self,
         principal: &Principal,
         key: &str,
@@ -58,58 +63,57 @@ impl BlockingStore {
         })
     }
 
-    /// A run with what it asks and what came of it. Of a run whose records are no longer kept, only
-    /// the row is left.
+    /// A run with its question and its outcome. Once the records of a run are purged, only the row is left.
     ///
     /// # Errors
-    /// The database cannot be read, or what is sealed not be opened.
-    pub fn standing(&self, principal: &Principal, id: &RunId) -> Result<Option<Standing>, Error> {
+    /// The database cannot be read, or a sealed body cannot be opened.
+    pub fn run_overview(&self, principal: &Principal, id: &RunId) -> Result<Option<RunOverview>, Error> {
         let found = self.read(|connection| {
-            let Some((number, run)) = find(connection, principal, id)? else { return Ok(None) };
-            Ok(Some((run, Sealed::read(connection, number)?)))
+            let Some((number, run)) = find_run(connection, principal, id)? else { return Ok(None) };
+            Ok(Some((run, SealedRun::read(connection, number)?)))
         })?;
         let Some((run, sealed)) = found else { return Ok(None) };
-        let Some(key) = self.key(&run, sealed.key)? else {
-            return Ok(Some(Standing { run, question: None, outcome: None }));
+        let Some(key) = self.run_key(&run, sealed.key)? else {
+            return Ok(Some(RunOverview { run, question: None, outcome: None }));
         };
         let question = open_question(&key, &run, sealed.question)?;
-        let outcome = open(&key, &outcome_place(&run.id), sealed.outcome)?;
-        Ok(Some(Standing { run, question, outcome }))
+        let outcome = open(&key, &outcome_context(&run.id), sealed.outcome)?;
+        Ok(Some(RunOverview { run, question, outcome }))
     }
 
-    /// All that is stored of a run.
+    /// Everything that is stored of a run.
     ///
     /// # Errors
-    /// The principal has no such run, its records are no longer kept, the database cannot be read or
-    /// what is sealed not be opened.
-    pub fn load(&self, principal: &Principal, id: &RunId) -> Result<Recorded, Error> {
+    /// The principal has no such run, its records are purged, the database cannot be read, or a sealed body cannot be
+    /// opened.
+    pub fn load_run(&self, principal: &Principal, id: &RunId) -> Result<RunRecord, Error> {
         let found = self.read(|connection| {
-            let Some((number, run)) = find(connection, principal, id)? else { return Ok(None) };
-            let (sealed, entries) = (Sealed::read(connection, number)?, entries(connection, number)?);
+            let Some((number, run)) = find_run(connection, principal, id)? else { return Ok(None) };
+            let (sealed, entries) = (SealedRun::read(connection, number)?, entries(connection, number)?);
             Ok(Some((run, sealed, entries, answers(connection, number)?, voided_by(connection, number)?)))
         })?;
         let Some((run, sealed, entries, answers, voided_by)) = found else {
-            return Err(Error::NoRun { run: id.clone() });
+            return Err(Error::UnknownRun { run: id.clone() });
         };
-        let key = self.key(&run, sealed.key)?.ok_or_else(|| Error::Expired { run: id.clone() })?;
-        let plan = open(&key, &plan_place(id), sealed.plan)?;
-        Ok(Recorded {
-            plan: plan.ok_or_else(|| key.unsealed(&plan_place(id)))?,
+        let key = self.run_key(&run, sealed.key)?.ok_or_else(|| Error::RecordsExpired { run: id.clone() })?;
+        let plan = open(&key, &plan_context(id), sealed.plan)?;
+        Ok(RunRecord {
+            plan: plan.ok_or_else(|| key.unsealed_error(&plan_context(id)))?,
             entries: open_entries(&key, id, entries)?,
             question: open_question(&key, &run, sealed.question)?,
             voided_by,
             answers: answers.into_iter().map(|answer| answer.open(&key, id)).collect::<Result<_, _>>()?,
-            wish: open(&key, &wish_place(id), sealed.wish)?,
-            outcome: open(&key, &outcome_place(id), sealed.outcome)?,
+            requested_end: open(&key, &requested_end_context(id), sealed.wish)?,
+            outcome: open(&key, &outcome_context(id), sealed.outcome)?,
             run,
         })
     }
 
-    /// What became of what the run asks now, if anything did.
+    /// What happened to the open question of the run; `None` while nothing has.
     ///
     /// # Errors
-    /// The database cannot be read, or what is sealed not be opened.
-    pub fn heard(&self, lease: &Lease) -> Result<Option<Heard>, Error> {
+    /// The database cannot be read, or a sealed body cannot be opened.
+    pub fn question_outcome(&self, lease: &Lease) -> Result<Option<QuestionOutcome>, Error> {
         let (id, key) = (&lease.0.run, &lease.0.key);
         let changed = self.read(|connection| {
             connection
@@ -118,7 +122,7 @@ impl BlockingStore {
                 .optional()
         })?;
         if let Some(tool) = changed {
-            return Ok(Some(Heard::Changed { tool }));
+            return Ok(Some(QuestionOutcome::DefinitionChanged { tool }));
         }
         let found = self.read(|connection| {
             connection
@@ -130,14 +134,14 @@ impl BlockingStore {
                 .query_row([id.as_str()], SealedAnswer::of_row)
                 .optional()
         })?;
-        found.map(|answer| answer.open(key, id).map(Heard::Answer)).transpose()
+        found.map(|answer| answer.open(key, id).map(QuestionOutcome::Answered)).transpose()
     }
 
-    /// Whether somebody wants the run to wait before its next layer.
+    /// Whether a pause of the run before its next layer is requested.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn is_pause_wanted(&self, lease: &Lease) -> Result<bool, Error> {
+    pub fn is_pause_requested(&self, lease: &Lease) -> Result<bool, Error> {
         self.read(|connection| {
             connection
                 .prepare_cached(
@@ -148,14 +152,16 @@ impl BlockingStore {
         })
     }
 
-    /// The key of a run; `None` once it was destroyed.
-    pub(super) fn key(&self, run: &RunRow, wrapped: Option<Vec<u8>>) -> Result<Option<Key>, Error> {
-        wrapped.map(|wrapped| self.inner.voucher.master.unwrap(&run.id, &run.principal, wrapped)).transpose()
+    /// The key of a run; `None` once it is destroyed.
+    pub(super) fn run_key(&self, run: &RunRow, wrapped: Option<Vec<u8>>) -> Result<Option<SealKey>, Error> {
+        wrapped
+            .map(|wrapped| self.inner.authenticator.master.unwrap_run_key(&run.id, &run.principal, wrapped))
+            .transpose()
     }
 }
 
-/// The number of a principal's run and the run.
-pub(super) fn find(
+/// The number and the row of a principal's run.
+pub(super) fn find_run(
     connection: &Connection,
     principal: &Principal,
     id: &RunId,
@@ -166,14 +172,14 @@ pub(super) fn find(
         .optional()
 }
 
-/// The tool whose definition changed after what a run asks was asked.
+/// The tool whose definition changed after the question of the run was asked.
 pub(super) fn voided_by(connection: &Connection, run: i64) -> rusqlite::Result<Option<String>> {
     connection
         .prepare_cached("SELECT voided_by FROM run WHERE number = ?1")?
         .query_row([run], |row| row.get(0))
 }
 
-/// The wrapped key of a run.
+/// The wrapped key of a run; `None` once it is destroyed.
 pub(super) fn wrapped_key(connection: &Connection, run: i64) -> rusqlite::Result<Option<Vec<u8>>> {
     connection
         .prepare_cached("SELECT wrapped FROM run_key WHERE run = ?1")?
@@ -181,8 +187,8 @@ pub(super) fn wrapped_key(connection: &Connection, run: i64) -> rusqlite::Result
         .optional()
 }
 
-fn runs(connection: &Connection, principal: &Principal, filter: &Filter) -> rusqlite::Result<Vec<RunRow>> {
-    // One statement for each question, so that each has the index made for it.
+fn runs(connection: &Connection, principal: &Principal, filter: &RunQuery) -> rusqlite::Result<Vec<RunRow>> {
+    // One statement per combination of filters, so that each uses the index made for it.
     let state = if filter.state.is_some() { "state = ?2" } else { "?2 IS NULL" };
     let before = match filter.before {
         Some(_) => "number < (SELECT number FROM run WHERE id = ?3 AND principal = ?1)",
@@ -210,7 +216,8 @@ pub(super) fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         id: run_id(row, 0)?,
         principal: Principal(row.get(1)?),
         session: row.get(2)?,
-        kind: RunKind::parse(kind).ok_or_else(|| unexpected(3, format!("`{kind}` is no kind of run")))?,
+        kind: RunKind::parse(kind)
+            .ok_or_else(|| unexpected_value(3, format!("`{kind}` is no kind of run")))?,
         intent: row.get(4)?,
         code_hash: row.get(5)?,
         state: run_state(row, 6)?,
@@ -228,17 +235,17 @@ pub(super) fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     })
 }
 
-/// The owner and the end of its lease, in three columns.
-pub(super) fn owner(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<(Process, i64)>> {
+/// The owner and the end of its lease, from three columns.
+pub(super) fn owner(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<(ProcessIdentity, i64)>> {
     match row.get(column)? {
-        Some(pid) => Ok(Some((Process { pid, started: row.get(column + 1)? }, row.get(column + 2)?))),
+        Some(pid) => Ok(Some((ProcessIdentity { pid, started: row.get(column + 1)? }, row.get(column + 2)?))),
         None => Ok(None),
     }
 }
 
-/// What is stored of a run beside its row and its journal, as it is stored.
+/// The sealed bodies of a run, without its row and its journal.
 #[derive(Default)]
-struct Sealed {
+struct SealedRun {
     key: Option<Vec<u8>>,
     plan: Option<Vec<u8>>,
     question: Option<Vec<u8>>,
@@ -246,9 +253,9 @@ struct Sealed {
     wish: Option<Vec<u8>>,
 }
 
-impl Sealed {
-    fn read(connection: &Connection, run: i64) -> rusqlite::Result<Sealed> {
-        let mut sealed = Sealed { key: wrapped_key(connection, run)?, ..Sealed::default() };
+impl SealedRun {
+    fn read(connection: &Connection, run: i64) -> rusqlite::Result<SealedRun> {
+        let mut sealed = SealedRun { key: wrapped_key(connection, run)?, ..SealedRun::default() };
         let mut parts = connection.prepare_cached("SELECT part, body FROM run_body WHERE run = ?1")?;
         let mut rows = parts.query([run])?;
         while let Some(row) = rows.next()? {
@@ -257,21 +264,22 @@ impl Sealed {
                 "question" => sealed.question = row.get(1)?,
                 "outcome" => sealed.outcome = row.get(1)?,
                 "wish" => sealed.wish = row.get(1)?,
-                // That it is there is all it says.
+                // The row has no content: its presence is the request.
                 "pause" => {}
-                other => return Err(unexpected(0, format!("`{other}` is no part of a run"))),
+                other => return Err(unexpected_value(0, format!("`{other}` is no part of a run"))),
             }
         }
         Ok(sealed)
     }
 }
 
-/// The entries with their numbers, as they are stored.
-fn entries(connection: &Connection, run: i64) -> rusqlite::Result<Vec<(i64, Entry)>> {
+/// The journal entries with their numbers; bodies are still sealed.
+fn entries(connection: &Connection, run: i64) -> rusqlite::Result<Vec<(i64, JournalEntry)>> {
     let entry = |row: &Row<'_>| {
         let word = row.get_ref(1)?.as_str()?;
-        let kind = Kind::parse(word).ok_or_else(|| unexpected(1, format!("`{word}` is no kind of entry")))?;
-        let entry = Entry {
+        let kind = JournalEntryKind::parse(word)
+            .ok_or_else(|| unexpected_value(1, format!("`{word}` is no kind of entry")))?;
+        let entry = JournalEntry {
             kind,
             call: row.get(2)?,
             frame: row.get(3)?,
@@ -291,11 +299,15 @@ fn entries(connection: &Connection, run: i64) -> rusqlite::Result<Vec<(i64, Entr
         .collect()
 }
 
-fn open_entries(key: &Key, run: &RunId, entries: Vec<(i64, Entry)>) -> Result<Vec<Entry>, Error> {
-    let open = |(expected, (number, mut entry)): (i64, (i64, Entry))| {
-        let place = entry_place(run, expected, &entry);
+fn open_entries(
+    key: &SealKey,
+    run: &RunId,
+    entries: Vec<(i64, JournalEntry)>,
+) -> Result<Vec<JournalEntry>, Error> {
+    let open = |(expected, (number, mut entry)): (i64, (i64, JournalEntry))| {
+        let place = entry_context(run, expected, &entry);
         if number != expected {
-            return Err(key.unsealed(&place));
+            return Err(key.unsealed_error(&place));
         }
         entry.body = key.open(&place, std::mem::take(&mut entry.body))?;
         Ok(entry)
@@ -323,26 +335,26 @@ impl SealedAnswer {
         Ok(SealedAnswer { question_id: row.get(0)?, principal, at: row.get(2)?, body: row.get(3)? })
     }
 
-    fn open(self, key: &Key, run: &RunId) -> Result<StoredAnswer, Error> {
-        let place = answer_place(run, &self.question_id, &self.principal, self.at);
+    fn open(self, key: &SealKey, run: &RunId) -> Result<StoredAnswer, Error> {
+        let place = answer_context(run, &self.question_id, &self.principal, self.at);
         let text = key.open(&place, self.body)?;
-        let answer: Answer = serde_json::from_slice(&text).map_err(|_| key.unsealed(&place))?;
+        let answer: Answer = serde_json::from_slice(&text).map_err(|_| key.unsealed_error(&place))?;
         Ok(StoredAnswer { question_id: self.question_id, answer, principal: self.principal, at: self.at })
     }
 }
 
-fn open(key: &Key, place: &Place, sealed: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {
+fn open(key: &SealKey, place: &SealContext, sealed: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {
     sealed.map(|sealed| key.open(place, sealed)).transpose()
 }
 
 pub(super) fn open_question(
-    key: &Key,
+    key: &SealKey,
     run: &RunRow,
     sealed: Option<Vec<u8>>,
 ) -> Result<Option<(String, Question)>, Error> {
     let Some(id) = run.question_id.clone() else { return Ok(None) };
-    let place = question_place(&run.id, &id);
-    let text = open(key, &place, sealed)?.ok_or_else(|| key.unsealed(&place))?;
-    let question = serde_json::from_slice(&text).map_err(|_| key.unsealed(&place))?;
+    let place = question_context(&run.id, &id);
+    let text = open(key, &place, sealed)?.ok_or_else(|| key.unsealed_error(&place))?;
+    let question = serde_json::from_slice(&text).map_err(|_| key.unsealed_error(&place))?;
     Ok(Some((id, question)))
 }

@@ -1,4 +1,4 @@
-//! Runs on a disk that is full, and among many that wait.
+//! Runs on a full disk, and queries among many waiting runs.
 
 use std::sync::mpsc::sync_channel;
 
@@ -7,9 +7,9 @@ use rusqlite::StatementStatus;
 use super::*;
 use crate::{BlockingStore, Error, Urgency};
 
-fn append(store: &BlockingStore, lease: &Lease, body: &[u8], change: Option<Change>) -> Result<(), Error> {
-    let entry = |body: &[u8]| Entry {
-        kind: Kind::Delivered,
+fn append(store: &BlockingStore, lease: &Lease, body: &[u8], change: Option<RunChange>) -> Result<(), Error> {
+    let entry = |body: &[u8]| JournalEntry {
+        kind: JournalEntryKind::Delivered,
         call: None,
         frame: 0,
         node: None,
@@ -20,11 +20,11 @@ fn append(store: &BlockingStore, lease: &Lease, body: &[u8], change: Option<Chan
     };
     let entries = if change.is_none() { vec![entry(body)] } else { Vec::new() };
     let (reply, answer) = sync_channel(1);
-    store.append(lease, entries, change, Urgency::Soon, move |stored| reply.send(stored).unwrap());
+    store.append_journal(lease, entries, change, Urgency::Soon, move |stored| reply.send(stored).unwrap());
     answer.recv().unwrap()
 }
 
-/// Lets the file have no more than so many pages.
+/// Limits the file to this number of pages.
 fn limit_pages(store: &BlockingStore, pages: i64) {
     store
         .write(move |connection| {
@@ -37,7 +37,7 @@ fn limit_pages(store: &BlockingStore, pages: i64) {
 fn a_run_that_met_a_full_disk_resumes_from_what_was_stored() {
     let directory = tempfile::tempdir().unwrap();
     let store = BlockingStore::open(&directory.path().join("pml.db")).unwrap();
-    let (run, principal, owner) = (RunId::new(1), Principal::local(), Process::current().unwrap());
+    let (run, principal, owner) = (RunId::new(1), Principal::local(), ProcessIdentity::current().unwrap());
     let new = NewRun {
         id: run.clone(),
         principal: principal.clone(),
@@ -59,20 +59,20 @@ fn a_run_that_met_a_full_disk_resumes_from_what_was_stored() {
 
     limit_pages(&store, 1);
     let refused = append(&store, &lease, &[0; 100_000], None).unwrap_err();
-    assert!(matches!(refused, Error::Full { .. }), "{refused}");
-    assert_eq!(store.load(&principal, &run).unwrap().entries.len(), 1);
+    assert!(matches!(refused, Error::DiskFull { .. }), "{refused}");
+    assert_eq!(store.load_run(&principal, &run).unwrap().entries.len(), 1);
     limit_pages(&store, 1_000_000);
-    // There is space again, but this must not stand where the other should.
+    // There is space again, but this entry must not take the place of the lost one.
     let refused = append(&store, &lease, b"third", None).unwrap_err();
-    assert!(matches!(refused, Error::Lost { .. }), "{refused}");
+    assert!(matches!(refused, Error::JournalGap { .. }), "{refused}");
 
-    let give_up = Change { state: Some(RunState::Interrupted), at: 2, ..Change::default() };
+    let give_up = RunChange { state: Some(RunState::Interrupted), at: 2, ..RunChange::default() };
     append(&store, &lease, b"", Some(give_up)).unwrap();
-    let Claim::Taken(lease) = store.claim(&principal, &run, &owner, i64::MAX, 3).unwrap() else {
+    let Claim::Taken(lease) = store.claim_run(&principal, &run, &owner, i64::MAX, 3).unwrap() else {
         panic!("nobody else has it")
     };
     append(&store, &lease, &[0; 100_000], None).unwrap();
-    assert_eq!(store.load(&principal, &run).unwrap().entries.len(), 2);
+    assert_eq!(store.load_run(&principal, &run).unwrap().entries.len(), 2);
 }
 
 #[test]
@@ -114,11 +114,11 @@ fn runs_that_wait_cost_those_nothing_that_do_not() {
         let (_, steps) = steps(statement, now);
         assert!(steps < 200, "{steps} steps: {statement}");
     }
-    assert_eq!(store.next_wake().unwrap(), Some(5000));
-    assert!(store.due(4999).unwrap().is_empty());
-    assert_eq!(store.due(5000).unwrap().len(), 500);
-    // Of those that ask, only those with an open question are looked at.
+    assert_eq!(store.next_wake_at().unwrap(), Some(5000));
+    assert!(store.due_runs(4999).unwrap().is_empty());
+    assert_eq!(store.due_runs(5000).unwrap().len(), 500);
+    // The query reads only the asking runs whose question is open.
     store.write(|connection| connection.execute("UPDATE run SET answered = 1 WHERE number > 3", [])).unwrap();
-    let (_, steps) = steps(&ask::asking_statement(), None);
+    let (_, steps) = steps(&ask::asking_statement().replace("?1", "'local'"), None);
     assert!(steps < 500, "{steps} steps");
 }

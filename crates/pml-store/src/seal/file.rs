@@ -1,7 +1,7 @@
-//! The file with the key that wraps those of runs.
+//! The file with the master key.
 //!
-//! It appears whole or not at all, so processes that start together agree on one key. A file that
-//! others can read is never used.
+//! The file appears complete or not at all, so processes that start together agree on one key. A file that other users
+//! can read is refused.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -10,9 +10,9 @@ use std::path::Path;
 use super::KEY_BYTES;
 use crate::Error;
 
-/// The key in the file; `None` where there is no file.
-pub(super) fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
-    let refuse = |why: String| Error::Key { path: path.to_owned(), why };
+/// The key in the file; `None` if there is no file.
+pub(super) fn read_key(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
+    let refuse = |why: String| Error::KeyUnusable { path: path.to_owned(), why };
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -34,16 +34,20 @@ pub(super) fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
     })
 }
 
-/// Makes the file, and gives the key in it: another process may have been quicker. `draft` is random.
-pub(super) fn create(path: &Path, secret: &[u8; KEY_BYTES], draft: u64) -> Result<[u8; KEY_BYTES], Error> {
-    let refuse = |error: io::Error| Error::Key { path: path.to_owned(), why: error.to_string() };
+/// Creates the file and returns its key, which is another process's if that process was quicker. `draft` is random.
+pub(super) fn create_key(
+    path: &Path,
+    secret: &[u8; KEY_BYTES],
+    draft: u64,
+) -> Result<[u8; KEY_BYTES], Error> {
+    let refuse = |error: io::Error| Error::KeyUnusable { path: path.to_owned(), why: error.to_string() };
     let draft = path.with_extension(format!("{draft:016x}"));
     let linked = write(&draft, secret).and_then(|()| link(&draft, path));
-    // The draft holds a key: it must not stay, whatever became of the rest.
+    // The draft holds a key: it must be removed, whether or not linking it succeeded.
     let removed = fs::remove_file(&draft);
     linked.map_err(refuse)?;
     removed.map_err(refuse)?;
-    read(path)?.ok_or_else(|| Error::KeyMissing { path: path.to_owned() })
+    read_key(path)?.ok_or_else(|| Error::KeyMissing { path: path.to_owned() })
 }
 
 fn write(draft: &Path, secret: &[u8]) -> io::Result<()> {
@@ -56,8 +60,8 @@ fn write(draft: &Path, secret: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gives the draft its name, unless there is such a file by now. Once this returns, the name survives
-/// a loss of power: what the key seals must not outlive it.
+/// Links the draft to its final name, unless the file exists by now. Once this returns, the name survives a loss of
+/// power: sealed data must not outlive its key.
 fn link(draft: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(draft, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

@@ -1,41 +1,40 @@
-//! Marks for rows that stand in the open: whoever lacks the key can neither make nor alter such a row
-//! unnoticed.
+//! Marks for unsealed rows: without the key nobody can insert or alter such a row unnoticed.
 
 use ring::{hkdf, hmac};
 
 use super::KEY_BYTES;
 
-/// What makes the marks of one kind of row.
-pub(crate) struct Marks(hmac::Key);
+/// The key that makes the marks of one kind of row.
+pub(crate) struct MarkKey(hmac::Key);
 
-impl Marks {
-    /// A key of its own for each `purpose`, none of which tells anything of the others or of the secret.
-    pub(super) fn derive(secret: &[u8; KEY_BYTES], purpose: &'static str) -> Marks {
+impl MarkKey {
+    /// Derives a separate key for each `purpose`. None reveals anything about the others or about the secret.
+    pub(super) fn derive(secret: &[u8; KEY_BYTES], purpose: &'static str) -> MarkKey {
         let secret = hkdf::Salt::new(hkdf::HKDF_SHA256, b"pml").extract(secret);
         let purpose = [purpose.as_bytes()];
         let key = secret
             .expand(&purpose, hkdf::HKDF_SHA256.hmac_algorithm())
             .expect("a key has the length of one digest");
-        Marks(key.into())
+        MarkKey(key.into())
     }
 
     /// Begins the mark of a row whose values come one by one. Rows are checked by the thousand, so nothing is copied.
-    pub(crate) fn begin(&self) -> RowMark {
-        RowMark(hmac::Context::with_key(&self.0))
+    pub(crate) fn begin(&self) -> RowMarkBuilder {
+        RowMarkBuilder(hmac::Context::with_key(&self.0))
     }
 
-    /// The mark of a row that reads so, as 64 hexadecimal digits.
-    pub(crate) fn mark(&self, row: &Words) -> String {
+    /// The mark of a row with this content, as 64 hexadecimal digits.
+    pub(crate) fn mark(&self, row: &AuthenticatedData) -> String {
         let tag = hmac::sign(&self.0, &row.0);
         tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// The mark of a row, in the making. Values are spelled as those of [`Words`].
-pub(crate) struct RowMark(hmac::Context);
+/// The mark of a row under construction. Values are encoded as in [`AuthenticatedData`].
+pub(crate) struct RowMarkBuilder(hmac::Context);
 
-impl RowMark {
-    pub(crate) fn word(&mut self, word: &[u8]) {
+impl RowMarkBuilder {
+    pub(crate) fn bytes(&mut self, word: &[u8]) {
         self.0.update(&(word.len() as u64).to_le_bytes());
         self.0.update(word);
     }
@@ -44,38 +43,38 @@ impl RowMark {
         self.0.update(&number.to_le_bytes());
     }
 
-    /// The first half of the mark, which is long enough where nobody can try marks out by the million.
-    pub(crate) fn short(self) -> [u8; 16] {
+    /// The first 16 bytes of the mark: enough, because nobody can try out marks by the million.
+    pub(crate) fn finish(self) -> [u8; 16] {
         let tag = self.0.sign();
         *tag.as_ref().first_chunk().expect("the tag has 32 bytes")
     }
 }
 
-/// Words and numbers in a row, spelled so that no two rows are spelled alike.
-pub(crate) struct Words(pub(super) Vec<u8>);
+/// Texts and numbers of a row, encoded with their lengths so that no two rows have the same encoding.
+pub(crate) struct AuthenticatedData(pub(super) Vec<u8>);
 
-impl Words {
-    pub(crate) fn new() -> Words {
-        Words(Vec::with_capacity(256))
+impl AuthenticatedData {
+    pub(crate) fn new() -> AuthenticatedData {
+        AuthenticatedData(Vec::with_capacity(256))
     }
 
-    pub(crate) fn word(mut self, word: impl AsRef<[u8]>) -> Words {
+    pub(crate) fn text(mut self, word: impl AsRef<[u8]>) -> AuthenticatedData {
         let word = word.as_ref();
         self.0.extend_from_slice(&(word.len() as u64).to_le_bytes());
         self.0.extend_from_slice(word);
         self
     }
 
-    pub(crate) fn number(mut self, number: i64) -> Words {
+    pub(crate) fn number(mut self, number: i64) -> AuthenticatedData {
         self.0.extend_from_slice(&number.to_le_bytes());
         self
     }
 
-    /// A word that may be missing.
-    pub(crate) fn maybe(mut self, word: Option<impl AsRef<[u8]>>) -> Words {
+    /// Adds a text that may be missing.
+    pub(crate) fn optional(mut self, word: Option<impl AsRef<[u8]>>) -> AuthenticatedData {
         self.0.push(u8::from(word.is_some()));
         match word {
-            Some(word) => self.word(word),
+            Some(word) => self.text(word),
             None => self,
         }
     }

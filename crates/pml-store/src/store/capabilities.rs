@@ -1,4 +1,4 @@
-//! Questions about capabilities and their kept results.
+//! Capabilities and their cached results.
 
 use pml_model::capability::CacheConfig;
 use pml_model::capability::Capability;
@@ -6,28 +6,28 @@ use pml_model::capability::Procedure;
 use pml_model::{CapabilityId, Principal};
 
 use super::Store;
-use crate::memory::OwnedDropped;
+use crate::memory::OwnedInvalidationScope;
 use crate::{
-    CacheDrop, CacheKey, CacheUse, CachedResult, Capabilities, CapabilityChanges, Dropped, Error, Made,
-    Renamed, ServedIntent,
+    CacheInvalidation, CacheKey, CacheUsage, CachedResult, CapabilityChanges, CapabilityQuery, CreateOutcome,
+    Error, InvalidationScope, RenameOutcome, ServedIntent,
 };
 
 impl Store {
-    /// The result kept under `key`, if it still counts. Counts the hit.
+    /// The valid cache entry under `key`, if there is one. Counts the hit.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::cached`].
-    pub async fn cached(&self, key: &CacheKey, now: i64) -> Result<Option<CachedResult>, Error> {
+    /// Those of [`crate::BlockingStore::cached_result`].
+    pub async fn cached_result(&self, key: &CacheKey, now: i64) -> Result<Option<CachedResult>, Error> {
         let key = key.clone();
-        self.ask(move |store| store.cached(&key, now)).await
+        self.ask(move |store| store.cached_result(&key, now)).await
     }
 
-    /// The results of a capability that were kept with what was asked for, latest first, as far as they
-    /// still count and were kept with that epoch.
+    /// The cache entries of a capability that were stored with an intent, latest first. Only valid ones of that write
+    /// epoch are returned.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::cached_for_intents`].
-    pub async fn cached_for_intents(
+    /// Those of [`crate::BlockingStore::results_cached_by_intent`].
+    pub async fn results_cached_by_intent(
         &self,
         principal: &Principal,
         capability: &CapabilityId,
@@ -35,33 +35,37 @@ impl Store {
         now: i64,
     ) -> Result<Vec<(String, CachedResult)>, Error> {
         let (principal, capability, epoch) = (principal.clone(), capability.clone(), epoch.to_owned());
-        self.ask(move |store| store.cached_for_intents(&principal, &capability, &epoch, now)).await
+        self.ask(move |store| store.results_cached_by_intent(&principal, &capability, &epoch, now)).await
     }
 
-    /// What is kept of a capability, and how often that was of use.
+    /// Number of cache entries of a capability, and of hits.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::cache_use`].
-    pub async fn cache_use(
+    /// Those of [`crate::BlockingStore::cache_usage`].
+    pub async fn cache_usage(
         &self,
         principal: &Principal,
         id: &CapabilityId,
         now: i64,
-    ) -> Result<CacheUse, Error> {
+    ) -> Result<CacheUsage, Error> {
         let (principal, id) = (principal.clone(), id.clone());
-        self.ask(move |store| store.cache_use(&principal, &id, now)).await
+        self.ask(move |store| store.cache_usage(&principal, &id, now)).await
     }
 
-    /// What was dropped of the principal's results, latest first.
+    /// The principal's cache invalidations, latest first.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::cache_log`].
-    pub async fn cache_log(&self, principal: &Principal, limit: u32) -> Result<Vec<CacheDrop>, Error> {
+    /// Those of [`crate::BlockingStore::cache_invalidations`].
+    pub async fn cache_invalidations(
+        &self,
+        principal: &Principal,
+        limit: u32,
+    ) -> Result<Vec<CacheInvalidation>, Error> {
         let principal = principal.clone();
-        self.ask(move |store| store.cache_log(&principal, limit)).await
+        self.ask(move |store| store.cache_invalidations(&principal, limit)).await
     }
 
-    /// A capability; one that was merged into another is that other.
+    /// A capability by id. The id of one that was merged into another returns that other.
     ///
     /// # Errors
     /// Those of [`crate::BlockingStore::capability`].
@@ -74,7 +78,7 @@ impl Store {
         self.ask(move |store| store.capability(&principal, &id)).await
     }
 
-    /// The capability the principal calls so.
+    /// The principal's capability of this name.
     ///
     /// # Errors
     /// Those of [`crate::BlockingStore::capability_named`].
@@ -87,20 +91,20 @@ impl Store {
         self.ask(move |store| store.capability_named(&principal, &name)).await
     }
 
-    /// The principal's capabilities, a page at a time.
+    /// The principal's capabilities, one page.
     ///
     /// # Errors
     /// Those of [`crate::BlockingStore::capabilities`].
     pub async fn capabilities(
         &self,
         principal: &Principal,
-        wanted: &Capabilities,
+        wanted: &CapabilityQuery,
     ) -> Result<Vec<Capability>, Error> {
         let (principal, wanted) = (principal.clone(), wanted.clone());
         self.ask(move |store| store.capabilities(&principal, &wanted)).await
     }
 
-    /// What changed of all principals' capabilities after `since`, everything where that is 0.
+    /// The capabilities of all principals that changed after version `since`; all of them if that is 0.
     ///
     /// # Errors
     /// Those of [`crate::BlockingStore::capabilities_since`].
@@ -108,8 +112,8 @@ impl Store {
         self.ask(move |store| store.capabilities_since(since)).await
     }
 
-    /// Takes back that `text` is served by a capability: it is no longer found by it, and later runs for the same do not
-    /// change that. Says whether it was found by it.
+    /// Removes an intent from a capability: it no longer finds the capability, and later runs with the same intent do
+    /// not bring it back. Returns whether the capability had it.
     ///
     /// # Errors
     /// Those of [`crate::BlockingStore::forget_intent`].
@@ -124,16 +128,16 @@ impl Store {
         self.ask(move |store| store.forget_intent(&principal, &id, &text, now)).await
     }
 
-    /// Capabilities of anybody with intents that were not checked with this version of the analysis.
+    /// Capabilities of all principals with intents that this version of the analysis has not checked.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::with_unchecked_intents`].
-    pub async fn with_unchecked_intents(
+    /// Those of [`crate::BlockingStore::capabilities_with_unchecked_intents`].
+    pub async fn capabilities_with_unchecked_intents(
         &self,
         version: u32,
         limit: u32,
     ) -> Result<Vec<(Principal, CapabilityId)>, Error> {
-        self.ask(move |store| store.with_unchecked_intents(version, limit)).await
+        self.ask(move |store| store.capabilities_with_unchecked_intents(version, limit)).await
     }
 
     /// The intents of a capability, those it served first at the front.
@@ -149,12 +153,12 @@ impl Store {
         self.ask(move |store| store.served_intents(&principal, &id)).await
     }
 
-    /// Notes that these intents of a capability were checked with this version of the analysis, and takes back those
-    /// that do not fit. Doing so twice is doing it once.
+    /// Records that this version of the analysis checked these intents of a capability, and removes those that do not
+    /// fit. Idempotent.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::settle_intents`].
-    pub async fn settle_intents(
+    /// Those of [`crate::BlockingStore::record_intent_check`].
+    pub async fn record_intent_check(
         &self,
         principal: &Principal,
         id: &CapabilityId,
@@ -163,25 +167,25 @@ impl Store {
         unfit: Vec<String>,
     ) -> Result<(), Error> {
         let (principal, id) = (principal.clone(), id.clone());
-        self.ask(move |store| store.settle_intents(&principal, &id, version, fit, unfit)).await
+        self.ask(move |store| store.record_intent_check(&principal, &id, version, fit, unfit)).await
     }
 
-    /// Makes a capability that nobody has run. Where no name is given it gets the one it suggests.
+    /// Creates a capability that was never run. Without a name it gets the one that its procedure suggests.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::make_capability`].
-    pub async fn make_capability(
+    /// Those of [`crate::BlockingStore::create_capability`].
+    pub async fn create_capability(
         &self,
         procedure: Procedure,
         name: Option<String>,
         intent: &str,
         now: i64,
-    ) -> Result<Made, Error> {
+    ) -> Result<CreateOutcome, Error> {
         let intent = intent.to_owned();
-        self.ask(move |store| store.make_capability(procedure, name, &intent, now)).await
+        self.ask(move |store| store.create_capability(procedure, name, &intent, now)).await
     }
 
-    /// Gives a capability another name.
+    /// Renames a capability.
     ///
     /// # Errors
     /// Those of [`crate::BlockingStore::rename_capability`].
@@ -190,13 +194,13 @@ impl Store {
         principal: &Principal,
         id: &CapabilityId,
         name: &str,
-    ) -> Result<Renamed, Error> {
+    ) -> Result<RenameOutcome, Error> {
         let (principal, id, name) = (principal.clone(), id.clone(), name.to_owned());
         self.ask(move |store| store.rename_capability(&principal, &id, &name)).await
     }
 
-    /// Deletes a capability with what was learned of it, and says whether there was one. Its traces stay
-    /// and are those of no capability; what is run again later starts anew.
+    /// Deletes a capability with everything that was learned of it. Returns whether it existed. Its traces stay,
+    /// without a capability; a later run of the same procedure starts from nothing.
     ///
     /// # Errors
     /// Those of [`crate::BlockingStore::delete_capability`].
@@ -210,8 +214,8 @@ impl Store {
         self.ask(move |store| store.delete_capability(&principal, &id, now)).await
     }
 
-    /// Makes one capability of two that do the same, and says whether there were two. All of `from`
-    /// counts for `into` from now on, but for the ways it went: its nodes are others.
+    /// Merges `from` into `into`, which has the same meaning. Returns whether both existed. Everything of `from`
+    /// counts for `into` from now on, except path statistics: its nodes differ.
     ///
     /// # Errors
     /// Those of [`crate::BlockingStore::merge_capabilities`].
@@ -226,7 +230,7 @@ impl Store {
         self.ask(move |store| store.merge_capabilities(&principal, &into, &from, now)).await
     }
 
-    /// Sets how results of a capability are kept, drops those there are, and says whether there is such a one.
+    /// Sets the cache policy of a capability, drops its cache entries, and returns whether the capability exists.
     ///
     /// # Errors
     /// Those of [`crate::BlockingStore::set_cache_config`].
@@ -241,12 +245,12 @@ impl Store {
         self.ask(move |store| store.set_cache_config(&principal, &id, &config, now)).await
     }
 
-    /// Marks a capability as degraded for a reason that its traces do not tell, drops its kept results, and
-    /// says whether anything changed. A plan is never degraded.
+    /// Marks a capability as degraded for a reason that its traces do not show, and drops its cache entries. Returns
+    /// whether anything changed. A plan is never degraded.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::degrade`].
-    pub async fn degrade(
+    /// Those of [`crate::BlockingStore::degrade_capability`].
+    pub async fn degrade_capability(
         &self,
         principal: &Principal,
         id: &CapabilityId,
@@ -254,36 +258,38 @@ impl Store {
         now: i64,
     ) -> Result<bool, Error> {
         let (principal, id, because) = (principal.clone(), id.clone(), because.to_owned());
-        self.ask(move |store| store.degrade(&principal, &id, &because, now)).await
+        self.ask(move |store| store.degrade_capability(&principal, &id, &because, now)).await
     }
 
-    /// What [`crate::BlockingStore::degrade`] told of is over, and says whether that is news. It stays degraded, for the reason
-    /// given here, until a run of it works: that its tools are there shows nothing.
+    /// Records that the reason given to [`crate::BlockingStore::degrade_capability`] no longer holds, and returns
+    /// whether that changed anything. The capability stays degraded, for the reason given here, until a run of it
+    /// succeeds: that its tools are back proves nothing.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::may_work_again`].
-    pub async fn may_work_again(
+    /// Those of [`crate::BlockingStore::mark_recoverable`].
+    pub async fn mark_recoverable(
         &self,
         principal: &Principal,
         id: &CapabilityId,
         because: &str,
     ) -> Result<bool, Error> {
         let (principal, id, because) = (principal.clone(), id.clone(), because.to_owned());
-        self.ask(move |store| store.may_work_again(&principal, &id, &because)).await
+        self.ask(move |store| store.mark_recoverable(&principal, &id, &because)).await
     }
 
-    /// Drops results of the principal and says how many.
+    /// Drops cache entries of the principal and returns their number.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::drop_cached`].
-    pub async fn drop_cached(
+    /// Those of [`crate::BlockingStore::invalidate_cache`].
+    pub async fn invalidate_cache(
         &self,
         principal: &Principal,
-        which: Dropped<'_>,
+        which: InvalidationScope<'_>,
         because: &str,
         now: i64,
     ) -> Result<u64, Error> {
-        let (principal, which, because) = (principal.clone(), OwnedDropped::from(which), because.to_owned());
-        self.ask(move |store| store.drop_cached(&principal, which.borrowed(), &because, now)).await
+        let (principal, which, because) =
+            (principal.clone(), OwnedInvalidationScope::from(which), because.to_owned());
+        self.ask(move |store| store.invalidate_cache(&principal, which.borrowed(), &because, now)).await
     }
 }

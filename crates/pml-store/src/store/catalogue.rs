@@ -1,29 +1,29 @@
-//! Questions about servers, their tools and which definitions were accepted.
+//! Servers, their tools and the accepted definitions.
 
 use pml_model::{Principal, ServerName, ToolId};
 
 use super::Store;
 use crate::{
-    Acceptance, AcceptedDefinitions, Audit, BlockingStore, CatalogueChange, Error, KnownDefinition, Listing,
-    Manifest, ManifestChange, Process, ServerState,
+    Acceptance, AcceptedDefinitions, BlockingStore, CatalogueChange, DefinitionVersion, Error, Manifest,
+    ManifestChange, NewAuditEntry, ProcessIdentity, PublishedServerState, ServerListing,
 };
 
 impl Store {
-    /// Takes a listing as the server's manifest and says what is different.
+    /// Stores a listing as the manifest of the server and returns the difference.
     ///
     /// # Errors
     /// Those of [`BlockingStore::record_manifest`].
     pub async fn record_manifest(
         &self,
         principal: &Principal,
-        listing: Listing,
+        listing: ServerListing,
         now: i64,
     ) -> Result<ManifestChange, Error> {
         let principal = principal.clone();
         self.ask(move |store| store.record_manifest(&principal, listing, now)).await
     }
 
-    /// The manifests of all servers, by name.
+    /// The manifests of all servers, sorted by name.
     ///
     /// # Errors
     /// Those of [`BlockingStore::manifests`].
@@ -45,9 +45,9 @@ impl Store {
         self.ask(move |store| store.manifest(&principal, &server)).await
     }
 
-    /// Forgets the manifest of a server and what was accepted of it, and says whether there was one. The
-    /// definitions its tools had and their identifiers stay: a server that comes back under the name is compared with what it
-    /// was, and programs that call its tools still mean the same ones.
+    /// Deletes the manifest of a server and its accepted definitions. Returns whether there was one. The definition
+    /// history and the identifiers stay: a server that returns under this name is compared with its previous
+    /// definitions, and programs that call its tools still call the same ones.
     ///
     /// # Errors
     /// Those of [`BlockingStore::remove_server`].
@@ -56,9 +56,8 @@ impl Store {
         self.ask(move |store| store.remove_server(&principal, &server)).await
     }
 
-    /// The definitions a tool had, oldest first, and last the one it has or last had. Returning to an
-    /// earlier definition is a change like any other. The latest 64
-    /// predecessors are kept.
+    /// The definitions that a tool had, oldest first; the last is the one it has or last had. Returning to an earlier
+    /// definition is a change like any other. The latest 64 predecessors are kept.
     ///
     /// # Errors
     /// Those of [`BlockingStore::definition_history`].
@@ -66,27 +65,27 @@ impl Store {
         &self,
         principal: &Principal,
         tool: &ToolId,
-    ) -> Result<Vec<KnownDefinition>, Error> {
+    ) -> Result<Vec<DefinitionVersion>, Error> {
         let (principal, tool) = (principal.clone(), tool.clone());
         self.ask(move |store| store.definition_history(&principal, &tool)).await
     }
 
-    /// The latest changes of servers that were known already, newest first. That a server is seen for
-    /// the first time, or removed by its operator, is not among them.
+    /// The latest changes of servers that were known before, newest first. The first listing of a server and its
+    /// removal by the operator are not included.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::recent_changes`].
-    pub async fn recent_changes(
+    /// Those of [`BlockingStore::recent_catalogue_changes`].
+    pub async fn recent_catalogue_changes(
         &self,
         principal: &Principal,
         limit: u32,
     ) -> Result<Vec<CatalogueChange>, Error> {
         let principal = principal.clone();
-        self.ask(move |store| store.recent_changes(&principal, limit)).await
+        self.ask(move |store| store.recent_catalogue_changes(&principal, limit)).await
     }
 
-    /// A number that grows with every change of any manifest, in the same commit, whichever process
-    /// makes it. Cheap enough to be asked several times a second.
+    /// A number that grows with every change of any manifest by any process, in the same commit. Cheap enough to be
+    /// read several times a second.
     ///
     /// # Errors
     /// Those of [`BlockingStore::catalogue_version`].
@@ -94,40 +93,44 @@ impl Store {
         self.ask(BlockingStore::catalogue_version).await
     }
 
-    /// Says what state a server is in, in place of what this process said of it before, and forgets
-    /// what processes that have ended said.
+    /// Publishes the state of a server, replacing the one this process published before, and deletes the states of
+    /// processes that have ended.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::publish_state`].
-    pub async fn publish_state(
+    /// Those of [`BlockingStore::publish_server_state`].
+    pub async fn publish_server_state(
         &self,
         principal: &Principal,
-        process: &Process,
+        process: &ProcessIdentity,
         server: &ServerName,
         state: &str,
         now: i64,
     ) -> Result<(), Error> {
         let (principal, process, server, state) =
             (principal.clone(), process.clone(), server.clone(), state.to_owned());
-        self.ask(move |store| store.publish_state(&principal, &process, &server, &state, now)).await
+        self.ask(move |store| store.publish_server_state(&principal, &process, &server, &state, now)).await
     }
 
-    /// What the processes that run say of their servers, by server.
+    /// The server states that live processes have published, sorted by server.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::states`].
-    pub async fn states(&self, principal: &Principal, now: i64) -> Result<Vec<ServerState>, Error> {
+    /// Those of [`BlockingStore::server_states`].
+    pub async fn server_states(
+        &self,
+        principal: &Principal,
+        now: i64,
+    ) -> Result<Vec<PublishedServerState>, Error> {
         let principal = principal.clone();
-        self.ask(move |store| store.states(&principal, now)).await
+        self.ask(move |store| store.server_states(&principal, now)).await
     }
 
-    /// Forgets all a process said, which it asks for when it ends in good order.
+    /// Deletes all states that a process has published. A process calls this when it shuts down in good order.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::clear_states`].
-    pub async fn clear_states(&self, process: &Process) -> Result<(), Error> {
+    /// Those of [`BlockingStore::clear_server_states`].
+    pub async fn clear_server_states(&self, process: &ProcessIdentity) -> Result<(), Error> {
         let process = process.clone();
-        self.ask(move |store| store.clear_states(&process)).await
+        self.ask(move |store| store.clear_server_states(&process)).await
     }
 
     /// The principal's accepted definitions.
@@ -139,15 +142,15 @@ impl Store {
         self.ask(move |store| store.accepted_definitions(&principal)).await
     }
 
-    /// Accepts definitions and gives the tools whose definition is no longer the one that was seen:
-    /// of those nothing is accepted. `audit` is stored if anything is.
+    /// Accepts definitions and returns the tools whose definition is no longer the one that was seen; for those
+    /// nothing is accepted. `audit` is stored if any definition is accepted.
     ///
     /// # Errors
     /// Those of [`BlockingStore::accept_definitions`].
     pub async fn accept_definitions(
         &self,
         acceptance: Acceptance,
-        audit: Vec<Audit>,
+        audit: Vec<NewAuditEntry>,
     ) -> Result<Vec<ToolId>, Error> {
         self.ask(move |store| store.accept_definitions(acceptance, audit)).await
     }

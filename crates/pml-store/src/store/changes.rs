@@ -1,4 +1,4 @@
-//! The change feed: one task looks at the version of the database for everybody who wants to know of changes.
+//! The change feed: one task polls the version of the database for all subscribers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -6,47 +6,59 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::watcher::Watcher;
+use crate::watcher::VersionWatcher;
 
-/// How often the version is looked at: people do not notice a tenth of a second.
+/// Polling interval: people do not notice a tenth of a second.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Tells that the database changed.
+/// A subscription to changes of the database.
 #[derive(Debug, Clone)]
-pub struct Changes(watch::Receiver<i64>);
+pub struct ChangeSubscription(watch::Receiver<i64>);
 
-impl Changes {
-    /// Waits for a change that this receiver has not told of yet. Several changes are told as one.
+impl ChangeSubscription {
+    /// Waits for a change that this subscription has not reported yet. Several changes are reported as one.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
-            // The store is gone, and nothing changes any more.
+            // The store is closed, so nothing changes any more.
             std::future::pending::<()>().await;
         }
     }
 
-    /// The version of the database as of the last look, which counts as told from now on.
+    /// The version of the database at the last poll. It counts as reported from now on.
     pub fn version(&mut self) -> i64 {
         *self.0.borrow_and_update()
     }
 }
 
-/// The task, once somebody wants to know. It ends with the last handle of the store.
+/// The polling task, started with the first subscriber. It ends with the last handle of the store.
 #[derive(Debug, Default)]
-pub(super) struct Feed(Mutex<Option<(watch::Sender<i64>, JoinHandle<()>)>>);
+pub(super) struct ChangeFeed(Mutex<Option<(watch::Sender<i64>, JoinHandle<()>)>>);
 
-impl Feed {
-    pub(super) fn subscribe(&self, watcher: &Arc<Watcher>) -> Changes {
+impl ChangeFeed {
+    pub(super) fn subscribe(&self, watcher: &Arc<VersionWatcher>) -> ChangeSubscription {
         let mut feed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (sender, _) = feed.get_or_insert_with(|| {
-            let sender = watch::Sender::new(watcher.version().unwrap_or_default());
+            let sender = watch::Sender::new(watcher.data_version().unwrap_or_default());
             let task = tokio::spawn(follow(Arc::clone(watcher), sender.clone()));
             (sender, task)
         });
-        Changes(sender.subscribe())
+        ChangeSubscription(sender.subscribe())
     }
 }
 
-impl Drop for Feed {
+impl ChangeFeed {
+    /// Stops the task and waits for it. A later subscriber starts another.
+    pub(super) async fn close(&self) {
+        let feed = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((_, task)) = feed {
+            task.abort();
+            // The only error is that the task was aborted, which is intended.
+            drop(task.await);
+        }
+    }
+}
+
+impl Drop for ChangeFeed {
     fn drop(&mut self) {
         if let Some((_, task)) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner) {
             task.abort();
@@ -54,12 +66,12 @@ impl Drop for Feed {
     }
 }
 
-async fn follow(watcher: Arc<Watcher>, sender: watch::Sender<i64>) {
+async fn follow(watcher: Arc<VersionWatcher>, sender: watch::Sender<i64>) {
     let mut answers = true;
     loop {
         tokio::time::sleep(LOOK).await;
-        // On this thread: it takes microseconds.
-        match watcher.version() {
+        // Called on this thread, although it blocks: it takes microseconds.
+        match watcher.data_version() {
             Ok(version) => {
                 answers = true;
                 sender.send_if_modified(|seen| std::mem::replace(seen, version) != version);

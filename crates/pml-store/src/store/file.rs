@@ -1,21 +1,21 @@
-//! Questions about the file itself: whether it is sound, who uses it, and copies of it.
+//! The database file itself: its integrity, the processes that use it, and backups.
 
 use std::path::Path;
 
 use super::Store;
-use crate::{BackedUp, BlockingStore, Error, Integrity, KeyInBackup, Process};
+use crate::{BackupReport, BlockingStore, Error, IntegrityReport, KeyInBackup, ProcessIdentity};
 
 impl Store {
-    /// Copies the database to a new file, while others go on using it.
+    /// Copies the database to a new file while other processes go on using it.
     ///
     /// # Errors
     /// Those of [`BlockingStore::backup`].
-    pub async fn backup(&self, to: &Path, key: KeyInBackup) -> Result<BackedUp, Error> {
+    pub async fn backup(&self, to: &Path, key: KeyInBackup) -> Result<BackupReport, Error> {
         let to = to.to_owned();
         self.ask(move |store| store.backup(&to, key)).await
     }
 
-    /// Waits until all that was given to be stored before is.
+    /// Waits until all changes that were queued before are stored.
     ///
     /// # Errors
     /// Those of [`BlockingStore::flush`].
@@ -23,25 +23,29 @@ impl Store {
         self.ask(BlockingStore::flush).await
     }
 
-    /// Notes that a process keeps the database open, and gives those that did so and ended without
-    /// [`BlockingStore::leave`].
+    /// Records that a process has the database open. Returns the processes that were recorded and ended without
+    /// [`BlockingStore::unregister_processes`].
     ///
     /// # Errors
-    /// Those of [`BlockingStore::enter`].
-    pub async fn enter(&self, process: &Process, now: i64) -> Result<Vec<Process>, Error> {
+    /// Those of [`BlockingStore::register_process`].
+    pub async fn register_process(
+        &self,
+        process: &ProcessIdentity,
+        now: i64,
+    ) -> Result<Vec<ProcessIdentity>, Error> {
         let process = process.clone();
-        self.ask(move |store| store.enter(&process, now)).await
+        self.ask(move |store| store.register_process(&process, now)).await
     }
 
-    /// Notes that processes no longer keep the database open, or that their end was looked into.
+    /// Records that processes have closed the database, or that their unclean end was dealt with.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::leave`].
-    pub async fn leave(&self, processes: Vec<Process>) -> Result<(), Error> {
-        self.ask(move |store| store.leave(processes)).await
+    /// Those of [`BlockingStore::unregister_processes`].
+    pub async fn unregister_processes(&self, processes: Vec<ProcessIdentity>) -> Result<(), Error> {
+        self.ask(move |store| store.unregister_processes(processes)).await
     }
 
-    /// Looks whether the structure of the file is sound. If it is not, nothing more is written to it.
+    /// Checks the structure of the file. If it is damaged, the store refuses all further writes.
     ///
     /// # Errors
     /// Those of [`BlockingStore::quick_check`].
@@ -49,11 +53,11 @@ impl Store {
         self.ask(BlockingStore::quick_check).await
     }
 
-    /// Looks at every page and at every row that has a mark.
+    /// Checks every page of the file and every row that has a mark.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::check`].
-    pub async fn check(&self) -> Result<Integrity, Error> {
-        self.ask(BlockingStore::check).await
+    /// Those of [`BlockingStore::check_integrity`].
+    pub async fn check_integrity(&self) -> Result<IntegrityReport, Error> {
+        self.ask(BlockingStore::check_integrity).await
     }
 }

@@ -1,4 +1,4 @@
-//! Questions about traces and what was learned from them.
+//! Traces and what was learned from them.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use pml_model::trace::Trace;
 use pml_model::{Digest, Principal, RunId, TraceId};
 
 use super::Store;
-use crate::{BlockingStore, Error, Learned, LearnedEdge, ObservedSchema, StoredVector, Traces};
+use crate::{BlockingStore, Error, LearnedBatch, LearnedEdge, ObservedSchema, StoredVector, TraceQuery};
 
 impl Store {
-    /// All that `model` gave for texts of the principal.
+    /// All embeddings that `model` gave for texts of the principal.
     ///
     /// # Errors
     /// Those of [`BlockingStore::vectors`].
@@ -24,21 +24,21 @@ impl Store {
         self.ask(move |store| store.vectors(&principal, &model)).await
     }
 
-    /// Keeps what `model` gave for texts.
+    /// Stores embeddings that `model` gave.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::keep_vectors`].
-    pub async fn keep_vectors(
+    /// Those of [`BlockingStore::store_vectors`].
+    pub async fn store_vectors(
         &self,
         principal: &Principal,
         model: &str,
         vectors: Vec<(Digest, StoredVector)>,
     ) -> Result<(), Error> {
         let (principal, model) = (principal.clone(), model.to_owned());
-        self.ask(move |store| store.keep_vectors(&principal, &model, vectors)).await
+        self.ask(move |store| store.store_vectors(&principal, &model, vectors)).await
     }
 
-    /// Forgets what `model` gave for these texts.
+    /// Deletes the embeddings that `model` gave for these texts.
     ///
     /// # Errors
     /// Those of [`BlockingStore::forget_vectors`].
@@ -52,20 +52,24 @@ impl Store {
         self.ask(move |store| store.forget_vectors(&principal, &model, texts)).await
     }
 
-    /// Forgets what other models than `model` gave for texts of the principal; says how much that was.
+    /// Deletes the principal's embeddings of all models other than `model`, and returns their number.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::forget_other_vectors`].
-    pub async fn forget_other_vectors(&self, principal: &Principal, model: &str) -> Result<usize, Error> {
+    /// Those of [`BlockingStore::forget_vectors_of_other_models`].
+    pub async fn forget_vectors_of_other_models(
+        &self,
+        principal: &Principal,
+        model: &str,
+    ) -> Result<usize, Error> {
         let (principal, model) = (principal.clone(), model.to_owned());
-        self.ask(move |store| store.forget_other_vectors(&principal, &model)).await
+        self.ask(move |store| store.forget_vectors_of_other_models(&principal, &model)).await
     }
 
-    /// What came after `item`, most frequent first.
+    /// The edges from `item`, most frequent first.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::edges_from`].
-    pub async fn edges_from(
+    /// Those of [`BlockingStore::learned_edges_from`].
+    pub async fn learned_edges_from(
         &self,
         principal: &Principal,
         item: &str,
@@ -73,79 +77,79 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<LearnedEdge>, Error> {
         let (principal, item) = (principal.clone(), item.to_owned());
-        self.ask(move |store| store.edges_from(&principal, &item, kind, limit)).await
+        self.ask(move |store| store.learned_edges_from(&principal, &item, kind, limit)).await
     }
 
-    /// All that the principal's traces tell of what comes after what.
+    /// All edges that the principal's traces show.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::edges`].
-    pub async fn edges(&self, principal: &Principal) -> Result<Vec<LearnedEdge>, Error> {
+    /// Those of [`BlockingStore::learned_edges`].
+    pub async fn learned_edges(&self, principal: &Principal) -> Result<Vec<LearnedEdge>, Error> {
         let principal = principal.clone();
-        self.ask(move |store| store.edges(&principal)).await
+        self.ask(move |store| store.learned_edges(&principal)).await
     }
 
-    /// Learns from up to `limit` traces that were not learned from, oldest first, of all principals.
+    /// Learns from up to `limit` traces that were not learned yet, oldest first, of all principals.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::learn`].
-    pub async fn learn(&self, limit: usize, now: i64) -> Result<Learned, Error> {
-        self.ask(move |store| store.learn(limit, now)).await
+    /// Those of [`BlockingStore::learn_traces`].
+    pub async fn learn_traces(&self, limit: usize, now: i64) -> Result<LearnedBatch, Error> {
+        self.ask(move |store| store.learn_traces(limit, now)).await
     }
 
-    /// Forgets all numbers; [`BlockingStore::learn`] makes them anew from all traces.
+    /// Deletes all learned numbers; [`BlockingStore::learn_traces`] learns them again from all traces.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::forget_learned`].
-    pub async fn forget_learned(&self) -> Result<(), Error> {
-        self.ask(BlockingStore::forget_learned).await
+    /// Those of [`BlockingStore::reset_learning`].
+    pub async fn reset_learning(&self) -> Result<(), Error> {
+        self.ask(BlockingStore::reset_learning).await
     }
 
-    /// Forgets all numbers and learns them anew from all traces, and says from how many. Should this be
-    /// stopped in the middle, [`BlockingStore::learn`] goes on.
+    /// Deletes all learned numbers, learns them again from all traces, and returns the number of traces. If this is
+    /// interrupted, [`BlockingStore::learn_traces`] continues.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::relearn`].
-    pub async fn relearn(&self, now: i64) -> Result<usize, Error> {
-        self.ask(move |store| store.relearn(now)).await
+    /// Those of [`BlockingStore::relearn_all`].
+    pub async fn relearn_all(&self, now: i64) -> Result<usize, Error> {
+        self.ask(move |store| store.relearn_all(now)).await
     }
 
-    /// What a tool was seen to return while its definition was the one with this digest.
+    /// The schema observed for a tool under the definition with this digest.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::observed`].
-    pub async fn observed(
+    /// Those of [`BlockingStore::observed_schema`].
+    pub async fn observed_schema(
         &self,
         principal: &Principal,
         tool: &str,
         digest: &Digest,
     ) -> Result<Option<ObservedSchema>, Error> {
         let (principal, tool, digest) = (principal.clone(), tool.to_owned(), digest.clone());
-        self.ask(move |store| store.observed(&principal, &tool, &digest)).await
+        self.ask(move |store| store.observed_schema(&principal, &tool, &digest)).await
     }
 
-    /// What all tools were seen to return, by tool and digest of its definition.
+    /// The observed schemas of all tools, by tool and digest of its definition.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::observed_all`].
-    pub async fn observed_all(
+    /// Those of [`BlockingStore::observed_schemas`].
+    pub async fn observed_schemas(
         &self,
         principal: &Principal,
     ) -> Result<Vec<(String, Digest, ObservedSchema)>, Error> {
         let principal = principal.clone();
-        self.ask(move |store| store.observed_all(&principal)).await
+        self.ask(move |store| store.observed_schemas(&principal)).await
     }
 
-    /// How often each tool was called, and failed.
+    /// Number of calls and failures of each tool.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::tool_uses`].
-    pub async fn tool_uses(&self, principal: &Principal) -> Result<Vec<(String, CallCounts)>, Error> {
+    /// Those of [`BlockingStore::tool_call_counts`].
+    pub async fn tool_call_counts(&self, principal: &Principal) -> Result<Vec<(String, CallCounts)>, Error> {
         let principal = principal.clone();
-        self.ask(move |store| store.tool_uses(&principal)).await
+        self.ask(move |store| store.tool_call_counts(&principal)).await
     }
 
-    /// A trace.
+    /// A trace by id.
     ///
     /// # Errors
     /// Those of [`BlockingStore::trace`].
@@ -154,7 +158,7 @@ impl Store {
         self.ask(move |store| store.trace(&principal, &id)).await
     }
 
-    /// The trace of a run, once that is over.
+    /// The trace of a run, once the run has ended.
     ///
     /// # Errors
     /// Those of [`BlockingStore::trace_of_run`].
@@ -163,11 +167,11 @@ impl Store {
         self.ask(move |store| store.trace_of_run(&principal, &run)).await
     }
 
-    /// The principal's traces, a page at a time.
+    /// The principal's traces, one page.
     ///
     /// # Errors
     /// Those of [`BlockingStore::traces`].
-    pub async fn traces(&self, principal: &Principal, wanted: &Traces) -> Result<Vec<Trace>, Error> {
+    pub async fn traces(&self, principal: &Principal, wanted: &TraceQuery) -> Result<Vec<Trace>, Error> {
         let (principal, wanted) = (principal.clone(), wanted.clone());
         self.ask(move |store| store.traces(&principal, &wanted)).await
     }

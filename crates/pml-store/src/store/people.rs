@@ -1,63 +1,67 @@
-//! Questions about what people allowed and by which keys clients are known.
+//! Approvals, approval rules and client keys.
 
 use pml_model::{KeyId, Principal};
 
 use super::Store;
 use crate::{
-    Allowed, ApprovalRule, Attempt, Audit, BlockingStore, ClientKey, EndedRule, Error, NewKey, NewRule,
+    AllowedArguments, ApprovalRule, BlockingStore, ClientKey, EndedRule, Error, NewApprovalRule,
+    NewAuditEntry, NewClientKey, SignInAttempt,
 };
 
 impl Store {
-    /// What was last allowed for each of `tools`; nothing of those for which nothing was.
+    /// The arguments last approved for each of `tools`; tools without an approval are left out.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::last_allowed`].
-    pub async fn last_allowed(&self, principal: &Principal, tools: &[String]) -> Result<Vec<Allowed>, Error> {
+    /// Those of [`BlockingStore::last_allowed_arguments`].
+    pub async fn last_allowed_arguments(
+        &self,
+        principal: &Principal,
+        tools: &[String],
+    ) -> Result<Vec<AllowedArguments>, Error> {
         let (principal, tools) = (principal.clone(), tools.to_vec());
-        self.ask(move |store| store.last_allowed(&principal, &tools)).await
+        self.ask(move |store| store.last_allowed_arguments(&principal, &tools)).await
     }
 
-    /// Forgets what was last allowed at that time or earlier.
+    /// Deletes the arguments that were approved at that time or earlier.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::forget_allowed`].
-    pub async fn forget_allowed(&self, until: i64) -> Result<(), Error> {
-        self.ask(move |store| store.forget_allowed(until)).await
+    /// Those of [`BlockingStore::forget_allowed_arguments`].
+    pub async fn forget_allowed_arguments(&self, until: i64) -> Result<(), Error> {
+        self.ask(move |store| store.forget_allowed_arguments(until)).await
     }
 
-    /// Stores a key, with an entry in the audit log.
+    /// Stores a client key, with an audit entry.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::add_key`].
-    pub async fn add_key(&self, new: NewKey) -> Result<ClientKey, Error> {
-        self.ask(move |store| store.add_key(new)).await
+    /// Those of [`BlockingStore::add_client_key`].
+    pub async fn add_client_key(&self, new: NewClientKey) -> Result<ClientKey, Error> {
+        self.ask(move |store| store.add_client_key(new)).await
     }
 
-    /// All keys of all principals, revoked ones included, newest first.
+    /// The client keys of all principals, revoked ones included, newest first.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::keys`].
-    pub async fn keys(&self) -> Result<Vec<ClientKey>, Error> {
-        self.ask(BlockingStore::keys).await
+    /// Those of [`BlockingStore::client_keys`].
+    pub async fn client_keys(&self) -> Result<Vec<ClientKey>, Error> {
+        self.ask(BlockingStore::client_keys).await
     }
 
-    /// Revokes a key, with an entry in the audit log. `None` where there is no such key or it was revoked
-    /// before.
+    /// Revokes a client key, with an audit entry. Returns `None` if there is no such key or it was revoked before.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::revoke_key`].
-    pub async fn revoke_key(
+    /// Those of [`BlockingStore::revoke_client_key`].
+    pub async fn revoke_client_key(
         &self,
         principal: &Principal,
         id: KeyId,
         now: i64,
     ) -> Result<Option<ClientKey>, Error> {
         let principal = principal.clone();
-        self.ask(move |store| store.revoke_key(&principal, id, now)).await
+        self.ask(move |store| store.revoke_client_key(&principal, id, now)).await
     }
 
-    /// The mark of `words`, which nobody makes who does not have the key beside the database. It is the same for every
-    /// process on it and after every start.
+    /// The mark of `words`, which only a holder of the key beside the database can make. It is the same in every
+    /// process on this database and after every start.
     ///
     /// # Errors
     /// Those of [`BlockingStore::mark_request`].
@@ -66,24 +70,24 @@ impl Store {
         self.ask(move |store| store.mark_request(&words)).await
     }
 
-    /// Adds a rule and gives its number. `audit` is stored with it.
+    /// Adds a rule and returns its number. `audit` is stored with it.
     ///
     /// # Errors
     /// Those of [`BlockingStore::add_rule`].
-    pub async fn add_rule(&self, rule: NewRule, audit: Vec<Audit>) -> Result<i64, Error> {
+    pub async fn add_rule(&self, rule: NewApprovalRule, audit: Vec<NewAuditEntry>) -> Result<i64, Error> {
         self.ask(move |store| store.add_rule(rule, audit)).await
     }
 
-    /// The principal's rules that count now, oldest first.
+    /// The principal's rules that are in force now, oldest first.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::matching_rules`].
-    pub async fn matching_rules(&self, principal: &Principal, now: i64) -> Result<Vec<ApprovalRule>, Error> {
+    /// Those of [`BlockingStore::rules_in_force`].
+    pub async fn rules_in_force(&self, principal: &Principal, now: i64) -> Result<Vec<ApprovalRule>, Error> {
         let principal = principal.clone();
-        self.ask(move |store| store.matching_rules(&principal, now)).await
+        self.ask(move |store| store.rules_in_force(&principal, now)).await
     }
 
-    /// All rules the principal has or had, newest first.
+    /// All rules that the principal has or had, newest first.
     ///
     /// # Errors
     /// Those of [`BlockingStore::rules`].
@@ -92,8 +96,7 @@ impl Store {
         self.ask(move |store| store.rules(&principal)).await
     }
 
-    /// Counts a use of a rule, if it counts at this moment, and says whether it does. `audit` is
-    /// stored only if it does.
+    /// Counts a use of a rule if it is in force now, and returns whether it is. `audit` is stored only if it is.
     ///
     /// # Errors
     /// Those of [`BlockingStore::use_rule`].
@@ -102,14 +105,13 @@ impl Store {
         principal: &Principal,
         number: i64,
         now: i64,
-        audit: Vec<Audit>,
+        audit: Vec<NewAuditEntry>,
     ) -> Result<bool, Error> {
         let principal = principal.clone();
         self.ask(move |store| store.use_rule(&principal, number, now, audit)).await
     }
 
-    /// Takes a rule back, and says whether there was anything to take back. `audit` is stored only if
-    /// there was.
+    /// Revokes a rule and returns whether there was one to revoke. `audit` is stored only if there was.
     ///
     /// # Errors
     /// Those of [`BlockingStore::revoke_rule`].
@@ -118,13 +120,13 @@ impl Store {
         principal: &Principal,
         number: i64,
         now: i64,
-        audit: Vec<Audit>,
+        audit: Vec<NewAuditEntry>,
     ) -> Result<bool, Error> {
         let principal = principal.clone();
         self.ask(move |store| store.revoke_rule(&principal, number, now, audit)).await
     }
 
-    /// Ends the rules that have expired, of whomever, with an entry in the audit log for each.
+    /// Ends the expired rules of all principals, with an audit entry for each.
     ///
     /// # Errors
     /// Those of [`BlockingStore::end_expired_rules`].
@@ -132,8 +134,8 @@ impl Store {
         self.ask(move |store| store.end_expired_rules(now)).await
     }
 
-    /// Counts a try at `door` before it is looked at, so that many at once are counted too. `delay` says for how many
-    /// milliseconds no other is looked at after so many wrong ones in a row.
+    /// Counts an attempt at `door` before its passphrase is checked, so that concurrent attempts count too. `delay`
+    /// maps the number of failures in a row to the milliseconds for which further attempts are refused.
     ///
     /// # Errors
     /// Those of [`BlockingStore::attempt_sign_in`].
@@ -142,15 +144,15 @@ impl Store {
         door: &'static str,
         now: i64,
         delay: fn(u32) -> i64,
-    ) -> Result<Attempt, Error> {
+    ) -> Result<SignInAttempt, Error> {
         self.ask(move |store| store.attempt_sign_in(door, now, delay)).await
     }
 
-    /// The last try at `door` was right.
+    /// Resets the failures at `door`, after a correct passphrase.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::signed_in`].
-    pub async fn signed_in(&self, door: &'static str) -> Result<(), Error> {
-        self.ask(move |store| store.signed_in(door)).await
+    /// Those of [`BlockingStore::clear_failed_sign_ins`].
+    pub async fn clear_failed_sign_ins(&self, door: &'static str) -> Result<(), Error> {
+        self.ask(move |store| store.clear_failed_sign_ins(door)).await
     }
 }

@@ -1,116 +1,122 @@
-//! Questions about runs.
+//! Runs and their journals.
 
 use pml_model::question::Question;
 use pml_model::{Digest, Principal, RunId};
 
 use super::Store;
 use crate::{
-    Answered, Asking, BlockingStore, Claim, Error, Filter, Found, Heard, Lease, NewAnswer, NewRun, OpenLimit,
-    Opened, Process, Recorded, RunRow, Standing,
+    AnswerOutcome, AskingRun, AskingRunOutcome, BlockingStore, Claim, Error, Lease, NewAnswer, NewRun,
+    OpenApprovalLimit, ProcessIdentity, QuestionOutcome, RunOverview, RunQuery, RunRecord, RunRow,
+    UnattendedRun,
 };
 
 impl Store {
-    /// The runs of all principals that ask something nobody has answered, the one made first comes
-    /// first. What cannot be opened is left out.
+    /// The runs of a principal with an unanswered question, oldest first. Questions that cannot be opened are left
+    /// out.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::asking`].
-    pub async fn asking(&self) -> Result<Vec<Asking>, Error> {
-        self.ask(BlockingStore::asking).await
+    /// Those of [`BlockingStore::asking_runs`].
+    pub async fn asking_runs(&self, principal: &Principal) -> Result<Vec<AskingRun>, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.asking_runs(&principal)).await
     }
 
-    /// Whose a run is.
+    /// The principal that a run belongs to; `None` if there is no such run.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::whose`].
-    pub async fn whose(&self, id: &RunId) -> Result<Option<Principal>, Error> {
+    /// Those of [`BlockingStore::run_principal`].
+    pub async fn run_principal(&self, id: &RunId) -> Result<Option<Principal>, Error> {
         let id = id.clone();
-        self.ask(move |store| store.whose(&id)).await
+        self.ask(move |store| store.run_principal(&id)).await
     }
 
-    /// Answers what a run asks, also while a process works on it. The first answer is the answer;
-    /// what comes with it, rules included, is stored only with that one, in the same transaction. A run that may not
-    /// wait any longer asks nothing, and a question that showed another definition of a tool is answered by nobody.
+    /// Stores the answer to a run's question, also while a process executes the run. The first answer counts.
+    /// Everything that comes with it, rules included, is stored only with the first answer, in the same transaction.
+    /// An expired run asks nothing, and a question that showed another definition of a tool cannot be answered.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::answer`].
-    pub async fn answer(&self, principal: &Principal, id: &RunId, new: NewAnswer) -> Result<Answered, Error> {
-        let (principal, id) = (principal.clone(), id.clone());
-        self.ask(move |store| store.answer(&principal, &id, new)).await
-    }
-
-    /// Notes that a run which is not over is to wait before its next layer, whichever process works on it.
-    ///
-    /// # Errors
-    /// Those of [`BlockingStore::want_pause`].
-    pub async fn want_pause(&self, principal: &Principal, id: &RunId) -> Result<(), Error> {
-        let (principal, id) = (principal.clone(), id.clone());
-        self.ask(move |store| store.want_pause(&principal, &id)).await
-    }
-
-    /// Takes a run for `owner`, if nobody works on it: it was given up, its owner has ended, or the
-    /// lease has lapsed. A run that is taken is running.
-    ///
-    /// # Errors
-    /// Those of [`BlockingStore::claim`].
-    pub async fn claim(
+    /// Those of [`BlockingStore::store_answer`].
+    pub async fn store_answer(
         &self,
         principal: &Principal,
         id: &RunId,
-        owner: &Process,
+        new: NewAnswer,
+    ) -> Result<AnswerOutcome, Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.ask(move |store| store.store_answer(&principal, &id, new)).await
+    }
+
+    /// Requests that a run which has not ended pauses before its next layer, in whichever process it runs.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::request_pause`].
+    pub async fn request_pause(&self, principal: &Principal, id: &RunId) -> Result<(), Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.ask(move |store| store.request_pause(&principal, &id)).await
+    }
+
+    /// Claims a run for `owner` if no process works on it: it was released, its owner has ended, or its lease has
+    /// lapsed. A claimed run is running.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::claim_run`].
+    pub async fn claim_run(
+        &self,
+        principal: &Principal,
+        id: &RunId,
+        owner: &ProcessIdentity,
         lease_until: i64,
         now: i64,
     ) -> Result<Claim, Error> {
         let (principal, id, owner) = (principal.clone(), id.clone(), owner.clone());
-        self.ask(move |store| store.claim(&principal, &id, &owner, lease_until, now)).await
+        self.ask(move |store| store.claim_run(&principal, &id, &owner, lease_until, now)).await
     }
 
-    /// Keeps runs until `until`, and says which of them are ours no longer.
+    /// Extends leases to `until` and returns the runs whose lease was lost.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::renew`].
-    pub async fn renew(&self, leases: &[Lease], until: i64) -> Result<Vec<RunId>, Error> {
+    /// Those of [`BlockingStore::renew_leases`].
+    pub async fn renew_leases(&self, leases: &[Lease], until: i64) -> Result<Vec<RunId>, Error> {
         let leases = leases.to_vec();
-        self.ask(move |store| store.renew(&leases, until)).await
+        self.ask(move |store| store.renew_leases(&leases, until)).await
     }
 
-    /// Releases the runs whose owners have ended or let their leases lapse, and gives them. Those that
-    /// were running are interrupted from now on; each is given to one process alone.
+    /// Releases the runs whose owners have ended or let their leases lapse, and returns them. Those that were running
+    /// become interrupted. Each run is returned to exactly one process.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::interrupt_orphans`].
-    pub async fn interrupt_orphans(&self, now: i64) -> Result<Vec<Found>, Error> {
-        self.ask(move |store| store.interrupt_orphans(now)).await
+    /// Those of [`BlockingStore::release_orphaned_runs`].
+    pub async fn release_orphaned_runs(&self, now: i64) -> Result<Vec<UnattendedRun>, Error> {
+        self.ask(move |store| store.release_orphaned_runs(now)).await
     }
 
-    /// The runs that can be worked on: interrupted ones, and waiting ones whose time has come or whose
-    /// question is answered.
+    /// The runs that can be resumed: interrupted ones, and waiting ones that are due or whose question is answered.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::due`].
-    pub async fn due(&self, now: i64) -> Result<Vec<Found>, Error> {
-        self.ask(move |store| store.due(now)).await
+    /// Those of [`BlockingStore::due_runs`].
+    pub async fn due_runs(&self, now: i64) -> Result<Vec<UnattendedRun>, Error> {
+        self.ask(move |store| store.due_runs(now)).await
     }
 
-    /// When the next run that nobody works on is due or has waited for too long.
+    /// When the next unowned run is due or expires; `None` if there is none.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::next_wake`].
-    pub async fn next_wake(&self) -> Result<Option<i64>, Error> {
-        self.ask(BlockingStore::next_wake).await
+    /// Those of [`BlockingStore::next_wake_at`].
+    pub async fn next_wake_at(&self) -> Result<Option<i64>, Error> {
+        self.ask(BlockingStore::next_wake_at).await
     }
 
-    /// Ends the runs that nobody works on and that may not wait any longer, and gives them.
+    /// Ends the unowned runs that have expired, and returns them.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::expire`].
-    pub async fn expire(&self, now: i64) -> Result<Vec<Found>, Error> {
-        self.ask(move |store| store.expire(now)).await
+    /// Those of [`BlockingStore::expire_runs`].
+    pub async fn expire_runs(&self, now: i64) -> Result<Vec<UnattendedRun>, Error> {
+        self.ask(move |store| store.expire_runs(now)).await
     }
 
-    /// Makes a run that waits for the answer to `question` before it begins, unless the same request still waits for
-    /// one or too many questions are open. All of that is one transaction, so that of several equal requests one makes
-    /// a run, in whichever process.
+    /// Creates a run that waits for the answer to `question` before it begins, unless the same request still waits for
+    /// an answer or too many questions are open. The check and the insertion share a transaction, so several equal
+    /// requests, in any process, create one run.
     ///
     /// # Errors
     /// Those of [`BlockingStore::create_asking_run`].
@@ -118,26 +124,26 @@ impl Store {
         &self,
         run: NewRun,
         question: (String, Question),
-        limit: OpenLimit,
-    ) -> Result<Opened, Error> {
+        limit: OpenApprovalLimit,
+    ) -> Result<AskingRunOutcome, Error> {
         self.ask(move |store| store.create_asking_run(run, question, limit)).await
     }
 
-    /// The run that the same request made and whose question is open.
+    /// The run that the same request created, if its question is still open.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::asked_already`].
-    pub async fn asked_already(
+    /// Those of [`BlockingStore::run_of_open_request`].
+    pub async fn run_of_open_request(
         &self,
         principal: &Principal,
         request_mark: &str,
         now: i64,
     ) -> Result<Option<RunId>, Error> {
         let (principal, request_mark) = (principal.clone(), request_mark.to_owned());
-        self.ask(move |store| store.asked_already(&principal, &request_mark, now)).await
+        self.ask(move |store| store.run_of_open_request(&principal, &request_mark, now)).await
     }
 
-    /// The runs of a principal whose approvals are open, each with its session; the oldest comes first.
+    /// The runs of a principal with open approvals, each with its session; oldest first.
     ///
     /// # Errors
     /// Those of [`BlockingStore::open_approvals`].
@@ -150,17 +156,16 @@ impl Store {
         self.ask(move |store| store.open_approvals(&principal, now)).await
     }
 
-    /// Destroys the keys of the runs that ended `keep_ms` ago or earlier, with all that they sealed,
-    /// and says how many runs that were. Their rows stay. Procedures that never worked and were not run
-    /// for 30 days go too.
+    /// Destroys the keys and the sealed bodies of the runs that ended `keep_ms` ago or earlier, and returns the number
+    /// of runs. Their rows stay. Procedures that never worked and were not run for 30 days are deleted too.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::purge`].
-    pub async fn purge(&self, now: i64, keep_ms: i64) -> Result<usize, Error> {
-        self.ask(move |store| store.purge(now, keep_ms)).await
+    /// Those of [`BlockingStore::purge_ended_runs`].
+    pub async fn purge_ended_runs(&self, now: i64, keep_ms: i64) -> Result<usize, Error> {
+        self.ask(move |store| store.purge_ended_runs(now, keep_ms)).await
     }
 
-    /// A run, without what is sealed.
+    /// A run without its sealed bodies.
     ///
     /// # Errors
     /// Those of [`BlockingStore::run`].
@@ -169,64 +174,67 @@ impl Store {
         self.ask(move |store| store.run(&principal, &id)).await
     }
 
-    /// The principal's runs, the latest first.
+    /// The principal's runs, latest first.
     ///
     /// # Errors
     /// Those of [`BlockingStore::runs`].
-    pub async fn runs(&self, principal: &Principal, filter: &Filter) -> Result<Vec<RunRow>, Error> {
+    pub async fn runs(&self, principal: &Principal, filter: &RunQuery) -> Result<Vec<RunRow>, Error> {
         let (principal, filter) = (principal.clone(), filter.clone());
         self.ask(move |store| store.runs(&principal, &filter)).await
     }
 
-    /// The run that a request with this idempotency key made within the last 24 hours, and the digest
-    /// of that request.
+    /// The run that a request with this idempotency key created within the last 24 hours, and the digest of that
+    /// request.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::by_idempotency_key`].
-    pub async fn by_idempotency_key(
+    /// Those of [`BlockingStore::run_by_idempotency_key`].
+    pub async fn run_by_idempotency_key(
         &self,
         principal: &Principal,
         key: &str,
         now: i64,
     ) -> Result<Option<(RunId, Digest)>, Error> {
         let (principal, key) = (principal.clone(), key.to_owned());
-        self.ask(move |store| store.by_idempotency_key(&principal, &key, now)).await
+        self.ask(move |store| store.run_by_idempotency_key(&principal, &key, now)).await
     }
 
-    /// A run with what it asks and what came of it. Of a run whose records are no longer kept, only
-    /// the row is left.
+    /// A run with its question and its outcome. Once the records of a run are purged, only the row is left.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::standing`].
-    pub async fn standing(&self, principal: &Principal, id: &RunId) -> Result<Option<Standing>, Error> {
+    /// Those of [`BlockingStore::run_overview`].
+    pub async fn run_overview(
+        &self,
+        principal: &Principal,
+        id: &RunId,
+    ) -> Result<Option<RunOverview>, Error> {
         let (principal, id) = (principal.clone(), id.clone());
-        self.ask(move |store| store.standing(&principal, &id)).await
+        self.ask(move |store| store.run_overview(&principal, &id)).await
     }
 
-    /// All that is stored of a run.
+    /// Everything that is stored of a run.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::load`].
-    pub async fn load(&self, principal: &Principal, id: &RunId) -> Result<Recorded, Error> {
+    /// Those of [`BlockingStore::load_run`].
+    pub async fn load_run(&self, principal: &Principal, id: &RunId) -> Result<RunRecord, Error> {
         let (principal, id) = (principal.clone(), id.clone());
-        self.ask(move |store| store.load(&principal, &id)).await
+        self.ask(move |store| store.load_run(&principal, &id)).await
     }
 
-    /// What became of what the run asks now, if anything did.
+    /// What happened to the open question of the run; `None` while nothing has.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::heard`].
-    pub async fn heard(&self, lease: &Lease) -> Result<Option<Heard>, Error> {
+    /// Those of [`BlockingStore::question_outcome`].
+    pub async fn question_outcome(&self, lease: &Lease) -> Result<Option<QuestionOutcome>, Error> {
         let lease = lease.clone();
-        self.ask(move |store| store.heard(&lease)).await
+        self.ask(move |store| store.question_outcome(&lease)).await
     }
 
-    /// Whether somebody wants the run to wait before its next layer.
+    /// Whether a pause of the run before its next layer is requested.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::is_pause_wanted`].
-    pub async fn is_pause_wanted(&self, lease: &Lease) -> Result<bool, Error> {
+    /// Those of [`BlockingStore::is_pause_requested`].
+    pub async fn is_pause_requested(&self, lease: &Lease) -> Result<bool, Error> {
         let lease = lease.clone();
-        self.ask(move |store| store.is_pause_wanted(&lease)).await
+        self.ask(move |store| store.is_pause_requested(&lease)).await
     }
 }

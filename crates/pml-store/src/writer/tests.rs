@@ -1,4 +1,4 @@
-//! The thread that writes: order, batches, failures.
+//! The writer thread: order, batches, failures.
 
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -10,7 +10,7 @@ type Answers = Sender<(String, Result<usize, Error>)>;
 fn fresh() -> (tempfile::TempDir, PathBuf, Connection) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pml.db");
-    let connection = database::open(&path, &Voucher::beside(&path)).unwrap();
+    let connection = database::open(&path, &RowAuthenticator::beside(&path)).unwrap();
     connection.execute_batch("CREATE TABLE note (text TEXT UNIQUE) STRICT").unwrap();
     (directory, path, connection)
 }
@@ -19,11 +19,11 @@ fn insert(text: String) -> impl FnOnce(&Connection) -> rusqlite::Result<usize> +
     move |connection| connection.execute("INSERT INTO note VALUES (?1)", [text])
 }
 
-fn job(path: &Path, urgency: Urgency, text: &str, answers: &Answers) -> Box<dyn Job> {
+fn job(path: &Path, urgency: Urgency, text: &str, answers: &Answers) -> Box<dyn WriteJob> {
     let (text, answers) = (text.to_owned(), answers.clone());
     let work = Some(insert(text.clone()));
     let done = Some(move |answer| drop(answers.send((text, answer))));
-    Box::new(Change { path: path.to_owned(), bytes: 1, urgency, work, outcome: None, done })
+    Box::new(QueuedChange { path: path.to_owned(), bytes: 1, urgency, work, outcome: None, done })
 }
 
 fn count(connection: &Connection) -> i64 {
@@ -33,8 +33,8 @@ fn count(connection: &Connection) -> i64 {
 #[test]
 fn a_failed_change_leaves_the_others_of_its_batch_alone() {
     let (_directory, path, connection) = fresh();
-    let voucher = Voucher::beside(&path);
-    let mut file = File {
+    let voucher = RowAuthenticator::beside(&path);
+    let mut file = WriteConnection {
         path: &path,
         voucher: &voucher,
         connection: Some(connection),
@@ -55,7 +55,7 @@ fn a_failed_change_leaves_the_others_of_its_batch_alone() {
 #[test]
 fn a_durable_change_is_synced_and_the_next_one_is_not() {
     let (_directory, path, connection) = fresh();
-    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
     let level = |urgency| {
         writer
             .write(urgency, |connection| {
@@ -70,15 +70,15 @@ fn a_durable_change_is_synced_and_the_next_one_is_not() {
 #[test]
 fn an_urgent_change_takes_those_before_it_along() {
     let (_directory, path, _connection) = fresh();
-    let (queue, (reply, _answers)) = (Queue::default(), channel());
+    let (queue, (reply, _answers)) = (WriteQueue::default(), channel());
     let push = |urgency| assert!(queue.push(job(&path, urgency, "x", &reply)).is_ok());
     for urgency in [Urgency::Lazy, Urgency::Lazy, Urgency::Durable, Urgency::Lazy] {
         push(urgency);
     }
-    let taken = |batch: Vec<Box<dyn Job>>| batch.iter().map(|job| job.urgency()).collect::<Vec<_>>();
+    let taken = |batch: Vec<Box<dyn WriteJob>>| batch.iter().map(|job| job.urgency()).collect::<Vec<_>>();
     let all = [Urgency::Lazy, Urgency::Lazy, Urgency::Durable, Urgency::Lazy];
     assert_eq!(taken(queue.take().unwrap()), all);
-    // Those that can wait go together too, once they have waited.
+    // Lazy changes share a commit too, once they have waited.
     push(Urgency::Lazy);
     push(Urgency::Lazy);
     assert_eq!(taken(queue.take().unwrap()), [Urgency::Lazy, Urgency::Lazy]);
@@ -87,7 +87,7 @@ fn an_urgent_change_takes_those_before_it_along() {
 #[test]
 fn changes_are_made_and_answered_in_the_order_they_were_given() {
     let (_directory, path, connection) = fresh();
-    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
     let (reply, answers) = channel();
     let given: Vec<String> = (0..2000).map(|number| number.to_string()).collect();
     for (number, text) in given.iter().enumerate() {
@@ -105,7 +105,7 @@ fn changes_are_made_and_answered_in_the_order_they_were_given() {
     let answered: Vec<String> =
         answers.iter().inspect(|(_, answer)| assert!(answer.is_ok())).map(|(note, _)| note).collect();
     assert_eq!(answered, given);
-    let connection = database::open(&path, &Voucher::beside(&path)).unwrap();
+    let connection = database::open(&path, &RowAuthenticator::beside(&path)).unwrap();
     let mut rows = connection.prepare("SELECT text FROM note ORDER BY rowid").unwrap();
     let stored: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(stored, given);
@@ -114,7 +114,7 @@ fn changes_are_made_and_answered_in_the_order_they_were_given() {
 #[test]
 fn what_waits_is_bounded_and_whoever_comes_too_much_is_told() {
     let (_directory, path, connection) = fresh();
-    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
     let (go, wait) = channel::<()>();
     writer.enqueue(0, Urgency::Soon, move |_| wait.recv().map_err(|_| rusqlite::Error::InvalidQuery), |_| ());
     let (reply, answers) = channel();
@@ -132,13 +132,13 @@ fn what_waits_is_bounded_and_whoever_comes_too_much_is_told() {
     assert!(answers.iter().take(4).all(|answer| answer.is_ok()));
     writer.write(Urgency::Soon, insert("5".to_owned())).unwrap();
     drop(writer);
-    assert_eq!(count(&database::open(&path, &Voucher::beside(&path)).unwrap()), 5);
+    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap()), 5);
 }
 
 #[test]
 fn everybody_is_told_when_the_thread_has_ended() {
     let (_directory, path, connection) = fresh();
-    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
     let (reply, answers) = channel();
     let (go, wait) = channel::<()>();
     let panics = move |_: &Connection| -> rusqlite::Result<()> {
@@ -153,10 +153,10 @@ fn everybody_is_told_when_the_thread_has_ended() {
     writer.enqueue(0, Urgency::Lazy, |_| Ok::<_, rusqlite::Error>(()), tell());
     go.send(()).unwrap();
     for _ in 0..2 {
-        assert!(matches!(answers.recv().unwrap(), Err(Error::Stopped { .. })));
+        assert!(matches!(answers.recv().unwrap(), Err(Error::WriterStopped { .. })));
     }
     let refused = writer.write(Urgency::Soon, insert("a".to_owned())).unwrap_err();
-    assert!(matches!(refused, Error::Stopped { .. }), "{refused}");
+    assert!(matches!(refused, Error::WriterStopped { .. }), "{refused}");
 }
 
 #[test]
@@ -164,9 +164,9 @@ fn a_full_disk_is_told_and_writing_resumes_when_there_is_space() {
     let (_directory, path, connection) = fresh();
     let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
     connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
-    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
     let refused = writer.write(Urgency::Soon, insert("x".repeat(100_000))).unwrap_err();
-    assert!(matches!(refused, Error::Full { .. }), "{refused}");
+    assert!(matches!(refused, Error::DiskFull { .. }), "{refused}");
     writer
         .write(Urgency::Soon, |connection| {
             connection.pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(()))
@@ -174,15 +174,15 @@ fn a_full_disk_is_told_and_writing_resumes_when_there_is_space() {
         .unwrap();
     writer.write(Urgency::Soon, insert("x".repeat(100_000))).unwrap();
     drop(writer);
-    assert_eq!(count(&database::open(&path, &Voucher::beside(&path)).unwrap()), 1);
+    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap()), 1);
 }
 
 #[test]
 fn a_database_held_by_another_is_busy_and_free_afterwards() {
     let (_directory, path, connection) = fresh();
     connection.busy_timeout(Duration::from_millis(1)).unwrap();
-    let other = database::open(&path, &Voucher::beside(&path)).unwrap();
-    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
+    let other = database::open(&path, &RowAuthenticator::beside(&path)).unwrap();
+    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = writer.write(Urgency::Soon, insert("a".to_owned())).unwrap_err();
     assert!(matches!(refused, Error::Busy { .. }), "{refused}");
@@ -193,7 +193,7 @@ fn a_database_held_by_another_is_busy_and_free_afterwards() {
 #[test]
 fn writes_of_many_threads_are_all_stored() {
     let (_directory, path, connection) = fresh();
-    let writer = Writer::start(connection, &path, &Voucher::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
     thread::scope(|scope| {
         for number in 0..100 {
             let writer = &writer;
@@ -201,5 +201,5 @@ fn writes_of_many_threads_are_all_stored() {
         }
     });
     drop(writer);
-    assert_eq!(count(&database::open(&path, &Voucher::beside(&path)).unwrap()), 100);
+    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap()), 100);
 }

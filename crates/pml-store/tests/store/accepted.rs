@@ -1,7 +1,7 @@
 //! Which definitions are accepted, and what accepts them.
 
 use pml_model::{Definition, Digest};
-use pml_store::{Acceptance, BlockingStore, Verified, Welcome};
+use pml_store::{Acceptance, AcceptancePolicy, AuditVerification, BlockingStore};
 
 use super::{ann, fixture, listing, me, server, told, tool};
 
@@ -77,7 +77,7 @@ fn what_is_accepted_takes_the_place_of_what_was_and_is_in_the_log() {
     assert_eq!(accept(&fixture.store, &changed), Vec::<String>::new());
     assert_eq!(accepted(&fixture.store), ["read"]);
     assert_ne!(fixture.store.catalogue_version().unwrap(), version, "others hear of it");
-    assert!(matches!(fixture.store.verify_audit().unwrap(), Verified::Whole { rows: 1, .. }));
+    assert!(matches!(fixture.store.verify_audit().unwrap(), AuditVerification::Whole { rows: 1, .. }));
     record(&fixture.store, vec![tool("read", "r")], 3);
     assert_eq!(accepted(&fixture.store), ["read=reads more"], "what was accepted before is not any more");
 }
@@ -91,14 +91,15 @@ fn what_is_not_the_definition_any_more_is_not_accepted() {
     record(&fixture.store, vec![tool("read", "deletes")], 3);
     assert_eq!(accept(&fixture.store, &seen), ["read"]);
     assert_eq!(accepted(&fixture.store), ["read=r"]);
-    assert!(matches!(fixture.store.verify_audit().unwrap(), Verified::Whole { rows: 0, .. }));
+    assert!(matches!(fixture.store.verify_audit().unwrap(), AuditVerification::Whole { rows: 0, .. }));
 }
 
 #[test]
 fn all_that_a_server_tells_is_accepted_where_it_is_followed() {
     let fixture = fixture();
     let follow = |tools: Vec<Definition>, now: i64| {
-        let listing = pml_store::Listing { welcome: Welcome::Always, ..listing("fs", tools) };
+        let listing =
+            pml_store::ServerListing { acceptance: AcceptancePolicy::EveryManifest, ..listing("fs", tools) };
         fixture.store.record_manifest(&me(), listing, now).unwrap();
     };
     follow(vec![tool("read", "r")], 1);

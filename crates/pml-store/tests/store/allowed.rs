@@ -3,26 +3,26 @@
 use std::fs;
 
 use pml_model::Digest;
-use pml_store::{Allowed, Answered, BlockingStore, NewAnswer};
+use pml_store::{AllowedArguments, AnswerOutcome, BlockingStore, NewAnswer};
 use rusqlite::Connection;
 
 use super::{ann, append, create, fixture, id, me, new_run, park, said, told};
 
-fn allowed(tool: &str, arguments: &[&str]) -> Allowed {
+fn allowed(tool: &str, arguments: &[&str]) -> AllowedArguments {
     let arguments = arguments.iter().map(|&json| json.to_owned()).collect();
-    Allowed { tool: tool.to_owned(), definition: Digest::of(b"definition"), arguments }
+    AllowedArguments { tool: tool.to_owned(), definition: Digest::of(b"definition"), arguments }
 }
 
 /// Answers the question `q` of a new run.
-fn answer(store: &BlockingStore, run: u128, at: i64, allowed: Vec<Allowed>) -> Answered {
+fn answer(store: &BlockingStore, run: u128, at: i64, allowed: Vec<AllowedArguments>) -> AnswerOutcome {
     let lease = create(store, new_run(run)).unwrap();
     append(store, &lease, Vec::new(), park(None, Some("q"))).unwrap();
-    store.answer(&me(), &id(run), NewAnswer { allowed, ..said("q", "1", at, Vec::new()) }).unwrap()
+    store.store_answer(&me(), &id(run), NewAnswer { allowed, ..said("q", "1", at, Vec::new()) }).unwrap()
 }
 
-fn last(store: &BlockingStore, tools: &[&str]) -> Vec<Allowed> {
+fn last(store: &BlockingStore, tools: &[&str]) -> Vec<AllowedArguments> {
     let tools: Vec<String> = tools.iter().map(|&tool| tool.to_owned()).collect();
-    store.last_allowed(&me(), &tools).unwrap()
+    store.last_allowed_arguments(&me(), &tools).unwrap()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn the_last_that_was_allowed_for_each_tool_is_known_after_a_restart_and_without_
     let fixture = fixture();
     assert!(last(&fixture.store, &["fs:write"]).is_empty());
     let both = vec![allowed("fs:write", &[r#"{"n":1}"#]), allowed("fs:delete", &["{}"])];
-    assert_eq!(answer(&fixture.store, 1, 2000, both), Answered::Stored);
+    assert_eq!(answer(&fixture.store, 1, 2000, both), AnswerOutcome::Stored);
     let later = allowed("fs:write", &[r#"{"n":2}"#, r#"{"n":3}"#]);
     answer(&fixture.store, 2, 3000, vec![later.clone()]);
     assert_eq!(last(&fixture.store, &["fs:write", "fs:read"]), std::slice::from_ref(&later));
@@ -44,11 +44,11 @@ fn the_last_that_was_allowed_for_each_tool_is_known_after_a_restart_and_without_
         )
         .unwrap();
     }
-    assert_eq!(fixture.store.purge(9000, 0).unwrap(), 2);
+    assert_eq!(fixture.store.purge_ended_runs(9000, 0).unwrap(), 2);
     drop(fixture.store);
     let store = BlockingStore::open(&fixture.path).unwrap();
     assert_eq!(last(&store, &["fs:write", "fs:delete"]), [later, allowed("fs:delete", &["{}"])]);
-    assert!(store.last_allowed(&ann(), &["fs:write".to_owned()]).unwrap().is_empty());
+    assert!(store.last_allowed_arguments(&ann(), &["fs:write".to_owned()]).unwrap().is_empty());
 }
 
 #[test]
@@ -56,10 +56,10 @@ fn only_the_answer_that_counts_allows_anything() {
     let fixture = fixture();
     answer(&fixture.store, 1, 2000, vec![allowed("a:b", &["1"])]);
     let second = NewAnswer { allowed: vec![allowed("a:b", &["2"])], ..said("q", "1", 3000, told("late")) };
-    let again = fixture.store.answer(&me(), &id(1), second.clone()).unwrap();
-    assert_eq!(again, Answered::AlreadyAnswered);
+    let again = fixture.store.store_answer(&me(), &id(1), second.clone()).unwrap();
+    assert_eq!(again, AnswerOutcome::AlreadyAnswered);
     let other = NewAnswer { question_id: "p".to_owned(), ..second };
-    assert_eq!(fixture.store.answer(&me(), &id(1), other).unwrap(), Answered::Gone);
+    assert_eq!(fixture.store.store_answer(&me(), &id(1), other).unwrap(), AnswerOutcome::NotAsked);
     assert_eq!(last(&fixture.store, &["a:b"]), [allowed("a:b", &["1"])]);
 }
 
@@ -90,6 +90,6 @@ fn what_was_allowed_long_ago_is_forgotten() {
     let fixture = fixture();
     answer(&fixture.store, 1, 2000, vec![allowed("a:b", &["1"])]);
     answer(&fixture.store, 2, 3000, vec![allowed("a:c", &["1"])]);
-    fixture.store.forget_allowed(2000).unwrap();
+    fixture.store.forget_allowed_arguments(2000).unwrap();
     assert_eq!(last(&fixture.store, &["a:b", "a:c"]), [allowed("a:c", &["1"])]);
 }

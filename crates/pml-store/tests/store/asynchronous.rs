@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pml_store::{BlockingStore, Filter, Store};
+use pml_store::{BlockingStore, RunQuery, Store};
 
 use crate::{id, me, new_run};
 
@@ -21,7 +21,7 @@ async fn it_answers_as_the_blocking_store_does() {
     let (done, stored) = tokio::sync::oneshot::channel();
     store.create_run(new_run(1), pml_store::Urgency::Soon, |outcome| drop(done.send(outcome))).unwrap();
     stored.await.unwrap().unwrap();
-    let filter = Filter { state: None, before: None, limit: 10 };
+    let filter = RunQuery { state: None, before: None, limit: 10 };
     let runs = store.runs(&me(), &filter).await.unwrap();
     assert_eq!(runs, store.blocking().runs(&me(), &filter).unwrap());
     assert_eq!(runs.len(), 1);
@@ -36,8 +36,8 @@ async fn changes_of_other_handles_are_told() {
     let before = changes.version();
     // A handle of its own is to the database what another process is.
     let other = BlockingStore::open(store.path()).unwrap();
-    other.want_pause(&me(), &id(1)).unwrap();
-    other.forget_learned().unwrap();
+    other.request_pause(&me(), &id(1)).unwrap();
+    other.reset_learning().unwrap();
     tokio::time::timeout(PATIENCE, changes.changed()).await.unwrap();
     assert_ne!(changes.version(), before);
 }
@@ -46,7 +46,7 @@ async fn changes_of_other_handles_are_told() {
 async fn everybody_is_told_of_a_change() {
     let (_directory, store) = open().await;
     let (mut one, mut another) = (store.changes(), store.clone().changes());
-    store.forget_learned().await.unwrap();
+    store.reset_learning().await.unwrap();
     tokio::time::timeout(PATIENCE, one.changed()).await.unwrap();
     tokio::time::timeout(PATIENCE, another.changed()).await.unwrap();
 }
@@ -55,7 +55,7 @@ async fn everybody_is_told_of_a_change() {
 async fn a_change_that_was_told_is_not_told_again() {
     let (_directory, store) = open().await;
     let mut changes = store.changes();
-    store.forget_learned().await.unwrap();
+    store.reset_learning().await.unwrap();
     tokio::time::timeout(PATIENCE, changes.changed()).await.unwrap();
     // Nothing is written meanwhile, so this wait has to run out. It is long enough for several looks.
     assert!(tokio::time::timeout(Duration::from_millis(500), changes.changed()).await.is_err());

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pml_store::{BlockingStore, Error, KeyInBackup, Verified, restore};
+use pml_store::{AuditVerification, BlockingStore, Error, KeyInBackup, restore_backup};
 
 use super::memory::{get, learn, memory, remember, trace};
 use super::{create, fixture, id, listing, me, new_run, told, tool};
@@ -20,7 +20,7 @@ fn key_of(database: &Path) -> PathBuf {
 fn fill(store: &BlockingStore) {
     store.record_manifest(&me(), listing("fs", vec![tool("read", "d")]), 1).unwrap();
     create(store, new_run(1)).unwrap();
-    store.audit(told("on")).unwrap();
+    store.append_audit(told("on")).unwrap();
     remember(store, memory("p", trace(5)));
     learn(store);
 }
@@ -28,11 +28,11 @@ fn fill(store: &BlockingStore) {
 #[track_caller]
 fn assert_filled(store: &BlockingStore) {
     assert_eq!(store.manifests(&me()).unwrap()[0].tools[0].definition.name, "read");
-    assert_eq!(store.load(&me(), &id(1)).unwrap().plan, b"plan of 1");
-    assert!(matches!(store.verify_audit().unwrap(), Verified::Whole { rows: 1, .. }));
+    assert_eq!(store.load_run(&me(), &id(1)).unwrap().plan, b"plan of 1");
+    assert!(matches!(store.verify_audit().unwrap(), AuditVerification::Whole { rows: 1, .. }));
     assert_eq!(get(store, "p").statistics.success_count, 1);
-    let whole = store.check().unwrap();
-    assert!(whole.file.is_empty() && whole.rows.is_empty(), "{whole:?}");
+    let whole = store.check_integrity().unwrap();
+    assert!(whole.file_errors.is_empty() && whole.damaged_rows.is_empty(), "{whole:?}");
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn a_backup_that_is_made_while_others_write_is_put_back_elsewhere() {
 
     let elsewhere = tempfile::tempdir().unwrap();
     let database = elsewhere.path().join("data/pml.db");
-    let restored = restore(&backup, &database, "now").unwrap();
-    assert_eq!((restored.aside, restored.key), (None, KeyInBackup::Included));
+    let restored = restore_backup(&backup, &database, "now").unwrap();
+    assert_eq!((restored.replaced_files_dir, restored.key), (None, KeyInBackup::Included));
     let key = fs::read(key_of(&fixture.path)).unwrap();
     assert_eq!(fs::read(key_of(&database)).unwrap(), key);
     assert!(!holds(&fs::read(&database).unwrap(), &key), "the key stays out of the database");
@@ -80,14 +80,14 @@ fn what_was_there_is_kept_aside() {
     create(&fixture.store, new_run(2)).unwrap();
     let path = fixture.path.clone();
     drop(fixture.store);
-    let restored = restore(&backup, &path, "2026-11-17").unwrap();
-    let aside = restored.aside.unwrap();
+    let restored = restore_backup(&backup, &path, "2026-11-17").unwrap();
+    let aside = restored.replaced_files_dir.unwrap();
     assert_eq!(aside, path.with_file_name("replaced-2026-11-17"));
     let store = BlockingStore::open(&path).unwrap();
     assert_filled(&store);
-    assert!(matches!(store.load(&me(), &id(2)), Err(Error::NoRun { .. })));
+    assert!(matches!(store.load_run(&me(), &id(2)), Err(Error::UnknownRun { .. })));
     let old = BlockingStore::open(&aside.join("pml.db")).unwrap();
-    assert!(old.load(&me(), &id(2)).is_ok(), "with all that belongs to it");
+    assert!(old.load_run(&me(), &id(2)).is_ok(), "with all that belongs to it");
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn nothing_is_put_back_while_the_database_is_used() {
     fill(&fixture.store);
     let backup = fixture.path.with_file_name("copy.db");
     fixture.store.backup(&backup, KeyInBackup::Included).unwrap();
-    let refused = restore(&backup, &fixture.path, "now").unwrap_err();
+    let refused = restore_backup(&backup, &fixture.path, "now").unwrap_err();
     assert!(matches!(refused, Error::InUse { .. }), "{refused}");
     assert_filled(&fixture.store);
     drop(fixture.store);
-    restore(&backup, &fixture.path, "now").unwrap();
+    restore_backup(&backup, &fixture.path, "now").unwrap();
 }
 
 #[test]
@@ -112,16 +112,16 @@ fn without_its_key_a_backup_is_put_back_where_the_key_is() {
     assert!(!holds(&fs::read(&backup).unwrap(), &fs::read(key_of(&fixture.path)).unwrap()));
     let elsewhere = tempfile::tempdir().unwrap();
     let database = elsewhere.path().join("pml.db");
-    let missing = restore(&backup, &database, "now").unwrap_err();
+    let missing = restore_backup(&backup, &database, "now").unwrap_err();
     assert!(matches!(missing, Error::KeyMissing { .. }), "{missing}");
     let other = BlockingStore::open(&database).unwrap();
     other.record_manifest(&me(), listing("git", vec![tool("log", "d")]), 1).unwrap();
     drop(other);
-    let wrong = restore(&backup, &database, "now").unwrap_err();
+    let wrong = restore_backup(&backup, &database, "now").unwrap_err();
     assert!(wrong.to_string().contains("another key"), "{wrong}");
     assert_eq!(BlockingStore::open(&database).unwrap().manifests(&me()).unwrap()[0].server.as_str(), "git");
     drop(fixture.store);
-    let restored = restore(&backup, &fixture.path, "now").unwrap();
+    let restored = restore_backup(&backup, &fixture.path, "now").unwrap();
     assert_eq!(restored.key, KeyInBackup::LeftOut);
     assert_filled(&BlockingStore::open(&fixture.path).unwrap());
 }
@@ -144,10 +144,10 @@ fn what_is_no_sound_backup_changes_nothing() {
     for (name, bytes) in [("text", text.to_vec()), ("empty", Vec::new()), ("cut", cut), ("noisy", noisy)] {
         let bad = fixture.path.with_file_name(name);
         fs::write(&bad, bytes).unwrap();
-        let refused = restore(&bad, &fixture.path, "now").unwrap_err();
+        let refused = restore_backup(&bad, &fixture.path, "now").unwrap_err();
         assert!(matches!(refused, Error::NotADatabase { .. } | Error::Corrupt { .. }), "{name}: {refused}");
     }
-    let missing = restore(Path::new("/nowhere/copy.db"), &fixture.path, "now").unwrap_err();
+    let missing = restore_backup(Path::new("/nowhere/copy.db"), &fixture.path, "now").unwrap_err();
     assert!(matches!(missing, Error::Backup { .. }), "{missing}");
     assert!(!fixture.path.with_file_name("replaced-now").exists());
     assert!(!fixture.path.with_file_name(".restoring").exists());

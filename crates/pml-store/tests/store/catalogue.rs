@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use pml_model::{Definition, Digest, Principal, ToolId};
-use pml_store::{BlockingStore, CatalogueChange, ChangedTool, ManifestChange, ServerAbout};
+use pml_store::{BlockingStore, CatalogueChange, ChangedTool, ManifestChange, StoredServerProfile};
 
 use super::{definition, fixture, listing, me, raw, server, tool};
 
@@ -24,7 +24,7 @@ fn id(tool: &str) -> ToolId {
 /// `description seen_at..replaced_at` of every definition a tool had.
 fn history(store: &BlockingStore, tool: &str) -> Vec<String> {
     let known = store.definition_history(&me(), &id(tool)).unwrap();
-    let line = |known: &pml_store::KnownDefinition| {
+    let line = |known: &pml_store::DefinitionVersion| {
         let definition = known.definition.as_ref().unwrap();
         let end = known.replaced_at.map(|at| at.to_string()).unwrap_or_default();
         format!("{} {}..{end}", definition.description.as_ref().unwrap(), known.seen_at)
@@ -40,7 +40,7 @@ fn changed(tool: &str, before: &Definition, after: &Definition) -> ChangedTool {
 fn a_manifest_comes_back_as_it_was_told_also_after_a_restart() {
     let fixture = fixture();
     let mut told = listing("fs", vec![tool("write", "w"), tool("read", "r")]);
-    told.about = ServerAbout {
+    told.profile = StoredServerProfile {
         info: Some(raw(r#"{"name":"fs", "version":"1.0"}"#)),
         instructions: Some("read before you write".to_owned()),
         protocol_version: Some("2025-11-25".to_owned()),
@@ -53,11 +53,11 @@ fn a_manifest_comes_back_as_it_was_told_also_after_a_restart() {
     let manifest = store.manifest(&me(), &server("fs")).unwrap().unwrap();
     assert_eq!(manifest.seen_at, 7);
     assert_eq!(manifest.launch, Digest::of(b"launch"));
-    assert_eq!(manifest.about.info.unwrap().get(), r#"{"name":"fs", "version":"1.0"}"#);
-    assert_eq!(manifest.about.instructions.unwrap(), "read before you write");
-    assert_eq!(manifest.about.protocol_version.unwrap(), "2025-11-25");
-    assert_eq!(manifest.about.era.unwrap(), "sessions");
-    assert_eq!(manifest.about.capabilities.unwrap().get(), r#"{"tools":{ }}"#);
+    assert_eq!(manifest.profile.info.unwrap().get(), r#"{"name":"fs", "version":"1.0"}"#);
+    assert_eq!(manifest.profile.instructions.unwrap(), "read before you write");
+    assert_eq!(manifest.profile.protocol_version.unwrap(), "2025-11-25");
+    assert_eq!(manifest.profile.era.unwrap(), "sessions");
+    assert_eq!(manifest.profile.capabilities.unwrap().get(), r#"{"tools":{ }}"#);
     let names: Vec<_> = manifest.tools.iter().map(|tool| tool.definition.name.as_str()).collect();
     assert_eq!(names, ["read", "write"]);
     assert!(store.manifest(&me(), &server("other")).unwrap().is_none());
@@ -112,7 +112,7 @@ fn additions_removals_and_changes_are_told() {
             added: vec!["c".into()],
             removed: vec!["a".into()],
             changed: vec![changed("b", &b, &b2)],
-            voided: Vec::new(),
+            voided_rules: Vec::new(),
             voided_questions: Vec::new(),
             launch_before: None,
         }
@@ -123,12 +123,12 @@ fn additions_removals_and_changes_are_told() {
         after: after.map(|d| d.digest.clone()),
         at: 3,
     };
-    let recent = fixture.store.recent_changes(&me(), 10).unwrap();
+    let recent = fixture.store.recent_catalogue_changes(&me(), 10).unwrap();
     assert_eq!(
         recent,
         [entry("a", Some(&a), None), entry("c", None, Some(&c)), entry("b", Some(&b), Some(&b2))]
     );
-    assert_eq!(fixture.store.recent_changes(&me(), 1).unwrap().len(), 1);
+    assert_eq!(fixture.store.recent_catalogue_changes(&me(), 1).unwrap().len(), 1);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_tool_cannot_change_by_going_away_in_between() {
     assert_eq!(record(&fixture.store, vec![evil.clone()], 3).changed, [changed("a", &good, &evil)]);
     assert!(fixture.store.remove_server(&me(), &server("fs")).unwrap());
     assert_eq!(record(&fixture.store, vec![good.clone()], 4).changed, [changed("a", &evil, &good)]);
-    let told = fixture.store.recent_changes(&me(), 1).unwrap().remove(0);
+    let told = fixture.store.recent_catalogue_changes(&me(), 1).unwrap().remove(0);
     assert_eq!((told.before, told.after), (Some(evil.digest), Some(good.digest)));
     assert_eq!(history(&fixture.store, "a"), ["good 1..3", "evil 3..4", "good 4.."]);
 }
@@ -225,7 +225,7 @@ fn principals_do_not_see_each_other() {
     assert!(store.manifests(&bob).unwrap().is_empty());
     assert!(store.manifest(&bob, &server("fs")).unwrap().is_none());
     assert!(store.definition_history(&bob, &id("a")).unwrap().is_empty());
-    assert!(store.recent_changes(&bob, 10).unwrap().is_empty());
+    assert!(store.recent_catalogue_changes(&bob, 10).unwrap().is_empty());
     assert!(!store.remove_server(&bob, &server("fs")).unwrap());
     // The same definition under the same name is new to the other one, and stays ann's when bob's goes.
     let change = store.record_manifest(&bob, listing("fs", vec![tool("a", "2")]), 3).unwrap();
@@ -265,7 +265,7 @@ fn history_and_changes_are_bounded_and_leave_no_texts_behind() {
     }
     let kept = history(&fixture.store, "a");
     assert_eq!((kept.len(), kept[0].as_str()), (65, "1035 1035..1036"));
-    assert_eq!(fixture.store.recent_changes(&me(), 5000).unwrap().len(), 1000);
+    assert_eq!(fixture.store.recent_catalogue_changes(&me(), 5000).unwrap().len(), 1000);
     let connection = rusqlite::Connection::open(&fixture.path).unwrap();
     let texts: i64 = connection.query_row("SELECT count(*) FROM definition", [], |row| row.get(0)).unwrap();
     assert_eq!(texts, 66, "those, and the one that was accepted");
@@ -282,7 +282,7 @@ fn an_altered_definition_is_set_aside_and_the_others_are_served() {
         assert_eq!(connection.execute(alter, [tool, text]).unwrap(), 1);
     }
     let manifest = fixture.store.manifest(&me(), &server("fs")).unwrap().unwrap();
-    assert_eq!(manifest.unreadable, ["a", "b"]);
+    assert_eq!(manifest.damaged_tools, ["a", "b"]);
     assert_eq!(identifiers(&fixture.store), ["c=c"]);
     assert!(fixture.store.definition_history(&me(), &id("a")).unwrap()[0].definition.is_none());
 }

@@ -1,25 +1,25 @@
 //! Processes that did not end properly, and tries to sign in.
 
-use pml_store::{Attempt, BlockingStore, Process};
+use pml_store::{BlockingStore, ProcessIdentity, SignInAttempt};
 
 use super::fixture;
 
 #[test]
 fn a_process_that_ended_without_a_word_is_told_until_that_was_looked_into() {
     let fixture = fixture();
-    let me = Process::current().unwrap();
-    assert_eq!(fixture.store.enter(&me, 1).unwrap(), []);
+    let me = ProcessIdentity::current().unwrap();
+    assert_eq!(fixture.store.register_process(&me, 1).unwrap(), []);
     // The same number at another time is another process.
-    let earlier = Process { pid: me.pid, started: "1".to_owned() };
-    assert_eq!(fixture.store.enter(&earlier, 2).unwrap(), []);
+    let earlier = ProcessIdentity { pid: me.pid, started: "1".to_owned() };
+    assert_eq!(fixture.store.register_process(&earlier, 2).unwrap(), []);
     let other = BlockingStore::open(&fixture.path).unwrap();
     for _ in 0..2 {
-        assert_eq!(other.enter(&me, 3).unwrap(), std::slice::from_ref(&earlier));
+        assert_eq!(other.register_process(&me, 3).unwrap(), std::slice::from_ref(&earlier));
     }
     assert!(other.quick_check().is_ok());
-    other.leave(vec![earlier]).unwrap();
-    assert_eq!(other.enter(&me, 4).unwrap(), []);
-    other.leave(vec![me]).unwrap();
+    other.unregister_processes(vec![earlier]).unwrap();
+    assert_eq!(other.register_process(&me, 4).unwrap(), []);
+    other.unregister_processes(vec![me]).unwrap();
 }
 
 /// Two tries cost nothing.
@@ -32,17 +32,21 @@ fn wrong_tries_make_all_processes_wait_at_that_door() {
     let fixture = fixture();
     let other = BlockingStore::open(&fixture.path).unwrap();
     let attempt = |store: &BlockingStore, door, now| store.attempt_sign_in(door, now, delay).unwrap();
-    assert_eq!(attempt(&fixture.store, "web", 100), Attempt::Allowed);
-    assert_eq!(attempt(&other, "web", 100), Attempt::Allowed);
+    assert_eq!(attempt(&fixture.store, "web", 100), SignInAttempt::Allowed);
+    assert_eq!(attempt(&other, "web", 100), SignInAttempt::Allowed);
     for store in [&fixture.store, &other] {
-        assert_eq!(attempt(store, "web", 101), Attempt::Wait(1999));
-        assert_eq!(attempt(store, "web", 2099), Attempt::Wait(1));
+        assert_eq!(attempt(store, "web", 101), SignInAttempt::Wait(1999));
+        assert_eq!(attempt(store, "web", 2099), SignInAttempt::Wait(1));
     }
-    assert_eq!(attempt(&other, "terminal", 101), Attempt::Allowed, "another door has a count of its own");
+    assert_eq!(
+        attempt(&other, "terminal", 101),
+        SignInAttempt::Allowed,
+        "another door has a count of its own"
+    );
     // A clock that was set back does not make the wait longer than it would have been.
-    assert_eq!(attempt(&other, "web", -1_000_000), Attempt::Wait(2000));
-    assert_eq!(attempt(&other, "web", 2100), Attempt::Allowed);
-    assert_eq!(attempt(&fixture.store, "web", 2101), Attempt::Wait(2999));
-    fixture.store.signed_in("web").unwrap();
-    assert_eq!(attempt(&other, "web", 2102), Attempt::Allowed);
+    assert_eq!(attempt(&other, "web", -1_000_000), SignInAttempt::Wait(2000));
+    assert_eq!(attempt(&other, "web", 2100), SignInAttempt::Allowed);
+    assert_eq!(attempt(&fixture.store, "web", 2101), SignInAttempt::Wait(2999));
+    fixture.store.clear_failed_sign_ins("web").unwrap();
+    assert_eq!(attempt(&other, "web", 2102), SignInAttempt::Allowed);
 }

@@ -3,7 +3,10 @@
 use std::process::{Command, Stdio};
 
 use pml_model::RunState;
-use pml_store::{Answered, BlockingStore, Change, Claim, Found, Heard, Lease, NewRun, Process, StoredAnswer};
+use pml_store::{
+    AnswerOutcome, BlockingStore, Claim, Lease, NewRun, ProcessIdentity, QuestionOutcome, RunChange,
+    StoredAnswer, UnattendedRun,
+};
 
 use super::{
     LATE, ann, append, claim, create, entry, fixture, id, in_doubt, it_was_done, me, new_run, park, said,
@@ -11,22 +14,22 @@ use super::{
 };
 
 /// A process that has ended.
-fn ended() -> Process {
+fn ended() -> ProcessIdentity {
     let mut child = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
     let pid = child.id();
     child.wait().unwrap();
-    Process { pid, started: "1".to_owned() }
+    ProcessIdentity { pid, started: "1".to_owned() }
 }
 
-fn ids(found: Vec<Found>) -> Vec<String> {
+fn ids(found: Vec<UnattendedRun>) -> Vec<String> {
     found.into_iter().map(|found| format!("{} {}", &found.run.as_str()[35..], found.state)).collect()
 }
 
 /// The answer to what the run asks.
 fn heard(store: &BlockingStore, lease: &Lease) -> Option<StoredAnswer> {
-    match store.heard(lease).unwrap()? {
-        Heard::Answer(answer) => Some(answer),
-        Heard::Changed { tool } => panic!("`{tool}` did not change"),
+    match store.question_outcome(lease).unwrap()? {
+        QuestionOutcome::Answered(answer) => Some(answer),
+        QuestionOutcome::DefinitionChanged { tool } => panic!("`{tool}` did not change"),
     }
 }
 
@@ -34,15 +37,15 @@ fn heard(store: &BlockingStore, lease: &Lease) -> Option<StoredAnswer> {
 fn a_run_is_held_while_its_owner_runs_and_says_so() {
     let fixture = fixture();
     let lease = create(&fixture.store, NewRun { lease_until: 5000, ..new_run(1) }).unwrap();
-    let this = Process::current().unwrap();
-    let at = |now| fixture.store.claim(&me(), &id(1), &this, now + 100, now).unwrap();
+    let this = ProcessIdentity::current().unwrap();
+    let at = |now| fixture.store.claim_run(&me(), &id(1), &this, now + 100, now).unwrap();
     assert!(matches!(at(4999), Claim::Held { by, until: 5000 } if by == this));
-    assert!(fixture.store.renew(std::slice::from_ref(&lease), 6000).unwrap().is_empty());
+    assert!(fixture.store.renew_leases(std::slice::from_ref(&lease), 6000).unwrap().is_empty());
     assert!(matches!(at(5999), Claim::Held { until: 6000, .. }));
     let second = taken(at(6000));
     assert_eq!((lease.fence(), second.fence()), (1, 2));
     // Now it is the second one's.
-    assert_eq!(fixture.store.renew(&[lease, second], 7000).unwrap(), [id(1)]);
+    assert_eq!(fixture.store.renew_leases(&[lease, second], 7000).unwrap(), [id(1)]);
     assert!(matches!(at(6999), Claim::Held { until: 7000, .. }));
 }
 
@@ -51,14 +54,14 @@ fn what_is_released_ended_or_unknown_is_not_kept() {
     let fixture = fixture();
     let lease = create(&fixture.store, new_run(1)).unwrap();
     append(&fixture.store, &lease, Vec::new(), park(None, None)).unwrap();
-    assert_eq!(fixture.store.renew(&[lease], LATE).unwrap(), [id(1)]);
+    assert_eq!(fixture.store.renew_leases(&[lease], LATE).unwrap(), [id(1)]);
     let lease = taken(claim(&fixture.store, &id(1)));
     let run = fixture.store.run(&me(), &id(1)).unwrap().unwrap();
     assert_eq!((run.state, run.wake_at), (RunState::Running, None));
-    assert_eq!(run.owner, Some((Process::current().unwrap(), LATE)));
+    assert_eq!(run.owner, Some((ProcessIdentity::current().unwrap(), LATE)));
     append(&fixture.store, &lease, Vec::new(), to(RunState::Done, 2000)).unwrap();
-    assert_eq!(fixture.store.renew(&[lease], LATE).unwrap(), [id(1)]);
-    assert!(matches!(claim(&fixture.store, &id(1)), Claim::Over(RunState::Done)));
+    assert_eq!(fixture.store.renew_leases(&[lease], LATE).unwrap(), [id(1)]);
+    assert!(matches!(claim(&fixture.store, &id(1)), Claim::Ended(RunState::Done)));
     assert!(matches!(claim(&fixture.store, &id(2)), Claim::Unknown));
 }
 
@@ -74,7 +77,7 @@ fn runs_of_ended_processes_are_interrupted_once_and_can_be_claimed_before() {
         &fixture.store,
         &waits,
         Vec::new(),
-        Some(Change { release: false, ..park(Some(9000), None).unwrap() }),
+        Some(RunChange { release: false, ..park(Some(9000), None).unwrap() }),
     )
     .unwrap();
     orphan(3);
@@ -82,9 +85,9 @@ fn runs_of_ended_processes_are_interrupted_once_and_can_be_claimed_before() {
     create(&fixture.store, new_run(4)).unwrap();
     create(&fixture.store, NewRun { lease_until: 1000, principal: ann(), ..new_run(5) }).unwrap();
 
-    assert_eq!(ids(other.interrupt_orphans(1000).unwrap()).len(), 3);
-    assert!(fixture.store.interrupt_orphans(1000).unwrap().is_empty());
-    assert_eq!(ids(fixture.store.due(1000).unwrap()), ["1 interrupted", "5 interrupted"]);
+    assert_eq!(ids(other.release_orphaned_runs(1000).unwrap()).len(), 3);
+    assert!(fixture.store.release_orphaned_runs(1000).unwrap().is_empty());
+    assert_eq!(ids(fixture.store.due_runs(1000).unwrap()), ["1 interrupted", "5 interrupted"]);
     let waiting = other.run(&me(), &id(2)).unwrap().unwrap();
     assert_eq!((waiting.state, waiting.owner, waiting.wake_at), (RunState::Waiting, None, Some(9000)));
     // Whoever it was that was too slow to keep it writes no more.
@@ -99,22 +102,22 @@ fn runs_are_due_when_their_time_comes_or_their_question_is_answered() {
     let store = &fixture.store;
     let parked =
         |number, change| append(store, &create(store, new_run(number)).unwrap(), Vec::new(), change).unwrap();
-    assert_eq!(store.next_wake().unwrap(), None);
+    assert_eq!(store.next_wake_at().unwrap(), None);
     parked(1, park(Some(3000), None));
     parked(2, park(Some(2000), Some("q")));
     parked(3, park(None, Some("q")));
     parked(4, to(RunState::Interrupted, 1000));
     parked(5, to(RunState::Failed, 1000));
     create(store, new_run(6)).unwrap();
-    assert_eq!(store.next_wake().unwrap(), Some(2000));
-    assert_eq!(ids(store.due(1999).unwrap()), ["4 interrupted"]);
-    assert_eq!(ids(store.due(2000).unwrap()), ["2 waiting", "4 interrupted"]);
-    store.answer(&me(), &id(3), said("q", "1", 1500, Vec::new())).unwrap();
-    assert_eq!(ids(store.due(3000).unwrap()), ["1 waiting", "2 waiting", "3 waiting", "4 interrupted"]);
+    assert_eq!(store.next_wake_at().unwrap(), Some(2000));
+    assert_eq!(ids(store.due_runs(1999).unwrap()), ["4 interrupted"]);
+    assert_eq!(ids(store.due_runs(2000).unwrap()), ["2 waiting", "4 interrupted"]);
+    store.store_answer(&me(), &id(3), said("q", "1", 1500, Vec::new())).unwrap();
+    assert_eq!(ids(store.due_runs(3000).unwrap()), ["1 waiting", "2 waiting", "3 waiting", "4 interrupted"]);
     let lease = taken(claim(store, &id(3)));
     // The answer is read; the next question has none.
     append(store, &lease, Vec::new(), park(None, Some("q2"))).unwrap();
-    assert_eq!(ids(store.due(1999).unwrap()), ["4 interrupted"]);
+    assert_eq!(ids(store.due_runs(1999).unwrap()), ["4 interrupted"]);
 }
 
 #[test]
@@ -123,23 +126,28 @@ fn a_question_is_answered_once() {
     let (store, other) = (&fixture.store, BlockingStore::open(&fixture.path).unwrap());
     let lease = create(store, new_run(1)).unwrap();
     let answer = |question: &str, result: &str| {
-        other.answer(&me(), &id(1), said(question, result, 2000, Vec::new())).unwrap()
+        other.store_answer(&me(), &id(1), said(question, result, 2000, Vec::new())).unwrap()
     };
-    assert_eq!(answer("q", "0"), Answered::Gone);
+    assert_eq!(answer("q", "0"), AnswerOutcome::NotAsked);
     let asks =
-        Change { question: Some(Some(("q".to_owned(), in_doubt("x")))), at: 1000, ..Change::default() };
+        RunChange { question: Some(Some(("q".to_owned(), in_doubt("x")))), at: 1000, ..RunChange::default() };
     append(store, &lease, Vec::new(), Some(asks)).unwrap();
     assert_eq!(heard(store, &lease), None);
-    assert_eq!(answer("another", "0"), Answered::Gone);
-    assert_eq!(answer("q", "1"), Answered::Stored);
-    assert_eq!(answer("q", "2"), Answered::AlreadyAnswered);
+    assert_eq!(answer("another", "0"), AnswerOutcome::NotAsked);
+    assert_eq!(answer("q", "1"), AnswerOutcome::Stored);
+    assert_eq!(answer("q", "2"), AnswerOutcome::AlreadyAnswered);
     let given = heard(store, &lease).unwrap();
     assert_eq!((given.question_id.as_str(), given.answer), ("q", it_was_done("1")));
-    append(store, &lease, Vec::new(), Some(Change { question: Some(None), at: 1, ..Change::default() }))
-        .unwrap();
+    append(
+        store,
+        &lease,
+        Vec::new(),
+        Some(RunChange { question: Some(None), at: 1, ..RunChange::default() }),
+    )
+    .unwrap();
     assert_eq!(heard(store, &lease), None);
-    assert_eq!(answer("q", "3"), Answered::Gone);
-    assert_eq!(store.load(&me(), &id(1)).unwrap().answers.len(), 1);
+    assert_eq!(answer("q", "3"), AnswerOutcome::NotAsked);
+    assert_eq!(store.load_run(&me(), &id(1)).unwrap().answers.len(), 1);
 }
 
 #[test]
@@ -150,20 +158,23 @@ fn runs_that_waited_too_long_expire() {
         let lease = create(store, NewRun { expires_at: Some(5000), ..new_run(number) }).unwrap();
         append(store, &lease, Vec::new(), change).unwrap();
     }
-    assert_eq!(store.next_wake().unwrap(), Some(5000));
-    assert!(store.expire(4999).unwrap().is_empty());
+    assert_eq!(store.next_wake_at().unwrap(), Some(5000));
+    assert!(store.expire_runs(4999).unwrap().is_empty());
     // The third is being worked on.
-    assert_eq!(ids(store.expire(5000).unwrap()), ["1 expired", "2 expired"]);
-    assert!(store.expire(5000).unwrap().is_empty());
-    assert_eq!(store.next_wake().unwrap(), None);
-    let standing = store.standing(&me(), &id(1)).unwrap().unwrap();
+    assert_eq!(ids(store.expire_runs(5000).unwrap()), ["1 expired", "2 expired"]);
+    assert!(store.expire_runs(5000).unwrap().is_empty());
+    assert_eq!(store.next_wake_at().unwrap(), None);
+    let standing = store.run_overview(&me(), &id(1)).unwrap().unwrap();
     assert_eq!((standing.run.ended_at, standing.question), (Some(5000), None));
-    assert!(matches!(claim(store, &id(1)), Claim::Over(RunState::Expired)));
-    assert_eq!(store.answer(&me(), &id(1), said("q", "1", 5001, Vec::new())).unwrap(), Answered::Gone);
+    assert!(matches!(claim(store, &id(1)), Claim::Ended(RunState::Expired)));
+    assert_eq!(
+        store.store_answer(&me(), &id(1), said("q", "1", 5001, Vec::new())).unwrap(),
+        AnswerOutcome::NotAsked
+    );
 }
 
 #[test]
-fn open_questions_of_all_are_found_oldest_first() {
+fn open_questions_of_one_principal_are_found_oldest_first() {
     let fixture = fixture();
     let store = &fixture.store;
     let asks = |number, principal, question| {
@@ -176,29 +187,30 @@ fn open_questions_of_all_are_found_oldest_first() {
     asks(1, me(), Some("c"));
     // While a process works on it, too.
     let lease = taken(claim(store, &id(1)));
-    let asking = || -> Vec<_> {
-        let all = store.asking().unwrap();
+    let asking = |whose: &pml_model::Principal| -> Vec<_> {
+        let all = store.asking_runs(whose).unwrap();
         all.into_iter().map(|asking| (asking.run.id, asking.run.principal, asking.id)).collect()
     };
-    let (a, b, c) = ((id(4), ann(), "a"), (id(3), me(), "b"), (id(1), me(), "c"));
+    let (b, c) = ((id(3), me(), "b"), (id(1), me(), "c"));
     let expect = |expected: &[&(pml_model::RunId, pml_model::Principal, &str)]| {
         let expected: Vec<_> = expected
             .iter()
             .map(|(run, whose, name)| (run.clone(), whose.clone(), (*name).to_owned()))
             .collect();
-        assert_eq!(asking(), expected);
+        assert_eq!(asking(&me()), expected);
     };
-    expect(&[&a, &b, &c]);
-    assert_eq!(store.asking().unwrap()[0].question, in_doubt("arguments"));
+    expect(&[&b, &c]);
+    assert_eq!(asking(&ann()), [(id(4), ann(), "a".to_owned())]);
+    assert_eq!(store.asking_runs(&ann()).unwrap()[0].question, in_doubt("arguments"));
 
-    store.answer(&me(), &id(3), said("b", "1", 2000, Vec::new())).unwrap();
-    expect(&[&a, &c]);
+    store.store_answer(&me(), &id(3), said("b", "1", 2000, Vec::new())).unwrap();
+    expect(&[&c]);
     // Another question is open again, and so is one that was answered under another name.
     let lease_of_b = taken(claim(store, &id(3)));
     append(store, &lease_of_b, Vec::new(), park(None, Some("b2"))).unwrap();
-    expect(&[&a, &(id(3), me(), "b2"), &c]);
+    expect(&[&(id(3), me(), "b2"), &c]);
     append(store, &lease, Vec::new(), to(RunState::Cancelled, 3000)).unwrap();
-    expect(&[&a, &(id(3), me(), "b2")]);
+    expect(&[&(id(3), me(), "b2")]);
     // One that cannot be opened is left out.
     rusqlite::Connection::open(&fixture.path)
         .unwrap()
@@ -206,10 +218,11 @@ fn open_questions_of_all_are_found_oldest_first() {
             "UPDATE run_key SET wrapped = x'00' WHERE run = (SELECT number FROM run WHERE principal = 'ann')",
         )
         .unwrap();
+    assert_eq!(asking(&ann()), []);
     expect(&[&(id(3), me(), "b2")]);
 
-    assert_eq!(store.whose(&id(4)).unwrap(), Some(ann()));
-    assert_eq!(store.whose(&id(9)).unwrap(), None);
+    assert_eq!(store.run_principal(&id(4)).unwrap(), Some(ann()));
+    assert_eq!(store.run_principal(&id(9)).unwrap(), None);
 }
 
 #[test]
@@ -217,16 +230,16 @@ fn an_answer_given_before_the_run_was_left_makes_it_due() {
     let fixture = fixture();
     let store = &fixture.store;
     let lease = create(store, new_run(1)).unwrap();
-    let asks = Change { release: false, ..park(None, Some("q")).unwrap() };
+    let asks = RunChange { release: false, ..park(None, Some("q")).unwrap() };
     append(store, &lease, Vec::new(), Some(asks)).unwrap();
-    let answered = store.answer(&me(), &id(1), said("q", "1", 2000, Vec::new())).unwrap();
-    assert_eq!(answered, Answered::Stored);
-    assert!(store.due(LATE).unwrap().is_empty(), "its owner has it");
+    let answered = store.store_answer(&me(), &id(1), said("q", "1", 2000, Vec::new())).unwrap();
+    assert_eq!(answered, AnswerOutcome::Stored);
+    assert!(store.due_runs(LATE).unwrap().is_empty(), "its owner has it");
     assert_eq!(heard(store, &lease).unwrap().answer, it_was_done("1"));
     // Asked once more under the same name, it is answered already.
     append(store, &lease, Vec::new(), park(None, Some("q"))).unwrap();
-    assert_eq!(ids(store.due(1000).unwrap()), ["1 waiting"]);
-    assert!(store.asking().unwrap().is_empty());
+    assert_eq!(ids(store.due_runs(1000).unwrap()), ["1 waiting"]);
+    assert!(store.asking_runs(&me()).unwrap().is_empty());
 }
 
 #[test]
@@ -234,18 +247,18 @@ fn only_the_answer_is_told_to_the_audit_log() {
     let fixture = fixture();
     let store = &fixture.store;
     let lease = create(store, NewRun { audit: told("made"), ..new_run(1) }).unwrap();
-    let asks = Change { audit: told("asked"), ..park(None, Some("q")).unwrap() };
+    let asks = RunChange { audit: told("asked"), ..park(None, Some("q")).unwrap() };
     append(store, &lease, Vec::new(), Some(asks)).unwrap();
     let answer = |principal, question: &str, word: &str| {
-        store.answer(&principal, &id(1), said(question, "1", 2000, told(word))).unwrap()
+        store.store_answer(&principal, &id(1), said(question, "1", 2000, told(word))).unwrap()
     };
-    assert_eq!(answer(ann(), "q", "not hers"), Answered::Unknown);
-    assert_eq!(answer(me(), "other", "not asked"), Answered::Gone);
-    assert_eq!(answer(me(), "q", "answered"), Answered::Stored);
-    assert_eq!(answer(me(), "q", "too late"), Answered::AlreadyAnswered);
+    assert_eq!(answer(ann(), "q", "not hers"), AnswerOutcome::Unknown);
+    assert_eq!(answer(me(), "other", "not asked"), AnswerOutcome::NotAsked);
+    assert_eq!(answer(me(), "q", "answered"), AnswerOutcome::Stored);
+    assert_eq!(answer(me(), "q", "too late"), AnswerOutcome::AlreadyAnswered);
     // What is refused is not told either.
     taken(claim(store, &id(1)));
-    let late = Change { audit: told("fenced"), at: 3000, ..Change::default() };
+    let late = RunChange { audit: told("fenced"), at: 3000, ..RunChange::default() };
     assert!(append(store, &lease, Vec::new(), Some(late)).is_err());
     let twice = create(store, NewRun { audit: told("made twice"), ..new_run(1) });
     assert!(twice.is_err());
@@ -257,10 +270,14 @@ fn an_answer_that_comes_too_late_is_none() {
     let fixture = fixture();
     let store = &fixture.store;
     let lease = create(store, new_run(1)).unwrap();
-    let asks = Change { expires_at: Some(Some(5000)), ..park(None, Some("q")).unwrap() };
+    let asks = RunChange { expires_at: Some(Some(5000)), ..park(None, Some("q")).unwrap() };
     append(store, &lease, Vec::new(), Some(asks)).unwrap();
-    let answer = |now| store.answer(&me(), &id(1), said("q", "1", now, told("answered"))).unwrap();
-    assert_eq!(answer(5000), Answered::Gone, "though nobody has looked for runs that waited too long");
+    let answer = |now| store.store_answer(&me(), &id(1), said("q", "1", now, told("answered"))).unwrap();
+    assert_eq!(
+        answer(5000),
+        AnswerOutcome::NotAsked,
+        "though nobody has looked for runs that waited too long"
+    );
     assert!(words(store).is_empty());
-    assert_eq!(answer(4999), Answered::Stored);
+    assert_eq!(answer(4999), AnswerOutcome::Stored);
 }

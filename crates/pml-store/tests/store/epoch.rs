@@ -3,29 +3,29 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 
-use pml_store::{BlockingStore, Process};
+use pml_store::{BlockingStore, ProcessIdentity};
 
 use super::fixture;
 
-fn process(pid: u32) -> Process {
-    Process { pid, started: "never".to_owned() }
+fn process(pid: u32) -> ProcessIdentity {
+    ProcessIdentity { pid, started: "never".to_owned() }
 }
 
 /// Counts a write and waits until it is stored.
-fn write(store: &BlockingStore, process: &Process, server: Option<&str>) {
+fn write(store: &BlockingStore, process: &ProcessIdentity, server: Option<&str>) {
     let (reply, answer) = sync_channel(1);
     store.count_write(process, server, || (), move |stored| reply.send(stored).unwrap());
     answer.recv().unwrap().unwrap();
 }
 
-fn seen(store: &BlockingStore, process: &Process) -> BTreeMap<String, i64> {
+fn seen(store: &BlockingStore, process: &ProcessIdentity) -> BTreeMap<String, i64> {
     store.writes_of_others(process).unwrap()
 }
 
 #[test]
 fn a_process_sees_what_others_wrote_and_not_its_own() {
     let fixture = fixture();
-    let (me, other) = (Process::current().unwrap(), process(1));
+    let (me, other) = (ProcessIdentity::current().unwrap(), process(1));
     write(&fixture.store, &me, None);
     assert_eq!(seen(&fixture.store, &me), BTreeMap::new());
     write(&fixture.store, &other, None);
@@ -38,7 +38,7 @@ fn a_process_sees_what_others_wrote_and_not_its_own() {
 #[test]
 fn what_ended_processes_wrote_still_counts() {
     let fixture = fixture();
-    let me = Process::current().unwrap();
+    let me = ProcessIdentity::current().unwrap();
     for pid in 1..=20 {
         write(&fixture.store, &process(pid), None);
         write(&fixture.store, &process(pid), Some("memory"));

@@ -25,11 +25,11 @@ mod vectors;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
-use pml_model::question::{Answer, Doubt, Question, Resolved, Verdict};
+use pml_model::question::{Answer, CallInDoubt, DoubtVerdict, Question, ResolvedDoubt};
 use pml_model::{Definition, Digest, Principal, RunId, RunState, ServerName};
 use pml_store::{
-    Audit, BlockingStore, Change, Claim, Entry, Error, Kind, Lease, Listing, NewAnswer, NewRun, Process,
-    RunKind, ServerAbout, Urgency, Welcome,
+    AcceptancePolicy, BlockingStore, Claim, Error, JournalEntry, JournalEntryKind, Lease, NewAnswer,
+    NewAuditEntry, NewRun, ProcessIdentity, RunChange, RunKind, ServerListing, StoredServerProfile, Urgency,
 };
 use serde_json::value::RawValue;
 
@@ -71,13 +71,13 @@ fn tool(name: &str, description: &str) -> Definition {
     definition(&serde_json::json!({ "name": name, "description": description }).to_string())
 }
 
-fn listing(name: &str, tools: Vec<Definition>) -> Listing {
-    Listing {
+fn listing(name: &str, tools: Vec<Definition>) -> ServerListing {
+    ServerListing {
         server: server(name),
         launch: Digest::of(b"launch"),
-        about: ServerAbout::default(),
+        profile: StoredServerProfile::default(),
         tools,
-        welcome: Welcome::First,
+        acceptance: AcceptancePolicy::FirstManifest,
     }
 }
 
@@ -103,7 +103,7 @@ fn new_run(number: u128) -> NewRun {
         idempotency: None,
         request_mark: None,
         audit: Vec::new(),
-        owner: Process::current().unwrap(),
+        owner: ProcessIdentity::current().unwrap(),
         lease_until: LATE,
         now: 1000,
     }
@@ -120,8 +120,8 @@ fn create(store: &BlockingStore, run: NewRun) -> Result<Lease, Error> {
 fn append(
     store: &BlockingStore,
     lease: &Lease,
-    entries: Vec<Entry>,
-    change: Option<Change>,
+    entries: Vec<JournalEntry>,
+    change: Option<RunChange>,
 ) -> Result<(), Error> {
     append_with(store, lease, entries, change, Urgency::Soon)
 }
@@ -129,19 +129,19 @@ fn append(
 fn append_with(
     store: &BlockingStore,
     lease: &Lease,
-    entries: Vec<Entry>,
-    change: Option<Change>,
+    entries: Vec<JournalEntry>,
+    change: Option<RunChange>,
     urgency: Urgency,
 ) -> Result<(), Error> {
     let (reply, answer) = sync_channel(1);
-    store.append(lease, entries, change, urgency, move |stored| reply.send(stored).unwrap());
+    store.append_journal(lease, entries, change, urgency, move |stored| reply.send(stored).unwrap());
     answer.recv().unwrap()
 }
 
 /// An entry with little in it but a body.
-fn entry(body: &str) -> Entry {
-    Entry {
-        kind: Kind::Delivered,
+fn entry(body: &str) -> JournalEntry {
+    JournalEntry {
+        kind: JournalEntryKind::Delivered,
         call: Some(1),
         frame: 0,
         node: None,
@@ -152,24 +152,24 @@ fn entry(body: &str) -> Entry {
     }
 }
 
-fn to(state: RunState, at: i64) -> Option<Change> {
-    Some(Change { state: Some(state), at, ..Change::default() })
+fn to(state: RunState, at: i64) -> Option<RunChange> {
+    Some(RunChange { state: Some(state), at, ..RunChange::default() })
 }
 
 /// What takes a run to waiting and leaves it to whoever comes.
-fn park(wake_at: Option<i64>, question: Option<&str>) -> Option<Change> {
-    Some(Change {
+fn park(wake_at: Option<i64>, question: Option<&str>) -> Option<RunChange> {
+    Some(RunChange {
         state: Some(RunState::Waiting),
         wake_at: Some(wake_at),
         question: Some(question.map(|name| (name.to_owned(), in_doubt("arguments")))),
         release: true,
         at: 1000,
-        ..Change::default()
+        ..RunChange::default()
     })
 }
 
 fn in_doubt(arguments: &str) -> Question {
-    let doubt = Doubt {
+    let doubt = CallInDoubt {
         call: 1,
         node: None,
         tool: "mail:send".to_owned(),
@@ -180,32 +180,40 @@ fn in_doubt(arguments: &str) -> Question {
 }
 
 fn it_was_done(result: &str) -> Answer {
-    let verdict = Verdict::Done { result: result.to_owned() };
-    Answer::Doubts { calls: vec![Resolved { call: 1, verdict }] }
+    let verdict = DoubtVerdict::Done { result: result.to_owned() };
+    Answer::Doubts { calls: vec![ResolvedDoubt { call: 1, verdict }] }
 }
 
 /// An answer that a call in doubt was done.
-fn said(question: &str, result: &str, at: i64, audit: Vec<Audit>) -> NewAnswer {
+fn said(question: &str, result: &str, at: i64, audit: Vec<NewAuditEntry>) -> NewAnswer {
     let (question_id, answer) = (question.to_owned(), it_was_done(result));
-    NewAnswer { question_id, answer, at, shows: Vec::new(), allowed: Vec::new(), rules: Vec::new(), audit }
+    NewAnswer {
+        question_id,
+        answer,
+        at,
+        shown_definitions: Vec::new(),
+        allowed: Vec::new(),
+        rules: Vec::new(),
+        audit,
+    }
 }
 
 /// Entries for the audit log that tell no more than a word.
-fn told(word: &str) -> Vec<Audit> {
+fn told(word: &str) -> Vec<NewAuditEntry> {
     let body = serde_json::json!({ "word": word });
-    vec![Audit { at: 1000, principal: me(), run: Some(id(1)), kind: "told", body }]
+    vec![NewAuditEntry { at: 1000, principal: me(), run: Some(id(1)), kind: "told", body }]
 }
 
 /// The words of the audit log.
 fn words(store: &BlockingStore) -> Vec<String> {
     let word = |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["word"].clone();
-    let rows = store.audit_rows(0, u32::MAX).unwrap();
+    let rows = store.audit_entries(0, u32::MAX).unwrap();
     rows.into_iter().map(|row| word(row.body.get()).as_str().unwrap().to_owned()).collect()
 }
 
 /// Claims a run for this process, at a time when only ended owners have lost theirs.
 fn claim(store: &BlockingStore, id: &RunId) -> Claim {
-    store.claim(&me(), id, &Process::current().unwrap(), LATE, 1000).unwrap()
+    store.claim_run(&me(), id, &ProcessIdentity::current().unwrap(), LATE, 1000).unwrap()
 }
 
 #[track_caller]
@@ -218,6 +226,6 @@ fn taken(claim: Claim) -> Lease {
 
 /// The bodies of a run's journal.
 fn bodies(store: &BlockingStore, id: &RunId) -> Vec<String> {
-    let entries = store.load(&me(), id).unwrap().entries;
+    let entries = store.load_run(&me(), id).unwrap().entries;
     entries.into_iter().map(|entry| String::from_utf8(entry.body).unwrap()).collect()
 }

@@ -9,11 +9,13 @@ mod traces;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
-use pml_model::capability::{CacheConfig, Capability, CapabilityId, Origin, Procedure, Source, ToolUse};
+use pml_model::capability::{
+    CacheConfig, Capability, CapabilityId, CapabilityOrigin, CapabilitySource, Procedure, ToolUse,
+};
 use pml_model::structure::{NodeId, Structure};
-use pml_model::trace::{Body, ErrorType, Failed, Status, TaskResult, Trace, TraceId};
+use pml_model::trace::{ErrorType, TaskResult, Trace, TraceBody, TraceFailure, TraceId, TraceStatus};
 use pml_model::{Digest, Principal};
-use pml_store::{BlockingStore, IntentFit, Memory, Order, Traces, Urgency};
+use pml_store::{BlockingStore, IntentFit, RunMemory, TraceOrder, TraceQuery, Urgency};
 use rusqlite::types::Value as Cell;
 use serde_json::{Map, json};
 
@@ -39,7 +41,10 @@ pub(crate) fn procedure_of(owner: &Principal, identity: &str) -> Procedure {
         owner: owner.clone(),
         suggested_name: "readFile".to_owned(),
         description: "Reads a file.".to_owned(),
-        source: Source::Code { code: format!("return mcp.fs.read({{}}) // {identity}"), template: None },
+        source: CapabilitySource::Code {
+            code: format!("return mcp.fs.read({{}}) // {identity}"),
+            template: None,
+        },
         code_hash: "c0de".to_owned(),
         identity: identity.to_owned(),
         analysis_version: 1,
@@ -47,7 +52,7 @@ pub(crate) fn procedure_of(owner: &Principal, identity: &str) -> Procedure {
         dependencies: Vec::new(),
         parameters_schema: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
         static_structure: Structure::default(),
-        origin: Origin::Emergent,
+        origin: CapabilityOrigin::Emergent,
         cache_config: CacheConfig::default(),
     }
 }
@@ -83,7 +88,7 @@ pub(crate) fn trace(number: u128) -> Trace {
         capability_id: None,
         plan_hash: "c0de".to_owned(),
         intent: "read the file".to_owned(),
-        status: Status::Success,
+        status: TraceStatus::Success,
         error: None,
         duration_ms: 100,
         created_at: 1000 + i64::try_from(number).unwrap(),
@@ -93,45 +98,45 @@ pub(crate) fn trace(number: u128) -> Trace {
         cached: false,
         exploratory: false,
         approved: false,
-        body: Body {
+        body: TraceBody {
             executed_path: path("n1"),
             task_results: vec![task("fs:read", r#"{"text":"a"}"#)],
-            ..Body::default()
+            ..TraceBody::default()
         },
     }
 }
 
 /// A run of a procedure with that identity.
-pub(crate) fn memory(identity: &str, trace: Trace) -> Memory {
+pub(crate) fn memory(identity: &str, trace: Trace) -> RunMemory {
     let procedure = Box::new(procedure_of(&trace.principal, identity));
     let activates = trace.status.evidence() == Some(true);
-    Memory {
+    RunMemory {
         procedure: Some(procedure),
         activates,
         tools: Vec::new(),
         values: Map::new(),
         intent: IntentFit::Unchecked,
-        untaught: false,
+        excluded_from_learning: false,
         trace: Box::new(trace),
         nested: Vec::new(),
     }
 }
 
 pub(crate) fn failed(number: u128, message: &str) -> Trace {
-    let error = Failed {
+    let error = TraceFailure {
         code: "TOOL".to_owned(),
         message: message.to_owned(),
         error_type: ErrorType::Unknown,
         node_id: None,
     };
-    Trace { status: Status::Failed, error: Some(error), ..trace(number) }
+    Trace { status: TraceStatus::Failed, error: Some(error), ..trace(number) }
 }
 
 /// Stores and waits until that is done.
 #[track_caller]
-pub(crate) fn remember(store: &BlockingStore, memory: Memory) {
+pub(crate) fn remember(store: &BlockingStore, memory: RunMemory) {
     let (reply, answer) = sync_channel(1);
-    store.remember(memory, Urgency::Soon, move |stored| reply.send(stored).unwrap());
+    store.store_memory(memory, Urgency::Soon, move |stored| reply.send(stored).unwrap());
     answer.recv().unwrap().unwrap();
 }
 
@@ -139,9 +144,9 @@ pub(crate) fn remember(store: &BlockingStore, memory: Memory) {
 pub(crate) fn learn(store: &BlockingStore) -> usize {
     let mut traces = 0;
     loop {
-        let learned = store.learn(7, 5000).unwrap();
+        let learned = store.learn_traces(7, 5000).unwrap();
         traces += learned.traces;
-        if !learned.left {
+        if !learned.has_more {
             return traces;
         }
     }
@@ -153,8 +158,8 @@ pub(crate) fn get(store: &BlockingStore, identity: &str) -> Capability {
 }
 
 /// The numbers of runs whose traces are listed.
-pub(crate) fn listed(store: &BlockingStore, order: Order, capability: Option<&str>) -> Vec<String> {
-    let wanted = Traces { capability: capability.map(capability_id), order, limit: 100, after: None };
+pub(crate) fn listed(store: &BlockingStore, order: TraceOrder, capability: Option<&str>) -> Vec<String> {
+    let wanted = TraceQuery { capability: capability.map(capability_id), order, limit: 100, after: None };
     store.traces(&me(), &wanted).unwrap().iter().map(|trace| trace.id.to_string()).collect()
 }
 

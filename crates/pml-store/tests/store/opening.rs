@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use pml_store::{BlockingStore, Error, Verified};
+use pml_store::{AuditVerification, BlockingStore, Error};
 
 use super::{append, create, fixture, id, listing, me, new_run, park, said, told, tool};
 
@@ -52,7 +52,7 @@ fn a_database_of_a_later_version_is_refused_and_left_alone() {
     rusqlite::Connection::open(&fixture.path).unwrap().pragma_update(None, "user_version", 4711).unwrap();
     let before = fs::read(&fixture.path).unwrap();
     let error = BlockingStore::open(&fixture.path).unwrap_err();
-    assert!(matches!(error, Error::Newer { found: 4711, known: k, .. } if k == known), "{error}");
+    assert!(matches!(error, Error::NewerVersion { found: 4711, known: k, .. } if k == known), "{error}");
     assert_eq!(
         error.to_string(),
         format!(
@@ -148,7 +148,7 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
     let tools: Vec<&String> = accepted.values().flat_map(|tools| tools.keys()).collect();
     assert_eq!(tools, ["read"], "what was in use stays in use");
     create(&store, new_run(1)).unwrap();
-    assert_eq!(store.load(&me(), &id(1)).unwrap().plan, b"plan of 1");
+    assert_eq!(store.load_run(&me(), &id(1)).unwrap().plan, b"plan of 1");
     assert_eq!(version_of(&fixture.path), present_version());
 }
 
@@ -159,7 +159,7 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
         let lease = create(&fixture.store, new_run(number)).unwrap();
         append(&fixture.store, &lease, Vec::new(), park(None, Some("q"))).unwrap();
     }
-    fixture.store.answer(&me(), &id(1), said("q", "1", 2000, Vec::new())).unwrap();
+    fixture.store.store_answer(&me(), &id(1), said("q", "1", 2000, Vec::new())).unwrap();
     drop(fixture.store);
     // What the second version made, and no more.
     rusqlite::Connection::open(&fixture.path)
@@ -184,9 +184,9 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
         .unwrap();
     let store = BlockingStore::open(&fixture.path).unwrap();
     assert_eq!(version_of(&fixture.path), present_version());
-    let due: Vec<_> = store.due(1000).unwrap().into_iter().map(|found| found.run).collect();
-    let asking: Vec<_> = store.asking().unwrap().into_iter().map(|asking| asking.run.id).collect();
+    let due: Vec<_> = store.due_runs(1000).unwrap().into_iter().map(|found| found.run).collect();
+    let asking: Vec<_> = store.asking_runs(&me()).unwrap().into_iter().map(|asking| asking.run.id).collect();
     assert_eq!((due, asking), (vec![id(1)], vec![id(2)]));
-    store.audit(told("on")).unwrap();
-    assert!(matches!(store.verify_audit().unwrap(), Verified::Whole { rows: 1, .. }));
+    store.append_audit(told("on")).unwrap();
+    assert!(matches!(store.verify_audit().unwrap(), AuditVerification::Whole { rows: 1, .. }));
 }

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 
 use pml_model::{RunId, RunState, ToolId};
-use pml_store::{BlockingStore, Claim, Process, Urgency, Verified};
+use pml_store::{AuditVerification, BlockingStore, Claim, ProcessIdentity, Urgency};
 
 use super::memory::{dump, get, learn, memory, remember, trace};
 use super::{
@@ -153,7 +153,7 @@ fn journal(path: &Path, name: &str) {
             append_with(&store, &lease, vec![entry(&number.to_string())], None, Urgency::Durable).unwrap();
             println!("\nacked {number}");
         } else {
-            store.append(&lease, vec![entry(&number.to_string())], None, Urgency::Lazy, |stored| {
+            store.append_journal(&lease, vec![entry(&number.to_string())], None, Urgency::Lazy, |stored| {
                 stored.unwrap();
             });
         }
@@ -169,7 +169,7 @@ fn audit(path: &Path, name: &str) {
             scope.spawn(move || {
                 let store = BlockingStore::open(path).unwrap();
                 for turn in 0..TURNS {
-                    store.audit(told(&format!("{name}.{handle} {turn}"))).unwrap();
+                    store.append_audit(told(&format!("{name}.{handle} {turn}"))).unwrap();
                 }
             });
         }
@@ -180,7 +180,7 @@ fn audit(path: &Path, name: &str) {
 fn audit_until_killed(path: &Path, name: &str) {
     let store = BlockingStore::open(path).unwrap();
     for number in 0.. {
-        store.audit(told(&format!("{name} {number}"))).unwrap();
+        store.append_audit(told(&format!("{name} {number}"))).unwrap();
         println!("\nstored {name} {number}");
     }
 }
@@ -198,7 +198,7 @@ fn learn_until_killed(path: &Path, name: &str) {
             }
         });
         loop {
-            store.learn(3, 1).unwrap();
+            store.learn_traces(3, 1).unwrap();
         }
     });
 }
@@ -289,7 +289,10 @@ fn processes_that_make_the_first_runs_together_agree_on_the_key() {
         }
         let store = BlockingStore::open(&path).unwrap();
         for number in 0..4 {
-            assert_eq!(store.load(&me(), &id(number)).unwrap().plan, format!("plan of {number}").as_bytes());
+            assert_eq!(
+                store.load_run(&me(), &id(number)).unwrap().plan,
+                format!("plan of {number}").as_bytes()
+            );
         }
     }
 }
@@ -343,19 +346,19 @@ fn the_journal_of_a_killed_process_is_whole_and_goes_on_elsewhere() {
         let mut running = Running::start(&path, "journal", &round.to_string());
         let mut acked: usize =
             (0..1 + round * 7 % 20).map(|_| running.next("acked ").unwrap().parse().unwrap()).last().unwrap();
-        let this = Process::current().unwrap();
-        assert!(matches!(store.claim(&me(), &run, &this, LATE, 1000).unwrap(), Claim::Held { .. }));
+        let this = ProcessIdentity::current().unwrap();
+        assert!(matches!(store.claim_run(&me(), &run, &this, LATE, 1000).unwrap(), Claim::Held { .. }));
         running.child.kill().unwrap();
         acked =
             std::iter::from_fn(|| running.next("acked ")).last().map_or(acked, |last| last.parse().unwrap());
         running.child.wait().unwrap();
 
-        let found = store.interrupt_orphans(1000).unwrap();
+        let found = store.release_orphaned_runs(1000).unwrap();
         assert_eq!(
             found.iter().map(|found| (&found.run, found.state)).collect::<Vec<_>>(),
             [(&run, RunState::Interrupted)]
         );
-        assert!(BlockingStore::open(&path).unwrap().interrupt_orphans(1000).unwrap().is_empty());
+        assert!(BlockingStore::open(&path).unwrap().release_orphaned_runs(1000).unwrap().is_empty());
         let lease = taken(claim(&store, &run));
         let stored = bodies(&store, &run);
         assert!(stored.len() > acked, "{} entries, {acked} was acknowledged", stored.len());
@@ -381,15 +384,15 @@ fn processes_make_one_chain_of_the_audit_log() {
     let store = BlockingStore::open(&path).unwrap();
     // Also while others add to it.
     for _ in 0..20 {
-        assert!(matches!(store.verify_audit().unwrap(), Verified::Whole { .. }));
+        assert!(matches!(store.verify_audit().unwrap(), AuditVerification::Whole { .. }));
     }
     for child in &mut children {
         assert!(child.child.wait().unwrap().success());
     }
-    let rows = store.audit_rows(0, u32::MAX).unwrap();
+    let rows = store.audit_entries(0, u32::MAX).unwrap();
     let newest = rows.last().unwrap();
     assert_eq!(newest.seq, (2 * CHILDREN * TURNS) as i64);
-    let whole = Verified::Whole { rows: newest.seq, head: newest.hash.clone() };
+    let whole = AuditVerification::Whole { rows: newest.seq, head: newest.hash.clone() };
     assert_eq!(store.verify_audit().unwrap(), whole);
     let head = std::fs::read_to_string(path.with_file_name("audit.head")).unwrap();
     assert_eq!(head, format!("{} {}\n", newest.seq, newest.hash));
@@ -419,7 +422,7 @@ fn the_audit_log_of_killed_processes_is_whole() {
         running.child.wait().unwrap();
         let store = BlockingStore::open(&path).unwrap();
         let verified = store.verify_audit().unwrap();
-        assert!(matches!(verified, Verified::Whole { .. }), "{verified:?}");
+        assert!(matches!(verified, AuditVerification::Whole { .. }), "{verified:?}");
         let words = words(&store);
         assert!(stored.iter().all(|word| words.contains(word)), "an acknowledged entry is lost");
     }
@@ -451,7 +454,7 @@ fn learning_that_is_killed_loses_and_doubles_nothing() {
     assert_eq!((known.statistics.usage_count, known.statistics.success_count), (traces, traces));
     assert_eq!((known.learning.paths[0].count, known.intents[0].count), (traces, traces));
     let before = dump(&path);
-    store.relearn(1).unwrap();
+    store.relearn_all(1).unwrap();
     assert_eq!(dump(&path), before);
     assert_sound(&path);
 }

@@ -1,13 +1,13 @@
 //! Standing rules: how long they count, and for whom.
 
 use pml_model::{Definition, Digest};
-use pml_store::{BlockingStore, Error, NewRule};
+use pml_store::{AnswerOutcome, BlockingStore, Error, NewAnswer, NewApprovalRule};
 use rusqlite::Connection;
 
-use super::{ann, fixture, listing, me, told, tool, words};
+use super::{ann, append, create, fixture, id, listing, me, new_run, park, said, told, tool, words};
 
-fn rule(tool: &str) -> NewRule {
-    NewRule {
+fn rule(tool: &str) -> NewApprovalRule {
+    NewApprovalRule {
         principal: me(),
         tool: tool.to_owned(),
         definition: Digest::of(b"definition"),
@@ -23,12 +23,12 @@ fn rule(tool: &str) -> NewRule {
 fn told_of_rules(store: &BlockingStore) -> Vec<(String, i64)> {
     let number =
         |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["rule"].as_i64().unwrap();
-    let rows = store.audit_rows(0, u32::MAX).unwrap();
+    let rows = store.audit_entries(0, u32::MAX).unwrap();
     rows.into_iter().map(|row| (row.kind, number(row.body.get()))).collect()
 }
 
 fn in_force(store: &BlockingStore, now: i64) -> Vec<i64> {
-    store.matching_rules(&me(), now).unwrap().into_iter().map(|rule| rule.number).collect()
+    store.rules_in_force(&me(), now).unwrap().into_iter().map(|rule| rule.number).collect()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_rule_comes_back_as_it_was_given() {
     let fixture = fixture();
     assert!(fixture.store.rules(&me()).unwrap().is_empty());
     let number = fixture.store.add_rule(rule("fs:delete"), told("given")).unwrap();
-    let any = NewRule { code_hash: None, arguments: None, ..rule("fs:write") };
+    let any = NewApprovalRule { code_hash: None, arguments: None, ..rule("fs:write") };
     fixture.store.add_rule(any, Vec::new()).unwrap();
     drop(fixture.store);
     let store = BlockingStore::open(&fixture.path).unwrap();
@@ -56,7 +56,7 @@ fn a_rule_counts_until_it_expires_or_is_revoked() {
     let fixture = fixture();
     let store = &fixture.store;
     let first = store.add_rule(rule("a:b"), Vec::new()).unwrap();
-    let second = store.add_rule(NewRule { expires_at: 9000, ..rule("a:b") }, Vec::new()).unwrap();
+    let second = store.add_rule(NewApprovalRule { expires_at: 9000, ..rule("a:b") }, Vec::new()).unwrap();
     assert_eq!(in_force(store, 4999), [first, second]);
     assert_eq!(in_force(store, 5000), [second]);
     assert!(store.use_rule(&me(), first, 4999, told("used")).unwrap());
@@ -81,7 +81,7 @@ fn a_rule_is_for_its_principal_alone() {
     let store = &fixture.store;
     let number = store.add_rule(rule("a:b"), Vec::new()).unwrap();
     assert!(store.rules(&ann()).unwrap().is_empty());
-    assert!(store.matching_rules(&ann(), 2000).unwrap().is_empty());
+    assert!(store.rules_in_force(&ann(), 2000).unwrap().is_empty());
     assert!(!store.use_rule(&ann(), number, 2000, told("used")).unwrap());
     assert!(!store.revoke_rule(&ann(), number, 2000, told("revoked")).unwrap());
     assert_eq!(in_force(store, 2000), [number]);
@@ -108,7 +108,7 @@ fn a_rule_that_this_program_did_not_give_counts_for_nothing() {
         assert!(fixture.store.rules(&me()).unwrap().is_empty(), "{forgery}");
     }
     let fixture = fixture();
-    fixture.store.add_rule(NewRule { principal: ann(), ..rule("a:b") }, Vec::new()).unwrap();
+    fixture.store.add_rule(NewApprovalRule { principal: ann(), ..rule("a:b") }, Vec::new()).unwrap();
     let other = fixture.store.add_rule(rule("a:c"), Vec::new()).unwrap();
     fixture.store.revoke_rule(&me(), other, 2000, Vec::new()).unwrap();
     let connection = Connection::open(&fixture.path).unwrap();
@@ -130,7 +130,7 @@ fn without_the_key_no_rule_counts() {
     drop(fixture.store);
     std::fs::remove_file(fixture.path.with_file_name("seal.key")).unwrap();
     let store = BlockingStore::open(&fixture.path).unwrap();
-    assert!(matches!(store.matching_rules(&me(), 2000), Err(Error::KeyMissing { .. })));
+    assert!(matches!(store.rules_in_force(&me(), 2000), Err(Error::KeyMissing { .. })));
     assert!(matches!(store.add_rule(rule("a:b"), Vec::new()), Err(Error::KeyMissing { .. })));
 }
 
@@ -143,8 +143,10 @@ fn another_definition_of_its_tool_ends_a_rule_for_good() {
         store.record_manifest(&me(), listing("fs", vec![definition.clone()]), now).unwrap();
     };
     record(&first, 1000);
-    let of =
-        |definition: &Definition, tool: &str| NewRule { definition: definition.digest.clone(), ..rule(tool) };
+    let of = |definition: &Definition, tool: &str| NewApprovalRule {
+        definition: definition.digest.clone(),
+        ..rule(tool)
+    };
     let voided = store.add_rule(of(&first, "fs:delete"), Vec::new()).unwrap();
     let other = store.add_rule(of(&first, "other:delete"), Vec::new()).unwrap();
     record(&first, 1100);
@@ -159,7 +161,7 @@ fn another_definition_of_its_tool_ends_a_rule_for_good() {
     record(&first, 1500);
     assert_eq!(in_force(store, 1500), [other], "neither comes back with its definition");
     assert_eq!(told_of_rules(store)[1..], [("rule voided".to_owned(), given_anew)]);
-    assert!(matches!(store.verify_audit().unwrap(), pml_store::Verified::Whole { rows: 2, .. }));
+    assert!(matches!(store.verify_audit().unwrap(), pml_store::AuditVerification::Whole { rows: 2, .. }));
 }
 
 #[test]
@@ -167,8 +169,8 @@ fn a_rule_that_expired_is_told_of_once() {
     let fixture = fixture();
     let store = &fixture.store;
     let first = store.add_rule(rule("a:b"), Vec::new()).unwrap();
-    let theirs = store.add_rule(NewRule { principal: ann(), ..rule("a:b") }, Vec::new()).unwrap();
-    let later = store.add_rule(NewRule { expires_at: 9000, ..rule("a:b") }, Vec::new()).unwrap();
+    let theirs = store.add_rule(NewApprovalRule { principal: ann(), ..rule("a:b") }, Vec::new()).unwrap();
+    let later = store.add_rule(NewApprovalRule { expires_at: 9000, ..rule("a:b") }, Vec::new()).unwrap();
     let revoked = store.add_rule(rule("a:b"), Vec::new()).unwrap();
     store.revoke_rule(&me(), revoked, 2000, Vec::new()).unwrap();
     assert!(store.end_expired_rules(4999).unwrap().is_empty());
@@ -181,4 +183,35 @@ fn a_rule_that_expired_is_told_of_once() {
     assert_eq!(in_force(store, 5001), [later]);
     let found = store.rules(&me()).unwrap().into_iter().find(|rule| rule.number == first).unwrap();
     assert_eq!(found.revoked_at, Some(5000));
+}
+
+/// The process dies, or the disk fails, after the answer was written and before the rule is: neither is there, and the
+/// question is open.
+#[test]
+fn an_answer_and_its_rule_are_stored_together_or_not_at_all() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let lease = create(store, new_run(1)).unwrap();
+    append(store, &lease, Vec::new(), park(None, Some("q"))).unwrap();
+    let made = |tool| (rule(tool), told("rule made").remove(0));
+    let answer =
+        || NewAnswer { rules: vec![made("a:one"), made("a:two")], ..said("q", "1", 2000, told("answered")) };
+    let fault = Connection::open(&fixture.path).unwrap();
+    fault
+        .execute_batch(
+            "CREATE TRIGGER fault BEFORE INSERT ON approval_rule WHEN new.tool = 'a:two'
+             BEGIN SELECT RAISE(ABORT, 'the disk failed'); END",
+        )
+        .unwrap();
+    store.store_answer(&me(), &id(1), answer()).unwrap_err();
+    assert!(store.rules(&me()).unwrap().is_empty(), "the first rule went with the second");
+    assert_eq!(store.asking_runs(&me()).unwrap().len(), 1, "the question is open");
+    assert!(words(store).is_empty(), "nothing happened, and nothing is told");
+
+    fault.execute_batch("DROP TRIGGER fault").unwrap();
+    assert_eq!(store.store_answer(&me(), &id(1), answer()).unwrap(), AnswerOutcome::Stored);
+    assert_eq!(store.store_answer(&me(), &id(1), answer()).unwrap(), AnswerOutcome::AlreadyAnswered);
+    let tools: Vec<_> = store.rules(&me()).unwrap().into_iter().map(|rule| rule.tool).collect();
+    assert_eq!(tools, ["a:two", "a:one"], "each once");
+    assert_eq!(words(store), ["rule made", "rule made", "answered"]);
 }

@@ -4,7 +4,8 @@ use std::sync::mpsc::channel;
 
 use pml_model::{Digest, RunState};
 use pml_store::{
-    Answered, BlockingStore, Change, Claim, Entry, Error, Filter, Idempotency, Kind, Process, Urgency,
+    AnswerOutcome, BlockingStore, Claim, Error, Idempotency, JournalEntry, JournalEntryKind, ProcessIdentity,
+    RunChange, RunQuery, Urgency,
 };
 
 use super::{
@@ -19,9 +20,9 @@ fn a_run_comes_back_as_it_was_stored_also_after_a_restart() {
     let fixture = fixture();
     let run = pml_store::NewRun { expires_at: Some(9000), ..new_run(1) };
     let lease = create(&fixture.store, run).unwrap();
-    let entries: Vec<Entry> = Kind::ALL
+    let entries: Vec<JournalEntry> = JournalEntryKind::ALL
         .into_iter()
-        .map(|kind| Entry {
+        .map(|kind| JournalEntry {
             kind,
             call: Some(u32::MAX),
             frame: 3,
@@ -31,15 +32,15 @@ fn a_run_comes_back_as_it_was_stored_also_after_a_restart() {
             at: -5,
             body: vec![0, 255, 1],
         })
-        .chain([Entry { call: None, body: Vec::new(), ..entry("") }])
+        .chain([JournalEntry { call: None, body: Vec::new(), ..entry("") }])
         .collect();
-    let change = Change { calls: Some(7), ..park(Some(5000), Some("q1")).unwrap() };
+    let change = RunChange { calls: Some(7), ..park(Some(5000), Some("q1")).unwrap() };
     append(&fixture.store, &lease, entries.clone(), Some(change)).unwrap();
-    fixture.store.answer(&me(), &id(1), said("q1", "42", 2000, Vec::new())).unwrap();
+    fixture.store.store_answer(&me(), &id(1), said("q1", "42", 2000, Vec::new())).unwrap();
     drop(fixture.store);
 
     let store = BlockingStore::open(&fixture.path).unwrap();
-    let recorded = store.load(&me(), &id(1)).unwrap();
+    let recorded = store.load_run(&me(), &id(1)).unwrap();
     assert_eq!(recorded.plan, b"plan of 1");
     assert_eq!(recorded.entries, entries);
     assert_eq!(recorded.question, Some(("q1".to_owned(), in_doubt("arguments"))));
@@ -59,23 +60,23 @@ fn a_run_comes_back_as_it_was_stored_also_after_a_restart() {
     );
 
     let lease = taken(claim(&store, &id(1)));
-    let end = Change { outcome: Some(b"seven".to_vec()), ..to(RunState::Done, 6000).unwrap() };
+    let end = RunChange { outcome: Some(b"seven".to_vec()), ..to(RunState::Done, 6000).unwrap() };
     append(&store, &lease, vec![entry("last")], Some(end)).unwrap();
-    let standing = store.standing(&me(), &id(1)).unwrap().unwrap();
+    let standing = store.run_overview(&me(), &id(1)).unwrap().unwrap();
     assert_eq!(standing.outcome.as_deref(), Some(b"seven".as_slice()));
     assert_eq!(standing.question, None);
     assert_eq!(
         (standing.run.state, standing.run.ended_at, standing.run.owner),
         (RunState::Done, Some(6000), None)
     );
-    assert_eq!(store.load(&me(), &id(1)).unwrap().entries.len(), Kind::ALL.len() + 2);
+    assert_eq!(store.load_run(&me(), &id(1)).unwrap().entries.len(), JournalEntryKind::ALL.len() + 2);
 }
 
 #[test]
 fn a_failed_run_says_why() {
     let fixture = fixture();
     let lease = create(&fixture.store, new_run(1)).unwrap();
-    let end = Change { error_code: Some("DIVERGED".to_owned()), ..to(RunState::Failed, 2000).unwrap() };
+    let end = RunChange { error_code: Some("DIVERGED".to_owned()), ..to(RunState::Failed, 2000).unwrap() };
     append(&fixture.store, &lease, Vec::new(), Some(end)).unwrap();
     let run = fixture.store.run(&me(), &id(1)).unwrap().unwrap();
     assert_eq!((run.state, run.error_code.as_deref()), (RunState::Failed, Some("DIVERGED")));
@@ -96,14 +97,20 @@ fn entries_are_stored_in_the_order_they_were_given_whatever_their_urgency() {
         let urgency =
             [Urgency::Lazy, Urgency::Lazy, Urgency::Soon, Urgency::Lazy, Urgency::Durable][number % 5];
         let texts: Vec<String> = (0..number % 3).map(|part| format!("{number}.{part}")).collect();
-        fixture.store.append(&lease, texts.iter().map(|text| entry(text)).collect(), None, urgency, stored());
+        fixture.store.append_journal(
+            &lease,
+            texts.iter().map(|text| entry(text)).collect(),
+            None,
+            urgency,
+            stored(),
+        );
         given.extend(texts);
     }
     for _ in 0..501 {
         answers.recv().unwrap().unwrap();
     }
     assert_eq!(bodies(&fixture.store, &id(1)), given);
-    assert_eq!(fixture.store.backlog(), 0);
+    assert_eq!(fixture.store.backlog_bytes(), 0);
 }
 
 #[test]
@@ -121,7 +128,7 @@ fn an_append_after_the_run_was_taken_leaves_nothing() {
     for (lease, change) in [(&neighbour, None), (&stale, to(RunState::Done, 3000)), (&neighbour, None)] {
         let reply = reply.clone();
         let done = move |stored: Result<(), Error>| reply.send(stored).unwrap();
-        fixture.store.append(lease, vec![entry("second")], change, Urgency::Lazy, done);
+        fixture.store.append_journal(lease, vec![entry("second")], change, Urgency::Lazy, done);
     }
     assert!(answers.recv().unwrap().is_ok());
     assert!(matches!(answers.recv().unwrap(), Err(Error::Fenced { run }) if run == id(1)));
@@ -140,10 +147,10 @@ fn a_run_that_is_over_changes_no_more() {
     append(&fixture.store, &lease, Vec::new(), to(RunState::Cancelled, 2000)).unwrap();
     for (entries, change) in [(vec![entry("late")], None), (Vec::new(), to(RunState::Done, 3000))] {
         let refused = append(&fixture.store, &lease, entries, change).unwrap_err();
-        assert!(matches!(refused, Error::Over { state: RunState::Cancelled, .. }), "{refused}");
+        assert!(matches!(refused, Error::RunEnded { state: RunState::Cancelled, .. }), "{refused}");
     }
-    assert!(matches!(claim(&fixture.store, &id(1)), Claim::Over(RunState::Cancelled)));
-    assert_eq!(fixture.store.load(&me(), &id(1)).unwrap().entries.len(), 0);
+    assert!(matches!(claim(&fixture.store, &id(1)), Claim::Ended(RunState::Cancelled)));
+    assert_eq!(fixture.store.load_run(&me(), &id(1)).unwrap().entries.len(), 0);
 }
 
 #[test]
@@ -151,7 +158,7 @@ fn nothing_follows_an_entry_that_was_not_stored_until_the_run_is_resumed() {
     let fixture = fixture();
     let lease = create(&fixture.store, new_run(1)).unwrap();
     append(&fixture.store, &lease, vec![entry("a")], None).unwrap();
-    let large = Entry { body: vec![0; 16 * 1024 * 1024 + 1], ..entry("") };
+    let large = JournalEntry { body: vec![0; 16 * 1024 * 1024 + 1], ..entry("") };
     let refused = append(&fixture.store, &lease, vec![large], None).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -161,7 +168,7 @@ fn nothing_follows_an_entry_that_was_not_stored_until_the_run_is_resumed() {
         [(vec![entry("b")], None), (Vec::new(), to(RunState::Done, 2000)), (Vec::new(), None)]
     {
         let refused = append(&fixture.store, &lease, entries, change).unwrap_err();
-        assert!(matches!(refused, Error::Lost { .. }), "{refused}");
+        assert!(matches!(refused, Error::JournalGap { .. }), "{refused}");
     }
     append(&fixture.store, &lease, Vec::new(), to(RunState::Interrupted, 2000)).unwrap();
     let lease = taken(claim(&fixture.store, &id(1)));
@@ -174,10 +181,10 @@ fn the_largest_bodies_are_stored() {
     let fixture = fixture();
     let large = vec![7; 16 * 1024 * 1024];
     let lease = create(&fixture.store, pml_store::NewRun { plan: large.clone(), ..new_run(1) }).unwrap();
-    let end = Change { outcome: Some(large.clone()), ..to(RunState::Done, 2000).unwrap() };
-    let entries = vec![Entry { body: large.clone(), ..entry("") }];
+    let end = RunChange { outcome: Some(large.clone()), ..to(RunState::Done, 2000).unwrap() };
+    let entries = vec![JournalEntry { body: large.clone(), ..entry("") }];
     append_with(&fixture.store, &lease, entries, Some(end), Urgency::Lazy).unwrap();
-    let recorded = fixture.store.load(&me(), &id(1)).unwrap();
+    let recorded = fixture.store.load_run(&me(), &id(1)).unwrap();
     assert!(recorded.plan == large && recorded.entries[0].body == large && recorded.outcome == Some(large));
 }
 
@@ -191,14 +198,14 @@ fn a_repeated_request_finds_its_run_for_a_day() {
         ..new_run(number)
     };
     create(&fixture.store, with_key(1, 1000)).unwrap();
-    let found = |now| fixture.store.by_idempotency_key(&me(), "k", now).unwrap();
+    let found = |now| fixture.store.run_by_idempotency_key(&me(), "k", now).unwrap();
     assert_eq!(found(1000 + DAY - 1), Some((id(1), request.clone())));
     assert_eq!(found(1000 + DAY), None);
-    assert_eq!(fixture.store.by_idempotency_key(&me(), "other", 1000).unwrap(), None);
-    assert_eq!(fixture.store.by_idempotency_key(&ann(), "k", 1000).unwrap(), None);
+    assert_eq!(fixture.store.run_by_idempotency_key(&me(), "other", 1000).unwrap(), None);
+    assert_eq!(fixture.store.run_by_idempotency_key(&ann(), "k", 1000).unwrap(), None);
 
     let refused = create(&fixture.store, with_key(2, 1000 + DAY - 1)).unwrap_err();
-    assert!(matches!(refused, Error::Repeated { run } if run == id(1)));
+    assert!(matches!(refused, Error::IdempotencyKeyInUse { run } if run == id(1)));
     assert_eq!(fixture.store.run(&me(), &id(2)).unwrap(), None);
     create(&fixture.store, pml_store::NewRun { principal: ann(), ..with_key(3, 1000) }).unwrap();
     create(&fixture.store, with_key(4, 1000 + DAY)).unwrap();
@@ -216,7 +223,7 @@ fn runs_are_listed_latest_first_a_page_at_a_time() {
     }
     create(&fixture.store, pml_store::NewRun { principal: ann(), ..new_run(7) }).unwrap();
     let listed = |state, before: Option<u128>, limit| -> Vec<_> {
-        let filter = Filter { state, before: before.map(id), limit };
+        let filter = RunQuery { state, before: before.map(id), limit };
         fixture.store.runs(&me(), &filter).unwrap().into_iter().map(|run| run.id).collect()
     };
     assert_eq!(listed(None, None, 2), [id(6), id(5)]);
@@ -234,12 +241,15 @@ fn a_run_does_not_exist_for_another_principal() {
     append(&fixture.store, &lease, vec![entry("a")], park(Some(1), Some("q"))).unwrap();
     let (store, ann) = (&fixture.store, &ann());
     assert_eq!(store.run(ann, &id(1)).unwrap(), None);
-    assert!(store.standing(ann, &id(1)).unwrap().is_none());
-    assert!(matches!(store.load(ann, &id(1)), Err(Error::NoRun { .. })));
-    assert!(store.runs(ann, &Filter { state: None, before: None, limit: 10 }).unwrap().is_empty());
-    let claimed = store.claim(ann, &id(1), &Process::current().unwrap(), LATE, 1000).unwrap();
+    assert!(store.run_overview(ann, &id(1)).unwrap().is_none());
+    assert!(matches!(store.load_run(ann, &id(1)), Err(Error::UnknownRun { .. })));
+    assert!(store.runs(ann, &RunQuery { state: None, before: None, limit: 10 }).unwrap().is_empty());
+    let claimed = store.claim_run(ann, &id(1), &ProcessIdentity::current().unwrap(), LATE, 1000).unwrap();
     assert!(matches!(claimed, Claim::Unknown));
-    assert_eq!(store.answer(ann, &id(1), said("q", "1", 2000, Vec::new())).unwrap(), Answered::Unknown);
+    assert_eq!(
+        store.store_answer(ann, &id(1), said("q", "1", 2000, Vec::new())).unwrap(),
+        AnswerOutcome::Unknown
+    );
     let run = store.run(&me(), &id(1)).unwrap().unwrap();
     assert_eq!((run.fence, run.state), (1, RunState::Waiting));
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pml_model::RunState;
-use pml_store::{BlockingStore, Change, Entry, Error, NewRun};
+use pml_store::{BlockingStore, Error, JournalEntry, NewRun, RunChange};
 use rusqlite::Connection;
 
 use super::{ann, append, claim, create, entry, fixture, id, in_doubt, me, new_run, park, said, taken, to};
@@ -23,13 +23,13 @@ fn no_body_stands_in_the_files_as_it_is() {
     let run = NewRun { plan: b"hush-plan".to_vec(), ..new_run(1) };
     let lease = create(&fixture.store, run).unwrap();
     let asks = Some(Some(("q".to_owned(), in_doubt("hush-arguments"))));
-    let change = Change { question: asks, ..park(None, None).unwrap() };
+    let change = RunChange { question: asks, ..park(None, None).unwrap() };
     append(&fixture.store, &lease, vec![entry("hush-entry")], Some(change)).unwrap();
-    fixture.store.answer(&me(), &id(1), said("q", "hush-answer", 2000, Vec::new())).unwrap();
+    fixture.store.store_answer(&me(), &id(1), said("q", "hush-answer", 2000, Vec::new())).unwrap();
     let lease = taken(claim(&fixture.store, &id(1)));
-    let end = Change {
+    let end = RunChange {
         outcome: Some(b"hush-outcome".to_vec()),
-        wish: Some(b"hush-wish".to_vec()),
+        requested_end: Some(b"hush-wish".to_vec()),
         ..to(RunState::Done, 3000).unwrap()
     };
     append(&fixture.store, &lease, Vec::new(), Some(end)).unwrap();
@@ -86,10 +86,10 @@ fn rows_that_were_altered_or_have_changed_places_are_told() {
         for number in [1, 2] {
             let lease = create(&fixture.store, new_run(number)).unwrap();
             append(&fixture.store, &lease, vec![entry("a"), entry("b")], park(None, Some("q"))).unwrap();
-            fixture.store.answer(&me(), &id(number), said("q", "1", 2000, Vec::new())).unwrap();
+            fixture.store.store_answer(&me(), &id(number), said("q", "1", 2000, Vec::new())).unwrap();
         }
         Connection::open(&fixture.path).unwrap().execute_batch(alteration).unwrap();
-        let error = fixture.store.load(&me(), &id(1)).unwrap_err();
+        let error = fixture.store.load_run(&me(), &id(1)).unwrap_err();
         assert!(
             matches!(&error, Error::Unsealed { what: told, .. } if *told == what),
             "{alteration}: {error}"
@@ -103,7 +103,7 @@ fn rows_that_were_altered_or_have_changed_places_are_told() {
                 key_of(&fixture.path).display()
             )
         );
-        assert!(fixture.store.load(&me(), &id(2)).is_ok(), "{alteration}");
+        assert!(fixture.store.load_run(&me(), &id(2)).is_ok(), "{alteration}");
     }
 }
 
@@ -112,7 +112,7 @@ fn a_run_cannot_be_given_to_another_principal() {
     let fixture = fixture();
     create(&fixture.store, new_run(1)).unwrap();
     Connection::open(&fixture.path).unwrap().execute("UPDATE run SET principal = 'ann'", []).unwrap();
-    assert!(matches!(fixture.store.load(&ann(), &id(1)), Err(Error::Unsealed { .. })));
+    assert!(matches!(fixture.store.load_run(&ann(), &id(1)), Err(Error::Unsealed { .. })));
 }
 
 #[test]
@@ -135,14 +135,14 @@ fn the_key_is_for_its_owner_alone_and_comes_with_the_first_run() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
     let store = BlockingStore::open(&fixture.path).unwrap();
     assert_eq!(
-        store.load(&me(), &id(1)).unwrap_err().to_string(),
+        store.load_run(&me(), &id(1)).unwrap_err().to_string(),
         format!(
             "cannot use key file `{}`: others may use it too; take their permissions away with `chmod 600`",
             key.display()
         )
     );
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-    assert!(store.load(&me(), &id(1)).is_ok());
+    assert!(store.load_run(&me(), &id(1)).is_ok());
 }
 
 #[test]
@@ -156,11 +156,11 @@ fn a_key_that_is_gone_or_another_is_told_and_never_made_anew() {
     let secret = fs::read(&key).unwrap();
     let answers = || {
         let store = BlockingStore::open(&fixture.path).unwrap();
-        let this = pml_store::Process::current().unwrap();
+        let this = pml_store::ProcessIdentity::current().unwrap();
         [
-            store.load(&me(), &id(1)).map(drop).unwrap_err(),
-            store.claim(&me(), &id(1), &this, 9000, 1000).map(drop).unwrap_err(),
-            store.answer(&me(), &id(1), said("q", "1", 1, Vec::new())).map(drop).unwrap_err(),
+            store.load_run(&me(), &id(1)).map(drop).unwrap_err(),
+            store.claim_run(&me(), &id(1), &this, 9000, 1000).map(drop).unwrap_err(),
+            store.store_answer(&me(), &id(1), said("q", "1", 1, Vec::new())).map(drop).unwrap_err(),
         ]
     };
     fs::remove_file(&key).unwrap();
@@ -183,11 +183,11 @@ fn a_key_that_is_gone_or_another_is_told_and_never_made_anew() {
     }
     write_key(&key, &secret[1..]);
     for error in answers() {
-        assert!(matches!(error, Error::Key { .. }), "{error}");
+        assert!(matches!(error, Error::KeyUnusable { .. }), "{error}");
     }
     write_key(&key, &secret);
     let store = BlockingStore::open(&fixture.path).unwrap();
-    assert_eq!(store.load(&me(), &id(1)).unwrap().entries.len(), 1);
+    assert_eq!(store.load_run(&me(), &id(1)).unwrap().entries.len(), 1);
     assert_eq!(store.run(&me(), &id(1)).unwrap().unwrap().fence, 1);
 }
 
@@ -204,8 +204,8 @@ fn what_was_kept_long_enough_goes_with_its_key() {
     for number in 1..=40 {
         let lease = create(store, new_run(number)).unwrap();
         let end =
-            Change { outcome: Some(b"x".to_vec()), ..to(RunState::Done, 1000 * number as i64).unwrap() };
-        append(store, &lease, vec![Entry { body: vec![1; 5000], ..entry("") }], Some(end)).unwrap();
+            RunChange { outcome: Some(b"x".to_vec()), ..to(RunState::Done, 1000 * number as i64).unwrap() };
+        append(store, &lease, vec![JournalEntry { body: vec![1; 5000], ..entry("") }], Some(end)).unwrap();
     }
     create(store, new_run(41)).unwrap();
     let connection = Connection::open(&fixture.path).unwrap();
@@ -213,15 +213,15 @@ fn what_was_kept_long_enough_goes_with_its_key() {
         connection.query_row("SELECT wrapped FROM run_key WHERE run = 1", [], |row| row.get(0)).unwrap();
     drop(connection);
 
-    assert_eq!(store.purge(30_000 + 5000, 5000).unwrap(), 30);
-    assert_eq!(store.purge(30_000 + 5000, 5000).unwrap(), 0);
-    let error = store.load(&me(), &id(30)).unwrap_err();
+    assert_eq!(store.purge_ended_runs(30_000 + 5000, 5000).unwrap(), 30);
+    assert_eq!(store.purge_ended_runs(30_000 + 5000, 5000).unwrap(), 0);
+    let error = store.load_run(&me(), &id(30)).unwrap_err();
     assert_eq!(error.to_string(), format!("the records of run `{}` are no longer kept", id(30)));
-    let standing = store.standing(&me(), &id(30)).unwrap().unwrap();
+    let standing = store.run_overview(&me(), &id(30)).unwrap().unwrap();
     assert_eq!((standing.run.state, standing.run.purged_at), (RunState::Done, Some(35_000)));
     assert_eq!(standing.outcome, None);
-    assert_eq!(store.load(&me(), &id(31)).unwrap().outcome.as_deref(), Some(b"x".as_slice()));
-    assert!(store.load(&me(), &id(41)).is_ok());
+    assert_eq!(store.load_run(&me(), &id(31)).unwrap().outcome.as_deref(), Some(b"x".as_slice()));
+    assert!(store.load_run(&me(), &id(41)).is_ok());
 
     drop(fixture.store);
     let connection = Connection::open(&fixture.path).unwrap();

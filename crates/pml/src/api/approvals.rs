@@ -1,7 +1,7 @@
-//! `/api/approvals`: what waits for a person's word, and giving it.
+//! `/api/approvals`: lists the questions that wait for a person, and takes their answers.
 //!
 //! Whether an answer counts depends on who gives it: a person in a session, or a program with the bearer token.
-//! That is decided in `flow`; here it is only said which of them it was.
+//! `flow` decides that; this module only reports which of the two it was.
 
 use std::sync::Arc;
 
@@ -11,32 +11,32 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
-use pml_mcp::server::access::Admitted;
+use pml_mcp::server::access::Admission;
 use pml_model::question::Question;
 use pml_model::{Principal, RunId};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{is_json, json_of, not_json, refuse};
+use super::{is_json, json_response, not_json_response, problem_response};
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::flow::{self, By, Open, Said};
-use crate::problem::{Code, Problem};
+use crate::flow::{self, AnswerChannel, AnswerInput, OpenQuestion};
+use crate::problem::{ErrorCode, Problem};
 
-/// What an answer may have.
+/// The largest body of an answer, in bytes.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// The path that people who have signed in may use, and all below it.
+/// The path prefix that a signed-in person may use.
 pub const PATH: &str = "/api/approvals";
 
 pub(super) fn router() -> Router<Arc<App>> {
     Router::new().route("/api/approvals", get(list)).route("/api/approvals/{run}/{question}", post(answer))
 }
 
-/// A question, as it is listed.
+/// An open question, as listed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed<'a> {
+struct ApprovalListItem<'a> {
     workflow_id: &'a str,
     question_id: &'a str,
     session: &'a str,
@@ -51,18 +51,17 @@ async fn list(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Response {
-    let open = match flow::asking(&app).await {
+    let open = match flow::open_questions(&app, &principal).await {
         Ok(open) => open,
-        Err(problem) => return refuse(&problem),
+        Err(problem) => return problem_response(&problem),
     };
-    let listed: Vec<Listed<'_>> =
-        open.iter().filter(|open| open.principal == principal).map(Listed::from).collect();
-    super::listed(&headers, &json!({ "approvals": listed }))
+    let listed: Vec<ApprovalListItem<'_>> = open.iter().map(ApprovalListItem::from).collect();
+    super::list_response(&headers, &json!({ "approvals": listed }))
 }
 
-impl<'a> From<&'a Open> for Listed<'a> {
-    fn from(open: &'a Open) -> Listed<'a> {
-        Listed {
+impl<'a> From<&'a OpenQuestion> for ApprovalListItem<'a> {
+    fn from(open: &'a OpenQuestion) -> ApprovalListItem<'a> {
+        ApprovalListItem {
             workflow_id: open.run.as_str(),
             question_id: &open.question_id,
             session: &open.session,
@@ -76,44 +75,44 @@ impl<'a> From<&'a Open> for Listed<'a> {
 
 async fn answer(
     State(app): State<Arc<App>>,
-    Extension(admitted): Extension<Admitted>,
+    Extension(admitted): Extension<Admission>,
     Path((run, question_id)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     if !is_json(&headers) {
-        return not_json();
+        return not_json_response();
     }
     let Ok(body) = to_bytes(body, MAX_BODY_BYTES).await else {
         let text = format!("the body is larger than {MAX_BODY_BYTES} bytes");
-        return refuse(&Problem::new(Code::TooLarge, text));
+        return problem_response(&Problem::new(ErrorCode::TooLarge, text));
     };
-    match take(&app, &admitted, &run, &question_id, &body).await {
-        Ok(()) => json_of(StatusCode::OK, &json!({ "status": "answered" })),
-        Err(problem) => refuse(&problem),
+    match store_answer(&app, &admitted, &run, &question_id, &body).await {
+        Ok(()) => json_response(StatusCode::OK, &json!({ "status": "answered" })),
+        Err(problem) => problem_response(&problem),
     }
 }
 
-async fn take(
+async fn store_answer(
     app: &Arc<App>,
-    admitted: &Admitted,
+    admitted: &Admission,
     run: &str,
     question_id: &str,
     body: &[u8],
 ) -> Result<(), Problem> {
-    let said: Said = serde_json::from_slice(body).map_err(|error| {
-        Problem::new(Code::InvalidRequest, format!("the body cannot be read: {error}")).hint(SHAPE)
+    let said: AnswerInput = serde_json::from_slice(body).map_err(|error| {
+        Problem::new(ErrorCode::InvalidRequest, format!("the body cannot be read: {error}")).hint(SHAPE)
     })?;
-    let unknown = || Problem::new(Code::UnknownRun, "there is no such run");
+    let unknown = || Problem::new(ErrorCode::UnknownRun, "there is no such run");
     let run = RunId::parse(run).map_err(|_| unknown())?;
     let principal = admitted.principal().ok_or_else(unknown)?;
     let by = match admitted {
-        Admitted::Session(_) => By::Dashboard,
-        Admitted::Token(_) | Admitted::Key(..) | Admitted::Open => By::Api,
+        Admission::Session(_) => AnswerChannel::Dashboard,
+        Admission::Token(_) | Admission::Key(..) | Admission::Open => AnswerChannel::Api,
     };
-    // Somebody else's run is told from none at all by nothing.
+    // A run of another principal looks exactly like one that does not exist (404).
     let asked = flow::open_question(app, principal, &run).await?.filter(|(name, _)| name == question_id);
-    let answer = said.to(asked.as_ref().map(|(_, question)| question), now_ms())?;
+    let answer = said.into_answer(asked.as_ref().map(|(_, question)| question), now_ms())?;
     flow::answer(app, &run, question_id, answer, &by).await
 }
 

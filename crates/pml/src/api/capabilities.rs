@@ -1,4 +1,4 @@
-//! `/api/capabilities` and `/api/traces`: what was learned, and from what.
+//! `/api/capabilities` and `/api/traces`: the learned capabilities and the traces they were learned from.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use axum::extract::{Extension, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
-use pml_model::capability::{CacheChange, State as CapabilityState};
+use pml_model::capability::{CacheChange, CapabilityState};
 use pml_model::json::empty_object;
 use pml_model::{CapabilityId, Principal, ToolId, TraceId};
-use pml_store::{Capabilities, Order, Traces};
+use pml_store::{CapabilityQuery, TraceOrder, TraceQuery};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{MAX_BODY_BYTES, json_of, refuse};
+use super::{MAX_BODY_BYTES, json_response, problem_response};
 use crate::app::App;
 use crate::flow::{self, NewCapability};
 use crate::plan::Pause;
-use crate::planning::Asked;
-use crate::problem::{Code, Problem};
+use crate::planning::Work;
+use crate::problem::{ErrorCode, Problem};
 
-/// The most of anything on one page.
+/// The largest `limit` of a list; larger values are clamped.
 const MOST: u32 = 200;
 
 pub(super) fn router() -> Router<Arc<App>> {
@@ -33,7 +33,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/api/capabilities/{name}/rename", post(rename))
         .route("/api/capabilities/{name}/merge", post(merge))
         .route("/api/capabilities/{name}/forget-intent", post(forget_intent))
-        .route("/api/capabilities/{name}/cache", post(keep))
+        .route("/api/capabilities/{name}/cache", post(change_cache))
         .route("/api/traces", get(all_traces))
         .route("/api/traces/{capability}", get(traces))
         .route("/api/trace/{id}", get(trace))
@@ -41,7 +41,7 @@ pub(super) fn router() -> Router<Arc<App>> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Listing {
+struct CapabilitiesQuery {
     state: Option<CapabilityState>,
     #[serde(default)]
     recent: bool,
@@ -52,15 +52,15 @@ struct Listing {
 async fn list(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-    Query(listing): Query<Listing>,
+    Query(listing): Query<CapabilitiesQuery>,
 ) -> Response {
-    let wanted = Capabilities {
+    let wanted = CapabilityQuery {
         state: listing.state,
         recent: listing.recent,
         limit: listing.limit.unwrap_or(50).min(MOST),
         offset: listing.offset.unwrap_or(0),
     };
-    answer("capabilities", flow::capabilities(&app, &principal, wanted).await)
+    result_response("capabilities", flow::capabilities(&app, &principal, wanted).await)
 }
 
 async fn show(
@@ -68,13 +68,13 @@ async fn show(
     Extension(principal): Extension<Principal>,
     Path(name): Path<String>,
 ) -> Response {
-    answer("capability", flow::record(&app, &principal, &name).await)
+    result_response("capability", flow::capability_record(&app, &principal, &name).await)
 }
 
-/// A capability to be made: one of the three.
+/// The body that creates a capability: exactly one of `code`, `dagStructure` and `toolId`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct New {
+struct CreateCapabilityBody {
     intent: String,
     name: Option<String>,
     code: Option<String>,
@@ -83,17 +83,20 @@ struct New {
     default_args: Option<Box<RawValue>>,
 }
 
-impl New {
-    fn work(&mut self) -> Result<Asked, Problem> {
+impl CreateCapabilityBody {
+    fn work(&mut self) -> Result<Work, Problem> {
         match (self.code.take(), self.dag_structure.take(), self.tool_id.take()) {
-            (Some(code), None, None) => Ok(Asked::Code(code)),
-            (None, Some(dag), None) => Ok(Asked::Dag { document: dag.get().to_owned(), pause: Pause::None }),
-            (None, None, Some(tool)) => Ok(Asked::Tool {
+            (Some(code), None, None) => Ok(Work::Code(code)),
+            (None, Some(dag), None) => Ok(Work::Dag { document: dag.get().to_owned(), pause: Pause::None }),
+            (None, None, Some(tool)) => Ok(Work::Tool {
                 tool: ToolId::parse(&tool)
-                    .map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?,
+                    .map_err(|error| Problem::new(ErrorCode::UnknownTool, error.to_string()))?,
                 defaults: self.default_args.take().unwrap_or_else(empty_object),
             }),
-            _ => Err(Problem::new(Code::InvalidRequest, "give one of `code`, `dagStructure` and `toolId`")),
+            _ => Err(Problem::new(
+                ErrorCode::InvalidRequest,
+                "give one of `code`, `dagStructure` and `toolId`",
+            )),
         }
     }
 }
@@ -104,18 +107,18 @@ async fn create(
     body: Body,
 ) -> Response {
     let made = async {
-        let mut new: New = read(body).await?;
+        let mut new: CreateCapabilityBody = read(body).await?;
         let work = new.work()?;
         let new = NewCapability { work, intent: new.intent, name: new.name };
         let id = flow::make_capability(&app, &principal, new).await?;
         flow::capability(&app, &principal, id.as_str()).await
     };
-    answer("capability", made.await)
+    result_response("capability", made.await)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct To {
+struct RenameCapabilityBody {
     name: String,
 }
 
@@ -126,16 +129,16 @@ async fn rename(
     body: Body,
 ) -> Response {
     let renamed = async {
-        let to: To = read(body).await?;
+        let to: RenameCapabilityBody = read(body).await?;
         let id = flow::rename_capability(&app, &principal, &name, &to.name).await?;
         flow::capability(&app, &principal, id.as_str()).await
     };
-    answer("capability", renamed.await)
+    result_response("capability", renamed.await)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct From {
+struct MergeCapabilitiesBody {
     from: String,
 }
 
@@ -146,16 +149,16 @@ async fn merge(
     body: Body,
 ) -> Response {
     let merged = async {
-        let other: From = read(body).await?;
+        let other: MergeCapabilitiesBody = read(body).await?;
         let id = flow::merge_capabilities(&app, &principal, &name, &other.from).await?;
         flow::capability(&app, &principal, id.as_str()).await
     };
-    answer("capability", merged.await)
+    result_response("capability", merged.await)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Served {
+struct ForgetIntentBody {
     intent: String,
 }
 
@@ -166,14 +169,14 @@ async fn forget_intent(
     body: Body,
 ) -> Response {
     let forgotten = async {
-        let served: Served = read(body).await?;
+        let served: ForgetIntentBody = read(body).await?;
         let id = flow::forget_intent(&app, &principal, &name, &served.intent).await?;
         flow::capability(&app, &principal, id.as_str()).await
     };
-    answer("capability", forgotten.await)
+    result_response("capability", forgotten.await)
 }
 
-async fn keep(
+async fn change_cache(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
     Path(name): Path<String>,
@@ -181,10 +184,10 @@ async fn keep(
 ) -> Response {
     let kept = async {
         let change: CacheChange = read(body).await?;
-        let kept = flow::keep_results(&app, &principal, &name, &change).await?;
-        flow::record(&app, &principal, kept.procedure.id.as_str()).await
+        let kept = flow::configure_result_cache(&app, &principal, &name, &change).await?;
+        flow::capability_record(&app, &principal, kept.procedure.id.as_str()).await
     };
-    answer("capability", kept.await)
+    result_response("capability", kept.await)
 }
 
 async fn delete(
@@ -192,40 +195,43 @@ async fn delete(
     Extension(principal): Extension<Principal>,
     Path(name): Path<String>,
 ) -> Response {
-    answer("deleted", flow::delete_capability(&app, &principal, &name).await)
+    result_response("deleted", flow::delete_capability(&app, &principal, &name).await)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Page {
+struct TracesQuery {
     order: Option<String>,
     limit: Option<u32>,
-    /// `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-impl Page {
-    /// The traces that are asked for: of one capability, or all.
-    fn of(self, capability: Option<CapabilityId>) -> Result<Traces, Problem> {
+impl TracesQuery {
+    /// The query for the traces of one capability, or of all where `capability` is `None`.
+    fn into_trace_filter(self, capability: Option<CapabilityId>) -> Result<TraceQuery, Problem> {
         let order = match self.order.as_deref() {
-            None | Some("newest") => Order::Newest,
-            Some("priority") => Order::Priority,
+            None | Some("newest") => TraceOrder::Newest,
+            Some("priority") => TraceOrder::Priority,
             Some(_) => {
-                return Err(Problem::new(Code::InvalidRequest, "`order` is neither `newest` nor `priority`"));
+                return Err(Problem::new(
+                    ErrorCode::InvalidRequest,
+                    "`order` is neither `newest` nor `priority`",
+                ));
             }
         };
         let limit = self.limit.unwrap_or(20).clamp(1, MOST);
-        let after = self.cursor.as_deref().map(TraceId::written);
-        Ok(Traces { capability, order, limit, after })
+        let after = self.cursor.as_deref().map(TraceId::from_text);
+        Ok(TraceQuery { capability, order, limit, after })
     }
 }
 
 async fn all_traces(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-    Query(page): Query<Page>,
+    Query(page): Query<TracesQuery>,
 ) -> Response {
-    let found = async { flow::page_of_traces(&app, &principal, page.of(None)?).await };
+    let found = async { flow::page_of_traces(&app, &principal, page.into_trace_filter(None)?).await };
     page_of_traces(found.await)
 }
 
@@ -233,28 +239,28 @@ async fn traces(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
     Path(capability): Path<String>,
-    Query(page): Query<Page>,
+    Query(page): Query<TracesQuery>,
 ) -> Response {
     let found = async {
         let id = match CapabilityId::parse(&capability) {
             Ok(id) => id,
             Err(_) => flow::capability(&app, &principal, &capability).await?.procedure.id,
         };
-        flow::page_of_traces(&app, &principal, page.of(Some(id))?).await
+        flow::page_of_traces(&app, &principal, page.into_trace_filter(Some(id))?).await
     };
     page_of_traces(found.await)
 }
 
-fn page_of_traces(found: Result<flow::PageOfTraces, Problem>) -> Response {
+fn page_of_traces(found: Result<flow::TracePage, Problem>) -> Response {
     match found {
         Ok(page) => {
             let mut body = json!({ "schemaVersion": 1, "traces": page.traces });
             if let Some(next) = page.next {
                 body["nextCursor"] = json!(next);
             }
-            json_of(StatusCode::OK, &body)
+            json_response(StatusCode::OK, &body)
         }
-        Err(problem) => refuse(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
@@ -263,20 +269,20 @@ async fn trace(
     Extension(principal): Extension<Principal>,
     Path(id): Path<String>,
 ) -> Response {
-    answer("trace", flow::trace(&app, &principal, &id).await)
+    result_response("trace", flow::trace(&app, &principal, &id).await)
 }
 
 async fn read<T: for<'de> Deserialize<'de>>(body: Body) -> Result<T, Problem> {
     let too_large =
-        |_| Problem::new(Code::TooLarge, format!("the body is larger than {MAX_BODY_BYTES} bytes"));
+        |_| Problem::new(ErrorCode::TooLarge, format!("the body is larger than {MAX_BODY_BYTES} bytes"));
     let body = to_bytes(body, MAX_BODY_BYTES).await.map_err(too_large)?;
     serde_json::from_slice(&body)
-        .map_err(|error| Problem::new(Code::InvalidRequest, format!("the body cannot be read: {error}")))
+        .map_err(|error| Problem::new(ErrorCode::InvalidRequest, format!("the body cannot be read: {error}")))
 }
 
-fn answer<T: Serialize>(what: &str, found: Result<T, Problem>) -> Response {
+fn result_response<T: Serialize>(what: &str, found: Result<T, Problem>) -> Response {
     match found {
-        Ok(found) => json_of(StatusCode::OK, &json!({ "schemaVersion": 1, what: found })),
-        Err(problem) => refuse(&problem),
+        Ok(found) => json_response(StatusCode::OK, &json!({ "schemaVersion": 1, what: found })),
+        Err(problem) => problem_response(&problem),
     }
 }

@@ -1,4 +1,4 @@
-//! `/api/graph`: how tools and capabilities hang together.
+//! `/api/graph`: the graph of tools and capabilities.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use axum::routing::get;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{json_of, refuse};
+use super::{json_response, problem_response};
 use crate::app::App;
 use crate::flow;
 
@@ -20,21 +20,21 @@ pub(super) fn router() -> Router<Arc<App>> {
 
 async fn graph(State(app): State<Arc<App>>) -> Response {
     match flow::graph(&app, &app.principal).await {
-        Ok(view) => json_of(StatusCode::OK, &view),
-        Err(problem) => refuse(&problem),
+        Ok(view) => json_response(StatusCode::OK, &view),
+        Err(problem) => problem_response(&problem),
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Ends {
+struct GraphWaysQuery {
     from: String,
     to: String,
 }
 
-async fn ways(State(app): State<Arc<App>>, Query(ends): Query<Ends>) -> Response {
-    match flow::ways(&app, &app.principal, &ends.from, &ends.to).await {
-        Ok(ways) => json_of(StatusCode::OK, &json!({ "ways": ways })),
-        Err(problem) => refuse(&problem),
+async fn ways(State(app): State<Arc<App>>, Query(ends): Query<GraphWaysQuery>) -> Response {
+    match flow::find_graph_paths(&app, &app.principal, &ends.from, &ends.to).await {
+        Ok(ways) => json_response(StatusCode::OK, &json!({ "ways": ways })),
+        Err(problem) => problem_response(&problem),
     }
 }

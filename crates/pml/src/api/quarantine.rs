@@ -1,7 +1,7 @@
-//! `/api/quarantine`: tools that appeared or changed and wait to be accepted, and accepting one.
+//! `/api/quarantine`: lists tools that appeared or changed and wait to be accepted, and accepts one.
 //!
-//! Anybody with the token may look. Only a person who has signed in can accept, and only the definition they were
-//! shown: one that became another meanwhile stays held back.
+//! Every client with the token may list them. Only a signed-in person can accept, and only the definition they were
+//! shown: a tool whose definition changed meanwhile stays in quarantine.
 
 use std::sync::Arc;
 
@@ -11,66 +11,72 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
-use pml_mcp::server::access::Admitted;
+use pml_mcp::server::access::Admission;
 use pml_model::{Digest, ToolId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{is_json, json_of, listed, not_json, refuse};
+use super::{is_json, json_response, list_response, not_json_response, problem_response};
 use crate::accepted;
 use crate::app::App;
-use crate::catalogue::{HeldBack, Why};
-use crate::problem::{Code, Problem};
+use crate::catalogue::{QuarantineReason, QuarantinedTool};
+use crate::problem::{ErrorCode, Problem};
 
-/// The path that people who have signed in may use, and all below it.
+/// The path prefix that a signed-in person may use.
 pub const PATH: &str = "/api/quarantine";
 
-/// What a word may have: a digest.
+/// The largest body of an acceptance, in bytes; it holds one digest.
 const MAX_BODY_BYTES: usize = 4 * 1024;
 
 pub(super) fn router() -> Router<Arc<App>> {
     Router::new().route("/api/quarantine", get(list)).route("/api/quarantine/{tool}", post(accept))
 }
 
-/// A tool that waits, as it is listed.
+/// A quarantined tool, as listed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Waiting {
+struct QuarantineListItem {
     tool: ToolId,
-    /// Why it is held back.
+    /// The reason for the quarantine, as text.
     why: String,
-    /// Which definition would be accepted.
+    /// The digest of the definition that would be accepted.
     definition: Digest,
-    /// The one that was accepted before.
+    /// The digest of the definition that was accepted before; `None` for a new tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<Digest>,
-    /// Line by line, what would be accepted.
+    /// The line-by-line difference between the two definitions.
     difference: String,
 }
 
-/// A person's word: for which definition it is.
+/// The body of an acceptance: the digest of the definition that the person was shown.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Word {
+struct AcceptToolBody {
     definition: Digest,
 }
 
 async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     let snapshot = app.tools.snapshot();
-    let tools: Vec<Waiting> =
-        snapshot.held_back.iter().filter(|held| held.why.waits()).map(Waiting::from).collect();
-    listed(&headers, &json!({ "tools": tools }))
+    let tools: Vec<QuarantineListItem> = snapshot
+        .quarantined
+        .iter()
+        .filter(|held| held.reason.needs_acceptance())
+        .map(QuarantineListItem::from)
+        .collect();
+    list_response(&headers, &json!({ "tools": tools }))
 }
 
-impl From<&HeldBack> for Waiting {
-    fn from(held: &HeldBack) -> Waiting {
-        let before = match &held.why {
-            Why::Changed { accepted, .. } => Some(accepted.clone()),
-            Why::New | Why::Alike { .. } | Why::Unusable(_) => None,
+impl From<&QuarantinedTool> for QuarantineListItem {
+    fn from(held: &QuarantinedTool) -> QuarantineListItem {
+        let before = match &held.reason {
+            QuarantineReason::Changed { accepted, .. } => Some(accepted.clone()),
+            QuarantineReason::New | QuarantineReason::LookAlike { .. } | QuarantineReason::Unusable(_) => {
+                None
+            }
         };
-        Waiting {
+        QuarantineListItem {
             tool: held.id.clone(),
-            why: held.why.to_string(),
+            why: held.reason.to_string(),
             definition: held.definition.digest.clone(),
             before,
             difference: held.difference(),
@@ -80,41 +86,41 @@ impl From<&HeldBack> for Waiting {
 
 async fn accept(
     State(app): State<Arc<App>>,
-    Extension(admitted): Extension<Admitted>,
+    Extension(admitted): Extension<Admission>,
     Path(tool): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     if !is_json(&headers) {
-        return not_json();
+        return not_json_response();
     }
     let Ok(body) = to_bytes(body, MAX_BODY_BYTES).await else {
         let text = format!("the body is larger than {MAX_BODY_BYTES} bytes");
-        return refuse(&Problem::new(Code::TooLarge, text));
+        return problem_response(&Problem::new(ErrorCode::TooLarge, text));
     };
-    match take(&app, &admitted, &tool, &body).await {
-        Ok(()) => json_of(StatusCode::OK, &json!({ "status": "accepted" })),
-        Err(problem) => refuse(&problem),
+    match accept_definition(&app, &admitted, &tool, &body).await {
+        Ok(()) => json_response(StatusCode::OK, &json!({ "status": "accepted" })),
+        Err(problem) => problem_response(&problem),
     }
 }
 
-async fn take(app: &App, admitted: &Admitted, tool: &str, body: &[u8]) -> Result<(), Problem> {
-    let (Admitted::Session(_), Some(_)) =
+async fn accept_definition(app: &App, admitted: &Admission, tool: &str, body: &[u8]) -> Result<(), Problem> {
+    let (Admission::Session(_), Some(_)) =
         (admitted, admitted.principal().filter(|who| **who == app.principal))
     else {
-        return Err(Problem::new(Code::Denied, "only a person who has signed in can accept tools here")
+        return Err(Problem::new(ErrorCode::Denied, "only a person who has signed in can accept tools here")
             .hint("accept it in the dashboard, or with `pml accept`"));
     };
-    let word: Word = serde_json::from_slice(body).map_err(|error| {
-        Problem::new(Code::InvalidRequest, format!("the body cannot be read: {error}"))
+    let word: AcceptToolBody = serde_json::from_slice(body).map_err(|error| {
+        Problem::new(ErrorCode::InvalidRequest, format!("the body cannot be read: {error}"))
             .hint("send `{\"definition\": \"…\"}` with the digest that is listed")
     })?;
-    let id = ToolId::parse(tool).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
+    let id = ToolId::parse(tool).map_err(|error| Problem::new(ErrorCode::UnknownTool, error.to_string()))?;
     let snapshot = app.tools.snapshot();
-    let Some(held) = snapshot.held(&id).filter(|held| held.why.waits()) else {
-        // Also that there is no such tool.
+    let Some(held) = snapshot.find_quarantined(&id).filter(|held| held.reason.needs_acceptance()) else {
+        // Fails where there is no such tool, so that only a tool that exists gets `Gone`.
         snapshot.tool(&id)?;
-        return Err(Problem::new(Code::Gone, format!("`{id}` waits for nothing, or not any more")));
+        return Err(Problem::new(ErrorCode::Gone, format!("`{id}` waits for nothing, or not any more")));
     };
     let config = app.config();
     let server = config.servers.iter().find(|server| server.name == id.server);
@@ -122,7 +128,7 @@ async fn take(app: &App, admitted: &Admitted, tool: &str, body: &[u8]) -> Result
         server.ok_or_else(|| crate::problem::unknown_server(id.server.as_str(), std::iter::empty()))?;
     let changed = || {
         Problem::new(
-            Code::ToolChanged,
+            ErrorCode::ToolChanged,
             format!("`{id}` changed once more while it was shown, and was not accepted"),
         )
         .hint("look at it again")
@@ -130,7 +136,7 @@ async fn take(app: &App, admitted: &Admitted, tool: &str, body: &[u8]) -> Result
     if held.definition.digest != word.definition {
         return Err(changed());
     }
-    let other = accepted::definitions(
+    let other = accepted::accept_definitions(
         (&app.tools, &app.store, &app.principal),
         server,
         std::slice::from_ref(held),

@@ -1,33 +1,34 @@
-//! Everything that runs for as long as the program does. Each ends when the app stops.
+//! The background tasks. They live as long as the program and end when the app stops.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::App;
-use crate::accepted::Accepted;
+use crate::accepted::AcceptedCommands;
 use crate::clock::now_ms;
-use crate::config::{Source, Watcher};
+use crate::config::{ConfigSource, ConfigWatcher};
 
-/// How soon a database that did not answer is asked again.
+/// 1 s: the pause before a database that did not answer is polled again.
 const STORE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long after the start servers that nobody knows are met: some clients start us only to ask for
-/// our version, and what they wait for comes first.
+/// 500 ms: the delay after the start before unknown servers are connected. Some clients start PML only to ask for its
+/// version, and the requests they wait for come first.
 const BEFORE_MEETING: Duration = Duration::from_millis(500);
 
-/// Meets the servers whose tools nobody knows yet, so that they can be found.
+/// Loads the manifests of servers whose tools are unknown, so that discovery can find those tools.
 pub(crate) async fn load_manifests(app: Arc<App>) {
-    tokio::select! {
-        () = tokio::time::sleep(BEFORE_MEETING) => app.tools.ensure_manifests_loaded().await,
-        () = app.stopping().cancelled() => {}
-    }
+    let meeting = async {
+        tokio::time::sleep(BEFORE_MEETING).await;
+        app.tools.ensure_manifests_loaded().await;
+    };
+    app.stopping().run_until_cancelled(meeting).await;
 }
 
-/// Has sandboxes ready for the first program.
+/// Starts sandbox workers before the first program needs one.
 pub(crate) async fn warm_up(app: Arc<App>) {
     tokio::select! {
         () = tokio::time::sleep(BEFORE_MEETING) => {
-            if let Err(problem) = app.runs.warm_up(app.config().runs.workers) {
+            if let Err(problem) = app.runs.ensure_pool(app.config().runs.workers) {
                 tracing::error!(%problem, "no program can be run");
             }
         }
@@ -35,16 +36,17 @@ pub(crate) async fn warm_up(app: Arc<App>) {
     }
 }
 
-/// Notes that this process keeps the database open. Where another one did and did not end properly, the file may be
-/// damaged: that is looked into before anybody trips over it, and away from what clients wait for.
-pub(crate) async fn look_after_database(app: Arc<App>) {
+/// Registers this process as a user of the database. If an earlier process did not end properly, the file may be
+/// damaged; then this checks it in the background, before a request runs into the damage.
+pub(crate) async fn check_database_after_crash(app: Arc<App>) {
     let Some(process) = app.process.clone() else { return };
-    // The first write of a process takes milliseconds to prepare, which nobody who just started us should wait for.
+    // The first write of a process takes milliseconds to prepare. A client that just started PML should not wait for
+    // it.
     tokio::select! {
         () = tokio::time::sleep(BEFORE_MEETING) => {}
         () = app.stopping().cancelled() => return,
     }
-    let ended = match app.store.enter(&process, now_ms()).await {
+    let ended = match app.store.register_process(&process, now_ms()).await {
         Ok(ended) => ended,
         Err(error) => return tracing::warn!(%error, "it is not known how others ended"),
     };
@@ -52,7 +54,7 @@ pub(crate) async fn look_after_database(app: Arc<App>) {
         return;
     }
     let checked = match app.store.quick_check().await {
-        Ok(()) => app.store.leave(ended).await,
+        Ok(()) => app.store.unregister_processes(ended).await,
         Err(error) => Err(error),
     };
     match checked {
@@ -63,29 +65,29 @@ pub(crate) async fn look_after_database(app: Arc<App>) {
     }
 }
 
-/// Takes over changes of configuration files.
+/// Applies changes of the configuration files.
 pub(crate) async fn follow_config(app: Arc<App>) {
     let accepted = || {
-        let path = Accepted::open(&app.settings.paths).path().to_owned();
+        let path = AcceptedCommands::open(&app.settings.paths).path().to_owned();
         let digest = std::fs::read(&path).ok().map(|content| pml_model::Digest::of(&content));
-        Source { path, digest }
+        ConfigSource { path, digest }
     };
     let mut accepted_before = accepted();
     loop {
         let mut sources = app.config().sources.clone();
         sources.push(accepted_before);
-        let mut watcher = Watcher::new(&sources);
+        let mut watcher = ConfigWatcher::new(&sources);
         let changed = tokio::select! {
             changed = watcher.changed() => changed,
             () = app.stopping().cancelled() => return,
         };
-        // Read before the list is used: what is accepted meanwhile counts as a change.
+        // Read before the list is used: a command accepted in between then counts as a change.
         accepted_before = accepted();
         match app.reload().await {
             Ok(()) => tracing::info!(?changed, "the configuration was read again"),
             Err(problem) => {
                 tracing::error!(%problem, "the changed configuration is broken; the old one stays in force");
-                // Nothing new to see before the file changes once more.
+                // Nothing can be new until the file changes again.
                 tokio::select! {
                     _ = watcher.changed() => {}
                     () = app.stopping().cancelled() => return,
@@ -95,7 +97,7 @@ pub(crate) async fn follow_config(app: Arc<App>) {
     }
 }
 
-/// Takes over what other processes learned about servers.
+/// Applies what other processes learned about servers.
 pub(crate) async fn follow_store(app: Arc<App>) {
     let (mut changes, mut seen) = (app.store.changes(), None);
     loop {

@@ -1,26 +1,28 @@
-//! What is different from the last time a person allowed a call of the same tool.
+//! The differences between a call and the last calls of the same tool that a person allowed.
 //!
-//! Plain computation over texts. Values are compared as they are spelled, so that no two numbers are taken for the same
-//! that only look alike to a program. What is told is an aid to reading: the question has the arguments whole.
+//! These are pure functions over text. Values are compared as they are spelled, so that two numbers that only look
+//! alike to a program are not taken for equal. The differences are a reading aid: the question itself contains the
+//! complete arguments.
 
 use std::collections::BTreeMap;
 
-use pml_model::json::canonical;
-use pml_model::name::shortened;
-use pml_model::question::{Approval, Arguments, Asked};
-use pml_store::Allowed;
+use pml_model::json::canonical_json;
+use pml_model::name::truncate_text;
+use pml_model::question::{ApprovalArguments, ApprovalQuestion, CallToApprove};
+use pml_store::AllowedArguments;
 use serde_json::value::RawValue;
 
 use super::words::visible;
 
-/// How many differences of one call are told; how many others there are is told in one line.
+/// The number of differences listed per call; the remaining ones are counted in one line.
 const MOST_LINES: usize = 12;
-/// How much is shown of a value that was or is, and how much of what both begin with is left where that is long.
+/// The number of characters shown of an old or new value.
 const VALUE_CHARACTERS: usize = 120;
+/// The number of characters kept of a long common beginning.
 const COMMON_CHARACTERS: usize = 20;
 
-/// Fills in what is different, where a person allowed a call of the same tool before.
-pub(crate) fn fill(question: &mut Approval, last: &[Allowed]) {
+/// Adds the differences to each call of a question whose tool a person allowed before.
+pub(crate) fn fill(question: &mut ApprovalQuestion, last: &[AllowedArguments]) {
     for asked in &mut question.calls {
         if let Some(last) = last.iter().find(|last| last.tool == asked.tool) {
             asked.differs = differences(asked, last);
@@ -28,22 +30,22 @@ pub(crate) fn fill(question: &mut Approval, last: &[Allowed]) {
     }
 }
 
-/// The tools a question is about.
-pub(crate) fn tools(question: &Approval) -> Vec<String> {
+/// The tools in a question.
+pub(crate) fn tools(question: &ApprovalQuestion) -> Vec<String> {
     let mut tools: Vec<String> = question.calls.iter().map(|asked| asked.tool.clone()).collect();
     tools.sort();
     tools.dedup();
     tools
 }
 
-/// What a yes to a question allows tools to be called with, as far as that can be seen in it.
-pub(crate) fn allowed(question: &Approval) -> Vec<Allowed> {
-    let mut all: Vec<Allowed> = Vec::new();
+/// The arguments that an approval of the question allows, as far as the question shows them.
+pub(crate) fn allowed(question: &ApprovalQuestion) -> Vec<AllowedArguments> {
+    let mut all: Vec<AllowedArguments> = Vec::new();
     for asked in &question.calls {
-        let Arguments::Known { json, .. } = &asked.arguments else { continue };
+        let ApprovalArguments::Known { json, .. } = &asked.arguments else { continue };
         match all.iter_mut().find(|allowed| allowed.tool == asked.tool) {
             Some(allowed) => allowed.arguments.push(json.clone()),
-            None => all.push(Allowed {
+            None => all.push(AllowedArguments {
                 tool: asked.tool.clone(),
                 definition: asked.definition.clone(),
                 arguments: vec![json.clone()],
@@ -53,37 +55,38 @@ pub(crate) fn allowed(question: &Approval) -> Vec<Allowed> {
     all
 }
 
-fn differences(asked: &Asked, last: &Allowed) -> Vec<String> {
+fn differences(asked: &CallToApprove, last: &AllowedArguments) -> Vec<String> {
     let mut lines = Vec::new();
     if asked.definition != last.definition {
         lines.push("the tool itself is defined in another way than then".to_owned());
     }
-    if let Arguments::Known { json, .. } = &asked.arguments
-        && let Ok(now) = canonical(json)
+    if let ApprovalArguments::Known { json, .. } = &asked.arguments
+        && let Ok(now) = canonical_json(json)
     {
-        let before = last.arguments.iter().filter_map(|json| canonical(json).ok());
-        // Several calls may have been allowed at once: the one that is most like this is the one it stands for.
-        let nearest = before.map(|before| Found::between(&before, &now)).min_by_key(|found| found.count);
-        lines.extend(nearest.map(Found::told).unwrap_or_default());
+        let before = last.arguments.iter().filter_map(|json| canonical_json(json).ok());
+        // Several calls may have been allowed at once: compare with the most similar one.
+        let nearest =
+            before.map(|before| ArgumentDiff::between(&before, &now)).min_by_key(|found| found.count);
+        lines.extend(nearest.map(ArgumentDiff::told).unwrap_or_default());
     }
     lines
 }
 
-/// Differences, as many as are told.
+/// The differences found so far, up to the number listed.
 #[derive(Default)]
-struct Found {
+struct ArgumentDiff {
     lines: Vec<String>,
     count: usize,
 }
 
-impl Found {
-    fn between(before: &str, now: &str) -> Found {
-        let mut found = Found::default();
+impl ArgumentDiff {
+    fn between(before: &str, now: &str) -> ArgumentDiff {
+        let mut found = ArgumentDiff::default();
         found.compare(before, now, "");
         found
     }
 
-    /// Looks for differences between values in their canonical form.
+    /// Collects the differences between two values in canonical form.
     fn compare(&mut self, before: &str, now: &str, place: &str) {
         if before == now {
             return;
@@ -100,7 +103,7 @@ impl Found {
         }
     }
 
-    fn compare_members(&mut self, before: &Members<'_>, now: &Members<'_>, place: &str) {
+    fn compare_members(&mut self, before: &ArgumentMembers<'_>, now: &ArgumentMembers<'_>, place: &str) {
         let at = |key: &str| if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") };
         for (key, was) in before {
             self.either(Some(was), now.get(key), || at(key));
@@ -111,7 +114,7 @@ impl Found {
     }
 
     fn either(&mut self, before: Option<&&RawValue>, now: Option<&&RawValue>, place: impl Fn() -> String) {
-        let short = |value: &RawValue| visible(&shortened(value.get(), VALUE_CHARACTERS));
+        let short = |value: &RawValue| visible(&truncate_text(value.get(), VALUE_CHARACTERS));
         match (before, now) {
             (Some(before), Some(now)) if before.get() == now.get() => {}
             (Some(before), Some(now)) => self.compare(before.get(), now.get(), &place()),
@@ -139,9 +142,9 @@ impl Found {
     }
 }
 
-type Members<'a> = BTreeMap<String, &'a RawValue>;
+type ArgumentMembers<'a> = BTreeMap<String, &'a RawValue>;
 
-fn members(json: &str) -> Option<Members<'_>> {
+fn members(json: &str) -> Option<ArgumentMembers<'_>> {
     json.starts_with('{').then(|| serde_json::from_str(json).ok())?
 }
 
@@ -149,15 +152,15 @@ fn items(json: &str) -> Option<Vec<&RawValue>> {
     json.starts_with('[').then(|| serde_json::from_str(json).ok())?
 }
 
-/// A place in the arguments.
+/// The display name of a place in the arguments.
 fn named(place: &str) -> String {
     match place {
         "" => "the arguments".to_owned(),
-        place => format!("`{}`", visible(&shortened(place, VALUE_CHARACTERS))),
+        place => format!("`{}`", visible(&truncate_text(place, VALUE_CHARACTERS))),
     }
 }
 
-/// Two values from shortly before they become different: of long ones only the end may be another.
+/// Both values from shortly before the point where they differ, because long ones may differ only near the end.
 fn where_they_part(before: &str, now: &str) -> (String, String) {
     let common = before.chars().zip(now.chars()).take_while(|(before, now)| before == now).count();
     let long = before.chars().nth(VALUE_CHARACTERS).or_else(|| now.chars().nth(VALUE_CHARACTERS)).is_some();
@@ -165,7 +168,7 @@ fn where_they_part(before: &str, now: &str) -> (String, String) {
     let part = |value: &str| {
         let rest: String = value.chars().skip(skipped).collect();
         let cut = if skipped > 0 { "…" } else { "" };
-        format!("{cut}{}", visible(&shortened(&rest, VALUE_CHARACTERS)))
+        format!("{cut}{}", visible(&truncate_text(&rest, VALUE_CHARACTERS)))
     };
     (part(before), part(now))
 }
@@ -178,11 +181,11 @@ mod tests {
     use super::*;
     use crate::approve::question::tests::{asked as call, question};
 
-    fn asked(json: Option<&str>) -> Asked {
+    fn asked(json: Option<&str>) -> CallToApprove {
         call("fs:write", json, false)
     }
 
-    /// What is told of a call with `now` after those with `before` were allowed.
+    /// Compares a call with arguments `now` with the allowed ones in `before`.
     #[track_caller]
     fn check(before: &[&str], now: &str, expected: &Expect) {
         let last = allowed(&question(before.iter().map(|json| asked(Some(json))).collect()));

@@ -1,39 +1,44 @@
-//! What a person is asked before tools are called that need their word, and what their word amounts to.
+//! The question a person answers before tools that need approval are called, and the grants that follow from the
+//! answer.
 //!
-//! All of it is plain computation over what is known: nothing is sent, stored or decided here. What cannot be known
-//! before the program runs is said to be unknown and asked for again when it is.
+//! These are pure functions: they send, store and decide nothing. Arguments that cannot be known before the program
+//! runs are marked unknown, and approval is asked for again at the call.
 
 use pml_model::Digest;
-use pml_model::json::{canonical, raw};
-use pml_model::name::shortened;
-use pml_model::question::{Answerer, Approval, Arguments, Asked, Decision};
-use pml_model::structure::{Argument, Link, Node, NodeId, NodeKind, Step, Structure};
-use pml_store::{ApprovalRule, Maker};
+use pml_model::json::{canonical_json, raw};
+use pml_model::name::truncate_text;
+use pml_model::question::{Answerer, ApprovalArguments, ApprovalDecision, ApprovalQuestion, CallToApprove};
+use pml_model::structure::{Argument, EdgeLink, Node, NodeId, NodeKind, PathStep, Structure};
+use pml_store::{ApprovalRule, RuleMaker};
 use serde_json::Value;
 
-use crate::plan::{Grant, Granted, Nested, Plan};
+use crate::plan::{Grant, Plan, PlannedCapability, PlannedTool};
 
-/// How many places that call one tool are shown; what else calls it is told in one line.
+/// The number of places shown per tool; the remaining ones are counted in one line.
 const MOST_PLACES: usize = 50;
-/// How much all arguments of a question may have together. What is over that is asked for at the call.
+/// Bytes: the limit of all arguments in one question. Arguments beyond it are approved at the call.
 pub(crate) const MOST_BYTES: usize = 1 << 20;
-/// How much is shown of a line of the program, and of arguments as they are written: they tell where and why, what is
-/// allowed is told apart.
+/// The number of characters shown of a line of the program. It shows where and why; the question lists what is allowed
+/// separately.
 const CODE_CHARACTERS: usize = 400;
+/// The number of characters shown of unknown arguments, as they are written in the program.
 const SOURCE_CHARACTERS: usize = 2_000;
 
-/// How long a grant counts when its run goes on for longer.
+/// 24 h in milliseconds: how long a grant counts if its run takes longer.
 pub(crate) const GRANT_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// What is asked before the plan begins: every place that calls a tool which needs a person's word. `says` is what a
-/// tool says of itself.
-pub(crate) fn before(plan: &Plan, says: impl Fn(&Granted) -> String) -> Option<Approval> {
+/// The question before a plan starts: every place that calls a tool which needs approval. `says` gives the annotations
+/// of a tool.
+pub(crate) fn question_before_start(
+    plan: &Plan,
+    says: impl Fn(&PlannedTool) -> String,
+) -> Option<ApprovalQuestion> {
     let arguments: Value = serde_json::from_str(plan.arguments.get()).unwrap_or_default();
     let (mut calls, mut room) = (Vec::new(), MOST_BYTES);
     for (handle, tool) in (0..).zip(&plan.tools) {
         let Some(asks) = &tool.asks else { continue };
         let name = tool.id.to_string();
-        let blank = || Asked {
+        let blank = || CallToApprove {
             tool: name.clone(),
             definition: tool.digest.clone(),
             description: says(tool),
@@ -43,7 +48,7 @@ pub(crate) fn before(plan: &Plan, says: impl Fn(&Granted) -> String) -> Option<A
             node: None,
             line: None,
             code: None,
-            arguments: Arguments::Unknown { source: "whatever the program hands on".to_owned() },
+            arguments: ApprovalArguments::Unknown { source: "whatever the program hands on".to_owned() },
             repeats: true,
             origins: Vec::new(),
             differs: Vec::new(),
@@ -57,29 +62,30 @@ pub(crate) fn before(plan: &Plan, says: impl Fn(&Granted) -> String) -> Option<A
         let nested = || plan.nested.iter().filter(|nested| nested.sees.tools.contains(&handle));
         let inside =
             nested().flat_map(|nested| nested.structure.nodes.iter().map(move |node| (nested, node)));
-        let inside: Vec<(&Nested, &Node)> = inside.filter(|(_, node)| calls_tool(node, &name)).collect();
+        let inside: Vec<(&PlannedCapability, &Node)> =
+            inside.filter(|(_, node)| calls_tool(node, &name)).collect();
         let places = sites.len() + inside.len();
         if (places == 0 && plan.opaque.is_empty()) || sites.len().max(inside.len()) > MOST_PLACES {
             calls.push(blank());
         }
         for (nested, node) in inside.into_iter().take(MOST_PLACES) {
             let by = format!("capability `{}` calls it", nested.name);
-            calls.push(Asked {
+            calls.push(CallToApprove {
                 because: match asks.because.contains(&by) {
                     true => asks.because.clone(),
                     false => format!("{}; {by}", asks.because),
                 },
-                code: line(&nested.source, node.at.line),
-                // What it is given by whoever calls it is not known, nor how often.
+                code: line_text(&nested.source, node.at.line),
+                // Neither the arguments its caller passes nor the number of calls is known.
                 arguments: foreseen(node, &nested.source, &Value::Null, &mut room),
                 ..blank()
             });
         }
         for node in sites.into_iter().take(MOST_PLACES) {
-            calls.push(Asked {
+            calls.push(CallToApprove {
                 node: Some(node.id.to_string()),
                 line: Some(node.at.line),
-                code: line(&plan.source, node.at.line),
+                code: line_text(&plan.source, node.at.line),
                 arguments: foreseen(node, &plan.source, &arguments, &mut room),
                 repeats: repeats(&plan.structure, node.id),
                 ..blank()
@@ -87,7 +93,7 @@ pub(crate) fn before(plan: &Plan, says: impl Fn(&Granted) -> String) -> Option<A
         }
     }
     calls.sort_by_key(|asked| asked.line);
-    (!calls.is_empty()).then(|| Approval {
+    (!calls.is_empty()).then(|| ApprovalQuestion {
         intent: plan.intent.clone(),
         code_hash: plan.approved_hash(),
         by: plan.by,
@@ -102,12 +108,12 @@ fn calls_tool(node: &Node, name: &str) -> bool {
 }
 
 /// A line of the source.
-pub(crate) fn line(source: &str, number: u32) -> Option<String> {
+pub(crate) fn line_text(source: &str, number: u32) -> Option<String> {
     let index = usize::try_from(number).ok()?.checked_sub(1)?;
-    source.lines().nth(index).map(|line| shortened(line.trim(), CODE_CHARACTERS))
+    source.lines().nth(index).map(|line| truncate_text(line.trim(), CODE_CHARACTERS))
 }
 
-fn foreseen(node: &Node, source: &str, arguments: &Value, room: &mut usize) -> Arguments {
+fn foreseen(node: &Node, source: &str, arguments: &Value, room: &mut usize) -> ApprovalArguments {
     let known = node.kind.arguments().and_then(|given| resolved(given, arguments));
     let json = known.map(|value| raw(&value)).filter(|json| json.get().len() <= *room);
     match json.as_ref().and_then(|json| known_arguments(json.get())) {
@@ -117,22 +123,22 @@ fn foreseen(node: &Node, source: &str, arguments: &Value, room: &mut usize) -> A
         }
         None => {
             let written = source.get(node.at.start as usize..node.at.end as usize).unwrap_or_default();
-            Arguments::Unknown { source: shortened(written, SOURCE_CHARACTERS) }
+            ApprovalArguments::Unknown { source: truncate_text(written, SOURCE_CHARACTERS) }
         }
     }
 }
 
-/// Arguments that are known, as a person is shown them.
-pub(crate) fn known_arguments(json: &str) -> Option<Arguments> {
-    Some(Arguments::Known { json: json.to_owned(), digest: value_digest(json)? })
+/// Known arguments in the form that is shown to a person.
+pub(crate) fn known_arguments(json: &str) -> Option<ApprovalArguments> {
+    Some(ApprovalArguments::Known { json: json.to_owned(), digest: value_digest(json)? })
 }
 
-/// The digest of the value that `json` spells.
+/// The digest of the value that `json` encodes.
 pub(crate) fn value_digest(json: &str) -> Option<Digest> {
-    canonical(json).ok().map(|canonical| Digest::of(canonical.as_bytes()))
+    canonical_json(json).ok().map(|canonical| Digest::of(canonical.as_bytes()))
 }
 
-/// The value of an argument that is known before the program runs.
+/// The value of an argument, if it is known before the program runs.
 fn resolved(argument: &Argument, arguments: &Value) -> Option<Value> {
     match argument {
         Argument::Literal { value } => Some(value.clone()),
@@ -141,7 +147,7 @@ fn resolved(argument: &Argument, arguments: &Value) -> Option<Value> {
             path.iter().try_fold(root, |value, step| follow(value, step)).cloned()
         }
         Argument::Object { fields, spreads } if spreads.is_empty() => {
-            let field = |field: &pml_model::structure::Field| {
+            let field = |field: &pml_model::structure::ArgumentField| {
                 Some((field.name.clone(), resolved(&field.value, arguments)?))
             };
             Some(Value::Object(fields.iter().map(field).collect::<Option<_>>()?))
@@ -153,7 +159,7 @@ fn resolved(argument: &Argument, arguments: &Value) -> Option<Value> {
             let text = |part: &Argument| match resolved(part, arguments)? {
                 Value::String(text) => Some(text),
                 Value::Bool(flag) => Some(flag.to_string()),
-                // Other numbers are spelled differently in JavaScript.
+                // JavaScript prints other numbers differently.
                 Value::Number(number) => {
                     number.as_i64().filter(|n| n.unsigned_abs() < 1 << 53).map(|n| n.to_string())
                 }
@@ -168,23 +174,27 @@ fn resolved(argument: &Argument, arguments: &Value) -> Option<Value> {
     }
 }
 
-fn follow<'v>(value: &'v Value, step: &Step) -> Option<&'v Value> {
+fn follow<'v>(value: &'v Value, step: &PathStep) -> Option<&'v Value> {
     match step {
-        Step::Index(index) => value.get(usize::try_from(*index).ok()?),
-        Step::Key(key) => value.get(key),
-        Step::Any => None,
+        PathStep::Index(index) => value.get(usize::try_from(*index).ok()?),
+        PathStep::Key(key) => value.get(key),
+        PathStep::Any => None,
     }
 }
 
-/// Whether a node may be come to more than once.
+/// Whether a node may be reached more than once.
 fn repeats(structure: &Structure, node: NodeId) -> bool {
-    structure.edges.iter().any(|edge| edge.link == Link::Contains && edge.to == node)
+    structure.edges.iter().any(|edge| edge.link == EdgeLink::Contains && edge.to == node)
 }
 
-/// What a person's yes allows.
-pub(crate) fn grants(asked: &Approval, decision: &Decision, now: i64) -> Vec<Grant> {
+/// The grants that follow from a person's approval.
+pub(crate) fn grants_of_approval(
+    asked: &ApprovalQuestion,
+    decision: &ApprovalDecision,
+    now: i64,
+) -> Vec<Grant> {
     let expires_at = now.saturating_add(GRANT_MS);
-    let grant = |asked: &Asked| Grant {
+    let grant = |asked: &CallToApprove| Grant {
         tool: asked.tool.clone(),
         definition: asked.definition.clone(),
         defined_at: None,
@@ -195,25 +205,25 @@ pub(crate) fn grants(asked: &Approval, decision: &Decision, now: i64) -> Vec<Gra
         by: decision.by.clone(),
     };
     if let Some(most) = decision.any_arguments {
-        let mut tools: Vec<&Asked> = asked.calls.iter().collect();
+        let mut tools: Vec<&CallToApprove> = asked.calls.iter().collect();
         tools.sort_by(|a, b| a.tool.cmp(&b.tool));
         tools.dedup_by(|a, b| a.tool == b.tool);
         return tools.into_iter().map(|asked| Grant { calls: most, ..grant(asked) }).collect();
     }
-    let bound = |asked: &Asked| match &asked.arguments {
-        Arguments::Known { digest, .. } if !asked.repeats => {
+    let bound = |asked: &CallToApprove| match &asked.arguments {
+        ApprovalArguments::Known { digest, .. } if !asked.repeats => {
             Grant { arguments: Some(digest.clone()), call: asked.call, calls: 1, ..grant(asked) }
         }
-        // It may be come to; each call is asked for when its arguments are known.
-        Arguments::Known { .. } | Arguments::Unknown { .. } => grant(asked),
+        // The program may reach this call; each call needs approval once its arguments are known.
+        ApprovalArguments::Known { .. } | ApprovalArguments::Unknown { .. } => grant(asked),
     };
     asked.calls.iter().map(bound).collect()
 }
 
-/// What standing rules allow of what would be asked; that is asked no more. Where the arguments are not known yet and a
-/// rule might allow them, it is asked at the call.
-pub(crate) fn by_rules(
-    question: &mut Option<Approval>,
+/// The grants that standing rules give for the calls in question; those calls leave the question. If arguments are
+/// unknown yet and a rule might allow them, approval is decided at the call.
+pub(crate) fn grants_by_rules(
+    question: &mut Option<ApprovalQuestion>,
     rules: &[ApprovalRule],
     most: u32,
     now: i64,
@@ -224,10 +234,10 @@ pub(crate) fn by_rules(
     asked.calls.retain(|call| {
         let fits = |rule: &&ApprovalRule| is_for(rule, &call.tool, &call.definition, &code_hash);
         let (value, calls) = match &call.arguments {
-            Arguments::Known { digest, .. } => (Some(digest), if call.repeats { most } else { 1 }),
-            Arguments::Unknown { .. } => (None, most),
+            ApprovalArguments::Known { digest, .. } => (Some(digest), if call.repeats { most } else { 1 }),
+            ApprovalArguments::Unknown { .. } => (None, most),
         };
-        match by_rule(rules, (&call.tool, &call.definition), &code_hash, value, calls, now) {
+        match grant_by_rule(rules, (&call.tool, &call.definition), &code_hash, value, calls, now) {
             Some(grant) => grants.push(grant),
             None => return value.is_some() || !rules.iter().any(|rule| fits(&rule)),
         }
@@ -239,14 +249,14 @@ pub(crate) fn by_rules(
     grants
 }
 
-/// The rules that count under a setting: where only a person may answer, those that a person made.
-pub(crate) fn counting(rules: Vec<ApprovalRule>, by: Answerer) -> Vec<ApprovalRule> {
-    let counts = |rule: &ApprovalRule| by == Answerer::Client || rule.maker == Maker::Person;
+/// The rules that count under the setting `by`: where only a person may answer, only rules that a person made.
+pub(crate) fn rules_that_count(rules: Vec<ApprovalRule>, by: Answerer) -> Vec<ApprovalRule> {
+    let counts = |rule: &ApprovalRule| by == Answerer::Client || rule.maker == RuleMaker::Person;
     rules.into_iter().filter(counts).collect()
 }
 
-/// The grant a standing rule makes for calls of a tool, with the number of the rule.
-pub(crate) fn by_rule(
+/// The grant that a standing rule gives for calls of a tool, with the number of the rule.
+pub(crate) fn grant_by_rule(
     rules: &[ApprovalRule],
     (tool, definition): (&str, &Digest),
     code_hash: &str,

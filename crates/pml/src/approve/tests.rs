@@ -30,10 +30,10 @@ fn annotations(initials: &str) -> Annotations {
     }
 }
 
-fn verdict(policy: &Policy, tool: &str) -> (ToolId, Verdict) {
+fn verdict(policy: &Policy, tool: &str) -> (ToolId, ToolVerdict) {
     let (id, initials) = tool.split_once(' ').unwrap_or((tool, ""));
     let id = ToolId::parse(id).unwrap();
-    let verdict = policy.of(&id, &annotations(initials));
+    let verdict = policy.verdict(&id, &annotations(initials));
     (id, verdict)
 }
 
@@ -180,7 +180,7 @@ fn of_equally_narrow_rules_the_stricter_counts() {
         let (_, verdict) = verdict(&policy(&toml), "a:get_all");
         assert_eq!(
             (verdict.mode, verdict.because.as_str()),
-            (Mode::Ask, "`a:*all` in [permissions] says so")
+            (CallPermission::Ask, "`a:*all` in [permissions] says so")
         );
     }
 }
@@ -329,7 +329,7 @@ fn only_a_rule_isolates() {
     );
 }
 
-/// What is said of a tool, a line for each attribute.
+/// Explains one tool, a line for each attribute.
 #[track_caller]
 fn check_explained(toml: &str, tool: &str, expected: &Expect) {
     let (id, initials) = tool.split_once(' ').unwrap_or((tool, ""));

@@ -1,11 +1,13 @@
-//! Questions in words, the same for clients, terminals and people who are asked by their client.
+//! Questions as text, the same for clients, terminals and elicitation.
 //!
-//! Whatever comes from a program, a tool or a server is shown with its hidden characters written out, and whole.
+//! Text from programs, tools and servers is shown complete, with hidden characters written out.
 
 use pml_model::name::printable;
-use pml_model::question::{Approval, Arguments, Asked, Layer, Origin, Question};
+use pml_model::question::{
+    ApprovalArguments, ApprovalQuestion, ArgumentOrigin, CallToApprove, LayerQuestion, Question,
+};
 
-/// What a run asks; follows its name.
+/// The question of a run, phrased to follow the run's name.
 pub fn question(question: &Question) -> String {
     match question {
         Question::InDoubt { calls, .. } => {
@@ -22,8 +24,8 @@ pub fn question(question: &Question) -> String {
     }
 }
 
-/// What a person is asked to allow.
-pub fn approval(asked: &Approval) -> String {
+/// The approval that a person is asked for.
+pub fn approval(asked: &ApprovalQuestion) -> String {
     let mut text = if asked.begun {
         "waits for approval of calls it is making".to_owned()
     } else {
@@ -40,8 +42,8 @@ pub fn approval(asked: &Approval) -> String {
     text
 }
 
-fn call(asked: &Asked) -> String {
-    let mut text = format!("`{}`, which {}", asked.tool, reach(&asked.scope));
+fn call(asked: &CallToApprove) -> String {
+    let mut text = format!("`{}`, which {}", asked.tool, describe_scope(&asked.scope));
     if let Some(line) = asked.line {
         text.push_str(&format!(", in line {line}"));
     }
@@ -53,15 +55,15 @@ fn call(asked: &Asked) -> String {
     }
     text.push_str(&format!("\n   asked because {}", printable(&asked.because)));
     match &asked.arguments {
-        Arguments::Known { json, .. } => text.push_str(&format!("\n   with {}", visible(json))),
-        Arguments::Unknown { source } => {
+        ApprovalArguments::Known { json, .. } => text.push_str(&format!("\n   with {}", visible(json))),
+        ApprovalArguments::Unknown { source } => {
             text.push_str(&format!(
                 "\n   with arguments that are known when it is called: {}",
                 visible(source)
             ));
         }
     }
-    asked.origins.iter().for_each(|origin| text.push_str(&format!("\n   {}", from(origin))));
+    asked.origins.iter().for_each(|origin| text.push_str(&format!("\n   {}", describe_origin(origin))));
     if !asked.differs.is_empty() {
         text.push_str("\n   different from the last time a person allowed it:");
         asked.differs.iter().for_each(|differs| text.push_str(&format!("\n     {}", visible(differs))));
@@ -69,8 +71,8 @@ fn call(asked: &Asked) -> String {
     text
 }
 
-/// What a kind of reach means.
-pub fn reach(scope: &str) -> &'static str {
+/// A description of a kind of reach.
+pub fn describe_scope(scope: &str) -> &'static str {
     match scope {
         "minimal" => "only computes",
         "readonly" => "reads",
@@ -80,8 +82,8 @@ pub fn reach(scope: &str) -> &'static str {
     }
 }
 
-/// Where a part of arguments comes from.
-pub fn from(origin: &Origin) -> String {
+/// A description of where part of the arguments comes from.
+pub fn describe_origin(origin: &ArgumentOrigin) -> String {
     let node = origin.node.as_ref().map(|node| format!(" ({node})")).unwrap_or_default();
     let part = visible(&origin.part);
     match origin.characters {
@@ -90,12 +92,12 @@ pub fn from(origin: &Origin) -> String {
     }
 }
 
-/// A text on one line with nothing hidden in it.
+/// The text on one line, with hidden characters written out.
 pub fn visible(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// How long ago something was, as people say it.
+/// A duration as text: in milliseconds below 1 s, then in seconds, minutes or hours.
 pub fn age(ms: i64) -> String {
     match ms {
         ..1_000 => format!("{} ms", ms.max(0)),
@@ -105,7 +107,7 @@ pub fn age(ms: i64) -> String {
     }
 }
 
-fn layer(layer: &Layer) -> String {
+fn layer(layer: &LayerQuestion) -> String {
     let mut text = format!("has run layer {} of {}", layer.layer_index + 1, layer.total_layers);
     for result in &layer.results {
         let preview = result.result_preview.as_deref().map(visible).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How the tests call a built-in tool and show what it answered.
+//! Test helpers: call a built-in tool and render its result.
 
 use std::path::Path;
 
@@ -6,26 +6,26 @@ use expect_test::Expect;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Server, Settings, servers};
+use super::{BuiltinServer, BuiltinSettings, servers};
 use crate::config::OwnFiles;
 
 /// The server `name`, with `fs` below `root` and `http` open to `hosts`.
-pub(super) fn server_with(name: &str, root: Option<&Path>, hosts: &[&str]) -> Server {
-    let settings = Settings {
+pub(super) fn server_with(name: &str, root: Option<&Path>, hosts: &[&str]) -> BuiltinServer {
+    let settings = BuiltinSettings {
         fs_root: root.map(Path::to_owned),
-        own: OwnFiles::default(),
+        own_files: OwnFiles::default(),
         http_hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
     };
     servers(&settings).unwrap().into_iter().find(|server| server.name() == name).unwrap()
 }
 
 /// A server that needs no settings.
-pub(super) fn server(name: &str) -> Server {
+pub(super) fn server(name: &str) -> BuiltinServer {
     server_with(name, None, &[])
 }
 
-/// Calls a tool and gives its structured content, or what it complained of.
-pub(super) async fn answer(server: &Server, tool: &str, arguments: &str) -> Result<String, String> {
+/// Calls a tool and returns its structured content, or its error message.
+pub(super) async fn answer(server: &BuiltinServer, tool: &str, arguments: &str) -> Result<String, String> {
     let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
     let result = server.call(tool, &arguments).await.unwrap();
     let parsed: Value = serde_json::from_str(result.get()).unwrap();
@@ -33,16 +33,16 @@ pub(super) async fn answer(server: &Server, tool: &str, arguments: &str) -> Resu
     if parsed["isError"] == true {
         return Err(text);
     }
-    // The text is the structured content letter by letter, so that numbers are seen as they were written.
+    // The text equals the structured content byte for byte, so numbers appear as they were written.
     let tail = format!(r#""structuredContent":{text},"isError":false}}"#);
     assert!(result.get().ends_with(&tail), "{result}");
     assert_fits(server, tool, &text);
     Ok(text)
 }
 
-/// Every answer of every test has to fit the output schema.
+/// Every result in every test has to satisfy the output schema.
 #[track_caller]
-fn assert_fits(server: &Server, tool: &str, structured: &str) {
+fn assert_fits(server: &BuiltinServer, tool: &str, structured: &str) {
     let definition = server.definitions().into_iter().find(|definition| definition.name == tool).unwrap();
     let schema: Value = serde_json::from_str(definition.output_schema.unwrap().get()).unwrap();
     let instance: Value = serde_json::from_str(structured).unwrap();
@@ -52,7 +52,7 @@ fn assert_fits(server: &Server, tool: &str, structured: &str) {
 }
 
 /// Calls a tool and compares its structured content, or `error: …`, with `expected`.
-pub(super) fn check(server: &Server, tool: &str, arguments: &str, expected: &Expect) {
+pub(super) fn check(server: &BuiltinServer, tool: &str, arguments: &str, expected: &Expect) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let shown =
         runtime.block_on(answer(server, tool, arguments)).unwrap_or_else(|error| format!("error: {error}"));
@@ -62,13 +62,13 @@ pub(super) fn check(server: &Server, tool: &str, arguments: &str, expected: &Exp
 #[tokio::test]
 async fn every_tool_is_defined_in_full() {
     let root = tempfile::tempdir().unwrap();
-    let settings = Settings {
+    let settings = BuiltinSettings {
         fs_root: Some(root.path().to_owned()),
         http_hosts: vec!["*".to_owned()],
-        ..Settings::default()
+        ..BuiltinSettings::default()
     };
     let servers = servers(&settings).unwrap();
-    let names: Vec<&str> = servers.iter().map(Server::name).collect();
+    let names: Vec<&str> = servers.iter().map(BuiltinServer::name).collect();
     assert_eq!(names, ["fs", "json", "text", "csv", "time", "math", "http"]);
     for server in &servers {
         assert!(server.description().ends_with('.'));
@@ -92,7 +92,7 @@ async fn every_tool_is_defined_in_full() {
     }
 }
 
-/// Every object schema is closed and lists what it requires; every property says what it means.
+/// Every object schema is closed and lists its required properties; every property has a description.
 #[track_caller]
 fn assert_described(name: &str, schema: &Value) {
     if let Some(properties) = schema["properties"].as_object() {
@@ -111,10 +111,10 @@ fn assert_described(name: &str, schema: &Value) {
 #[tokio::test]
 async fn arguments_that_do_not_fit_are_named_and_never_panic() {
     let root = tempfile::tempdir().unwrap();
-    let settings = Settings {
+    let settings = BuiltinSettings {
         fs_root: Some(root.path().to_owned()),
         http_hosts: vec!["*".to_owned()],
-        ..Settings::default()
+        ..BuiltinSettings::default()
     };
     for server in servers(&settings).unwrap() {
         for definition in server.definitions() {
@@ -150,7 +150,9 @@ async fn limits_are_named() {
 fn a_root_that_is_not_there_is_named() {
     let root = tempfile::tempdir().unwrap();
     let absent = root.path().join("absent");
-    let error = servers(&Settings { fs_root: Some(absent.clone()), ..Settings::default() }).err().unwrap();
+    let error = servers(&BuiltinSettings { fs_root: Some(absent.clone()), ..BuiltinSettings::default() })
+        .err()
+        .unwrap();
     let message = error.to_string();
     assert!(message.starts_with(&format!("cannot open `{}`: ", absent.display())), "{message}");
     assert!(message.ends_with("change `[builtin.fs] root`"), "{message}");

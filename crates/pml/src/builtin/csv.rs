@@ -1,6 +1,6 @@
 //! Comma-separated values.
 //!
-//! Cells are text in both directions; what looks like a number stays as it was written.
+//! Cells are text in both directions; a number keeps its spelling.
 
 use std::collections::HashSet;
 
@@ -10,16 +10,18 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::json::compact;
-use super::tool::{Failure, Quoted, READS, Spec, Stop, Tool, failure, object};
+use super::tool::{
+    BuiltinFailure, BuiltinSpec, BuiltinTool, QuotedName, READS, StopSignal, failure, object_schema,
+};
 
-/// The most rows taken or given.
+/// The largest number of rows in arguments or result.
 const MAX_ROWS: usize = 100_000;
-/// The most cells taken or given.
+/// The largest number of cells in arguments or result.
 const MAX_CELLS: usize = 1_000_000;
 
-/// The tools.
-pub(super) fn tools() -> Vec<Tool> {
-    vec![Tool::work(parse_spec(), parse), Tool::work(stringify_spec(), stringify)]
+/// The tools of the server.
+pub(super) fn tools() -> Vec<BuiltinTool> {
+    vec![BuiltinTool::blocking(parse_spec(), parse), BuiltinTool::blocking(stringify_spec(), stringify)]
 }
 
 fn delimiter_schema() -> Value {
@@ -37,7 +39,7 @@ fn rows_schema(description: &str) -> Value {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Parse {
+struct CsvParseArguments {
     csv: String,
     #[serde(default = "yes")]
     header: bool,
@@ -49,13 +51,13 @@ fn yes() -> bool {
 }
 
 #[derive(Serialize)]
-struct Parsed {
+struct CsvParseAnswer {
     columns: Vec<String>,
     rows: Vec<Value>,
 }
 
-fn parse_spec() -> Spec {
-    Spec {
+fn parse_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "parse",
         title: "Parse CSV",
         description:
@@ -63,7 +65,7 @@ fn parse_spec() -> Spec {
                       when not. Every row must have as many cells as the first. At most 100,000 rows."
                 .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "csv": { "type": "string", "description": "The CSV text." },
                 "header": { "type": "boolean", "description": "Whether the first row names the columns; true unless told." },
@@ -71,7 +73,7 @@ fn parse_spec() -> Spec {
             }),
             &["csv"],
         ),
-        output: object(
+        output: object_schema(
             json!({
                 "columns": {
                     "type": "array",
@@ -85,7 +87,7 @@ fn parse_spec() -> Spec {
     }
 }
 
-fn parse(arguments: &Parse, stop: &Stop) -> Result<Parsed, Failure> {
+fn parse(arguments: &CsvParseArguments, stop: &StopSignal) -> Result<CsvParseAnswer, BuiltinFailure> {
     let text = arguments.csv.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(arguments.header)
@@ -102,17 +104,17 @@ fn parse(arguments: &Parse, stop: &Stop) -> Result<Parsed, Failure> {
         }
         rows.push(row(&columns, &record));
     }
-    Ok(Parsed { columns, rows })
+    Ok(CsvParseAnswer { columns, rows })
 }
 
-fn columns(reader: &mut csv::Reader<&[u8]>) -> Result<Vec<String>, Failure> {
+fn columns(reader: &mut csv::Reader<&[u8]>) -> Result<Vec<String>, BuiltinFailure> {
     let header = reader.headers().map_err(|error| failure!("the text is not CSV: {error}"))?;
     let mut seen = HashSet::new();
     for name in header {
         if !seen.insert(name) {
             return Err(failure!(
                 "column {} appears twice, so rows cannot be objects; parse with `header: false`",
-                Quoted(name)
+                QuotedName(name)
             ));
         }
     }
@@ -129,26 +131,26 @@ fn row(columns: &[String], record: &csv::StringRecord) -> Value {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stringify {
+struct CsvStringifyArguments {
     rows: Vec<Box<RawValue>>,
     columns: Option<Vec<String>>,
     delimiter: Option<char>,
 }
 
 #[derive(Serialize)]
-struct Stringified {
+struct CsvStringifyAnswer {
     csv: String,
 }
 
-fn stringify_spec() -> Spec {
-    Spec {
+fn stringify_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "stringify",
         title: "Write CSV",
         description: "Turns rows into CSV. Rows are objects (written below a header, missing members empty) or \
                       lists of cells (a header only when `columns` is given). Null is an empty cell; lists and \
                       objects in a cell are written as JSON.".into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "rows": rows_schema("The rows, all objects or all lists."),
                 "columns": {
@@ -161,16 +163,19 @@ fn stringify_spec() -> Spec {
             }),
             &["rows"],
         ),
-        output: object(
+        output: object_schema(
             json!({ "csv": { "type": "string", "description": "The CSV text; lines end with a line feed." } }),
             &["csv"],
         ),
     }
 }
 
-fn stringify(arguments: &Stringify, stop: &Stop) -> Result<Stringified, Failure> {
-    let rows = arguments.rows.iter().enumerate().map(|(at, row)| Row::read(at, row));
-    let rows: Vec<Row<'_>> = rows.collect::<Result<_, _>>()?;
+fn stringify(
+    arguments: &CsvStringifyArguments,
+    stop: &StopSignal,
+) -> Result<CsvStringifyAnswer, BuiltinFailure> {
+    let rows = arguments.rows.iter().enumerate().map(|(at, row)| CsvRow::read(at, row));
+    let rows: Vec<CsvRow<'_>> = rows.collect::<Result<_, _>>()?;
     let columns = match &arguments.columns {
         Some(columns) => columns.clone(),
         None => members_met(&rows),
@@ -192,46 +197,48 @@ fn stringify(arguments: &Stringify, stop: &Stop) -> Result<Stringified, Failure>
     }
     let bytes =
         writer.into_inner().map_err(|error| failure!("the rows cannot be written as CSV: {error}"))?;
-    Ok(Stringified { csv: String::from_utf8(bytes).expect("cells are text, and so are the delimiters") })
+    Ok(CsvStringifyAnswer {
+        csv: String::from_utf8(bytes).expect("cells are text, and so are the delimiters"),
+    })
 }
 
-enum Row<'a> {
+enum CsvRow<'a> {
     Members(Fields<'a>),
     Cells(Vec<&'a RawValue>),
 }
 
-impl<'a> Row<'a> {
-    fn read(at: usize, row: &'a RawValue) -> Result<Row<'a>, Failure> {
+impl<'a> CsvRow<'a> {
+    fn read(at: usize, row: &'a RawValue) -> Result<CsvRow<'a>, BuiltinFailure> {
         let text = row.get();
         let read = if text.starts_with('[') {
-            serde_json::from_str(text).map(Row::Cells)
+            serde_json::from_str(text).map(CsvRow::Cells)
         } else {
-            Fields::parse(text).map(Row::Members)
+            Fields::parse(text).map(CsvRow::Members)
         };
         read.map_err(|_| failure!("row {} is neither an object nor a list", at + 1))
     }
 
-    fn cells(&self, at: usize, columns: &[String]) -> Result<Vec<String>, Failure> {
+    fn cells(&self, at: usize, columns: &[String]) -> Result<Vec<String>, BuiltinFailure> {
         match self {
-            Row::Members(fields) if columns.is_empty() && !fields.is_empty() => {
+            CsvRow::Members(fields) if columns.is_empty() && !fields.is_empty() => {
                 Err(failure!("row {} is an object among lists; give all rows the same shape", at + 1))
             }
-            Row::Members(fields) => {
+            CsvRow::Members(fields) => {
                 Ok(columns.iter().map(|column| fields.get(column).map_or_else(String::new, cell)).collect())
             }
-            Row::Cells(cells) if !columns.is_empty() && cells.len() != columns.len() => {
+            CsvRow::Cells(cells) if !columns.is_empty() && cells.len() != columns.len() => {
                 Err(failure!("row {} has {} cells for {} columns", at + 1, cells.len(), columns.len()))
             }
-            Row::Cells(cells) => Ok(cells.iter().map(|&value| cell(value)).collect()),
+            CsvRow::Cells(cells) => Ok(cells.iter().map(|&value| cell(value)).collect()),
         }
     }
 }
 
-/// Every member of every row, in the order they are first met.
-fn members_met(rows: &[Row<'_>]) -> Vec<String> {
+/// The members of all rows, in order of first occurrence.
+fn members_met(rows: &[CsvRow<'_>]) -> Vec<String> {
     let (mut seen, mut columns) = (HashSet::new(), Vec::new());
     for row in rows {
-        if let Row::Members(fields) = row {
+        if let CsvRow::Members(fields) = row {
             columns.extend(fields.iter().map(|(name, _)| name).filter(|&name| seen.insert(name)));
         }
     }
@@ -247,14 +254,14 @@ fn cell(value: &RawValue) -> String {
     }
 }
 
-fn delimiter(given: Option<char>) -> Result<u8, Failure> {
+fn delimiter(given: Option<char>) -> Result<u8, BuiltinFailure> {
     match u8::try_from(given.unwrap_or(',')) {
         Ok(byte) if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(byte),
         _ => Err(failure!("`delimiter` must be one ASCII character other than a quote or a line break")),
     }
 }
 
-fn bounded(rows: usize, cells: usize) -> Result<(), Failure> {
+fn bounded(rows: usize, cells: usize) -> Result<(), BuiltinFailure> {
     if rows > MAX_ROWS || cells > MAX_CELLS {
         return Err(failure!("at most {MAX_ROWS} rows and {MAX_CELLS} cells are taken; give them in parts"));
     }

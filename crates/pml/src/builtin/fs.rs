@@ -24,19 +24,25 @@ use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::own::Own;
-pub(super) use self::own::Root;
-use super::tool::{ADDS, Failure, Quoted, READS, REMOVES, REPLACES, Spec, Stop, Tool, failure, object};
+pub(super) use self::own::FsRoot;
+use self::own::OwnFilesNow;
+use super::tool::{
+    ADDS, BuiltinFailure, BuiltinSpec, BuiltinTool, QuotedName, READS, REMOVES, REPLACES, StopSignal,
+    failure, object_schema,
+};
 use crate::config::OwnFiles;
 
-/// The most that one call reads or writes.
+/// 4 MiB: the most bytes that one call reads or writes.
 const MAX_CONTENT_BYTES: usize = 4 * 1024 * 1024;
 
-/// The tools, below `root` and never in `own`; and `root` itself, for whoever looks again at what they read.
-pub(super) fn tools(root: &Path, own: &OwnFiles) -> Result<(Arc<Root>, Vec<Tool>), super::Error> {
+/// The tools, confined to `root` and never in `own`; and the opened `root`, for checking recorded reads later.
+pub(super) fn tools(
+    root: &Path,
+    own: &OwnFiles,
+) -> Result<(Arc<FsRoot>, Vec<BuiltinTool>), super::BuiltinError> {
     let opened = Dir::open_ambient_dir(root, ambient_authority());
-    let opened = opened.map_err(|reason| super::Error::Root { path: root.to_owned(), reason })?;
-    let root = Arc::new(Root::new(root, opened, own));
+    let opened = opened.map_err(|reason| super::BuiltinError::Root { path: root.to_owned(), reason })?;
+    let root = Arc::new(FsRoot::new(root, opened, own));
     let tools = vec![
         tool(&root, stat_spec(), stat),
         tool(&root, read_spec(), read),
@@ -49,38 +55,42 @@ pub(super) fn tools(root: &Path, own: &OwnFiles) -> Result<(Arc<Root>, Vec<Tool>
     Ok((root, tools))
 }
 
-/// What is looked at where a path is a symbolic link.
+/// How a symbolic link is treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Link {
-    /// The link.
+enum LinkTreatment {
+    /// The link itself.
     Itself,
-    /// What it points to.
+    /// The target of the link.
     Followed,
 }
 
-impl Stop {
-    /// Notes what stands at `path`, before it is read.
-    fn saw(&self, path: &Path, link: Link, found: Option<&Metadata>) {
+impl StopSignal {
+    /// Records the state of `path` before it is read.
+    fn record_path(&self, path: &Path, link: LinkTreatment, found: Option<&Metadata>) {
         if let Some(witness) = &self.witness {
-            witness.saw(path, link == Link::Followed, found);
+            witness.record_path(path, link == LinkTreatment::Followed, found);
         }
     }
 
-    /// Notes that something was looked at which cannot be compared later.
-    fn cannot_tell(&self) {
+    /// Records a read that cannot be compared later.
+    fn record_unknown(&self) {
         if let Some(witness) = &self.witness {
-            witness.cannot_tell();
+            witness.record_unknown();
         }
     }
 }
 
-fn tool<A, R>(root: &Arc<Root>, spec: Spec, run: fn(&Root, &A, &Stop) -> Result<R, Failure>) -> Tool
+fn tool<A, R>(
+    root: &Arc<FsRoot>,
+    spec: BuiltinSpec,
+    run: fn(&FsRoot, &A, &StopSignal) -> Result<R, BuiltinFailure>,
+) -> BuiltinTool
 where
     A: for<'de> Deserialize<'de> + 'static,
     R: Serialize + 'static,
 {
     let root = root.clone();
-    Tool::work(spec, move |arguments: &A, stop: &Stop| run(&root, arguments, stop))
+    BuiltinTool::blocking(spec, move |arguments: &A, stop: &StopSignal| run(&root, arguments, stop))
 }
 
 fn path_schema(description: &str) -> Value {
@@ -97,12 +107,12 @@ fn kind_schema() -> Value {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stat {
+struct FsStatArguments {
     path: String,
 }
 
 #[derive(Serialize)]
-struct Stated {
+struct FsStatAnswer {
     path: String,
     exists: bool,
     r#type: Option<&'static str>,
@@ -110,8 +120,8 @@ struct Stated {
     modified: Option<String>,
 }
 
-fn stat_spec() -> Spec {
-    Spec {
+fn stat_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "stat",
         title: "Look at a path",
         description:
@@ -119,8 +129,8 @@ fn stat_spec() -> Spec {
                       that does not exist is no error. Symbolic links are not followed."
                 .into(),
         effect: READS,
-        input: object(json!({ "path": path_schema("Path from the root.") }), &["path"]),
-        output: object(
+        input: object_schema(json!({ "path": path_schema("Path from the root.") }), &["path"]),
+        output: object_schema(
             json!({
                 "path": { "type": "string", "description": "The path that was looked at, from the root." },
                 "exists": { "type": "boolean", "description": "Whether there is something at the path." },
@@ -141,24 +151,28 @@ fn stat_spec() -> Spec {
     }
 }
 
-fn stat(root: &Root, arguments: &Stat, stop: &Stop) -> Result<Stated, Failure> {
-    let path = inside(&arguments.path)?;
-    let own = root.look()?;
+fn stat(
+    root: &FsRoot,
+    arguments: &FsStatArguments,
+    stop: &StopSignal,
+) -> Result<FsStatAnswer, BuiltinFailure> {
+    let path = relative_path(&arguments.path)?;
+    let own = root.own_files_now()?;
     own.check(&path)?;
     let found = root.dir.symlink_metadata(&path);
-    stop.saw(&path, Link::Itself, found.as_ref().ok());
+    stop.record_path(&path, LinkTreatment::Itself, found.as_ref().ok());
     match found {
-        Ok(found) if own.is(&found) => Err(own::refusal(&path)),
-        Ok(found) => Ok(Stated {
-            path: walk::shown(&path),
+        Ok(found) if own.contains(&found) => Err(own::refusal(&path)),
+        Ok(found) => Ok(FsStatAnswer {
+            path: walk::slash_path(&path),
             exists: true,
             r#type: Some(kind(&found.file_type())),
             size: Some(found.len()),
             modified: modified(&found),
         }),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            let path = walk::shown(&path);
-            Ok(Stated { path, exists: false, r#type: None, size: None, modified: None })
+            let path = walk::slash_path(&path);
+            Ok(FsStatAnswer { path, exists: false, r#type: None, size: None, modified: None })
         }
         Err(error) => Err(problem("look at", &path, &error)),
     }
@@ -183,7 +197,7 @@ fn kind(file_type: &FileType) -> &'static str {
 
 #[derive(Deserialize, Serialize, Clone, Copy, Default)]
 #[serde(rename_all = "lowercase")]
-enum Encoding {
+enum FsEncoding {
     #[default]
     Utf8,
     Base64,
@@ -191,10 +205,10 @@ enum Encoding {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Read {
+struct FsReadArguments {
     path: String,
     #[serde(default)]
-    encoding: Encoding,
+    encoding: FsEncoding,
     #[serde(default)]
     offset: u64,
     limit: Option<usize>,
@@ -202,16 +216,16 @@ struct Read {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ReadAnswer {
+struct FsReadAnswer {
     content: String,
     size: u64,
-    encoding: Encoding,
+    encoding: FsEncoding,
     truncated: bool,
     next_offset: Option<u64>,
 }
 
-fn read_spec() -> Spec {
-    Spec {
+fn read_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "read",
         title: "Read a file",
         description:
@@ -219,7 +233,7 @@ fn read_spec() -> Spec {
                       says where to go on."
                 .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "path": path_schema("Path of the file from the root."),
                 "encoding": encoding_schema("How to give the content; `utf8` unless told."),
@@ -233,7 +247,7 @@ fn read_spec() -> Spec {
             }),
             &["path"],
         ),
-        output: object(
+        output: object_schema(
             json!({
                 "content": { "type": "string", "description": "The content in the encoding asked for." },
                 "size": { "type": "integer", "description": "Bytes in the whole file." },
@@ -249,19 +263,23 @@ fn read_spec() -> Spec {
     }
 }
 
-fn read(root: &Root, arguments: &Read, stop: &Stop) -> Result<ReadAnswer, Failure> {
-    let path = inside(&arguments.path)?;
+fn read(
+    root: &FsRoot,
+    arguments: &FsReadArguments,
+    stop: &StopSignal,
+) -> Result<FsReadAnswer, BuiltinFailure> {
+    let path = relative_path(&arguments.path)?;
     let limit = arguments.limit.unwrap_or(MAX_CONTENT_BYTES).clamp(1, MAX_CONTENT_BYTES);
-    let own = root.look()?;
+    let own = root.own_files_now()?;
     own.check(&path)?;
     let (mut file, found) = open(&root.dir, &own, &path, OpenOptions::new().read(true))?;
-    stop.saw(&path, Link::Followed, Some(&found));
+    stop.record_path(&path, LinkTreatment::Followed, Some(&found));
     let size = found.len();
     let (mut bytes, truncated) =
         part(&mut file, arguments.offset, limit).map_err(|error| problem("read", &path, &error))?;
     let content = match arguments.encoding {
-        Encoding::Base64 => BASE64.encode(&bytes),
-        Encoding::Utf8 => {
+        FsEncoding::Base64 => BASE64.encode(&bytes),
+        FsEncoding::Utf8 => {
             if truncated {
                 drop_split_character(&mut bytes);
             }
@@ -269,7 +287,7 @@ fn read(root: &Root, arguments: &Read, stop: &Stop) -> Result<ReadAnswer, Failur
         }
     };
     let next_offset = truncated.then(|| arguments.offset + bytes.len() as u64);
-    Ok(ReadAnswer { content, size, encoding: arguments.encoding, truncated, next_offset })
+    Ok(FsReadAnswer { content, size, encoding: arguments.encoding, truncated, next_offset })
 }
 
 /// At most `limit` bytes from `offset` on, and whether there are more.
@@ -282,7 +300,7 @@ fn part(file: &mut File, offset: u64, limit: usize) -> io::Result<(Vec<u8>, bool
     Ok((bytes, more))
 }
 
-/// Removes the beginning of a character whose end lies beyond the limit, unless nothing else would be left.
+/// Removes an incomplete character at the end, unless nothing else would be left.
 fn drop_split_character(bytes: &mut Vec<u8>) {
     if let Err(error) = std::str::from_utf8(bytes)
         && error.error_len().is_none()
@@ -292,28 +310,28 @@ fn drop_split_character(bytes: &mut Vec<u8>) {
     }
 }
 
-fn not_text(path: &Path) -> Failure {
+fn not_text(path: &Path) -> BuiltinFailure {
     failure!("{} is not UTF-8 text from this offset on; read it with `encoding: \"base64\"`", quoted(path))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Create {
+struct FsCreateArguments {
     path: String,
     #[serde(default)]
     content: String,
     #[serde(default)]
-    encoding: Encoding,
+    encoding: FsEncoding,
 }
 
 #[derive(Serialize)]
-struct Written {
+struct FsWriteAnswer {
     path: String,
     size: u64,
 }
 
 fn written_schema() -> Value {
-    object(
+    object_schema(
         json!({
             "path": { "type": "string", "description": "Path of the file from the root." },
             "size": { "type": "integer", "description": "Bytes in the file now." },
@@ -322,8 +340,8 @@ fn written_schema() -> Value {
     )
 }
 
-fn create_spec() -> Spec {
-    Spec {
+fn create_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "create",
         title: "Create a file",
         description:
@@ -331,7 +349,7 @@ fn create_spec() -> Spec {
                       Fails when something is there already."
                 .into(),
         effect: ADDS,
-        input: object(
+        input: object_schema(
             json!({
                 "path": path_schema("Path of the new file from the root."),
                 "content": { "type": "string", "description": "What to put in, nothing unless told; at most 4 MiB." },
@@ -343,10 +361,14 @@ fn create_spec() -> Spec {
     }
 }
 
-fn create(root: &Root, arguments: &Create, _: &Stop) -> Result<Written, Failure> {
-    let path = inside(&arguments.path)?;
+fn create(
+    root: &FsRoot,
+    arguments: &FsCreateArguments,
+    _: &StopSignal,
+) -> Result<FsWriteAnswer, BuiltinFailure> {
+    let path = relative_path(&arguments.path)?;
     let content = decode(&arguments.content, arguments.encoding)?;
-    let mut own = root.look()?;
+    let mut own = root.own_files_now()?;
     own.check(&path)?;
     let directory = make_parents(root, &mut own, &path)?;
     let file = add(&directory, &own, &path, OpenOptions::new().write(true))?;
@@ -355,17 +377,17 @@ fn create(root: &Root, arguments: &Create, _: &Stop) -> Result<Written, Failure>
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Write {
+struct FsWriteArguments {
     path: String,
     content: String,
     #[serde(default)]
-    encoding: Encoding,
+    encoding: FsEncoding,
     #[serde(default)]
     append: bool,
 }
 
-fn write_spec() -> Spec {
-    Spec {
+fn write_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "write",
         title: "Write a file",
         description:
@@ -373,7 +395,7 @@ fn write_spec() -> Spec {
                       directories it needs when they are not there."
                 .into(),
         effect: REPLACES,
-        input: object(
+        input: object_schema(
             json!({
                 "path": path_schema("Path of the file from the root."),
                 "content": { "type": "string", "description": "What to write; at most 4 MiB." },
@@ -386,10 +408,14 @@ fn write_spec() -> Spec {
     }
 }
 
-fn write(root: &Root, arguments: &Write, _: &Stop) -> Result<Written, Failure> {
-    let path = inside(&arguments.path)?;
+fn write(
+    root: &FsRoot,
+    arguments: &FsWriteArguments,
+    _: &StopSignal,
+) -> Result<FsWriteAnswer, BuiltinFailure> {
+    let path = relative_path(&arguments.path)?;
     let content = decode(&arguments.content, arguments.encoding)?;
-    let mut own = root.look()?;
+    let mut own = root.own_files_now()?;
     own.check(&path)?;
     let mut options = OpenOptions::new();
     if arguments.append {
@@ -399,22 +425,22 @@ fn write(root: &Root, arguments: &Write, _: &Stop) -> Result<Written, Failure> {
     };
     let file = open_or_add(root, &mut own, &path, &options)?;
     if !arguments.append {
-        // Only now is it known to be a regular file, so only now may it be emptied.
+        // Only now is it known to be a regular file, so only now may it be truncated.
         file.set_len(0).map_err(|error| problem("empty", &path, &error))?;
     }
     fill(file, &path, &content)
 }
 
-/// The file at `path`, made where there is none. One that is there may be reached by a symbolic link; a new one is made in
-/// a directory that is held open, so that nobody can make it appear elsewhere.
+/// The file at `path`, created where there is none. An existing one may be reached through a symbolic link. A new one
+/// is created in a directory that is held open, so that nobody can make it appear elsewhere.
 fn open_or_add<'r>(
-    root: &'r Root,
-    own: &mut Own<'r>,
+    root: &'r FsRoot,
+    own: &mut OwnFilesNow<'r>,
     path: &Path,
     options: &OpenOptions,
-) -> Result<File, Failure> {
+) -> Result<File, BuiltinFailure> {
     let directory = make_parents(root, own, path)?;
-    // Somebody else may make or remove the file in between.
+    // Another process may create or remove the file in between.
     for _ in 0..3 {
         match root.dir.open_with(path, options.clone().nonblock(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -431,26 +457,26 @@ fn open_or_add<'r>(
     Err(failure!("{} is a symbolic link to what does not exist; name the file itself", quoted(path)))
 }
 
-/// Makes the file of `path` in its directory; something that is there already, be it a link, is in the way.
+/// Creates the file of `path` in its directory; fails where something exists there, even a link.
 fn add(
     directory: &Dir,
-    own: &Own<'_>,
+    own: &OwnFilesNow<'_>,
     path: &Path,
     options: &mut OpenOptions,
-) -> Result<io::Result<File>, Failure> {
+) -> Result<io::Result<File>, BuiltinFailure> {
     let name = path.file_name().unwrap_or(OsStr::new("."));
     own.check_place(path, directory, name)?;
     Ok(directory.open_with(name, options.create_new(true).follow(FollowSymlinks::No).nonblock(true)))
 }
 
-fn fill(mut file: File, path: &Path, content: &[u8]) -> Result<Written, Failure> {
+fn fill(mut file: File, path: &Path, content: &[u8]) -> Result<FsWriteAnswer, BuiltinFailure> {
     let filled = file.write_all(content).and_then(|()| file.metadata());
     let size = filled.map_err(|error| problem("write", path, &error))?.len();
-    Ok(Written { path: walk::shown(path), size })
+    Ok(FsWriteAnswer { path: walk::slash_path(path), size })
 }
 
-/// The directory of `path`, made with those above it where they are not there.
-fn make_parents<'r>(root: &'r Root, own: &mut Own<'r>, path: &Path) -> Result<Dir, Failure> {
+/// The directory of `path`, created with its parents where missing.
+fn make_parents<'r>(root: &'r FsRoot, own: &mut OwnFilesNow<'r>, path: &Path) -> Result<Dir, BuiltinFailure> {
     match own::parent(&root.dir, path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         found => return found.map_err(|error| problem("create", path.parent().unwrap_or(path), &error)),
@@ -468,8 +494,8 @@ fn make_parents<'r>(root: &'r Root, own: &mut Own<'r>, path: &Path) -> Result<Di
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     made => made.map_err(cannot)?,
                 }
-                // What PML would keep in there has a place only now.
-                *own = root.look()?;
+                // A path of PML's in the new directory has an identity only now that the directory exists.
+                *own = root.own_files_now()?;
                 root.dir.open_dir(&above).map_err(cannot)?
             }
             found => found.map_err(cannot)?,
@@ -478,10 +504,10 @@ fn make_parents<'r>(root: &'r Root, own: &mut Own<'r>, path: &Path) -> Result<Di
     Ok(directory)
 }
 
-fn decode(content: &str, encoding: Encoding) -> Result<Cow<'_, [u8]>, Failure> {
+fn decode(content: &str, encoding: FsEncoding) -> Result<Cow<'_, [u8]>, BuiltinFailure> {
     let bytes = match encoding {
-        Encoding::Utf8 => Cow::Borrowed(content.as_bytes()),
-        Encoding::Base64 => BASE64
+        FsEncoding::Utf8 => Cow::Borrowed(content.as_bytes()),
+        FsEncoding::Base64 => BASE64
             .decode(content)
             .map(Cow::Owned)
             .map_err(|_| failure!("`content` is not base64 with its padding"))?,
@@ -497,50 +523,56 @@ fn decode(content: &str, encoding: Encoding) -> Result<Cow<'_, [u8]>, Failure> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Delete {
+struct FsDeleteArguments {
     path: String,
     #[serde(default)]
     recursive: bool,
 }
 
 #[derive(Serialize)]
-struct Deleted {
+struct FsDeleteAnswer {
     deleted: bool,
 }
 
-fn delete_spec() -> Spec {
-    Spec {
+fn delete_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "delete",
         title: "Delete a path",
         description: "Deletes a file, a symbolic link (not what it points to) or an empty directory; with \
                       `recursive` also a directory and everything in it. A path that does not exist is no error.".into(),
         effect: REMOVES,
-        input: object(
+        input: object_schema(
             json!({
                 "path": path_schema("Path from the root; not the root itself."),
                 "recursive": { "type": "boolean", "description": "Delete a directory with its content; false unless told." },
             }),
             &["path"],
         ),
-        output: object(
+        output: object_schema(
             json!({ "deleted": { "type": "boolean", "description": "False when there was nothing at the path." } }),
             &["deleted"],
         ),
     }
 }
 
-fn delete(root: &Root, arguments: &Delete, stop: &Stop) -> Result<Deleted, Failure> {
-    let path = inside(&arguments.path)?;
+fn delete(
+    root: &FsRoot,
+    arguments: &FsDeleteArguments,
+    stop: &StopSignal,
+) -> Result<FsDeleteAnswer, BuiltinFailure> {
+    let path = relative_path(&arguments.path)?;
     let Some(name) = path.file_name() else {
         return Err(failure!("the root itself cannot be deleted; name a path below it"));
     };
-    let own = root.look()?;
+    let own = root.own_files_now()?;
     own.check(&path)?;
     let cannot = |error: io::Error| problem("delete", &path, &error);
     let found = own::parent(&root.dir, &path)
         .and_then(|directory| directory.symlink_metadata(name).map(|found| (directory, found)));
     let (directory, found) = match found {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Deleted { deleted: false }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(FsDeleteAnswer { deleted: false });
+        }
         found => found.map_err(cannot)?,
     };
     own.check_place(&path, &directory, name)?;
@@ -555,16 +587,19 @@ fn delete(root: &Root, arguments: &Delete, stop: &Stop) -> Result<Deleted, Failu
         directory.remove_dir(name)
     };
     match removed {
-        Ok(()) => Ok(Deleted { deleted: true }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Deleted { deleted: false }),
+        Ok(()) => Ok(FsDeleteAnswer { deleted: true }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FsDeleteAnswer { deleted: false }),
         Err(error) => Err(cannot(error)),
     }
 }
 
-/// The path as the system will get it: relative, without `.` and `..`.
-fn inside(path: &str) -> Result<PathBuf, Failure> {
+/// The path as passed to the system: relative, without `.` and `..`.
+fn relative_path(path: &str) -> Result<PathBuf, BuiltinFailure> {
     if path.contains('\0') {
-        return Err(failure!("path {} contains a NUL character; no file can be called that", Quoted(path)));
+        return Err(failure!(
+            "path {} contains a NUL character; no file can be called that",
+            QuotedName(path)
+        ));
     }
     let mut kept = PathBuf::new();
     for component in Path::new(path).components() {
@@ -575,7 +610,7 @@ fn inside(path: &str) -> Result<PathBuf, Failure> {
                 return Err(failure!(
                     "path {} does not start at the root of this server; give it from there, without `..` and \
                      without a leading `/`",
-                    Quoted(path)
+                    QuotedName(path)
                 ));
             }
         }
@@ -583,19 +618,19 @@ fn inside(path: &str) -> Result<PathBuf, Failure> {
     Ok(if kept.as_os_str().is_empty() { PathBuf::from(".") } else { kept })
 }
 
-/// Opens a regular file and says what it is. Without waiting, because opening a pipe waits for its other end.
+/// Opens a regular file and returns its metadata. Non-blocking, because opening a pipe waits for its other end.
 fn open(
     root: &Dir,
-    own: &Own<'_>,
+    own: &OwnFilesNow<'_>,
     path: &Path,
     options: &mut OpenOptions,
-) -> Result<(File, Metadata), Failure> {
+) -> Result<(File, Metadata), BuiltinFailure> {
     let file = root.open_with(path, options.nonblock(true)).map_err(|error| problem("open", path, &error))?;
     regular(own, path, file)
 }
 
-/// What was opened, and what it is, if it is a regular file and not PML's.
-fn regular(own: &Own<'_>, path: &Path, file: File) -> Result<(File, Metadata), Failure> {
+/// The opened file and its metadata, if it is a regular file and not PML's.
+fn regular(own: &OwnFilesNow<'_>, path: &Path, file: File) -> Result<(File, Metadata), BuiltinFailure> {
     let found = file.metadata().map_err(|error| problem("look at", path, &error))?;
     if found.is_dir() {
         return Err(is_directory(path));
@@ -607,11 +642,11 @@ fn regular(own: &Own<'_>, path: &Path, file: File) -> Result<(File, Metadata), F
     Ok((file, found))
 }
 
-fn is_directory(path: &Path) -> Failure {
+fn is_directory(path: &Path) -> BuiltinFailure {
     failure!("{} is a directory; use `list` to see what is in it", quoted(path))
 }
 
-fn problem(verb: &str, path: &Path, error: &io::Error) -> Failure {
+fn problem(verb: &str, path: &Path, error: &io::Error) -> BuiltinFailure {
     let path_shown = quoted(path);
     match error.kind() {
         io::ErrorKind::NotFound => failure!("{path_shown} does not exist; use `list` to see what does"),
@@ -621,7 +656,7 @@ fn problem(verb: &str, path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::DirectoryNotEmpty => {
             failure!("directory {path_shown} is not empty; set `recursive` to delete what is in it too")
         }
-        // The system's own refusal carries its number; the one without is that of the path resolution.
+        // A refusal by the system has an error number; the one without comes from the path resolution.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
             failure!("{path_shown} leads outside the root through a symbolic link, which is refused")
         }
@@ -630,5 +665,5 @@ fn problem(verb: &str, path: &Path, error: &io::Error) -> Failure {
 }
 
 fn quoted(path: &Path) -> String {
-    Quoted(&walk::shown(path)).to_string()
+    QuotedName(&walk::slash_path(path)).to_string()
 }

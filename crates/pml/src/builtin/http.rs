@@ -1,8 +1,8 @@
 //! HTTP requests to the hosts the operator allowed.
 //!
-//! Every hop of a redirect is checked like the first URL. Nothing is sent that the caller did not give: no
-//! cookies, no proxy and no credentials from the environment. Answers are cut at a limit while they arrive, and
-//! asked for without compression, so that the limit means what it says.
+//! Every hop of a redirect is checked like the first URL. Only what the caller gave is sent: no cookies, no proxy and
+//! no credentials from the environment. Responses are cut at a limit while they arrive, and requested without
+//! compression, so that the limit counts real bytes.
 
 mod guard;
 
@@ -23,9 +23,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::tool::{Failure, Quoted, READS, REMOVES, REPLACES, Spec, Tool, failure, object, present};
-pub use guard::BadHost;
-use guard::{Allowed, Lookup, PublicOnly, Reach};
+use super::tool::{
+    BuiltinFailure, BuiltinSpec, BuiltinTool, QuotedName, READS, REMOVES, REPLACES, failure, object_schema,
+    present,
+};
+pub use guard::InvalidHostEntry;
+use guard::{AddressReach, HostAllowlist, HostLookup, PublicResolver};
 
 use crate::tls;
 
@@ -51,7 +54,7 @@ const OWN_HEADERS: &[&str] = &[
     "upgrade",
 ];
 
-/// The headers that follow a redirect to another origin; any other could be a credential.
+/// The headers that are kept on a redirect to another origin; any other could be a credential.
 const HARMLESS_HEADERS: &[HeaderName] = &[
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -60,27 +63,27 @@ const HARMLESS_HEADERS: &[HeaderName] = &[
     header::USER_AGENT,
 ];
 
-/// The tools, for the hosts on the operator's list.
-pub(super) fn tools(hosts: &[String]) -> Result<Vec<Tool>, BadHost> {
-    let web = Arc::new(Web::new(hosts, guard::system_lookup())?);
+/// The tools, restricted to the hosts on the operator's list.
+pub(super) fn tools(hosts: &[String]) -> Result<Vec<BuiltinTool>, InvalidHostEntry> {
+    let web = Arc::new(HttpFetcher::new(hosts, guard::system_lookup())?);
     Ok(web.tools())
 }
 
-/// What the requests of one server share.
-struct Web {
-    allowed: Allowed,
-    lookup: Lookup,
-    clients: OnceLock<Result<Clients, Failure>>,
+/// The state that the requests of one server share.
+struct HttpFetcher {
+    allowed: HostAllowlist,
+    lookup: HostLookup,
+    clients: OnceLock<Result<HttpClients, BuiltinFailure>>,
 }
 
-struct Clients {
+struct HttpClients {
     public: Client,
     anywhere: Client,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Arguments {
+struct HttpArguments {
     url: String,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -91,7 +94,7 @@ struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct HttpAnswer {
     url: String,
     status: u16,
     ok: bool,
@@ -101,20 +104,20 @@ struct Answer {
     truncated: bool,
 }
 
-/// One hop.
-struct Request {
+/// One request of a chain of redirects.
+struct HttpHop {
     method: Method,
     url: Url,
     headers: HeaderMap,
     body: Option<String>,
 }
 
-impl Web {
-    fn new(hosts: &[String], lookup: Lookup) -> Result<Web, BadHost> {
-        Ok(Web { allowed: Allowed::parse(hosts)?, lookup, clients: OnceLock::new() })
+impl HttpFetcher {
+    fn new(hosts: &[String], lookup: HostLookup) -> Result<HttpFetcher, InvalidHostEntry> {
+        Ok(HttpFetcher { allowed: HostAllowlist::parse(hosts)?, lookup, clients: OnceLock::new() })
     }
 
-    fn tools(self: &Arc<Web>) -> Vec<Tool> {
+    fn tools(self: &Arc<HttpFetcher>) -> Vec<BuiltinTool> {
         let body = "Sends a body, as text or as JSON, ";
         [
             (Method::GET, "get", "Fetch a URL", "Fetches a URL.".to_owned(), READS),
@@ -146,27 +149,31 @@ impl Web {
         .map(|(method, name, title, purpose, effect)| {
             let web = self.clone();
             let spec = spec(&method, name, title, &purpose, effect);
-            Tool::wait(spec, move |arguments| web.clone().ask(method.clone(), arguments))
+            BuiltinTool::asynchronous(spec, move |arguments| web.clone().ask(method.clone(), arguments))
         })
         .collect()
     }
 
-    async fn ask(self: Arc<Web>, method: Method, arguments: Arguments) -> Result<Answer, Failure> {
+    async fn ask(
+        self: Arc<HttpFetcher>,
+        method: Method,
+        arguments: HttpArguments,
+    ) -> Result<HttpAnswer, BuiltinFailure> {
         let timeout_ms = arguments.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).clamp(1, MAX_TIMEOUT_MS);
         let limit = arguments.max_bytes.unwrap_or(DEFAULT_BODY_BYTES).clamp(1, MAX_BODY_BYTES);
-        let request = Request::new(method, arguments)?;
+        let request = HttpHop::new(method, arguments)?;
         let host = request.url.host_str().unwrap_or_default().to_owned();
         let answer =
             tokio::time::timeout(Duration::from_millis(timeout_ms), self.follow(request, limit)).await;
         answer.unwrap_or_else(|_| {
             Err(failure!(
                 "host {} did not answer within {timeout_ms} ms; set `timeoutMs` to wait longer",
-                Quoted(&host)
+                QuotedName(&host)
             ))
         })
     }
 
-    async fn follow(&self, mut request: Request, limit: usize) -> Result<Answer, Failure> {
+    async fn follow(&self, mut request: HttpHop, limit: usize) -> Result<HttpAnswer, BuiltinFailure> {
         for _ in 0..=MAX_REDIRECTS {
             let reach = self.allowed.check(&request.url)?;
             let response = self.send(&request, reach).await?;
@@ -178,12 +185,12 @@ impl Web {
         Err(failure!("the server redirected more than {MAX_REDIRECTS} times"))
     }
 
-    async fn send(&self, request: &Request, reach: Reach) -> Result<Response, Failure> {
+    async fn send(&self, request: &HttpHop, reach: AddressReach) -> Result<Response, BuiltinFailure> {
         let clients =
-            self.clients.get_or_init(|| Clients::new(&self.lookup)).as_ref().map_err(Clone::clone)?;
+            self.clients.get_or_init(|| HttpClients::new(&self.lookup)).as_ref().map_err(Clone::clone)?;
         let client = match reach {
-            Reach::Public => &clients.public,
-            Reach::Anywhere => &clients.anywhere,
+            AddressReach::Public => &clients.public,
+            AddressReach::Anywhere => &clients.anywhere,
         };
         let mut builder =
             client.request(request.method.clone(), request.url.clone()).headers(request.headers.clone());
@@ -194,9 +201,9 @@ impl Web {
     }
 }
 
-impl Clients {
-    fn new(lookup: &Lookup) -> Result<Clients, Failure> {
-        let tls = tls::trusted().map_err(|error| failure!("{error}"))?;
+impl HttpClients {
+    fn new(lookup: &HostLookup) -> Result<HttpClients, BuiltinFailure> {
+        let tls = tls::tls_client_config().map_err(|error| failure!("{error}"))?;
         let build = |builder: reqwest::ClientBuilder| {
             builder
                 .tls_backend_preconfigured(tls.clone())
@@ -207,15 +214,15 @@ impl Clients {
                 .build()
                 .map_err(|error| failure!("no HTTP client can be made: {}", deepest(&error)))
         };
-        Ok(Clients {
-            public: build(Client::builder().dns_resolver(PublicOnly(lookup.clone())))?,
+        Ok(HttpClients {
+            public: build(Client::builder().dns_resolver(PublicResolver(lookup.clone())))?,
             anywhere: build(Client::builder())?,
         })
     }
 }
 
-impl Request {
-    fn new(method: Method, arguments: Arguments) -> Result<Request, Failure> {
+impl HttpHop {
+    fn new(method: Method, arguments: HttpArguments) -> Result<HttpHop, BuiltinFailure> {
         if arguments.url.len() > MAX_URL_BYTES {
             return Err(failure!(
                 "the URL is {} bytes; at most {MAX_URL_BYTES} are taken",
@@ -223,7 +230,7 @@ impl Request {
             ));
         }
         let url = Url::parse(&arguments.url)
-            .map_err(|error| failure!("{} is no URL: {error}", Quoted(&arguments.url)))?;
+            .map_err(|error| failure!("{} is no URL: {error}", QuotedName(&arguments.url)))?;
         let mut headers = headers(arguments.headers)?;
         let body = arguments.body.map(|body| match serde_json::from_str::<String>(body.get()) {
             Ok(text) => text,
@@ -235,11 +242,11 @@ impl Request {
         if body.is_some() && matches!(method, Method::GET | Method::HEAD) {
             return Err(failure!("a `{method}` request has no body; use `post` to send one"));
         }
-        Ok(Request { method, url, headers, body })
+        Ok(HttpHop { method, url, headers, body })
     }
 
-    /// The request to make after a redirect, as browsers do.
-    fn redirected(mut self, next: Url, status: StatusCode) -> Result<Request, Failure> {
+    /// The request after a redirect, following the rules of browsers.
+    fn redirected(mut self, next: Url, status: StatusCode) -> Result<HttpHop, BuiltinFailure> {
         if self.url.scheme() == "https" && next.scheme() == "http" {
             return Err(failure!("the server redirected from https to http, which is refused"));
         }
@@ -256,13 +263,13 @@ impl Request {
         };
         if becomes_get {
             self.headers.remove(header::CONTENT_TYPE);
-            return Ok(Request { method: Method::GET, url: next, headers: self.headers, body: None });
+            return Ok(HttpHop { method: Method::GET, url: next, headers: self.headers, body: None });
         }
-        Ok(Request { url: next, ..self })
+        Ok(HttpHop { url: next, ..self })
     }
 }
 
-fn headers(given: BTreeMap<String, String>) -> Result<HeaderMap, Failure> {
+fn headers(given: BTreeMap<String, String>) -> Result<HeaderMap, BuiltinFailure> {
     if given.len() > MAX_HEADERS {
         return Err(failure!("{} headers are given; at most {MAX_HEADERS} are taken", given.len()));
     }
@@ -272,7 +279,7 @@ fn headers(given: BTreeMap<String, String>) -> Result<HeaderMap, Failure> {
     for (name, value) in given {
         let parsed = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(&value).ok());
         let Some((header, value)) = parsed else {
-            return Err(failure!("header {} has characters that cannot be sent", Quoted(&name)));
+            return Err(failure!("header {} has characters that cannot be sent", QuotedName(&name)));
         };
         if OWN_HEADERS.contains(&header.as_str()) || header.as_str().starts_with("proxy-") {
             return Err(failure!("header `{header}` is set by the connection itself; leave it out"));
@@ -282,19 +289,20 @@ fn headers(given: BTreeMap<String, String>) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
-/// Where a redirect points, if the response is one.
-fn location(response: &Response, url: &Url) -> Result<Option<Url>, Failure> {
+/// The target of a redirect; `None` where the response is none.
+fn location(response: &Response, url: &Url) -> Result<Option<Url>, BuiltinFailure> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
     let Some(location) = response.headers().get(header::LOCATION) else { return Ok(None) };
     let location = String::from_utf8_lossy(location.as_bytes());
     let next = url.join(&location);
-    next.map(Some)
-        .map_err(|error| failure!("the server redirected to {}, which is no URL: {error}", Quoted(&location)))
+    next.map(Some).map_err(|error| {
+        failure!("the server redirected to {}, which is no URL: {error}", QuotedName(&location))
+    })
 }
 
-async fn answer(mut response: Response, limit: usize) -> Result<Answer, Failure> {
+async fn answer(mut response: Response, limit: usize) -> Result<HttpAnswer, BuiltinFailure> {
     let (status, url) = (response.status(), response.url().clone());
     let mut headers: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in response.headers() {
@@ -313,7 +321,7 @@ async fn answer(mut response: Response, limit: usize) -> Result<Answer, Failure>
         }
     }
     let (body, encoding) = render(bytes, truncated);
-    Ok(Answer {
+    Ok(HttpAnswer {
         url: url.into(),
         status: status.as_u16(),
         ok: status.is_success(),
@@ -324,7 +332,8 @@ async fn answer(mut response: Response, limit: usize) -> Result<Answer, Failure>
     })
 }
 
-/// The body as text where it is text, up to the last whole character.
+/// The body and its encoding: text where it is UTF-8 (a truncated body ends at the last whole character), else
+/// base64.
 fn render(mut bytes: Vec<u8>, truncated: bool) -> (String, &'static str) {
     if let Err(error) = std::str::from_utf8(&bytes)
         && truncated
@@ -338,11 +347,11 @@ fn render(mut bytes: Vec<u8>, truncated: bool) -> (String, &'static str) {
     }
 }
 
-fn not_reached(url: &Url, error: &reqwest::Error) -> Failure {
-    failure!("cannot reach {}: {}", Quoted(url.host_str().unwrap_or_default()), deepest(error))
+fn not_reached(url: &Url, error: &reqwest::Error) -> BuiltinFailure {
+    failure!("cannot reach {}: {}", QuotedName(url.host_str().unwrap_or_default()), deepest(error))
 }
 
-/// The cause that says what happened; those around it only say where.
+/// The innermost cause: it says what happened, the outer ones only where.
 fn deepest(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -357,7 +366,7 @@ fn spec(
     title: &'static str,
     purpose: &str,
     effect: Annotations,
-) -> Spec {
+) -> BuiltinSpec {
     let mut properties = json!({
         "url": { "type": "string", "minLength": 1, "maxLength": MAX_URL_BYTES, "description": "An http or https URL of an allowed host." },
         "headers": {
@@ -383,18 +392,18 @@ fn spec(
         properties["body"] =
             json!({ "description": "What to send: a text as it is, any other value as JSON." });
     }
-    // An empty body is as good as any, but has to be said: what is forgotten is seldom meant. One parameter, because model
-    // providers refuse schemas that offer alternatives at their root.
+    // An empty body is allowed but must be given: a missing one is mostly a mistake. There is a single `body`
+    // parameter, because model providers refuse schemas with alternatives at their root.
     let required: &[&str] = match *method {
         Method::POST | Method::PUT | Method::PATCH => &["url", "body"],
         _ => &["url"],
     };
-    Spec {
+    BuiltinSpec {
         name,
         title,
         description: format!("{purpose} {NOTE}").into(),
         effect: Annotations { open_world_hint: Some(true), ..effect },
-        input: object(properties, required),
+        input: object_schema(properties, required),
         output: answer_schema(),
     }
 }
@@ -403,7 +412,7 @@ const NOTE: &str = "Follows redirects between allowed hosts. An answer of 400 an
                     `status` or `ok`.";
 
 fn answer_schema() -> Value {
-    object(
+    object_schema(
         json!({
             "url": { "type": "string", "description": "The URL that answered, after redirects." },
             "status": { "type": "integer", "description": "The status code." },

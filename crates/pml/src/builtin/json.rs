@@ -1,52 +1,52 @@
-//! JSON in and out, and picking values from it.
+//! Parsing and printing JSON, and selecting values from it.
 //!
-//! Values pass through as text: a number comes out with the digits it went in with, whatever its size.
+//! Values are passed through as text: a number keeps all of its digits, whatever its size.
 
 mod layout;
 mod path;
 
-use pml_model::json::{MAX_DEPTH, depth, raw};
+use pml_model::json::{MAX_DEPTH, nesting_depth, raw};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::tool::{Failure, READS, Spec, Stop, Tool, failure, object};
+use super::tool::{BuiltinFailure, BuiltinSpec, BuiltinTool, READS, StopSignal, failure, object_schema};
 pub(super) use layout::compact;
 
-/// The tools.
-pub(super) fn tools() -> Vec<Tool> {
+/// The tools of the server.
+pub(super) fn tools() -> Vec<BuiltinTool> {
     vec![
-        Tool::work(parse_spec(), parse),
-        Tool::work(stringify_spec(), stringify),
-        Tool::work(query_spec(), query),
+        BuiltinTool::blocking(parse_spec(), parse),
+        BuiltinTool::blocking(stringify_spec(), stringify),
+        BuiltinTool::blocking(query_spec(), query),
     ]
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Parse {
+struct JsonParseArguments {
     json: String,
 }
 
 #[derive(Serialize)]
-struct Parsed {
+struct JsonParseAnswer {
     data: Box<RawValue>,
 }
 
-fn parse_spec() -> Spec {
-    Spec {
+fn parse_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "parse",
         title: "Parse JSON",
         description: "Turns JSON text into the value it describes. Numbers keep every digit.".into(),
         effect: READS,
-        input: object(json!({ "json": { "type": "string", "description": "JSON text." } }), &["json"]),
-        output: object(json!({ "data": { "description": "The value." } }), &["data"]),
+        input: object_schema(json!({ "json": { "type": "string", "description": "JSON text." } }), &["json"]),
+        output: object_schema(json!({ "data": { "description": "The value." } }), &["data"]),
     }
 }
 
-fn parse(arguments: &Parse, _: &Stop) -> Result<Parsed, Failure> {
-    let deepest = depth(&arguments.json);
-    // Two levels are the result's own.
+fn parse(arguments: &JsonParseArguments, _: &StopSignal) -> Result<JsonParseAnswer, BuiltinFailure> {
+    let deepest = nesting_depth(&arguments.json);
+    // The result itself adds two levels.
     if deepest > MAX_DEPTH - 2 {
         return Err(failure!(
             "the JSON text nests {deepest} levels deep; at most {} are taken",
@@ -56,29 +56,29 @@ fn parse(arguments: &Parse, _: &Stop) -> Result<Parsed, Failure> {
     let text = arguments.json.trim_start_matches('\u{feff}');
     let value: &RawValue =
         serde_json::from_str(text).map_err(|error| failure!("the text is not JSON: {error}"))?;
-    Ok(Parsed { data: compact(value) })
+    Ok(JsonParseAnswer { data: compact(value) })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stringify {
+struct JsonStringifyArguments {
     data: Box<RawValue>,
     #[serde(default)]
     indent: usize,
 }
 
 #[derive(Serialize)]
-struct Stringified {
+struct JsonStringifyAnswer {
     json: String,
 }
 
-fn stringify_spec() -> Spec {
-    Spec {
+fn stringify_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "stringify",
         title: "Write JSON",
         description: "Turns a value into JSON text, on one line or indented.".into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "data": { "description": "The value." },
                 "indent": {
@@ -90,39 +90,45 @@ fn stringify_spec() -> Spec {
             }),
             &["data"],
         ),
-        output: object(json!({ "json": { "type": "string", "description": "JSON text." } }), &["json"]),
+        output: object_schema(
+            json!({ "json": { "type": "string", "description": "JSON text." } }),
+            &["json"],
+        ),
     }
 }
 
-fn stringify(arguments: &Stringify, _: &Stop) -> Result<Stringified, Failure> {
+fn stringify(
+    arguments: &JsonStringifyArguments,
+    _: &StopSignal,
+) -> Result<JsonStringifyAnswer, BuiltinFailure> {
     let json = match arguments.indent.min(8) {
         0 => compact(&arguments.data).get().to_owned(),
         indent => layout::indented(&arguments.data, indent),
     };
-    Ok(Stringified { json })
+    Ok(JsonStringifyAnswer { json })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Query {
+struct JsonQueryArguments {
     data: Box<RawValue>,
     path: String,
 }
 
 #[derive(Serialize)]
-struct Matches<'a> {
+struct JsonQueryAnswer<'a> {
     matches: Vec<&'a RawValue>,
 }
 
-fn query_spec() -> Spec {
-    Spec {
+fn query_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "query",
         title: "Query JSON",
         description: "Picks values by a JSON Pointer (`/items/0/name`, or empty for the whole) or a JSONPath \
                       (`$.items[*].name`, `$..price`, `$.items[?@.price < 10 && @.stock]`, `$.list[-1]`, \
                       `$.list[1:3]`). Functions such as `length()` are not there. Nothing found is an empty list.".into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "data": { "description": "The value to look into." },
                 "path": {
@@ -133,18 +139,18 @@ fn query_spec() -> Spec {
             }),
             &["data", "path"],
         ),
-        output: object(
+        output: object_schema(
             json!({ "matches": { "type": "array", "description": "The values found, in order." } }),
             &["matches"],
         ),
     }
 }
 
-fn query(arguments: &Query, stop: &Stop) -> Result<Box<RawValue>, Failure> {
+fn query(arguments: &JsonQueryArguments, stop: &StopSignal) -> Result<Box<RawValue>, BuiltinFailure> {
     let data = compact(&arguments.data);
-    let tree = path::Node::parse(&data).map_err(|error| failure!("`data` is not JSON: {error}"))?;
+    let tree = path::JsonPathNode::parse(&data).map_err(|error| failure!("`data` is not JSON: {error}"))?;
     let matches = path::query(&tree, &arguments.path, stop)?;
-    Ok(raw(&Matches { matches: matches.into_iter().map(path::Node::raw).collect() }))
+    Ok(raw(&JsonQueryAnswer { matches: matches.into_iter().map(path::JsonPathNode::raw).collect() }))
 }
 
 #[cfg(test)]

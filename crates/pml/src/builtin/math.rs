@@ -1,8 +1,8 @@
 //! Arithmetic.
 //!
-//! Numbers are decimals of 28 digits, so that `0.1 + 0.2` is `0.3`; what does not fit them (very large, very
-//! small, or the result of `sin` and its kin) is a double. Expressions are read by a parser of our own: they
-//! cannot call, assign or loop, and their length and nesting are bounded.
+//! Numbers are decimals of 28 digits, so that `0.1 + 0.2` is `0.3`. A number that does not fit (very large, very
+//! small, or the result of `sin` and the like) is a double. Expressions have a parser of their own: they cannot call,
+//! assign or loop, and their length and nesting are bounded.
 
 mod expression;
 mod number;
@@ -17,43 +17,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::tool::{Failure, READS, Spec, Stop, Tool, failure, object};
-use number::Number;
+use super::tool::{BuiltinFailure, BuiltinSpec, BuiltinTool, READS, StopSignal, failure, object_schema};
+use number::MathNumber;
 
-/// The most values summarised.
+/// The largest number of values that are summarised.
 const MAX_VALUES: usize = 1_000_000;
 
-/// The tools.
-pub(super) fn tools() -> Vec<Tool> {
+/// The tools of the server.
+pub(super) fn tools() -> Vec<BuiltinTool> {
     vec![
-        Tool::work(evaluate_spec(), evaluate),
-        Tool::work(statistics_spec(), statistics),
-        Tool::work(round_spec(), round),
+        BuiltinTool::blocking(evaluate_spec(), evaluate),
+        BuiltinTool::blocking(statistics_spec(), statistics),
+        BuiltinTool::blocking(round_spec(), round),
     ]
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Evaluate {
+struct MathEvaluateArguments {
     expression: String,
     #[serde(default)]
     variables: BTreeMap<String, Box<RawValue>>,
 }
 
 #[derive(Serialize)]
-struct Evaluated {
-    value: Number,
+struct MathEvaluateAnswer {
+    value: MathNumber,
 }
 
-fn evaluate_spec() -> Spec {
-    Spec {
+fn evaluate_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "evaluate",
         title: "Evaluate arithmetic",
         description: "Evaluates an expression with `+ - * / % ^` (power), parentheses, the constants `pi` and `e`, \
                       the functions abs, ceil, cos, exp, floor, ln, log10, log2, max, min, round, sin, sqrt, tan, \
                       trunc, and the variables given. Decimal: 0.1 + 0.2 is 0.3.".into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "expression": {
                     "type": "string",
@@ -69,41 +69,42 @@ fn evaluate_spec() -> Spec {
             }),
             &["expression"],
         ),
-        output: object(json!({ "value": { "type": "number", "description": "The result." } }), &["value"]),
+        output: object_schema(json!({ "value": { "type": "number", "description": "The result." } }), &["value"]),
     }
 }
 
-fn evaluate(arguments: &Evaluate, _: &Stop) -> Result<Evaluated, Failure> {
+fn evaluate(arguments: &MathEvaluateArguments, _: &StopSignal) -> Result<MathEvaluateAnswer, BuiltinFailure> {
     let mut variables = BTreeMap::new();
     for (name, value) in &arguments.variables {
-        let value = Number::read(value.get()).ok_or_else(|| failure!("variable `{name}` is not a number"))?;
+        let value =
+            MathNumber::read(value.get()).ok_or_else(|| failure!("variable `{name}` is not a number"))?;
         variables.insert(name.clone(), value);
     }
-    expression::evaluate(&arguments.expression, &variables).map(|value| Evaluated { value })
+    expression::evaluate(&arguments.expression, &variables).map(|value| MathEvaluateAnswer { value })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Statistics {
+struct MathStatisticsArguments {
     values: Vec<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary {
+struct MathStatisticsAnswer {
     count: usize,
-    sum: Number,
-    mean: Number,
-    median: Number,
-    min: Number,
-    max: Number,
-    variance: Number,
-    standard_deviation: Number,
+    sum: MathNumber,
+    mean: MathNumber,
+    median: MathNumber,
+    min: MathNumber,
+    max: MathNumber,
+    variance: MathNumber,
+    standard_deviation: MathNumber,
 }
 
-fn statistics_spec() -> Spec {
+fn statistics_spec() -> BuiltinSpec {
     let number = |description: &str| json!({ "type": "number", "description": description });
-    Spec {
+    BuiltinSpec {
         name: "statistics",
         title: "Summarise numbers",
         description:
@@ -111,7 +112,7 @@ fn statistics_spec() -> Spec {
                       of numbers; the last two of the list as a whole population."
                 .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "values": {
                     "type": "array",
@@ -123,7 +124,7 @@ fn statistics_spec() -> Spec {
             }),
             &["values"],
         ),
-        output: object(
+        output: object_schema(
             json!({
                 "count": { "type": "integer", "description": "How many numbers." },
                 "sum": number("Their sum."),
@@ -139,31 +140,35 @@ fn statistics_spec() -> Spec {
     }
 }
 
-fn statistics(arguments: &Statistics, stop: &Stop) -> Result<Summary, Failure> {
+fn statistics(
+    arguments: &MathStatisticsArguments,
+    stop: &StopSignal,
+) -> Result<MathStatisticsAnswer, BuiltinFailure> {
     let count = arguments.values.len();
     if count == 0 || count > MAX_VALUES {
         return Err(failure!("`values` has {count} numbers; from 1 to {MAX_VALUES} are taken"));
     }
     let mut values = Vec::with_capacity(count);
     for (at, value) in arguments.values.iter().enumerate() {
-        values.push(Number::read(value.get()).ok_or_else(|| failure!("value {} is not a number", at + 1))?);
+        values
+            .push(MathNumber::read(value.get()).ok_or_else(|| failure!("value {} is not a number", at + 1))?);
     }
-    values.sort_by(Number::compare);
+    values.sort_by(MathNumber::compare);
     stop.check()?;
-    let total = Number::from(count);
-    let sum = values.iter().try_fold(Number::from(0), |sum, &value| sum.add(value))?;
+    let total = MathNumber::from(count);
+    let sum = values.iter().try_fold(MathNumber::from(0), |sum, &value| sum.add(value))?;
     let mean = sum.divide(total)?;
-    let squares = values.iter().try_fold(Number::from(0), |squares, &value| {
+    let squares = values.iter().try_fold(MathNumber::from(0), |squares, &value| {
         let distance = value.subtract(mean)?;
         squares.add(distance.multiply(distance)?)
     })?;
     let variance = squares.divide(total)?;
     let (low, high) = (values[(count - 1) / 2], values[count / 2]);
-    Ok(Summary {
+    Ok(MathStatisticsAnswer {
         count,
         sum,
         mean,
-        median: if count % 2 == 1 { low } else { low.add(high)?.divide(Number::from(2))? },
+        median: if count % 2 == 1 { low } else { low.add(high)?.divide(MathNumber::from(2))? },
         min: values[0],
         max: values[count - 1],
         variance,
@@ -173,17 +178,17 @@ fn statistics(arguments: &Statistics, stop: &Stop) -> Result<Summary, Failure> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Round {
+struct MathRoundArguments {
     value: Box<RawValue>,
     #[serde(default)]
     digits: u32,
     #[serde(default)]
-    mode: Mode,
+    mode: RoundingMode,
 }
 
 #[derive(Deserialize, Default, Clone, Copy)]
 #[serde(rename_all = "kebab-case")]
-enum Mode {
+enum RoundingMode {
     #[default]
     HalfUp,
     HalfEven,
@@ -192,15 +197,15 @@ enum Mode {
     Truncate,
 }
 
-fn round_spec() -> Spec {
-    Spec {
+fn round_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "round",
         title: "Round a number",
         description:
             "Rounds a number to so many digits after the point, and also writes it with exactly so many."
                 .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "value": { "type": "number", "description": "The number." },
                 "digits": {
@@ -217,7 +222,7 @@ fn round_spec() -> Spec {
             }),
             &["value"],
         ),
-        output: object(
+        output: object_schema(
             json!({
                 "value": { "type": "number", "description": "The rounded number." },
                 "text": { "type": "string", "description": "The same, with exactly that many digits." },
@@ -228,21 +233,21 @@ fn round_spec() -> Spec {
 }
 
 #[derive(Serialize)]
-struct Rounded {
-    value: Number,
+struct MathRoundAnswer {
+    value: MathNumber,
     text: String,
 }
 
-fn round(arguments: &Round, _: &Stop) -> Result<Rounded, Failure> {
-    let value = Number::read(arguments.value.get()).ok_or_else(|| failure!("`value` is not a number"))?;
+fn round(arguments: &MathRoundArguments, _: &StopSignal) -> Result<MathRoundAnswer, BuiltinFailure> {
+    let value = MathNumber::read(arguments.value.get()).ok_or_else(|| failure!("`value` is not a number"))?;
     let strategy = match arguments.mode {
-        Mode::HalfUp => RoundingStrategy::MidpointAwayFromZero,
-        Mode::HalfEven => RoundingStrategy::MidpointNearestEven,
-        Mode::Floor => RoundingStrategy::ToNegativeInfinity,
-        Mode::Ceiling => RoundingStrategy::ToPositiveInfinity,
-        Mode::Truncate => RoundingStrategy::ToZero,
+        RoundingMode::HalfUp => RoundingStrategy::MidpointAwayFromZero,
+        RoundingMode::HalfEven => RoundingStrategy::MidpointNearestEven,
+        RoundingMode::Floor => RoundingStrategy::ToNegativeInfinity,
+        RoundingMode::Ceiling => RoundingStrategy::ToPositiveInfinity,
+        RoundingMode::Truncate => RoundingStrategy::ToZero,
     };
     let digits = arguments.digits.min(20);
     let value = value.round(digits, strategy)?;
-    Ok(Rounded { text: value.with_digits(digits as usize), value })
+    Ok(MathRoundAnswer { text: value.with_digits(digits as usize), value })
 }

@@ -1,8 +1,8 @@
-//! Servers that live inside the program, so that a fresh machine has something to run.
+//! The built-in servers, so that a fresh machine has tools to run.
 //!
-//! They are called as any downstream server is: arguments come as JSON text, answers are MCP tool results, and a
-//! tool that cannot do its work says so in the result. They touch only what [`Settings`] names: without a root
-//! there is no `fs`, without hosts there is no `http`. They keep no state between calls and never ask anybody.
+//! They are called like any downstream server: arguments are JSON text, results are MCP tool results, and a tool that
+//! fails says so in its result. They reach only what [`BuiltinSettings`] names: without a root there is no `fs`,
+//! without hosts there is no `http`. They keep no state between calls and ask no questions.
 
 mod csv;
 mod fs;
@@ -25,71 +25,70 @@ use serde_json::value::RawValue;
 
 use crate::config::OwnFiles;
 
-pub use http::BadHost;
-pub use stamp::{Stamp, Witness};
-use tool::Tool;
+pub use http::InvalidHostEntry;
+pub use stamp::{PathStamp, ReadRecorder};
+use tool::BuiltinTool;
 
-/// What the built-in servers may touch.
+/// What the built-in servers may reach.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// The directory `fs` works below; none, and there is no `fs`.
+pub struct BuiltinSettings {
+    /// The directory that `fs` is confined to; `None` disables `fs`.
     pub fs_root: Option<PathBuf>,
-    /// What `fs` never reaches, whatever its root.
-    pub own: OwnFiles,
-    /// What `http` may talk to; empty, and there is no `http`. Each entry is one of
-    /// `api.example.com` (this host), `*.example.com` (every host below it), `*` (every host),
-    /// all three at public addresses and the usual ports only, or an origin such as
-    /// `http://127.0.0.1:8080`: exactly this scheme, host and port, wherever its address lies.
+    /// Files that `fs` never reaches, whatever its root.
+    pub own_files: OwnFiles,
+    /// What `http` may connect to; an empty list disables `http`. Each entry is one of `api.example.com` (this host),
+    /// `*.example.com` (every host below it), `*` (every host), all three at public addresses and the usual ports
+    /// only, or an origin such as `http://127.0.0.1:8080`: exactly this scheme, host and port, at any address.
     pub http_hosts: Vec<String>,
 }
 
 /// Why the built-in servers cannot be offered as configured.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The root of `fs` is no directory that can be opened.
+pub enum BuiltinError {
+    /// The root of `fs` cannot be opened as a directory.
     #[error("cannot open `{path}`: {reason}; create the directory or change `[builtin.fs] root`", path = path.display())]
     Root {
         /// The root as configured.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: std::io::Error,
     },
-    /// An entry of the host list means nothing.
+    /// An entry of the host list is invalid.
     #[error(transparent)]
-    Host(#[from] BadHost),
+    Host(#[from] InvalidHostEntry),
 }
 
-/// A tool that a built-in server does not have.
+/// The requested tool does not exist on a built-in server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the built-in server `{server}` has no tool `{tool}`; it has {known}")]
-pub struct UnknownTool {
-    /// The server asked.
+pub struct UnknownBuiltinTool {
+    /// The server that was called.
     pub server: &'static str,
-    /// The name asked for.
+    /// The requested name.
     pub tool: String,
-    /// The names there are.
+    /// The names of the existing tools.
     pub known: String,
 }
 
 /// One built-in server.
-pub struct Server {
+pub struct BuiltinServer {
     name: &'static str,
     description: &'static str,
-    tools: Vec<Tool>,
-    /// The directory it reads below, where it reads files.
-    root: Option<Arc<fs::Root>>,
+    tools: Vec<BuiltinTool>,
+    /// The directory it is confined to, where it reads files.
+    root: Option<Arc<fs::FsRoot>>,
 }
 
-/// The built-in servers that `settings` allow.
+/// The built-in servers that `settings` enable.
 ///
 /// # Errors
-/// The root of `fs` cannot be opened, or an entry of the host list cannot be understood.
-pub fn servers(settings: &Settings) -> Result<Vec<Server>, Error> {
+/// The root of `fs` cannot be opened, or an entry of the host list is invalid.
+pub fn servers(settings: &BuiltinSettings) -> Result<Vec<BuiltinServer>, BuiltinError> {
     let mut servers = Vec::with_capacity(7);
-    let plain = |name, description, tools| Server { name, description, tools, root: None };
+    let plain = |name, description, tools| BuiltinServer { name, description, tools, root: None };
     if let Some(root) = &settings.fs_root {
-        let (root, tools) = fs::tools(root, &settings.own)?;
-        servers.push(Server {
+        let (root, tools) = fs::tools(root, &settings.own_files)?;
+        servers.push(BuiltinServer {
             name: "fs",
             description: "Reads, searches and changes the files below one directory.",
             tools,
@@ -110,8 +109,8 @@ pub fn servers(settings: &Settings) -> Result<Vec<Server>, Error> {
     Ok(servers)
 }
 
-impl Server {
-    /// The name tools are found under.
+impl BuiltinServer {
+    /// The server name in `server:tool`.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -121,45 +120,49 @@ impl Server {
         self.description
     }
 
-    /// Its tools.
+    /// The definitions of its tools.
     pub fn definitions(&self) -> Vec<Definition> {
         self.tools.iter().map(|tool| tool.definition.clone()).collect()
     }
 
-    /// Calls `tool` and gives its MCP result, in which a failure of the tool is marked `isError`.
-    /// Dropping the future ends the work soon, though a file that is being written is written whole.
-    /// Needs a Tokio runtime with timers and I/O.
+    /// Calls `tool` and returns its MCP result, in which a failure of the tool is marked `isError`. Dropping the
+    /// future ends the work soon, though a file that is being written is written completely. Needs a Tokio runtime
+    /// with timers and I/O.
     ///
     /// # Errors
     /// There is no such tool.
-    pub async fn call(&self, tool: &str, arguments: &RawValue) -> Result<Box<RawValue>, UnknownTool> {
-        self.call_watched(tool, arguments, None).await
+    pub async fn call(&self, tool: &str, arguments: &RawValue) -> Result<Box<RawValue>, UnknownBuiltinTool> {
+        self.call_recorded(tool, arguments, None).await
     }
 
-    /// As [`Server::call`]; `witness` notes the files and directories that are read.
+    /// As [`BuiltinServer::call`]; `witness` records the files and directories that are read.
     ///
     /// # Errors
     /// There is no such tool.
-    pub async fn call_watched(
+    pub async fn call_recorded(
         &self,
         tool: &str,
         arguments: &RawValue,
-        witness: Option<&Witness>,
-    ) -> Result<Box<RawValue>, UnknownTool> {
+        witness: Option<&ReadRecorder>,
+    ) -> Result<Box<RawValue>, UnknownBuiltinTool> {
         match self.tools.iter().find(|known| known.definition.name == tool) {
             Some(tool) => Ok(tool.call(arguments, witness.filter(|_| self.root.is_some())).await),
             None => Err(self.unknown(tool)),
         }
     }
 
-    /// Whether the files and directories that were noted are still what they were. Waits for the file system.
-    pub fn holds(&self, stamps: &[Stamp]) -> bool {
-        stamps.is_empty() || self.root.as_ref().is_some_and(|root| stamp::hold(&root.dir, stamps))
+    /// Whether the recorded files and directories are unchanged. Blocks on the file system.
+    pub fn stamps_hold(&self, stamps: &[PathStamp]) -> bool {
+        stamps.is_empty() || self.root.as_ref().is_some_and(|root| stamp::stamps_match(&root.dir, stamps))
     }
 
-    fn unknown(&self, tool: &str) -> UnknownTool {
+    fn unknown(&self, tool: &str) -> UnknownBuiltinTool {
         let known: Vec<String> =
             self.tools.iter().map(|tool| format!("`{}`", tool.definition.name)).collect();
-        UnknownTool { server: self.name, tool: pml_model::name::printable(tool), known: known.join(", ") }
+        UnknownBuiltinTool {
+            server: self.name,
+            tool: pml_model::name::printable(tool),
+            known: known.join(", "),
+        }
     }
 }

@@ -1,7 +1,8 @@
-//! What files and directories were when they were looked at, so that a result made of them is known to be theirs still.
+//! Stamps of files and directories, taken when they are read, so that a cached result can be checked against them
+//! later.
 //!
-//! A [`Witness`] goes with a call and notes each file and directory before it is read. Should one be replaced while it is
-//! read, what was noted is the earlier one, which is not found again.
+//! A [`ReadRecorder`] accompanies a call and takes the stamp of each file and directory before it is read. If one is
+//! replaced during the read, its stamp is that of the earlier one, which will not match again.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,25 +11,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 use serde::{Deserialize, Serialize};
 
-/// A file that changed less than this before it was read may change again without its times showing it: clocks of file
-/// systems are as coarse as two seconds.
+/// 2 s: a file that changed less than this before it was read may change again without a visible change of its times,
+/// since the clocks of file systems are as coarse as two seconds.
 const SETTLED_NS: i128 = 2_000_000_000;
-/// How many files and directories are noted; a result of more is not worth comparing.
+/// The largest number of stamps; a result from more files is not worth checking.
 const MOST: usize = 1_000;
 
-/// What stood at a path.
+/// The state of a path when it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stamp {
+pub struct PathStamp {
     path: PathBuf,
-    /// Of a symbolic link, what it points to.
+    /// Whether a symbolic link was followed.
     follows: bool,
-    /// Nothing where nothing was there.
-    found: Option<Identity>,
+    /// `None` where nothing existed at the path.
+    found: Option<FileIdentity>,
 }
 
-/// Which file it is, and which state of it.
+/// The identity of a file and of its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Identity {
+struct FileIdentity {
     device: u64,
     inode: u64,
     size: u64,
@@ -37,9 +38,9 @@ struct Identity {
     changed: (i64, i64),
 }
 
-impl Identity {
-    fn of(found: &Metadata) -> Identity {
-        Identity {
+impl FileIdentity {
+    fn of(found: &Metadata) -> FileIdentity {
+        FileIdentity {
             device: found.dev(),
             inode: found.ino(),
             size: found.len(),
@@ -48,7 +49,7 @@ impl Identity {
         }
     }
 
-    /// Whether its last change is long enough ago.
+    /// Whether its last change is at least `SETTLED_NS` ago.
     fn is_settled(&self, now_ns: i128) -> bool {
         let ago = |(seconds, nanoseconds): (i64, i64)| {
             now_ns - (i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds))
@@ -57,60 +58,60 @@ impl Identity {
     }
 }
 
-/// Whether everything is still what it was.
-pub(super) fn hold(root: &Dir, stamps: &[Stamp]) -> bool {
+/// Whether every stamp still matches.
+pub(super) fn stamps_match(root: &Dir, stamps: &[PathStamp]) -> bool {
     stamps.iter().all(|stamp| {
         let found = match stamp.follows {
             true => root.metadata(&stamp.path),
             false => root.symlink_metadata(&stamp.path),
         };
-        found.ok().as_ref().map(Identity::of) == stamp.found
+        found.ok().as_ref().map(FileIdentity::of) == stamp.found
     })
 }
 
-/// Notes what calls look at.
+/// Records the files and directories that calls read.
 #[derive(Debug, Clone, Default)]
-pub struct Witness(Arc<Mutex<Noted>>);
+pub struct ReadRecorder(Arc<Mutex<RecordedReads>>);
 
 #[derive(Debug, Default)]
-struct Noted {
+struct RecordedReads {
     calls: usize,
-    stamps: Vec<Stamp>,
-    /// Something was looked at of which it cannot be told whether it is still the same.
-    unsure: bool,
+    stamps: Vec<PathStamp>,
+    /// Whether something was read that cannot be checked later.
+    is_incomplete: bool,
 }
 
-impl Witness {
-    fn noted(&self) -> MutexGuard<'_, Noted> {
+impl ReadRecorder {
+    fn lock(&self) -> MutexGuard<'_, RecordedReads> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call begins.
-    pub(super) fn begin(&self) {
-        self.noted().calls += 1;
+    /// Counts a call that begins.
+    pub(super) fn begin_call(&self) {
+        self.lock().calls += 1;
     }
 
-    /// What is about to be read stands at `path`; nothing where nothing is there.
-    pub(super) fn saw(&self, path: &Path, follows: bool, found: Option<&Metadata>) {
-        let found = found.map(Identity::of);
+    /// Records the state of `path`, which is about to be read; `None` where nothing is there.
+    pub(super) fn record_path(&self, path: &Path, follows: bool, found: Option<&Metadata>) {
+        let found = found.map(FileIdentity::of);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
         let now = i128::try_from(now).unwrap_or(i128::MAX);
-        let mut noted = self.noted();
-        noted.unsure |=
+        let mut noted = self.lock();
+        noted.is_incomplete |=
             found.as_ref().is_some_and(|found| !found.is_settled(now)) || noted.stamps.len() >= MOST;
-        if !noted.unsure {
-            noted.stamps.push(Stamp { path: path.to_owned(), follows, found });
+        if !noted.is_incomplete {
+            noted.stamps.push(PathStamp { path: path.to_owned(), follows, found });
         }
     }
 
-    /// Something was looked at that cannot be compared later.
-    pub(super) fn cannot_tell(&self) {
-        self.noted().unsure = true;
+    /// Records a read that cannot be checked later.
+    pub(super) fn record_unknown(&self) {
+        self.lock().is_incomplete = true;
     }
 
-    /// All that was looked at in exactly so many calls; nothing where that is not known.
-    pub(crate) fn stamps(&self, calls: usize) -> Option<Vec<Stamp>> {
-        let noted = self.noted();
-        (!noted.unsure && noted.calls == calls).then(|| noted.stamps.clone())
+    /// The stamps of exactly this many calls; `None` where they are incomplete.
+    pub(crate) fn stamps(&self, calls: usize) -> Option<Vec<PathStamp>> {
+        let noted = self.lock();
+        (!noted.is_incomplete && noted.calls == calls).then(|| noted.stamps.clone())
     }
 }

@@ -1,7 +1,7 @@
-//! Work on text.
+//! Text tools.
 //!
 //! Positions count characters (Unicode scalar values), not bytes. Patterns are those of the `regex` crate, whose
-//! search takes linear time; what many searches add up to is ended by the common time limit.
+//! search takes linear time; the common time limit bounds the sum of many searches.
 
 mod edit;
 mod pattern;
@@ -9,21 +9,21 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-use super::tool::Tool;
+use super::tool::BuiltinTool;
 
-/// The most pieces or matches given.
+/// The largest number of pieces or matches in a result.
 const MAX_PIECES: usize = 100_000;
 
-/// The tools.
-pub(super) fn tools() -> Vec<Tool> {
+/// The tools of the server.
+pub(super) fn tools() -> Vec<BuiltinTool> {
     vec![
-        Tool::work(edit::split_spec(), edit::split),
-        Tool::work(edit::join_spec(), edit::join),
-        Tool::work(pattern::replace_spec(), pattern::replace),
-        Tool::work(pattern::match_spec(), pattern::matches),
-        Tool::work(edit::slice_spec(), edit::slice),
-        Tool::work(edit::case_spec(), edit::case),
-        Tool::work(edit::diff_spec(), edit::diff),
-        Tool::work(edit::count_spec(), edit::count),
+        BuiltinTool::blocking(edit::split_spec(), edit::split),
+        BuiltinTool::blocking(edit::join_spec(), edit::join),
+        BuiltinTool::blocking(pattern::replace_spec(), pattern::replace),
+        BuiltinTool::blocking(pattern::match_spec(), pattern::matches),
+        BuiltinTool::blocking(edit::slice_spec(), edit::slice),
+        BuiltinTool::blocking(edit::case_spec(), edit::case),
+        BuiltinTool::blocking(edit::diff_spec(), edit::diff),
+        BuiltinTool::blocking(edit::count_spec(), edit::count),
     ]
 }

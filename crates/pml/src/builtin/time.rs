@@ -1,7 +1,7 @@
 //! Dates, times and time zones.
 //!
-//! Only `now` reads the clock. The time zones are those built into the program, so that every machine answers
-//! alike; the machine's own zone is never used.
+//! Only `now` reads the clock. The time zone database is built into the program, so every machine gives the same
+//! results; the machine's own zone is never used.
 
 use jiff::civil::DateTime;
 use jiff::fmt::{rfc2822, strtime};
@@ -10,26 +10,28 @@ use jiff::{Span, Timestamp, Unit, Zoned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::tool::{Failure, Quoted, READS, Spec, Stop, Tool, failure, object};
+use super::tool::{
+    BuiltinFailure, BuiltinSpec, BuiltinTool, QuotedName, READS, StopSignal, failure, object_schema,
+};
 
-/// The longest time or pattern taken.
+/// The longest time or pattern, in bytes.
 const MAX_TEXT_BYTES: usize = 200;
 
-/// The tools.
-pub(super) fn tools() -> Vec<Tool> {
+/// The tools of the server.
+pub(super) fn tools() -> Vec<BuiltinTool> {
     vec![
-        Tool::work(now_spec(), now),
-        Tool::work(parse_spec(), parse),
-        Tool::work(convert_spec(), convert),
-        Tool::work(add_spec(), add),
-        Tool::work(diff_spec(), diff),
+        BuiltinTool::blocking(now_spec(), now),
+        BuiltinTool::blocking(parse_spec(), parse),
+        BuiltinTool::blocking(convert_spec(), convert),
+        BuiltinTool::blocking(add_spec(), add),
+        BuiltinTool::blocking(diff_spec(), diff),
     ]
 }
 
-/// A point in time, told in one zone.
+/// A point in time in one zone.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Moment {
+struct TimeAnswer {
     time: String,
     timezone: String,
     weekday: String,
@@ -50,11 +52,11 @@ fn moment_schema(more: &[(&str, Value)]) -> Value {
         properties[*name] = schema.clone();
         required.push(name);
     }
-    object(properties, &required)
+    object_schema(properties, &required)
 }
 
-fn moment(time: &Zoned) -> Moment {
-    Moment {
+fn moment(time: &Zoned) -> TimeAnswer {
+    TimeAnswer {
         time: time.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string(),
         timezone: time.time_zone().iana_name().map_or_else(|| time.offset().to_string(), ToOwned::to_owned),
         weekday: time.strftime("%A").to_string(),
@@ -77,37 +79,37 @@ const ZONE: &str = "IANA name such as `Europe/Paris`, or `UTC`";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Now {
+struct TimeNowArguments {
     timezone: Option<String>,
 }
 
-fn now_spec() -> Spec {
-    Spec {
+fn now_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "now",
         title: "Tell the time",
         description:
             "Tells the current date and time. It reads the clock, so every call may answer differently."
                 .into(),
         effect: READS,
-        input: object(json!({ "timezone": zone_schema(&format!("{ZONE}; UTC unless told.")) }), &[]),
+        input: object_schema(json!({ "timezone": zone_schema(&format!("{ZONE}; UTC unless told.")) }), &[]),
         output: moment_schema(&[]),
     }
 }
 
-fn now(arguments: &Now, _: &Stop) -> Result<Moment, Failure> {
+fn now(arguments: &TimeNowArguments, _: &StopSignal) -> Result<TimeAnswer, BuiltinFailure> {
     Ok(moment(&Timestamp::now().to_zoned(zone(arguments.timezone.as_deref())?)))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Parse {
+struct TimeParseArguments {
     text: String,
     pattern: String,
     timezone: Option<String>,
 }
 
-fn parse_spec() -> Spec {
-    Spec {
+fn parse_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "parse",
         title: "Parse a time",
         description:
@@ -115,7 +117,7 @@ fn parse_spec() -> Spec {
                       Times in common forms need no parsing: the other tools read them as they are."
                 .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "text": time_schema("The text to read."),
                 "pattern": time_schema("How it is written: `%Y` year, `%m` month, `%d` day, `%H` hour, `%M` minute, `%S` second, `%z` offset, `%s` Unix seconds."),
@@ -127,12 +129,13 @@ fn parse_spec() -> Spec {
     }
 }
 
-fn parse(arguments: &Parse, _: &Stop) -> Result<Moment, Failure> {
-    short("text", &arguments.text)?;
-    short("pattern", &arguments.pattern)?;
+fn parse(arguments: &TimeParseArguments, _: &StopSignal) -> Result<TimeAnswer, BuiltinFailure> {
+    check_text_length("text", &arguments.text)?;
+    check_text_length("pattern", &arguments.pattern)?;
     let zone = zone(arguments.timezone.as_deref())?;
-    let unfit =
-        |error| failure!("{} does not fit {}: {error}", Quoted(&arguments.text), Quoted(&arguments.pattern));
+    let unfit = |error| {
+        failure!("{} does not fit {}: {error}", QuotedName(&arguments.text), QuotedName(&arguments.pattern))
+    };
     let parsed = strtime::parse(&arguments.pattern, &arguments.text).map_err(unfit)?;
     if let Ok(time) = parsed.to_timestamp() {
         return Ok(moment(&time.to_zoned(zone)));
@@ -147,20 +150,20 @@ fn parse(arguments: &Parse, _: &Stop) -> Result<Moment, Failure> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Convert {
+struct TimeConvertArguments {
     time: String,
     from: Option<String>,
     timezone: Option<String>,
     pattern: Option<String>,
 }
 
-fn convert_spec() -> Spec {
-    Spec {
+fn convert_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "convert",
         title: "Convert and format a time",
         description: "Tells a time in another time zone, and writes it by a pattern of strftime.".into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "time": time_schema(TIME),
                 "from": zone_schema(&format!("{ZONE}: the zone of a time that names none; UTC unless told.")),
@@ -176,7 +179,7 @@ fn convert_spec() -> Spec {
     }
 }
 
-fn convert(arguments: &Convert, _: &Stop) -> Result<Moment, Failure> {
+fn convert(arguments: &TimeConvertArguments, _: &StopSignal) -> Result<TimeAnswer, BuiltinFailure> {
     let from = zone(arguments.from.as_deref())?;
     let to = match &arguments.timezone {
         Some(name) => zone(Some(name))?,
@@ -184,15 +187,15 @@ fn convert(arguments: &Convert, _: &Stop) -> Result<Moment, Failure> {
     };
     let time = read(&arguments.time, &from)?.with_time_zone(to);
     let pattern = arguments.pattern.as_deref().unwrap_or("%Y-%m-%d %H:%M:%S");
-    short("pattern", pattern)?;
+    check_text_length("pattern", pattern)?;
     let text = strtime::format(pattern, &time)
-        .map_err(|error| failure!("pattern {} cannot be written: {error}", Quoted(pattern)))?;
-    Ok(Moment { text: Some(text), ..moment(&time) })
+        .map_err(|error| failure!("pattern {} cannot be written: {error}", QuotedName(pattern)))?;
+    Ok(TimeAnswer { text: Some(text), ..moment(&time) })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Add {
+struct TimeAddArguments {
     time: String,
     timezone: Option<String>,
     #[serde(default)]
@@ -211,16 +214,16 @@ struct Add {
     seconds: i64,
 }
 
-fn add_spec() -> Spec {
+fn add_spec() -> BuiltinSpec {
     let amount = |unit: &str| json!({ "type": "integer", "description": format!("{unit} to add; negative to go back.") });
-    Spec {
+    BuiltinSpec {
         name: "add",
         title: "Add to a time",
         description: "Adds years, months, weeks, days, hours, minutes and seconds to a time. Calendar units follow \
                       the calendar of the zone: a month after January 31 is the last of February, and a day across \
                       a change of the clocks keeps the time of day.".into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "time": time_schema(TIME),
                 "timezone": zone_schema(&format!("{ZONE}: the zone to calculate in; UTC unless told.")),
@@ -238,10 +241,10 @@ fn add_spec() -> Spec {
     }
 }
 
-fn add(arguments: &Add, _: &Stop) -> Result<Moment, Failure> {
+fn add(arguments: &TimeAddArguments, _: &StopSignal) -> Result<TimeAnswer, BuiltinFailure> {
     let zone = zone(arguments.timezone.as_deref())?;
     let time = read(&arguments.time, &zone)?.with_time_zone(zone);
-    // Calendar first, clock second, because units of one span must not differ in sign.
+    // Calendar units first, clock units second, because the units of one span must not differ in sign.
     let far = |error: jiff::Error| failure!("the time cannot be calculated: {error}");
     let mut sum = time;
     for span in [
@@ -260,28 +263,28 @@ fn add(arguments: &Add, _: &Stop) -> Result<Moment, Failure> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Diff {
+struct TimeDiffArguments {
     from: String,
     to: String,
     timezone: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Difference {
+struct TimeDiffAnswer {
     seconds: f64,
     days: i32,
     duration: String,
 }
 
-fn diff_spec() -> Spec {
-    Spec {
+fn diff_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "diff",
         title: "Time between",
         description:
             "Counts the days and seconds between two dates or times; negative when the second is earlier."
                 .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "from": time_schema(TIME),
                 "to": time_schema("The other time, in the same forms."),
@@ -289,7 +292,7 @@ fn diff_spec() -> Spec {
             }),
             &["from", "to"],
         ),
-        output: object(
+        output: object_schema(
             json!({
                 "seconds": { "type": "number", "description": "The whole difference in seconds." },
                 "days": { "type": "integer", "description": "The whole days in it, by the calendar." },
@@ -300,29 +303,29 @@ fn diff_spec() -> Spec {
     }
 }
 
-fn diff(arguments: &Diff, _: &Stop) -> Result<Difference, Failure> {
+fn diff(arguments: &TimeDiffArguments, _: &StopSignal) -> Result<TimeDiffAnswer, BuiltinFailure> {
     let zone = zone(arguments.timezone.as_deref())?;
     let from = read(&arguments.from, &zone)?.with_time_zone(zone.clone());
     let to = read(&arguments.to, &zone)?.with_time_zone(zone);
     let far = |error: jiff::Error| failure!("the difference cannot be calculated: {error}");
-    Ok(Difference {
+    Ok(TimeDiffAnswer {
         seconds: to.timestamp().duration_since(from.timestamp()).as_secs_f64(),
         days: from.until((Unit::Day, &to)).map_err(far)?.get_days(),
         duration: from.until((Unit::Year, &to)).map_err(far)?.to_string(),
     })
 }
 
-fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
+fn zone(name: Option<&str>) -> Result<TimeZone, BuiltinFailure> {
     let Some(name) = name else { return Ok(TimeZone::UTC) };
-    short("timezone", name)?;
+    check_text_length("timezone", name)?;
     TimeZone::get(name).map_err(|_| {
-        failure!("there is no time zone {}; use an IANA name such as `Europe/Paris`", Quoted(name))
+        failure!("there is no time zone {}; use an IANA name such as `Europe/Paris`", QuotedName(name))
     })
 }
 
-/// A time in one of the common forms; `zone` counts where the text names none.
-fn read(text: &str, zone: &TimeZone) -> Result<Zoned, Failure> {
-    short("time", text)?;
+/// Parses a time in one of the common forms; `zone` applies where the text names none.
+fn read(text: &str, zone: &TimeZone) -> Result<Zoned, BuiltinFailure> {
+    check_text_length("time", text)?;
     let text = text.trim();
     if let Ok(time) = text.parse::<Zoned>() {
         return Ok(time);
@@ -336,13 +339,13 @@ fn read(text: &str, zone: &TimeZone) -> Result<Zoned, Failure> {
     let unread = |error: jiff::Error| {
         failure!(
             "{} is no time that can be read: {error}; write it like `2026-03-01T09:30:00Z`",
-            Quoted(text)
+            QuotedName(text)
         )
     };
     text.parse::<DateTime>().and_then(|time| time.to_zoned(zone.clone())).map_err(unread)
 }
 
-fn short(name: &str, text: &str) -> Result<(), Failure> {
+fn check_text_length(name: &str, text: &str) -> Result<(), BuiltinFailure> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(failure!("`{name}` is {} bytes; at most {MAX_TEXT_BYTES} are taken", text.len()));
     }

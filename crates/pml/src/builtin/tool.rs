@@ -1,7 +1,7 @@
-//! What every built-in tool has in common: a definition, limits, and the shape of its result.
+//! The common parts of built-in tools: definition, limits, and the shape of results.
 //!
-//! A tool is a function from typed arguments to a typed answer or a [`Failure`]. Work that does not wait runs on
-//! a blocking thread under a [`Stop`], so that neither a large file nor a costly pattern holds up the program.
+//! A tool is a function from typed arguments to a typed result or a [`BuiltinFailure`]. Work without waiting runs on
+//! a blocking thread under a [`StopSignal`], so that neither a large file nor a costly pattern blocks the runtime.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,39 +17,39 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::stamp::Witness;
+use super::stamp::ReadRecorder;
 
-/// The largest arguments taken: four mebibytes of file in base64, with room to spare.
+/// 8 MiB: the largest arguments; 4 MiB of file in base64 fit, with room to spare.
 pub(super) const MAX_ARGUMENT_BYTES: usize = 8 * 1024 * 1024;
-/// The largest structured result given, for the same reason.
+/// 8 MiB: the largest structured result, for the same reason.
 pub(super) const MAX_RESULT_BYTES: usize = 8 * 1024 * 1024;
-/// How long work that does not wait for others may take.
+/// How long the work of a blocking tool may take.
 const MAX_WORK: Duration = Duration::from_secs(10);
 
-/// What a tool answers.
-pub(super) type Answer = Result<Box<RawValue>, Failure>;
+/// The result of a tool.
+pub(super) type BuiltinAnswer = Result<Box<RawValue>, BuiltinFailure>;
 
-type Work = dyn Fn(&str, &Stop) -> Answer + Send + Sync;
-type Wait = dyn Fn(Box<RawValue>) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync;
+type BlockingWork = dyn Fn(&str, &StopSignal) -> BuiltinAnswer + Send + Sync;
+type AsyncWork = dyn Fn(Box<RawValue>) -> Pin<Box<dyn Future<Output = BuiltinAnswer> + Send>> + Send + Sync;
 
-enum Run {
-    Work(Arc<Work>),
-    Wait(Arc<Wait>),
+enum BuiltinWork {
+    Blocking(Arc<BlockingWork>),
+    Async(Arc<AsyncWork>),
 }
 
-/// Why a tool did not do its work: a sentence for whoever called it.
+/// Why a tool failed: a sentence for its caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Failure(pub(super) String);
+pub(super) struct BuiltinFailure(pub(super) String);
 
-/// A [`Failure`] from a format string.
+/// A [`BuiltinFailure`] from a format string.
 macro_rules! failure {
-    ($($part:tt)*) => { $crate::builtin::tool::Failure(format!($($part)*)) };
+    ($($part:tt)*) => { $crate::builtin::tool::BuiltinFailure(format!($($part)*)) };
 }
 pub(super) use failure;
 
-/// What a tool is called and what it promises.
-pub(super) struct Spec {
+/// The name, description, annotations and schemas of a tool.
+pub(super) struct BuiltinSpec {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) description: Cow<'static, str>,
@@ -58,78 +58,81 @@ pub(super) struct Spec {
     pub(super) output: Value,
 }
 
-/// Looks or computes; changes nothing.
+/// Read-only: changes nothing.
 pub(super) const READS: Annotations = Annotations {
     read_only_hint: Some(true),
     destructive_hint: Some(false),
     idempotent_hint: Some(true),
     open_world_hint: Some(false),
 };
-/// Adds something that was not there, and cannot be repeated.
+/// Additive: creates something new; not idempotent.
 pub(super) const ADDS: Annotations =
     Annotations { read_only_hint: Some(false), idempotent_hint: Some(false), ..READS };
-/// May replace what was there, and repeating it may change more.
+/// Destructive: may replace something; not idempotent.
 pub(super) const REPLACES: Annotations = Annotations { destructive_hint: Some(true), ..ADDS };
-/// Takes away or sets what was there; doing it twice changes no more.
+/// Destructive and idempotent: removes or sets something.
 pub(super) const REMOVES: Annotations = Annotations { idempotent_hint: Some(true), ..REPLACES };
 
 /// A schema of an object with exactly these `properties`.
 #[expect(clippy::needless_pass_by_value, reason = "callers hand over what `json!` has just made")]
-pub(super) fn object(properties: Value, required: &[&str]) -> Value {
+pub(super) fn object_schema(properties: Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-/// A tool of this program.
-pub(super) struct Tool {
+/// A built-in tool.
+pub(super) struct BuiltinTool {
     pub(super) definition: Definition,
-    run: Run,
+    run: BuiltinWork,
 }
 
-impl Tool {
-    /// A tool that computes or reads files.
-    pub(super) fn work<A, R>(
-        spec: Spec,
-        run: impl Fn(&A, &Stop) -> Result<R, Failure> + Send + Sync + 'static,
-    ) -> Tool
+impl BuiltinTool {
+    /// A tool that computes or reads files, on a blocking thread.
+    pub(super) fn blocking<A, R>(
+        spec: BuiltinSpec,
+        run: impl Fn(&A, &StopSignal) -> Result<R, BuiltinFailure> + Send + Sync + 'static,
+    ) -> BuiltinTool
     where
         A: DeserializeOwned,
         R: Serialize,
     {
-        let work = move |text: &str, stop: &Stop| Ok(raw(&run(&arguments(text)?, stop)?));
-        Tool { definition: definition(spec), run: Run::Work(Arc::new(work)) }
+        let work = move |text: &str, stop: &StopSignal| Ok(raw(&run(&arguments(text)?, stop)?));
+        BuiltinTool { definition: definition(spec), run: BuiltinWork::Blocking(Arc::new(work)) }
     }
 
-    /// A tool that waits for somebody else.
-    pub(super) fn wait<A, R, F>(spec: Spec, run: impl Fn(A) -> F + Send + Sync + 'static) -> Tool
+    /// A tool that waits for I/O.
+    pub(super) fn asynchronous<A, R, F>(
+        spec: BuiltinSpec,
+        run: impl Fn(A) -> F + Send + Sync + 'static,
+    ) -> BuiltinTool
     where
         A: DeserializeOwned + Send + 'static,
         R: Serialize,
-        F: Future<Output = Result<R, Failure>> + Send + 'static,
+        F: Future<Output = Result<R, BuiltinFailure>> + Send + 'static,
     {
         let run = Arc::new(run);
-        let wait = move |text: Box<RawValue>| -> Pin<Box<dyn Future<Output = Answer> + Send>> {
+        let wait = move |text: Box<RawValue>| -> Pin<Box<dyn Future<Output = BuiltinAnswer> + Send>> {
             let run = run.clone();
             Box::pin(async move {
                 let future = run(arguments(text.get())?);
                 future.await.map(|answer| raw(&answer))
             })
         };
-        Tool { definition: definition(spec), run: Run::Wait(Arc::new(wait)) }
+        BuiltinTool { definition: definition(spec), run: BuiltinWork::Async(Arc::new(wait)) }
     }
 
-    /// Calls the tool and renders what comes of it as an MCP result.
-    pub(super) async fn call(&self, arguments: &RawValue, witness: Option<&Witness>) -> Box<RawValue> {
+    /// Calls the tool and renders its result or failure as an MCP result.
+    pub(super) async fn call(&self, arguments: &RawValue, witness: Option<&ReadRecorder>) -> Box<RawValue> {
         match self.answer(arguments, witness).await {
             Ok(structured) => success(&structured),
             Err(failure) => failed(&failure),
         }
     }
 
-    async fn answer(&self, arguments: &RawValue, witness: Option<&Witness>) -> Answer {
+    async fn answer(&self, arguments: &RawValue, witness: Option<&ReadRecorder>) -> BuiltinAnswer {
         if let Some(witness) = witness {
-            witness.begin();
+            witness.begin_call();
         }
-        let (size_bytes, depth) = (arguments.get().len(), json::depth(arguments.get()));
+        let (size_bytes, depth) = (arguments.get().len(), json::nesting_depth(arguments.get()));
         if size_bytes > MAX_ARGUMENT_BYTES {
             return Err(failure!(
                 "the arguments are {size_bytes} bytes; at most {MAX_ARGUMENT_BYTES} are taken"
@@ -142,10 +145,10 @@ impl Tool {
             ));
         }
         let answer = match &self.run {
-            Run::Work(work) => {
+            BuiltinWork::Blocking(work) => {
                 on_blocking_thread(work.clone(), arguments.to_owned(), witness.cloned()).await?
             }
-            Run::Wait(wait) => wait(arguments.to_owned()).await?,
+            BuiltinWork::Async(wait) => wait(arguments.to_owned()).await?,
         };
         let size_bytes = answer.get().len();
         if size_bytes > MAX_RESULT_BYTES {
@@ -157,43 +160,47 @@ impl Tool {
     }
 }
 
-fn arguments<A: DeserializeOwned>(text: &str) -> Result<A, Failure> {
-    // Serde would also take a list of the fields in order, which no schema of ours allows.
+fn arguments<A: DeserializeOwned>(text: &str) -> Result<A, BuiltinFailure> {
+    // Serde would also accept an array of the fields in order, which no schema of ours allows.
     if !text.starts_with('{') {
         return Err(failure!("the arguments do not fit: expected a JSON object"));
     }
     serde_json::from_str(text).map_err(|error| failure!("the arguments do not fit: {error}"))
 }
 
-async fn on_blocking_thread(work: Arc<Work>, arguments: Box<RawValue>, witness: Option<Witness>) -> Answer {
-    let stop = Stop { witness, ..Stop::after(MAX_WORK) };
-    let _stopped_on_drop = StopOnDrop(stop.given_up.clone());
+async fn on_blocking_thread(
+    work: Arc<BlockingWork>,
+    arguments: Box<RawValue>,
+    witness: Option<ReadRecorder>,
+) -> BuiltinAnswer {
+    let stop = StopSignal { witness, ..StopSignal::after(MAX_WORK) };
+    let _stopped_on_drop = SignalStopOnDrop(stop.given_up.clone());
     tokio::task::spawn_blocking(move || work(arguments.get(), &stop)).await.unwrap_or_else(|_| {
         Err(failure!("the tool broke down; this is a fault of the program, so please report the arguments"))
     })
 }
 
-/// Tells work on a blocking thread when to end: nobody waits any more, or its time is up.
-pub(super) struct Stop {
+/// Tells work on a blocking thread when to stop: its caller is gone, or its time is up.
+pub(super) struct StopSignal {
     given_up: Arc<AtomicBool>,
     deadline: Instant,
-    /// Notes which files are read, where somebody wants to know.
-    pub(super) witness: Option<Witness>,
+    /// Records which files are read, where the caller asks for it.
+    pub(super) witness: Option<ReadRecorder>,
 }
 
-impl Stop {
-    fn after(time: Duration) -> Stop {
-        Stop { given_up: Arc::default(), deadline: Instant::now() + time, witness: None }
+impl StopSignal {
+    fn after(time: Duration) -> StopSignal {
+        StopSignal { given_up: Arc::default(), deadline: Instant::now() + time, witness: None }
     }
 
-    /// Whether to end now with what there is.
-    pub(super) fn is_due(&self) -> bool {
+    /// Whether to stop now with a partial result.
+    pub(super) fn should_stop(&self) -> bool {
         self.given_up.load(Ordering::Relaxed) || Instant::now() >= self.deadline
     }
 
-    /// Ends work of which a part is worth nothing.
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        if self.is_due() {
+    /// Fails where the work has to stop, for work whose partial result is worthless.
+    pub(super) fn check(&self) -> Result<(), BuiltinFailure> {
+        if self.should_stop() {
             return Err(failure!(
                 "the work took longer than {} seconds; give less text or a simpler pattern",
                 MAX_WORK.as_secs()
@@ -203,16 +210,16 @@ impl Stop {
     }
 }
 
-struct StopOnDrop(Arc<AtomicBool>);
+struct SignalStopOnDrop(Arc<AtomicBool>);
 
-impl Drop for StopOnDrop {
+impl Drop for SignalStopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a spec is made to be used up here")]
-fn definition(spec: Spec) -> Definition {
+fn definition(spec: BuiltinSpec) -> Definition {
     let text = raw(&json!({
         "name": spec.name,
         "title": spec.title,
@@ -227,39 +234,39 @@ fn definition(spec: Spec) -> Definition {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct CallToolResult<'a> {
-    content: [Block<'a>; 1],
+struct BuiltinToolResult<'a> {
+    content: [TextBlock<'a>; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<&'a RawValue>,
     is_error: bool,
 }
 
 #[derive(Serialize)]
-struct Block<'a> {
+struct TextBlock<'a> {
     r#type: &'static str,
     text: &'a str,
 }
 
 fn success(structured: &RawValue) -> Box<RawValue> {
-    raw(&CallToolResult {
-        content: [Block { r#type: "text", text: structured.get() }],
+    raw(&BuiltinToolResult {
+        content: [TextBlock { r#type: "text", text: structured.get() }],
         structured_content: Some(structured),
         is_error: false,
     })
 }
 
-fn failed(failure: &Failure) -> Box<RawValue> {
-    raw(&CallToolResult {
-        content: [Block { r#type: "text", text: &failure.0 }],
+fn failed(failure: &BuiltinFailure) -> Box<RawValue> {
+    raw(&BuiltinToolResult {
+        content: [TextBlock { r#type: "text", text: &failure.0 }],
         structured_content: None,
         is_error: true,
     })
 }
 
-/// A name out of the arguments, fit to stand in a sentence: short, and showing what it is.
-pub(super) struct Quoted<'a>(pub(super) &'a str);
+/// A name from the arguments for use in a message: shortened, with invisible characters shown.
+pub(super) struct QuotedName<'a>(pub(super) &'a str);
 
-impl fmt::Display for Quoted<'_> {
+impl fmt::Display for QuotedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut characters = self.0.chars();
         let start: String = characters.by_ref().take(200).collect();
@@ -268,7 +275,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Reads a member that may be absent but, when it is there, may be `null` like any other value.
+/// Deserializes a member that may be absent; if present it may be `null` like any other value.
 pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
@@ -279,20 +286,22 @@ mod tests {
 
     use super::*;
 
-    fn spec() -> Spec {
-        Spec {
+    fn spec() -> BuiltinSpec {
+        BuiltinSpec {
             name: "test",
             title: "Test",
             description: "Tests.".into(),
             effect: READS,
-            input: object(json!({}), &[]),
-            output: object(json!({}), &[]),
+            input: object_schema(json!({}), &[]),
+            output: object_schema(json!({}), &[]),
         }
     }
 
     #[tokio::test]
     async fn a_tool_that_breaks_down_says_so() {
-        let tool = Tool::work(spec(), |_: &Map, _| -> Result<(), Failure> { panic!("on purpose") });
+        let tool = BuiltinTool::blocking(spec(), |_: &Map, _| -> Result<(), BuiltinFailure> {
+            panic!("on purpose")
+        });
         let result = tool.call(&json::empty_object(), None).await;
         assert_eq!(
             result.get(),
@@ -304,7 +313,7 @@ mod tests {
     async fn work_ends_when_nobody_waits_any_more() {
         let (started, has_started) = channel();
         let (ended, has_ended) = channel();
-        let tool = Tool::work(spec(), move |_: &Map, stop| {
+        let tool = BuiltinTool::blocking(spec(), move |_: &Map, stop| {
             started.send(()).unwrap();
             while !stop.given_up.load(Ordering::Relaxed) {
                 std::thread::yield_now();
@@ -314,7 +323,7 @@ mod tests {
         });
         let arguments = json::empty_object();
         let mut call = Box::pin(tool.call(&arguments, None));
-        // Polled once, which starts the work, and then dropped.
+        // Polled once, which starts the work, then dropped.
         assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(call.as_mut().poll(cx))).await.is_pending());
         has_started.recv().unwrap();
         drop(call);

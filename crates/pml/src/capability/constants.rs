@@ -1,14 +1,14 @@
-//! What a capability is fixed to: the values in what it runs that nothing can be given in place of.
+//! Finds the constants of a capability: the values in its source that arguments cannot replace.
 
 use pml_analysis::Constant;
-use pml_model::capability::Source;
+use pml_model::capability::CapabilitySource;
 use serde_json::Value;
 
-/// The constants of what is run for a capability.
-pub(crate) fn constants(source: &Source) -> Vec<Constant> {
+/// The constants in the source of a capability.
+pub(crate) fn constants(source: &CapabilitySource) -> Vec<Constant> {
     match source {
-        Source::Code { code, template } => of_program(template.as_ref().unwrap_or(code)),
-        Source::Dag { dag_structure, template } => {
+        CapabilitySource::Code { code, template } => of_program(template.as_ref().unwrap_or(code)),
+        CapabilitySource::Dag { dag_structure, template } => {
             let document = template.as_ref().unwrap_or(dag_structure);
             let mut found = Vec::new();
             if let Ok(document) = serde_json::from_str::<Value>(document.get()) {
@@ -16,14 +16,14 @@ pub(crate) fn constants(source: &Source) -> Vec<Constant> {
             }
             found
         }
-        // All that it is called with can be given.
-        Source::Tool { .. } => Vec::new(),
+        // All its arguments can be given.
+        CapabilitySource::Tool { .. } => Vec::new(),
     }
 }
 
 fn of_program(code: &str) -> Vec<Constant> {
-    // What was run could be parsed. Should it not be any more, what the served intents say still counts.
-    pml_analysis::constants(code).unwrap_or_default()
+    // The source could be parsed when it ran. If it no longer can, the served intents still count.
+    pml_analysis::find_constants(code).unwrap_or_default()
 }
 
 fn of_document(document: &Value, found: &mut Vec<Constant>) {
@@ -44,7 +44,7 @@ fn of_arguments(value: &Value, found: &mut Vec<Constant>) {
         Value::String(text) => found.push(Constant::Text(text.clone())),
         Value::Number(number) => found.extend(number.as_f64().map(Constant::Number)),
         Value::Array(items) => items.iter().for_each(|item| of_arguments(item, found)),
-        // A reference is what another task gives.
+        // A reference stands for the result of another task.
         Value::Object(members) if members.contains_key("$ref") => {}
         Value::Object(members) => members.values().for_each(|member| of_arguments(member, found)),
         Value::Null | Value::Bool(_) => {}
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn what_a_template_takes_from_its_arguments_is_no_constant() {
-        let source = Source::Code {
+        let source = CapabilitySource::Code {
             code: "return mcp.fs.read({ path: 'a.txt', limit: 7 })".to_owned(),
             template: Some("return mcp.fs.read({ path: args[\"path\"], limit: 7 })".to_owned()),
         };
@@ -71,7 +71,7 @@ mod tests {
         let document = r#"{"tasks":[{"id":"a","tool":"fs:read","arguments":{"path":{"$ref":"args.path"},"note":"for Paris","n":[3]}},
             {"id":"b","code":"return args.rows.slice(0, 5)"}]}"#;
         let raw = serde_json::value::RawValue::from_string(document.to_owned()).unwrap();
-        let found = constants(&Source::Dag { dag_structure: raw, template: None });
+        let found = constants(&CapabilitySource::Dag { dag_structure: raw, template: None });
         for wanted in [Constant::Text("for Paris".to_owned()), Constant::Number(3.0), Constant::Number(5.0)] {
             assert!(found.contains(&wanted), "{wanted:?} in {found:?}");
         }

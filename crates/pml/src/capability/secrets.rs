@@ -1,21 +1,25 @@
-//! Which parameters of a run are secrets: by their names and values, and by what stands beside them where they are given, as
-//! in `{ name: "api_key", value: "…" }`.
+//! Finds the parameters of a run that are secrets: by name, by value, and by what stands beside them, as in
+//! `{ name: "api_key", value: "…" }`.
 
 use std::collections::BTreeSet;
 
 use pml_model::json::{Fields, raw};
-use pml_model::structure::{Argument, NodeId, Step, Structure};
+use pml_model::structure::{Argument, NodeId, PathStep, Structure};
 use serde_json::{Map, Value, json};
 
-use crate::plan::{Learn, Literal};
-use crate::plan::{Plan, Work};
+use crate::plan::{LearningPlan, PlanLiteral};
+use crate::plan::{Plan, PlannedWork};
 use crate::sanitise::Sanitiser;
 
-/// The names of the parameters whose values must not be kept.
-pub(super) fn names(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> BTreeSet<String> {
+/// The names of the parameters whose values must not be stored.
+pub(super) fn secret_parameters(
+    plan: &Plan,
+    learn: &LearningPlan,
+    sanitiser: &Sanitiser,
+) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = BTreeSet::new();
     let given: Value = serde_json::from_str(plan.arguments.get()).unwrap_or_else(|_| {
-        // What is nested too deeply to be looked through may hide anything.
+        // A value nested too deeply to be searched may hide anything.
         let given = Fields::parse(plan.arguments.get()).unwrap_or_default();
         names.extend(given.iter().map(|(name, _)| name.to_owned()));
         Value::Null
@@ -26,22 +30,23 @@ pub(super) fn names(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> BTreeS
         names.extend(secret.map(|(name, _)| name.clone()));
     }
     if learn.literals.is_empty() {
-        // They are given together; what a program is written with may stand far apart.
+        // Arguments are given together, unlike the literals of a program, which may stand far apart.
         names.extend(members(&defaults(learn), sanitiser));
     }
-    let own = |literal: &&Literal| {
+    let own = |literal: &&PlanLiteral| {
         literal.value.as_ref().is_none_or(|value| is_secret(&literal.name, value, sanitiser))
     };
     names.extend(learn.literals.iter().filter(own).map(|literal| literal.name.clone()));
     for (node, place) in places(&plan.structure, &given, sanitiser) {
-        let covers = |path: &[Step]| path.iter().zip(&place).all(|(mine, theirs)| mine == theirs);
-        let fills = |literal: &&Literal| literal.fills.iter().any(|(at, path)| *at == node && covers(path));
+        let covers = |path: &[PathStep]| path.iter().zip(&place).all(|(mine, theirs)| mine == theirs);
+        let fills =
+            |literal: &&PlanLiteral| literal.fills.iter().any(|(at, path)| *at == node && covers(path));
         names.extend(learn.literals.iter().filter(fills).map(|literal| literal.name.clone()));
         let arguments = plan.structure.node(node).and_then(|node| node.kind.arguments());
         names.extend(arguments.and_then(|arguments| parameter(arguments, &place)).map(str::to_owned));
-        // What a single call takes are its arguments.
-        if matches!(&plan.work, Work::Dag(dag) if dag.single)
-            && let Some(Step::Key(name)) = place.first()
+        // The parameters of a single call are its arguments.
+        if matches!(&plan.work, PlannedWork::Dag(dag) if dag.single)
+            && let Some(PathStep::Key(name)) = place.first()
         {
             names.insert(name.clone());
         }
@@ -49,35 +54,35 @@ pub(super) fn names(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> BTreeS
     names
 }
 
-/// Whether a value, given under this name, must not be kept.
+/// Whether a value with this name must not be stored.
 pub(super) fn is_secret(name: &str, value: &Value, sanitiser: &Sanitiser) -> bool {
-    sanitiser.json(&raw(&json!({ name: value }))).changed
+    sanitiser.clean_json(&raw(&json!({ name: value }))).changed
 }
 
-/// Whether something that must not be kept is written in a structure.
-pub(super) fn are_in(structure: &Structure, sanitiser: &Sanitiser) -> bool {
+/// Whether a structure contains a literal that must not be stored.
+pub(super) fn has_secrets(structure: &Structure, sanitiser: &Sanitiser) -> bool {
     !places(structure, &Value::Null, sanitiser).is_empty()
 }
 
-/// What parameters are where nobody says otherwise.
-fn defaults(learn: &Learn) -> Value {
+/// The default values of the parameters.
+fn defaults(learn: &LearningPlan) -> Value {
     let members = learn.parameters.get("properties").and_then(Value::as_object);
     let default = |(name, member): (&String, &Value)| Some((name.clone(), member.get("default")?.clone()));
     Value::Object(members.into_iter().flatten().filter_map(default).collect())
 }
 
-/// The members of an object that must not be kept as they are.
+/// The members of an object that must not be stored as they are.
 fn members(object: &Value, sanitiser: &Sanitiser) -> Vec<String> {
     let changed = changes(object, sanitiser).into_iter();
-    let name = |path: Vec<Step>| match path.into_iter().next() {
-        Some(Step::Key(name)) => Some(name),
-        Some(Step::Index(_) | Step::Any) | None => None,
+    let name = |path: Vec<PathStep>| match path.into_iter().next() {
+        Some(PathStep::Key(name)) => Some(name),
+        Some(PathStep::Index(_) | PathStep::Any) | None => None,
     };
     changed.filter_map(name).collect()
 }
 
-/// Where in the arguments of which calls there is something that must not be kept, with `given` for `args`.
-fn places(structure: &Structure, given: &Value, sanitiser: &Sanitiser) -> Vec<(NodeId, Vec<Step>)> {
+/// The places in call arguments that must not be stored, with `given` for `args`.
+fn places(structure: &Structure, given: &Value, sanitiser: &Sanitiser) -> Vec<(NodeId, Vec<PathStep>)> {
     let of = |node: &pml_model::structure::Node| {
         let written = node.kind.arguments().map(|arguments| value(arguments, given)).unwrap_or_default();
         let id = node.id;
@@ -86,9 +91,9 @@ fn places(structure: &Structure, given: &Value, sanitiser: &Sanitiser) -> Vec<(N
     structure.nodes.iter().flat_map(of).collect()
 }
 
-/// Where a value is another one without its secrets.
-fn changes(value: &Value, sanitiser: &Sanitiser) -> Vec<Vec<Step>> {
-    let clean = sanitiser.json(&raw(value));
+/// The paths at which sanitising changes a value.
+fn changes(value: &Value, sanitiser: &Sanitiser) -> Vec<Vec<PathStep>> {
+    let clean = sanitiser.clean_json(&raw(value));
     let mut found = Vec::new();
     if clean.changed {
         let clean = serde_json::from_str(clean.value.get()).unwrap_or_default();
@@ -97,14 +102,14 @@ fn changes(value: &Value, sanitiser: &Sanitiser) -> Vec<Vec<Step>> {
     found
 }
 
-fn compare(one: &Value, other: &Value, at: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+fn compare(one: &Value, other: &Value, at: &mut Vec<PathStep>, found: &mut Vec<Vec<PathStep>>) {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
             for (name, value) in one {
-                at.push(Step::Key(name.clone()));
+                at.push(PathStep::Key(name.clone()));
                 match other.get(name) {
                     Some(other) => compare(value, other, at, found),
-                    // The name was one itself.
+                    // The member name itself is a secret.
                     None => found.push(at.clone()),
                 }
                 at.pop();
@@ -112,7 +117,7 @@ fn compare(one: &Value, other: &Value, at: &mut Vec<Step>, found: &mut Vec<Vec<S
         }
         (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
             for (index, (one, other)) in (0..).zip(one.iter().zip(other)) {
-                at.push(Step::Index(index));
+                at.push(PathStep::Index(index));
                 compare(one, other, at, found);
                 at.pop();
             }
@@ -122,7 +127,7 @@ fn compare(one: &Value, other: &Value, at: &mut Vec<Step>, found: &mut Vec<Vec<S
     }
 }
 
-/// What an argument is, as far as that is written or given.
+/// The value of an argument, as far as it is literal or given.
 fn value(argument: &Argument, given: &Value) -> Value {
     match argument {
         Argument::Literal { value } => value.clone(),
@@ -142,24 +147,24 @@ fn value(argument: &Argument, given: &Value) -> Value {
     }
 }
 
-fn step<'v>(value: Option<&'v Value>, step: &Step) -> Option<&'v Value> {
+fn step<'v>(value: Option<&'v Value>, step: &PathStep) -> Option<&'v Value> {
     match step {
-        Step::Key(name) => value?.get(name),
-        Step::Index(index) => value?.get(usize::try_from(*index).ok()?),
-        Step::Any => None,
+        PathStep::Key(name) => value?.get(name),
+        PathStep::Index(index) => value?.get(usize::try_from(*index).ok()?),
+        PathStep::Any => None,
     }
 }
 
-/// The parameter that is given at a place.
-fn parameter<'a>(argument: &'a Argument, place: &[Step]) -> Option<&'a str> {
+/// The parameter that fills a place.
+fn parameter<'a>(argument: &'a Argument, place: &[PathStep]) -> Option<&'a str> {
     match (argument, place.split_first()) {
         (Argument::Parameter { name, .. }, _) => {
             Some(name).filter(|name| !name.is_empty()).map(String::as_str)
         }
-        (Argument::Object { fields, .. }, Some((Step::Key(key), rest))) => {
+        (Argument::Object { fields, .. }, Some((PathStep::Key(key), rest))) => {
             parameter(&fields.iter().rfind(|field| field.name == *key)?.value, rest)
         }
-        (Argument::Array { items }, Some((Step::Index(index), rest))) => {
+        (Argument::Array { items }, Some((PathStep::Index(index), rest))) => {
             parameter(items.get(usize::try_from(*index).ok()?)?, rest)
         }
         _ => None,

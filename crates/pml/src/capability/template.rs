@@ -1,50 +1,50 @@
-//! The same program or document with its literals taken from `args`.
+//! Makes the template of a program or document: its literals come from `args`.
 //!
-//! The text is changed where the literals stand and then analysed like any other; only if it turns out to be the same
-//! program, node by node, with exactly those arguments coming from parameters, is it used.
+//! The source is edited at the literals and analysed again. The template is used only if it turns out to be the same
+//! program, node by node, with exactly those arguments coming from parameters.
 
-use pml_analysis::Catalogue;
-use pml_analysis::dag::{Reference, Source};
-use pml_model::structure::{Argument, Node, NodeKind, Step, Structure};
+use pml_analysis::AnalysisCatalogue;
+use pml_analysis::dag::{Reference, ReferenceRoot};
+use pml_model::structure::{Argument, Node, NodeKind, PathStep, Structure};
 use serde_json::{Value, json};
 
-use crate::plan::Literal;
+use crate::plan::PlanLiteral;
 
-/// What a source is written in.
+/// The language of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum SourceForm {
     Code,
     Dag,
 }
 
-impl Form {
-    /// How the argument `name` is taken.
+impl SourceForm {
+    /// The expression for the argument `name`.
     fn argument(self, name: &str) -> String {
         match self {
-            Form::Code => format!("args[{}]", Value::from(name)),
-            Form::Dag => {
-                let path = vec![Step::Key(name.to_owned())];
-                let reference = Reference { of: Source::Arguments, path };
+            SourceForm::Code => format!("args[{}]", Value::from(name)),
+            SourceForm::Dag => {
+                let path = vec![PathStep::Key(name.to_owned())];
+                let reference = Reference { of: ReferenceRoot::Arguments, path };
                 json!({ "$ref": reference.to_string() }).to_string()
             }
         }
     }
 
-    fn structure(self, text: &str, catalogue: &Catalogue) -> Option<Structure> {
+    fn structure(self, text: &str, catalogue: &AnalysisCatalogue) -> Option<Structure> {
         match self {
-            Form::Code => Some(pml_analysis::analyse(text, catalogue).ok()?.structure),
-            Form::Dag => Some(pml_analysis::analyse_dag(text, catalogue).ok()?.structure),
+            SourceForm::Code => Some(pml_analysis::analyse(text, catalogue).ok()?.structure),
+            SourceForm::Dag => Some(pml_analysis::analyse_dag(text, catalogue).ok()?.structure),
         }
     }
 }
 
-/// The text of the template and what it can do, where there is one.
+/// The text of the template and its structure; `None` if there is none.
 pub(super) fn of(
-    form: Form,
+    form: SourceForm,
     source: &str,
-    literals: &[Literal],
+    literals: &[PlanLiteral],
     structure: &Structure,
-    catalogue: &Catalogue,
+    catalogue: &AnalysisCatalogue,
 ) -> Option<(String, Structure)> {
     if literals.is_empty() {
         return None;
@@ -64,7 +64,7 @@ pub(super) fn of(
     (same && given).then_some((text, found))
 }
 
-fn replaced(form: Form, source: &str, literals: &[Literal]) -> Option<String> {
+fn replaced(form: SourceForm, source: &str, literals: &[PlanLiteral]) -> Option<String> {
     let places =
         literals.iter().flat_map(|literal| literal.written.iter().map(move |at| (*at, &literal.name)));
     let mut places: Vec<((u32, u32), &String)> = places.collect();
@@ -73,7 +73,7 @@ fn replaced(form: Form, source: &str, literals: &[Literal]) -> Option<String> {
     let mut done = 0;
     for ((start, end), name) in places {
         let (start, end) = (start as usize, end as usize);
-        // One within another: the outer one stands for both, and is what the inner one is not.
+        // If one literal lies within another, `start` is before `done`: then there is no template.
         text.push_str(source.get(done..start)?);
         text.push_str(&form.argument(name));
         done = end;
@@ -82,7 +82,7 @@ fn replaced(form: Form, source: &str, literals: &[Literal]) -> Option<String> {
     Some(text)
 }
 
-/// Whether two nodes do the same, whatever they are given.
+/// Whether two nodes do the same, apart from their arguments.
 fn alike(one: &Node, other: &Node) -> bool {
     one.id == other.id
         && match (&one.kind, &other.kind) {
@@ -95,14 +95,14 @@ fn alike(one: &Node, other: &Node) -> bool {
         }
 }
 
-/// The part of arguments at `path`.
-fn at<'a>(argument: &'a Argument, path: &[Step]) -> Option<&'a Argument> {
+/// The part of an argument at `path`.
+fn at<'a>(argument: &'a Argument, path: &[PathStep]) -> Option<&'a Argument> {
     let Some((first, rest)) = path.split_first() else { return Some(argument) };
     match (argument, first) {
-        (Argument::Object { fields, .. }, Step::Key(key)) => {
+        (Argument::Object { fields, .. }, PathStep::Key(key)) => {
             at(&fields.iter().rfind(|field| field.name == *key)?.value, rest)
         }
-        (Argument::Array { items }, Step::Index(index)) => {
+        (Argument::Array { items }, PathStep::Index(index)) => {
             at(items.get(usize::try_from(*index).ok()?)?, rest)
         }
         _ => None,
@@ -111,18 +111,24 @@ fn at<'a>(argument: &'a Argument, path: &[Step]) -> Option<&'a Argument> {
 
 #[cfg(test)]
 mod tests {
-    use pml_analysis::Tool;
+    use pml_analysis::AnalysisTool;
     use pml_model::ToolId;
     use pml_model::json::raw;
     use serde_json::json;
 
     use super::*;
 
-    fn catalogue() -> Catalogue {
-        let mut catalogue = Catalogue::default();
+    fn catalogue() -> AnalysisCatalogue {
+        let mut catalogue = AnalysisCatalogue::default();
         for (id, identifier) in [("fs:read", "read"), ("fs:write", "write"), ("web:get", "get")] {
             let schema = raw(&json!({ "type": "object" }));
-            catalogue.add(Tool::new(ToolId::parse(id).unwrap(), identifier.to_owned(), schema, None, false));
+            catalogue.add_tool(AnalysisTool::new(
+                ToolId::parse(id).unwrap(),
+                identifier.to_owned(),
+                schema,
+                None,
+                false,
+            ));
         }
         catalogue
     }
@@ -131,16 +137,16 @@ mod tests {
     fn template(source: &str) -> Option<String> {
         let catalogue = catalogue();
         let analysis = pml_analysis::analyse(source, &catalogue).unwrap();
-        let literals: Vec<Literal> = analysis.parameters.literals.iter().map(Literal::from).collect();
-        of(Form::Code, source, &literals, &analysis.structure, &catalogue).map(|(text, _)| text)
+        let literals: Vec<PlanLiteral> = analysis.parameters.literals.iter().map(PlanLiteral::from).collect();
+        of(SourceForm::Code, source, &literals, &analysis.structure, &catalogue).map(|(text, _)| text)
     }
 
     #[track_caller]
     fn template_of_document(tasks: &str) -> Option<String> {
         let (catalogue, source) = (catalogue(), format!("{{\"tasks\":[{tasks}]}}"));
         let analysis = pml_analysis::analyse_dag(&source, &catalogue).unwrap();
-        let literals: Vec<Literal> = analysis.parameters.literals.iter().map(Literal::from).collect();
-        let (text, _) = of(Form::Dag, &source, &literals, &analysis.structure, &catalogue)?;
+        let literals: Vec<PlanLiteral> = analysis.parameters.literals.iter().map(PlanLiteral::from).collect();
+        let (text, _) = of(SourceForm::Dag, &source, &literals, &analysis.structure, &catalogue)?;
         let tasks = text.strip_prefix("{\"tasks\":[").and_then(|text| text.strip_suffix("]}"));
         Some(tasks.unwrap_or_else(|| panic!("{text}")).to_owned())
     }

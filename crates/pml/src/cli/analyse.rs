@@ -1,4 +1,4 @@
-//! `pml analyse`: what a program or a DAG document would do, without doing any of it.
+//! `pml analyse`: analyses a program or a DAG document without running it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -6,35 +6,35 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pml_analysis::Severity;
-use pml_analysis::render::{self, File, Report, Shown};
+use pml_analysis::render::{self, AnalysisView, ComplaintReport, NamedSource};
 use pml_model::name::printable;
 use pml_model::structure::Structure;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Here, out};
-use crate::app::Role;
-use crate::flow::{self, Analysed};
-use crate::problem::{Code, Problem};
+use super::{CommandContext, out};
+use crate::app::ProcessRole;
+use crate::flow::{self, AnalysisOutcome};
+use crate::problem::{ErrorCode, Problem};
 
-/// More than any analysis takes, so that what is too large is said by the analysis, which knows its limit.
+/// 16 MiB: more than the analysis accepts, so that the analysis reports what is too large, with its limit.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
-/// The width of a table that nobody reads on a terminal.
+/// The width of a table in columns where standard output is no terminal.
 const USUAL_WIDTH: usize = 100;
 
 /// Arguments of `pml analyse`.
 #[derive(Debug, Args)]
-pub(super) struct Analyse {
+pub(super) struct AnalyseArgs {
     /// A TypeScript program or a DAG document; - reads standard input
     file: PathBuf,
     #[command(flatten)]
-    form: Form,
+    form: AnalyseOutputArgs,
 }
 
 /// How the result is printed; a table where nothing is said.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-struct Form {
+struct AnalyseOutputArgs {
     /// Print a table (the default)
     #[arg(long)]
     table: bool,
@@ -46,71 +46,71 @@ struct Form {
     dot: bool,
 }
 
-/// What is printed.
+/// The output format.
 #[derive(Debug, Clone, Copy)]
-enum Output {
+enum AnalyseOutput {
     Json,
     Table,
     Mermaid,
     Dot,
 }
 
-/// What is analysed.
+/// The kind of source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AnalysedKind {
     Program,
     Dag,
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a, A> {
+struct AnalysisDocument<'a, A> {
     schema_version: u32,
     #[serde(flatten)]
     analysis: &'a A,
 }
 
-pub(super) async fn run(here: &Here, analyse: Analyse) -> Result<ExitCode, Problem> {
+pub(super) async fn run(here: &CommandContext, analyse: AnalyseArgs) -> Result<ExitCode, Problem> {
     let output = output(here, &analyse.form)?;
-    let (name, source) = read(here, &analyse.file)?;
+    let (name, source) = read_source(here, &analyse.file)?;
     let kind = kind(&analyse.file, &source);
-    let app = here.open(Role::Command).await?;
+    let app = here.open_app(ProcessRole::Command).await?;
     let analysed = match kind {
-        Kind::Dag => flow::analyse_dag(&app, source.clone()).await,
-        Kind::Program => flow::analyse(&app, source.clone()).await,
+        AnalysedKind::Dag => flow::analyse_dag(&app, source.clone()).await,
+        AnalysedKind::Program => flow::analyse(&app, source.clone()).await,
     };
     app.close().await;
-    let file = File { name: &name, text: &source };
+    let file = NamedSource { name: &name, text: &source };
     Ok(match &analysed {
-        Analysed::Program(analysis) => print(&file, analysis, Shown::from(&**analysis), output),
-        Analysed::Dag(analysis) => print(&file, analysis, Shown::from(&**analysis), output),
-        Analysed::NotUnderstood(report) => not_understood(&file, report, output),
+        AnalysisOutcome::Program(analysis) => print(&file, analysis, AnalysisView::from(&**analysis), output),
+        AnalysisOutcome::Dag(analysis) => print(&file, analysis, AnalysisView::from(&**analysis), output),
+        AnalysisOutcome::NotUnderstood(report) => not_understood(&file, report, output),
     })
 }
 
-fn output(here: &Here, form: &Form) -> Result<Output, Problem> {
+fn output(here: &CommandContext, form: &AnalyseOutputArgs) -> Result<AnalyseOutput, Problem> {
     let asked = match form {
-        Form { table: true, .. } => Some((Output::Table, "table")),
-        Form { mermaid: true, .. } => Some((Output::Mermaid, "mermaid")),
-        Form { dot: true, .. } => Some((Output::Dot, "dot")),
+        AnalyseOutputArgs { table: true, .. } => Some((AnalyseOutput::Table, "table")),
+        AnalyseOutputArgs { mermaid: true, .. } => Some((AnalyseOutput::Mermaid, "mermaid")),
+        AnalyseOutputArgs { dot: true, .. } => Some((AnalyseOutput::Dot, "dot")),
         _ => None,
     };
     match (asked, here.json) {
         (Some((_, name)), true) => Err(Problem::new(
-            Code::InvalidRequest,
+            ErrorCode::InvalidRequest,
             format!("`--json` and `--{name}` are two different outputs"),
         )
         .hint("give one of them")),
         (Some((output, _)), false) => Ok(output),
-        (None, true) => Ok(Output::Json),
-        (None, false) => Ok(Output::Table),
+        (None, true) => Ok(AnalyseOutput::Json),
+        (None, false) => Ok(AnalyseOutput::Table),
     }
 }
 
-/// The name of a file as people are told, and its text.
-pub(super) fn read(here: &Here, file: &Path) -> Result<(String, String), Problem> {
-    let bad = |text: String| Problem::new(Code::InvalidRequest, text);
+/// The display name of a file, and its text.
+pub(super) fn read_source(here: &CommandContext, file: &Path) -> Result<(String, String), Problem> {
+    let bad = |text: String| Problem::new(ErrorCode::InvalidRequest, text);
     let shown = if file == Path::new("-") { "<stdin>".to_owned() } else { file.display().to_string() };
     let cannot = |error: std::io::Error| bad(format!("cannot read `{}`: {error}", printable(&shown)));
     let mut bytes = Vec::new();
@@ -133,50 +133,57 @@ pub(super) fn read(here: &Here, file: &Path) -> Result<(String, String), Problem
     }
 }
 
-/// A DAG document is JSON, and JSON that has tasks is one whatever its file is called.
-fn kind(file: &Path, source: &str) -> Kind {
+/// A DAG document is JSON. JSON with `tasks` is one, whatever the name of its file.
+fn kind(file: &Path, source: &str) -> AnalysedKind {
     let inside = source.trim_start_matches('\u{feff}').trim_start().strip_prefix('{').map(str::trim_start);
     let has_tasks = inside.is_some_and(|inside| inside.starts_with('"') && inside.contains("\"tasks\""));
     match file.extension() {
-        Some(extension) if extension.eq_ignore_ascii_case("json") => Kind::Dag,
-        _ if has_tasks => Kind::Dag,
-        _ => Kind::Program,
+        Some(extension) if extension.eq_ignore_ascii_case("json") => AnalysedKind::Dag,
+        _ if has_tasks => AnalysedKind::Dag,
+        _ => AnalysedKind::Program,
     }
 }
 
-fn print(file: &File<'_>, analysis: &impl Serialize, shown: Shown<'_>, output: Output) -> ExitCode {
+fn print(
+    file: &NamedSource<'_>,
+    analysis: &impl Serialize,
+    shown: AnalysisView<'_>,
+    output: AnalyseOutput,
+) -> ExitCode {
     match output {
-        Output::Json => out::json(&Document { schema_version: 1, analysis }),
-        Output::Table => out::line(painted(&render::table(&shown, file, width()))),
-        Output::Mermaid => picture(render::mermaid, file, shown),
-        Output::Dot => picture(render::dot, file, shown),
+        AnalyseOutput::Json => out::json(&AnalysisDocument { schema_version: 1, analysis }),
+        AnalyseOutput::Table => out::line(painted(&render::render_table(&shown, file, width()))),
+        AnalyseOutput::Mermaid => picture(render::render_mermaid, file, shown),
+        AnalyseOutput::Dot => picture(render::render_dot, file, shown),
     }
     let wrong = shown.complaints.iter().any(|complaint| complaint.severity == Severity::Error);
     if wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// A picture goes to a program; what is wrong is told beside it.
-fn picture(draw: impl Fn(&Structure) -> String, file: &File<'_>, shown: Shown<'_>) {
+/// Prints a picture to standard output, for another program, and complaints to standard error.
+fn picture(draw: impl Fn(&Structure) -> String, file: &NamedSource<'_>, shown: AnalysisView<'_>) {
     out::line(draw(shown.structure).trim_end());
-    let reports = shown.complaints.iter().map(Report::from);
-    reports.for_each(|report| out::note(painted(&report.text(file))));
+    let reports = shown.complaints.iter().map(ComplaintReport::from);
+    reports.for_each(|report| out::note(painted(&report.render(file))));
 }
 
-fn not_understood(file: &File<'_>, report: &Report, output: Output) -> ExitCode {
+fn not_understood(file: &NamedSource<'_>, report: &ComplaintReport, output: AnalyseOutput) -> ExitCode {
     match output {
-        Output::Json => out::json(&json!({ "schemaVersion": 1, "error": report })),
-        Output::Table | Output::Mermaid | Output::Dot => out::note(painted(&report.text(file))),
+        AnalyseOutput::Json => out::json(&json!({ "schemaVersion": 1, "error": report })),
+        AnalyseOutput::Table | AnalyseOutput::Mermaid | AnalyseOutput::Dot => {
+            out::note(painted(&report.render(file)));
+        }
     }
     ExitCode::FAILURE
 }
 
-/// Columns of the terminal that the result is read on.
+/// The width of the terminal in columns.
 fn width() -> usize {
     terminal_size::terminal_size().map_or(USUAL_WIDTH, |(terminal_size::Width(columns), _)| columns.into())
 }
 
-/// The text of a table or a report with colours. What comes from programs is never at the beginning
-/// of a line there.
+/// Adds colours to a table or a report. Text from programs never begins a line there, so it cannot be mistaken for a
+/// heading.
 fn painted(text: &str) -> String {
     let kinds =
         [("error:", out::BOLD_RED), ("warning:", out::YELLOW), ("note:", out::CYAN), ("hint:", out::CYAN)];
@@ -197,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_document_is_told_from_a_program() {
-        let dag = |file: &str, source: &str| kind(Path::new(file), source) == Kind::Dag;
+        let dag = |file: &str, source: &str| kind(Path::new(file), source) == AnalysedKind::Dag;
         assert!(dag("a.json", "nonsense"));
         assert!(dag("-", " {\n \"tasks\": []}"));
         assert!(dag("plan.txt", "\u{feff}{\"name\": 1, \"tasks\": []}"));

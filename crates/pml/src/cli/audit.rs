@@ -1,28 +1,28 @@
-//! `pml audit`: the log of questions, answers and decisions, and whether it is what was written.
+//! `pml audit`: lists the log of questions, answers and decisions, and verifies that nobody changed it.
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pml_model::name::{printable, shortened};
-use pml_store::{AuditRow, Store, Verified};
+use pml_model::name::{printable, truncate_text};
+use pml_store::{AuditEntry, AuditVerification, Store};
 use serde_json::json;
 
-use super::runs::when;
-use super::{Here, out};
+use super::runs::format_time;
+use super::{CommandContext, out};
 use crate::problem::Problem;
 
 /// What to do with the audit log.
 #[derive(Debug, Subcommand)]
-pub(super) enum Audit {
+pub(super) enum AuditCommand {
     /// Verify that no entry was changed, removed or cut off
     Verify,
     /// List entries, oldest first
-    List(List),
+    List(ListAuditArgs),
 }
 
 /// Arguments of `pml audit list`.
 #[derive(Debug, Args)]
-pub(super) struct List {
+pub(super) struct ListAuditArgs {
     /// Only entries after this one
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: i64,
@@ -31,37 +31,37 @@ pub(super) struct List {
     limit: u32,
 }
 
-pub(super) async fn run(here: &Here, audit: Audit) -> Result<ExitCode, Problem> {
-    // Only the database is needed: a configuration that cannot be read is no reason not to look.
+pub(super) async fn run(here: &CommandContext, audit: AuditCommand) -> Result<ExitCode, Problem> {
+    // Only the database is needed, so the log can be read even where the configuration cannot.
     let store = Store::open(here.paths.database()).await?;
     match audit {
-        Audit::Verify => verify(here, store).await,
-        Audit::List(list) => self::list(here, store, list).await,
+        AuditCommand::Verify => verify(here, store).await,
+        AuditCommand::List(list) => self::list(here, store, list).await,
     }
 }
 
-async fn verify(here: &Here, store: Store) -> Result<ExitCode, Problem> {
+async fn verify(here: &CommandContext, store: Store) -> Result<ExitCode, Problem> {
     let verified = store.verify_audit().await?;
     match &verified {
-        Verified::Whole { rows, head } if here.json => {
+        AuditVerification::Whole { rows, head } if here.json => {
             out::json(&json!({ "whole": true, "entries": rows, "head": head }));
         }
-        Verified::Whole { rows, head } => {
+        AuditVerification::Whole { rows, head } => {
             out::line(format!("the log is whole: {rows} entries, head {head}"));
         }
-        Verified::Broken { seq, why } if here.json => {
+        AuditVerification::Broken { seq, why } if here.json => {
             out::json(&json!({ "whole": false, "entry": seq, "why": why.to_string() }));
         }
-        Verified::Broken { seq, why } => {
+        AuditVerification::Broken { seq, why } => {
             out::line(format!("{}the log is broken{} at entry {seq}: {why}", out::BOLD_RED, out::RESET));
         }
     }
-    let whole = matches!(verified, Verified::Whole { .. });
+    let whole = matches!(verified, AuditVerification::Whole { .. });
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn list(here: &Here, store: Store, list: List) -> Result<ExitCode, Problem> {
-    let rows = store.audit_rows(list.after, list.limit).await?;
+async fn list(here: &CommandContext, store: Store, list: ListAuditArgs) -> Result<ExitCode, Problem> {
+    let rows = store.audit_entries(list.after, list.limit).await?;
     if here.json {
         out::json(&rows.iter().map(row_json).collect::<Vec<_>>());
     } else if rows.is_empty() {
@@ -73,20 +73,20 @@ async fn list(here: &Here, store: Store, list: List) -> Result<ExitCode, Problem
     Ok(ExitCode::SUCCESS)
 }
 
-fn row_json(row: &AuditRow) -> serde_json::Value {
+fn row_json(row: &AuditEntry) -> serde_json::Value {
     json!({
         "entry": row.seq, "at": row.at, "principal": row.principal.0, "workflowId": row.run, "kind": row.kind,
         "body": row.body, "hash": row.hash,
     })
 }
 
-fn row_cells(row: &AuditRow) -> Vec<String> {
+fn row_cells(row: &AuditEntry) -> Vec<String> {
     vec![
         row.seq.to_string(),
-        when(row.at),
+        format_time(row.at),
         printable(&row.principal.0),
         row.run.as_ref().map(ToString::to_string).unwrap_or_default(),
         printable(&row.kind),
-        printable(&shortened(row.body.get(), 80)),
+        printable(&truncate_text(row.body.get(), 80)),
     ]
 }

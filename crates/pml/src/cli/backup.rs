@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use pml_store::{Audit, KeyInBackup, Store};
+use pml_store::{KeyInBackup, NewAuditEntry, Store};
 use serde_json::json;
 
-use super::{Here, out};
+use super::{CommandContext, out};
 use crate::clock::now_ms;
 use crate::problem::Problem;
-use crate::runtime::blocking;
+use crate::runtime::run_blocking;
 
 /// Arguments of `pml backup`.
 #[derive(Debug, Args)]
-pub(super) struct Backup {
+pub(super) struct BackupArgs {
     /// The file to write [default: a new file in `backups` beside the database]
     path: Option<PathBuf>,
     /// Leave `seal.key` out: the backup can then be restored only beside that key
@@ -24,12 +24,12 @@ pub(super) struct Backup {
 
 /// Arguments of `pml restore`.
 #[derive(Debug, Args)]
-pub(super) struct Restore {
+pub(super) struct RestoreArgs {
     /// The backup
     path: PathBuf,
 }
 
-pub(super) async fn backup(here: &Here, backup: Backup) -> Result<ExitCode, Problem> {
+pub(super) async fn backup(here: &CommandContext, backup: BackupArgs) -> Result<ExitCode, Problem> {
     let to = match backup.path {
         Some(path) => here.cwd.join(path),
         None => new_path(&here.paths.backups())?,
@@ -64,30 +64,30 @@ pub(super) async fn backup(here: &Here, backup: Backup) -> Result<ExitCode, Prob
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn restore(here: &Here, restore: Restore) -> Result<ExitCode, Problem> {
+pub(super) async fn restore(here: &CommandContext, restore: RestoreArgs) -> Result<ExitCode, Problem> {
     let from = here.cwd.join(restore.path);
     let (database, backup, label) = (here.paths.database(), from.clone(), stamp());
     let put_back = database.clone();
-    let restored = blocking(move || pml_store::restore(&backup, &put_back, &label)).await?;
-    let entry = Audit {
+    let restored = run_blocking(move || pml_store::restore_backup(&backup, &put_back, &label)).await?;
+    let entry = NewAuditEntry {
         at: now_ms(),
         principal: pml_model::Principal::local(),
         run: None,
         kind: "database restored",
         body: json!({ "backup": from.display().to_string() }),
     };
-    Store::open(database).await?.audit(vec![entry]).await?;
+    Store::open(database).await?.append_audit(vec![entry]).await?;
     if here.json {
         out::json(&json!({
             "restored": from.display().to_string(),
-            "aside": restored.aside.as_ref().map(|path| path.display().to_string()),
+            "aside": restored.replaced_files_dir.as_ref().map(|path| path.display().to_string()),
             "keyFromBackup": restored.key == KeyInBackup::Included,
             "damagedRows": restored.damaged_rows,
         }));
         return Ok(ExitCode::SUCCESS);
     }
     out::line(format!("{} is in place, checked", from.display()));
-    if let Some(aside) = &restored.aside {
+    if let Some(aside) = &restored.replaced_files_dir {
         out::line(format!("What was there before is in {}", aside.display()));
     }
     for row in &restored.damaged_rows {
@@ -96,9 +96,9 @@ pub(super) async fn restore(here: &Here, restore: Restore) -> Result<ExitCode, P
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file that is not there yet, in a directory for its owner alone.
+/// A new file name in a directory that only its owner can read.
 fn new_path(directory: &Path) -> Result<PathBuf, Problem> {
-    crate::config::disk::private_dir(directory)?;
+    crate::config::disk::create_private_dir(directory)?;
     let (stamp, mut number) = (stamp(), 1);
     loop {
         let name = if number == 1 { format!("pml-{stamp}.db") } else { format!("pml-{stamp}-{number}.db") };
@@ -110,7 +110,7 @@ fn new_path(directory: &Path) -> Result<PathBuf, Problem> {
     }
 }
 
-/// The present time as part of a file name.
+/// The current time in a form that fits file names.
 fn stamp() -> String {
     jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use pml_mcp::caller::{Standing as Known, ToCaller, new_session};
+use pml_mcp::caller::{CallerInfo, CallerMessage, new_session_number};
 use pml_mcp::{Caller, Era};
 use pml_model::json::{Fields, empty_object, raw};
 use pml_model::question::Answerer;
@@ -14,21 +14,24 @@ use pml_model::{RunId, RunState, ToolId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::execute::{PATIENCE, decide, ended, tell};
-use super::{Here, out};
-use crate::app::{App, Role};
-use crate::discover::{Detail, Filter, Kind, Request, default_limit};
-use crate::flow::{self, Called, Executed, NamedCall};
+use super::ask::answer_questions;
+use super::follow::{PATIENCE, wait_for_end};
+use super::run_output::{print_result, print_status};
+use super::{CommandContext, out};
+use crate::app::{App, ProcessRole};
+use crate::discover::{DiscoverFilter, DiscoverRequest, ResultDetail, ResultKind, default_limit};
+use crate::flow::{self, DirectOutcome, ExecuteOutcome, NamedCall};
 use crate::knowledge;
-use crate::problem::{Code, Problem, Sent};
-use crate::report::Standing;
-use crate::tools::{Direct, Outcome, ToolError};
+use crate::problem::{ErrorCode, Problem, SentStatus};
+use crate::report::RunStatus;
+use crate::tools::{CallOutcome, DirectCaller, ToolError};
 
 /// Arguments of `pml call`.
 #[derive(Debug, Args)]
-pub(super) struct Call {
+pub(super) struct CallArgs {
     /// The tool, as server:tool
     tool: String,
     /// Its arguments, a JSON object
@@ -41,7 +44,7 @@ pub(super) struct Call {
 
 /// Arguments of `pml discover`.
 #[derive(Debug, Args)]
-pub(super) struct Discover {
+pub(super) struct DiscoverArgs {
     /// What you want to do
     intent: String,
     /// The number of results
@@ -61,120 +64,129 @@ pub(super) struct Discover {
     full: bool,
 }
 
-pub(super) async fn call(here: &Here, call: Call) -> Result<ExitCode, Problem> {
-    let tool =
-        ToolId::parse(&call.tool).map_err(|error| Problem::new(Code::InvalidRequest, error.to_string()))?;
+pub(super) async fn call(here: &CommandContext, call: CallArgs) -> Result<ExitCode, Problem> {
+    let tool = ToolId::parse(&call.tool)
+        .map_err(|error| Problem::new(ErrorCode::InvalidRequest, error.to_string()))?;
     let arguments: Box<RawValue> = serde_json::from_str(&call.args).map_err(|error| {
-        Problem::new(Code::InvalidRequest, format!("`--args` is not JSON: {error}"))
+        Problem::new(ErrorCode::InvalidRequest, format!("`--args` is not JSON: {error}"))
             .hint(r#"write it as --args '{"path": "x"}'"#)
     })?;
-    let app = here.open(Role::Command).await?;
+    let app = here.open_app(ProcessRole::Command).await?;
     let (caller, messages) = terminal_caller();
-    let showing = tokio::spawn(show_progress(messages));
-    let ended = made(here, &app, &tool, &arguments, (&caller, call.yes)).await;
+    let mut showing = JoinSet::new();
+    showing.spawn(show_progress(messages));
+    let ended = make_call(here, &app, &tool, &arguments, (&caller, call.yes)).await;
     app.close().await;
-    showing.abort();
+    showing.shutdown().await;
     match ended? {
-        Ended::Answered(outcome) => told(here, &tool, outcome),
-        Ended::Run(id, Standing::Over(report)) => Ok(match report.tool_result() {
-            Some(result) => printed(here, result, report.state == RunState::Done),
-            None => tell(here, &id, &Standing::Over(report), None),
+        CallEnd::Answered(outcome) => print_outcome(here, &tool, outcome),
+        CallEnd::Run(id, RunStatus::Finished(report)) => Ok(match report.tool_result() {
+            Some(result) => print_and_exit_code(here, result, report.state == RunState::Done),
+            None => print_status(here, &id, &RunStatus::Finished(report), None),
         }),
-        Ended::Run(id, standing) => {
-            if !here.json && standing.asks().is_some() {
+        CallEnd::Run(id, standing) => {
+            if !here.json && standing.question_id().is_some() {
                 out::note(format!("approval_required: {id}"));
             }
-            Ok(tell(here, &id, &standing, None))
+            Ok(print_status(here, &id, &standing, None))
         }
     }
 }
 
-/// How a call ended.
-enum Ended {
-    Answered(Outcome),
-    Run(RunId, Standing),
+/// The end of a call: its direct outcome, or the run it became.
+enum CallEnd {
+    Answered(CallOutcome),
+    Run(RunId, RunStatus),
 }
 
-/// Makes the call; where somebody has to allow it, whoever sits at the terminal is asked.
-async fn made(
-    here: &Here,
+/// Makes the call. Where it needs an approval, the person at the terminal is asked.
+async fn make_call(
+    here: &CommandContext,
     app: &Arc<App>,
     tool: &ToolId,
     arguments: &RawValue,
     (caller, yes): (&Caller, bool),
-) -> Result<Ended, Problem> {
+) -> Result<CallEnd, Problem> {
     let cancel = CancellationToken::new();
     let call = NamedCall {
         principal: app.principal.clone(),
         session: "terminal".to_owned(),
-        direct: Direct { client: "terminal".to_owned(), key: None, asked_by_client: None },
+        direct: DirectCaller { client: "terminal".to_owned(), key: None, asked_by_client: None },
         tool,
         arguments,
-        passing: Fields::default(),
+        extra_params: Fields::default(),
         caller: caller.clone(),
         cancel: cancel.clone(),
-        by: app.config().approvals.by.unwrap_or(Answerer::Client),
+        answerer: app.config().approvals.answerer.unwrap_or(Answerer::Client),
         idempotency: None,
-        patience: PATIENCE,
+        max_wait: PATIENCE,
     };
     let calling = flow::call(app, call, |_| true);
     tokio::pin!(calling);
     let called = tokio::select! {
         called = &mut calling => called,
-        () = super::serve::asked_to_stop() => {
+        () = super::serve::wait_for_shutdown() => {
             cancel.cancel();
             calling.await
         }
     };
     let (id, standing) = match called? {
-        Called::Answered(outcome) => return Ok(Ended::Answered(outcome)),
-        Called::Run(Executed::Going(handle)) => (handle.id.clone(), ended(&handle).await),
-        Called::Run(Executed::Stands(id, standing) | Executed::AsksAlready(id, standing)) => (id, standing),
-        Called::Run(Executed::Known(known)) => (known.id, Standing::Over(Arc::new(known.report))),
-        Called::Run(Executed::Refused(refused)) => return Err(refused.problem),
-        Called::Run(Executed::Suggested(_)) => unreachable!("a tool was named"),
+        DirectOutcome::Answered(outcome) => return Ok(CallEnd::Answered(outcome)),
+        DirectOutcome::Run(ExecuteOutcome::Running(handle)) => {
+            (handle.id.clone(), wait_for_end(&handle).await)
+        }
+        DirectOutcome::Run(
+            ExecuteOutcome::Status(id, standing) | ExecuteOutcome::AlreadyWaiting(id, standing),
+        ) => (id, standing),
+        DirectOutcome::Run(ExecuteOutcome::Cached(known)) => {
+            (known.id, RunStatus::Finished(Arc::new(known.report)))
+        }
+        DirectOutcome::Run(ExecuteOutcome::Refused(refused)) => return Err(refused.problem),
+        DirectOutcome::Run(ExecuteOutcome::Suggested(_)) => unreachable!("a tool was named"),
     };
-    let standing = decide(here, app, &id, standing, (caller, yes)).await?;
-    Ok(Ended::Run(id, standing))
+    let standing = answer_questions(here, app, &id, standing, (caller, yes)).await?;
+    Ok(CallEnd::Run(id, standing))
 }
 
-/// Prints what came of a call that was made, or refused, at once.
-fn told(here: &Here, tool: &ToolId, outcome: Outcome) -> Result<ExitCode, Problem> {
+/// Prints the outcome of a call that was made, or refused, without a run.
+fn print_outcome(here: &CommandContext, tool: &ToolId, outcome: CallOutcome) -> Result<ExitCode, Problem> {
     match outcome {
-        Outcome::Ok(result) if pml_mcp::protocol::is_input_required(&result) => {
-            Err(Problem::new(Code::InputRequired, format!("`{tool}` asks for input while it works"))
+        CallOutcome::Ok(result) if pml_mcp::protocol::is_input_required(&result) => {
+            Err(Problem::new(ErrorCode::InputRequired, format!("`{tool}` asks for input while it works"))
                 .hint("call it from a client that can answer"))
         }
-        Outcome::Ok(result) => Ok(printed(here, &result, true)),
-        Outcome::ToolError(ToolError::Result(result)) => Ok(printed(here, &result, false)),
-        Outcome::ToolError(ToolError::Rpc(error)) => Err(Problem::new(
-            Code::ServerError,
+        CallOutcome::Ok(result) => Ok(print_and_exit_code(here, &result, true)),
+        CallOutcome::ToolError(ToolError::Result(result)) => Ok(print_and_exit_code(here, &result, false)),
+        CallOutcome::ToolError(ToolError::Rpc(error)) => Err(Problem::new(
+            ErrorCode::ServerError,
             format!("`{tool}` answered: {}", pml_model::name::printable(&error.to_string())),
         )),
-        Outcome::NotSent(problem) | Outcome::NeedsApproval(problem) => Err(problem.sent(Sent::No)),
-        Outcome::Unknown(problem) => Err(problem.sent(Sent::Unknown)),
+        CallOutcome::NotSent(problem) | CallOutcome::NeedsApproval(problem) => {
+            Err(problem.sent(SentStatus::No))
+        }
+        CallOutcome::Unknown(problem) => Err(problem.sent(SentStatus::Unknown)),
     }
 }
 
-fn printed(here: &Here, result: &RawValue, worked: bool) -> ExitCode {
+fn print_and_exit_code(here: &CommandContext, result: &RawValue, worked: bool) -> ExitCode {
     print_result(here, result);
     if worked { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A caller that hears of progress where a person is watching, and cannot be asked anything.
-fn terminal_caller() -> (Caller, mpsc::Receiver<ToCaller>) {
-    Caller::new(Known {
-        session: new_session(),
+/// A caller that receives progress where standard error is a terminal, and cannot be asked anything.
+fn terminal_caller() -> (Caller, mpsc::Receiver<CallerMessage>) {
+    Caller::new(CallerInfo {
+        session: new_session_number(),
         era: Era::Modern,
         capabilities: empty_object(),
         progress_token: std::io::stderr().is_terminal().then(|| raw(&"pml-call")),
-        wants_logs_from: None,
+        min_log_rank: None,
     })
 }
 
-async fn show_progress(mut messages: mpsc::Receiver<ToCaller>) {
+async fn show_progress(mut messages: mpsc::Receiver<CallerMessage>) {
     while let Some(message) = messages.recv().await {
-        if let ToCaller::Notify { params: Some(params), .. } = message {
+        if let CallerMessage::Notify { params: Some(params), .. } = message {
             let progress: Value = serde_json::from_str(params.get()).unwrap_or_default();
             let total = progress["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
             let text = progress["message"].as_str().map(pml_model::name::printable).unwrap_or_default();
@@ -183,49 +195,17 @@ async fn show_progress(mut messages: mpsc::Receiver<ToCaller>) {
     }
 }
 
-/// Prints a result as a person wants it: its text, or the structured value where there is no text.
-pub(super) fn print_result(here: &Here, result: &RawValue) {
-    if here.json {
-        return out::line(result.get());
-    }
-    let fields = Fields::parse(result.get()).unwrap_or_default();
-    let content: Vec<Value> = fields.read("content").unwrap_or_default();
-    for part in &content {
-        match (part["type"].as_str(), part["text"].as_str()) {
-            (Some("text"), Some(text)) => out::line(pml_model::name::printable(text)),
-            (Some(kind), _) => {
-                let size = part["data"]
-                    .as_str()
-                    .map(|data| format!(", {} bytes in base64", data.len()))
-                    .unwrap_or_default();
-                let uri = part["uri"]
-                    .as_str()
-                    .or(part["resource"]["uri"].as_str())
-                    .map(|uri| format!(" {uri}"))
-                    .unwrap_or_default();
-                out::line(format!("[{kind}{uri}{size}]"));
-            }
-            _ => {}
-        }
-    }
-    if content.is_empty()
-        && let Some(structured) = fields.get("structuredContent")
-    {
-        out::line(structured.get());
-    }
-}
-
-/// How long a command reads tools before it ranks them: a small catalogue is read at once.
+/// How long a command waits for embeddings before it ranks tools; a small catalogue takes less.
 pub(super) const READING: Duration = Duration::from_secs(2);
 
-pub(super) async fn discover(here: &Here, discover: Discover) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Command).await?;
-    let request = Request {
+pub(super) async fn discover(here: &CommandContext, discover: DiscoverArgs) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
+    let request = DiscoverRequest {
         intent: discover.intent,
-        filter: Filter { kind: Kind::All, min_score: discover.min_score },
+        filter: DiscoverFilter { kind: ResultKind::All, min_score: discover.min_score },
         limit: discover.limit,
         offset: discover.offset,
-        detail: if discover.full { Detail::Full } else { Detail::Brief },
+        detail: if discover.full { ResultDetail::Full } else { ResultDetail::Brief },
     };
     app.tools.ensure_manifests_loaded().await;
     knowledge::embed_for(&app.knowledge, READING).await;
@@ -240,8 +220,8 @@ pub(super) async fn discover(here: &Here, discover: Discover) -> Result<ExitCode
         out::line(format!(
             "{}{}{} {}{:.2}{}",
             out::BOLD,
-            // A capability is called by its name; its id says nothing to a person.
-            if found.kind == Kind::Capability {
+            // A person calls a capability by its name, not by its id.
+            if found.kind == ResultKind::Capability {
                 format!("capability {}", found.name)
             } else {
                 found.id.clone()

@@ -1,4 +1,4 @@
-//! `pml capabilities`: what was learned, and what to do with it; `pml learn`.
+//! `pml capabilities`: lists, shows and changes learned capabilities; `pml learn`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,34 +6,34 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use pml_model::ToolId;
-use pml_model::capability::{Capability, Origin, Source};
+use pml_model::capability::{Capability, CapabilityOrigin, CapabilitySource};
 use pml_model::json::empty_object;
-use pml_model::name::{printable, shortened};
+use pml_model::name::{printable, truncate_text};
 use pml_model::structure::{Node, NodeId, NodeKind};
 use pml_model::trace::Trace;
-use pml_store::Capabilities as Wanted;
+use pml_store::CapabilityQuery;
 use serde_json::{Value, json};
 
-use super::runs::when;
-use super::{Here, analyse, out, results};
-use crate::app::{App, Role};
-use crate::flow::{self, Contained, NewCapability, Record};
+use super::runs::format_time;
+use super::{CommandContext, analyse, out, results};
+use crate::app::{App, ProcessRole};
+use crate::flow::{self, CapabilityRecord, ContainedCapability, NewCapability};
 use crate::plan::Pause;
-use crate::planning::Asked;
-use crate::problem::{Code, Problem};
+use crate::planning::Work;
+use crate::problem::{ErrorCode, Problem};
 
 /// What to do with capabilities.
 #[derive(Debug, Subcommand)]
-pub(super) enum Capabilities {
+pub(super) enum CapabilitiesCommand {
     /// List capabilities by name
-    List(List),
+    List(ListCapabilitiesArgs),
     /// Show a capability: source, parameters, statistics, latest runs
     Show {
         /// Its name or id
         name: String,
     },
     /// Create a capability without running it
-    Create(Create),
+    Create(CreateCapabilityArgs),
     /// Rename a capability
     Rename {
         /// Its name or id
@@ -56,7 +56,7 @@ pub(super) enum Capabilities {
         intent: String,
     },
     /// Show or change how results of a capability are cached
-    Cache(results::Keep),
+    Cache(results::CapabilityCacheArgs),
     /// Delete a capability; its traces stay
     Delete {
         /// Its name or id
@@ -66,7 +66,7 @@ pub(super) enum Capabilities {
 
 /// Arguments of `pml capabilities list`.
 #[derive(Debug, Args)]
-pub(super) struct List {
+pub(super) struct ListCapabilitiesArgs {
     /// Sort by last use, newest first
     #[arg(long)]
     recent: bool,
@@ -80,7 +80,7 @@ pub(super) struct List {
 
 /// Arguments of `pml capabilities create`.
 #[derive(Debug, Args)]
-pub(super) struct Create {
+pub(super) struct CreateCapabilityArgs {
     /// The intent that it serves
     intent: String,
     /// Its name in programs [default: made from the intent]
@@ -102,14 +102,14 @@ pub(super) struct Create {
 
 /// What to do with what was learned.
 #[derive(Debug, Subcommand)]
-pub(super) enum Learn {
+pub(super) enum LearnCommand {
     /// Recompute all statistics from the traces
     Rebuild,
 }
 
-pub(super) async fn learn(here: &Here, learn: Learn) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Command).await?;
-    let Learn::Rebuild = learn;
+pub(super) async fn learn(here: &CommandContext, learn: LearnCommand) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
+    let LearnCommand::Rebuild = learn;
     let learned = flow::relearn(&app).await;
     app.close().await;
     let traces = learned?;
@@ -121,42 +121,57 @@ pub(super) async fn learn(here: &Here, learn: Learn) -> Result<ExitCode, Problem
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn run(here: &Here, capabilities: Capabilities) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Command).await?;
+pub(super) async fn run(
+    here: &CommandContext,
+    capabilities: CapabilitiesCommand,
+) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
     let done = carry_out(here, &app, capabilities).await;
     app.close().await;
     done
 }
 
-async fn carry_out(here: &Here, app: &Arc<App>, capabilities: Capabilities) -> Result<ExitCode, Problem> {
+async fn carry_out(
+    here: &CommandContext,
+    app: &Arc<App>,
+    capabilities: CapabilitiesCommand,
+) -> Result<ExitCode, Problem> {
     let principal = &app.principal;
     match capabilities {
-        Capabilities::List(list) => return self::list(here, app, &list).await,
-        Capabilities::Show { name } => return show(here, app, &name).await,
-        Capabilities::Create(create) => {
+        CapabilitiesCommand::List(list) => return self::list(here, app, &list).await,
+        CapabilitiesCommand::Show { name } => return show(here, app, &name).await,
+        CapabilitiesCommand::Create(create) => {
             let work = work(here, &create)?;
             let new = NewCapability { work, intent: create.intent, name: create.name };
             let id = flow::make_capability(app, principal, new).await?;
             let made = flow::capability(app, principal, id.as_str()).await?;
-            told(here, &made, &format!("made {} ({id})", made.name));
+            print_capability(here, &made, &format!("made {} ({id})", made.name));
         }
-        Capabilities::Rename { name, to } => {
+        CapabilitiesCommand::Rename { name, to } => {
             let id = flow::rename_capability(app, principal, &name, &to).await?;
             let renamed = flow::capability(app, principal, id.as_str()).await?;
-            told(here, &renamed, &format!("{id} is called {to} from now on"));
+            print_capability(here, &renamed, &format!("{id} is called {to} from now on"));
         }
-        Capabilities::Merge { into, from } => {
+        CapabilitiesCommand::Merge { into, from } => {
             let id = flow::merge_capabilities(app, principal, &into, &from).await?;
             let merged = flow::capability(app, principal, id.as_str()).await?;
-            told(here, &merged, &format!("{} counts as {} from now on", printable(&from), merged.name));
+            print_capability(
+                here,
+                &merged,
+                &format!("{} counts as {} from now on", printable(&from), merged.name),
+            );
         }
-        Capabilities::ForgetIntent { name, intent } => {
+        CapabilitiesCommand::ForgetIntent { name, intent } => {
             let id = flow::forget_intent(app, principal, &name, &intent).await?;
             let left = flow::capability(app, principal, id.as_str()).await?;
-            told(here, &left, &format!("{} no longer serves \"{}\"", left.name, printable(&intent)));
+            print_capability(
+                here,
+                &left,
+                &format!("{} no longer serves \"{}\"", left.name, printable(&intent)),
+            );
         }
-        Capabilities::Cache(keep) => return results::keep(here, app, &keep).await,
-        Capabilities::Delete { name } => {
+        CapabilitiesCommand::Cache(keep) => return results::change_caching(here, app, &keep).await,
+        CapabilitiesCommand::Delete { name } => {
             let id = flow::delete_capability(app, principal, &name).await?;
             if here.json {
                 out::json(&json!({ "deleted": id }));
@@ -168,7 +183,7 @@ async fn carry_out(here: &Here, app: &Arc<App>, capabilities: Capabilities) -> R
     Ok(ExitCode::SUCCESS)
 }
 
-fn told(here: &Here, capability: &Capability, text: &str) {
+fn print_capability(here: &CommandContext, capability: &Capability, text: &str) {
     if here.json {
         out::json(capability);
     } else {
@@ -176,27 +191,28 @@ fn told(here: &Here, capability: &Capability, text: &str) {
     }
 }
 
-fn work(here: &Here, create: &Create) -> Result<Asked, Problem> {
+fn work(here: &CommandContext, create: &CreateCapabilityArgs) -> Result<Work, Problem> {
     if let Some(tool) = &create.tool {
-        let tool = ToolId::parse(tool).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
+        let tool =
+            ToolId::parse(tool).map_err(|error| Problem::new(ErrorCode::UnknownTool, error.to_string()))?;
         let defaults = match &create.defaults {
             None => empty_object(),
             Some(text) => serde_json::from_str(text).map_err(|error| {
-                Problem::new(Code::InvalidRequest, format!("`--defaults` is not JSON: {error}"))
+                Problem::new(ErrorCode::InvalidRequest, format!("`--defaults` is not JSON: {error}"))
             })?,
         };
-        return Ok(Asked::Tool { tool, defaults });
+        return Ok(Work::Tool { tool, defaults });
     }
     if let Some(file) = &create.dag {
-        let (_, document) = analyse::read(here, file)?;
-        return Ok(Asked::Dag { document, pause: Pause::None });
+        let (_, document) = analyse::read_source(here, file)?;
+        return Ok(Work::Dag { document, pause: Pause::None });
     }
     let file = create.code.clone().unwrap_or_else(|| PathBuf::from("-"));
-    analyse::read(here, &file).map(|(_, code)| Asked::Code(code))
+    analyse::read_source(here, &file).map(|(_, code)| Work::Code(code))
 }
 
-async fn list(here: &Here, app: &App, list: &List) -> Result<ExitCode, Problem> {
-    let wanted = Wanted { state: None, recent: list.recent, limit: list.limit, offset: list.offset };
+async fn list(here: &CommandContext, app: &App, list: &ListCapabilitiesArgs) -> Result<ExitCode, Problem> {
+    let wanted = CapabilityQuery { state: None, recent: list.recent, limit: list.limit, offset: list.offset };
     let all = flow::capabilities(app, &app.principal, wanted).await?;
     if here.json {
         out::json(&all);
@@ -220,13 +236,13 @@ fn row(capability: &Capability) -> Vec<String> {
         capability.name.clone(),
         capability.state.as_str().to_owned(),
         format!("{} of {tried}", statistics.success_count),
-        statistics.last_used.map_or_else(|| "never".to_owned(), when),
-        printable(&shortened(&capability.procedure.description, 60)),
+        statistics.last_used.map_or_else(|| "never".to_owned(), format_time),
+        printable(&truncate_text(&capability.procedure.description, 60)),
     ]
 }
 
-async fn show(here: &Here, app: &App, name: &str) -> Result<ExitCode, Problem> {
-    let record = flow::record(app, &app.principal, name).await?;
+async fn show(here: &CommandContext, app: &App, name: &str) -> Result<ExitCode, Problem> {
+    let record = flow::capability_record(app, &app.principal, name).await?;
     let capability = &record.capability;
     let traces = flow::recent_traces(app, &app.principal, &capability.procedure.id, 10).await?;
     if here.json {
@@ -277,17 +293,17 @@ fn head(capability: &Capability) {
     }
 }
 
-/// What else is known of it, a line each.
-fn facts(record: &Record) {
+/// Prints the procedure and the statistics of a capability, one line each.
+fn facts(record: &CapabilityRecord) {
     let Capability { procedure, statistics, .. } = &record.capability;
-    let at = |at: Option<i64>| at.map_or_else(|| "never".to_owned(), when);
+    let at = |at: Option<i64>| at.map_or_else(|| "never".to_owned(), format_time);
     let rate = record.success_rate.map_or_else(|| "not tried".to_owned(), |rate| format!("{rate:.2}"));
     let origin = match procedure.origin {
-        Origin::Emergent => "a run that worked",
-        Origin::Manual => "written down by hand",
+        CapabilityOrigin::Emergent => "a run that worked",
+        CapabilityOrigin::Manual => "written down by hand",
     };
     let structure: Vec<String> = procedure.static_structure.nodes.iter().map(step).collect();
-    let contained = |one: &Contained| {
+    let contained = |one: &ContainedCapability| {
         format!("{} ({} times)", printable(one.name.as_deref().unwrap_or(&one.id)), one.count)
     };
     let contains: Vec<String> = record.contains.iter().map(contained).collect();
@@ -296,11 +312,11 @@ fn facts(record: &Record) {
         ("success rate", rate),
         ("first worked", at(record.capability.promoted_at)),
         ("comes from", origin.to_owned()),
-        ("results kept", results::kept(record)),
+        ("results kept", results::describe_caching(record)),
         ("owner", printable(&procedure.owner.0)),
         ("identity", procedure.identity.clone()),
         ("code hash", procedure.code_hash.clone()),
-        ("structure", shortened(&structure.join(", "), 400)),
+        ("structure", truncate_text(&structure.join(", "), 400)),
         ("contains", contains.join(", ")),
     ];
     for (what, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
@@ -308,7 +324,7 @@ fn facts(record: &Record) {
     }
 }
 
-/// A node of what it can do, such as `n1 fs:read`.
+/// A node of a capability's structure, such as `n1 fs:read`.
 fn step(node: &Node) -> String {
     let what = match &node.kind {
         NodeKind::Task { tool, .. } => tool,
@@ -319,17 +335,19 @@ fn step(node: &Node) -> String {
         NodeKind::Join => "join",
         NodeKind::Try => "try",
     };
-    format!("{} {}", node.id, printable(&shortened(what, 60)))
+    format!("{} {}", node.id, printable(&truncate_text(what, 60)))
 }
 
-fn source(source: &Source) {
+fn source(source: &CapabilitySource) {
     title("source");
     match source {
-        Source::Code { code, .. } => {
+        CapabilitySource::Code { code, .. } => {
             code.lines().for_each(|line| out::line(format!("  {}", printable(line))));
         }
-        Source::Dag { dag_structure, .. } => out::line(format!("  {}", dag_structure.get())),
-        Source::Tool { tool_id, default_args } => out::line(format!("  {tool_id} {}", default_args.get())),
+        CapabilitySource::Dag { dag_structure, .. } => out::line(format!("  {}", dag_structure.get())),
+        CapabilitySource::Tool { tool_id, default_args } => {
+            out::line(format!("  {tool_id} {}", default_args.get()));
+        }
     }
 }
 
@@ -344,7 +362,7 @@ fn parameters(capability: &Capability) {
     let rows: Vec<Vec<String>> = members
         .iter()
         .map(|(name, member)| {
-            let default = member.get("default").map(|default| shortened(&default.to_string(), 40));
+            let default = member.get("default").map(|default| truncate_text(&default.to_string(), 40));
             let needed = if required.contains(&name.as_str()) { "needed".to_owned() } else { String::new() };
             let kind = member["type"].as_str().unwrap_or("any").to_owned();
             vec![format!("  {}", printable(name)), kind, default.map_or(needed, |text| printable(&text))]
@@ -388,15 +406,15 @@ fn learned(capability: &Capability) {
 
 fn nodes(path: &[NodeId]) -> String {
     let nodes: Vec<String> = path.iter().map(ToString::to_string).collect();
-    shortened(&nodes.join(" "), 60)
+    truncate_text(&nodes.join(" "), 60)
 }
 
 fn trace_row(trace: &Trace) -> Vec<String> {
     vec![
-        when(trace.created_at),
+        format_time(trace.created_at),
         trace.status.as_str().to_owned(),
         format!("{} ms", trace.duration_ms),
         trace.priority.map(|priority| format!("{priority:.2}")).unwrap_or_default(),
-        printable(&shortened(&trace.intent, 60)),
+        printable(&truncate_text(&trace.intent, 60)),
     ]
 }

@@ -1,4 +1,4 @@
-//! `pml doctor`: what is wrong and how to put it right.
+//! `pml doctor`: checks the installation and gives a hint for each problem.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::call::READING;
-use super::{Here, out};
-use crate::app::{App, Role};
-use crate::config::{self, Declared};
+use super::{CommandContext, out};
+use crate::app::{App, ProcessRole};
+use crate::config::{self, DeclaredTransport};
 use crate::knowledge;
 use crate::passphrase;
 use crate::problem::Problem;
-use crate::servers::Slot;
+use crate::servers::ServerHandle;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
-    verdict: Verdict,
+    verdict: FindingLevel,
     what: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
@@ -28,22 +28,22 @@ struct Finding {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Verdict {
+enum FindingLevel {
     Good,
     Warning,
     Bad,
 }
 
-pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
+pub(super) async fn run(here: &CommandContext) -> Result<ExitCode, Problem> {
     let mut findings = Vec::new();
-    match here.open(Role::Command).await {
+    match here.open_app(ProcessRole::Command).await {
         Ok(app) => {
-            look(&app, &mut findings).await;
+            run_checks(&app, &mut findings).await;
             app.close().await;
         }
         Err(problem) => findings.push(bad(problem.message, problem.hint)),
     }
-    let worst = findings.iter().any(|finding| finding.verdict == Verdict::Bad);
+    let worst = findings.iter().any(|finding| finding.verdict == FindingLevel::Bad);
     if here.json {
         out::json(&findings);
     } else {
@@ -52,7 +52,7 @@ pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
     Ok(if worst { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
+async fn run_checks(app: &Arc<App>, findings: &mut Vec<Finding>) {
     let config = app.config();
     findings.push(good(match app.settings.paths.config.exists() {
         true => format!("configuration {}", app.settings.paths.config.display()),
@@ -61,7 +61,7 @@ async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
             app.settings.paths.config.display()
         ),
     }));
-    findings.extend(database(app).await);
+    findings.extend(check_database(app).await);
     for problem in &config.problems {
         findings.push(bad(problem.complaint.place_and_message(), problem.complaint.hint.clone()));
     }
@@ -70,7 +70,7 @@ async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
     }
     for server in &config.servers {
         findings.extend(
-            config::warnings(server.name.as_str(), &server.declared)
+            config::launch_warnings(server.name.as_str(), &server.declared)
                 .into_iter()
                 .map(|w| warn(w.message, Some(w.hint))),
         );
@@ -80,19 +80,24 @@ async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
         let hint = "read it, then run `pml trust` in its directory";
         findings.push(warn(format!("{} is not trusted and not used", path.display()), Some(hint.to_owned())));
     }
-    findings.extend(app.tools.fs_off().map(|Problem { message, hint, .. }| warn(message, hint)));
-    findings.extend(answers(app));
-    findings.push(guarded());
-    findings.push(walls());
-    findings.push(sandbox(app).await);
-    let trying: Vec<_> =
-        app.tools.servers.all().into_iter().map(|slot| async move { try_out(app, &slot).await }).collect();
+    findings.extend(app.tools.why_fs_is_off().map(|Problem { message, hint, .. }| warn(message, hint)));
+    findings.extend(check_approvals(app));
+    findings.push(check_process_guard());
+    findings.push(check_walls());
+    findings.push(check_sandbox(app).await);
+    let trying: Vec<_> = app
+        .tools
+        .servers
+        .all()
+        .into_iter()
+        .map(|slot| async move { check_server(app, &slot).await })
+        .collect();
     for found in futures_util::future::join_all(trying).await {
         findings.extend(found);
     }
-    findings.extend(meanings(app).await);
+    findings.extend(check_embeddings(app).await);
     let snapshot = app.tools.snapshot();
-    for held in &snapshot.held_back {
+    for held in &snapshot.quarantined {
         let Problem { message, hint, .. } = held.problem();
         findings.push(warn(pml_model::name::printable(&message), hint));
     }
@@ -108,11 +113,11 @@ async fn look(app: &Arc<App>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether the database is as it was written: every page, and every row that decides.
-async fn database(app: &Arc<App>) -> Vec<Finding> {
+/// Checks the integrity of the database: every page, and every row that decisions depend on.
+async fn check_database(app: &Arc<App>) -> Vec<Finding> {
     let shown = app.store.path().display().to_string();
     let restore = || Some("end PML, then put a backup in its place with `pml restore PATH`".to_owned());
-    let whole = match app.store.check().await {
+    let whole = match app.store.check_integrity().await {
         Ok(whole) => whole,
         Err(error) => {
             let Problem { message, hint, .. } = error.into();
@@ -120,10 +125,10 @@ async fn database(app: &Arc<App>) -> Vec<Finding> {
         }
     };
     let file = whole
-        .file
+        .file_errors
         .iter()
         .map(|complaint| bad(format!("database {shown} is damaged: {complaint}"), restore()));
-    let rows = whole.rows.iter().map(|row| {
+    let rows = whole.damaged_rows.iter().map(|row| {
         bad(format!("a row of the database is damaged or was altered, and is left out: {row}"), restore())
     });
     let found: Vec<Finding> = file.chain(rows).collect();
@@ -134,12 +139,12 @@ async fn database(app: &Arc<App>) -> Vec<Finding> {
     }
 }
 
-/// Whether it can be told what tools mean.
-async fn meanings(app: &Arc<App>) -> Option<Finding> {
+/// Checks whether tools and intents get embeddings; `None` where no model is configured.
+async fn check_embeddings(app: &Arc<App>) -> Option<Finding> {
     knowledge::embed_for(&app.knowledge, READING).await;
     let progress = app.knowledge.embeddings.progress()?;
-    let (model, left) = (pml_model::name::printable(&progress.model), progress.left);
-    Some(match progress.trouble {
+    let (model, left) = (pml_model::name::printable(&progress.model), progress.remaining);
+    Some(match progress.last_error {
         Some(trouble) => {
             let text =
                 format!("tools are found by their words alone: {}", pml_model::name::printable(&trouble));
@@ -150,12 +155,12 @@ async fn meanings(app: &Arc<App>) -> Option<Finding> {
     })
 }
 
-/// Whether what needs a person's word gets it from a person.
-fn answers(app: &App) -> Vec<Finding> {
+/// Checks whether approvals that need a person can only come from a person.
+fn check_approvals(app: &App) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if app.config().approvals.by == Some(Answerer::Client) {
+    if app.config().approvals.answerer == Some(Answerer::Client) {
         let text = "with `approvals.by = \"client\"` whoever reaches `pml serve` can approve its own calls";
-        let hint = "take it out, or write \"human\": then only a person's own word counts";
+        let hint = "take it out, or write \"human\": then only a person may approve";
         findings.push(warn(text.to_owned(), Some(hint.to_owned())));
     }
     match passphrase::is_set(&app.settings.paths) {
@@ -170,8 +175,8 @@ fn answers(app: &App) -> Vec<Finding> {
     findings
 }
 
-/// Whether the processes of servers end with us, however we end.
-fn guarded() -> Finding {
+/// Checks whether server processes end with PML, even if PML is killed.
+fn check_process_guard() -> Finding {
     if cfg!(target_os = "linux") {
         good("server processes end with PML, however it ends".to_owned())
     } else {
@@ -180,9 +185,9 @@ fn guarded() -> Finding {
     }
 }
 
-/// Which walls stand around programs.
-fn walls() -> Finding {
-    let missing = pml_sandbox::walls().missing();
+/// Checks which protections the sandbox has on this system.
+fn check_walls() -> Finding {
+    let missing = pml_sandbox::available_walls().missing_walls();
     if missing.is_empty() {
         return good(
             "programs run behind all walls: own process, limits, no privileges, no files, no network, few system calls"
@@ -193,24 +198,24 @@ fn walls() -> Finding {
     warn(format!("programs run without these walls: {}", missing.join(", ")), Some(hint.to_owned()))
 }
 
-/// Whether a program can be run at all.
-async fn sandbox(app: &App) -> Finding {
+/// Checks whether a program can be run at all.
+async fn check_sandbox(app: &App) -> Finding {
     let started = Instant::now();
-    match crate::execute::try_out(&app.runs).await {
+    match crate::execute::check_worker_available(&app.runs).await {
         Ok(()) => good(format!("a sandbox was ready after {} ms", started.elapsed().as_millis())),
         Err(problem) => bad(problem.message, problem.hint),
     }
 }
 
-async fn try_out(app: &App, slot: &Arc<Slot>) -> Vec<Finding> {
+async fn check_server(app: &App, slot: &Arc<ServerHandle>) -> Vec<Finding> {
     let started = Instant::now();
     let deadline = started + slot.settings().start_timeout;
     let name = slot.name();
     match slot.connection(deadline, &CancellationToken::new()).await {
         Ok(connection) => {
-            app.tools.settled(slot).await;
+            app.tools.wait_until_listed(slot).await;
             let tools = app.tools.snapshot().tools_of(name).count();
-            let about = connection.about();
+            let about = connection.profile();
             let text = format!(
                 "server `{name}`: {tools} tools, protocol {}, ready after {} ms",
                 about.version,
@@ -218,7 +223,7 @@ async fn try_out(app: &App, slot: &Arc<Slot>) -> Vec<Finding> {
             );
             let refused = app
                 .tools
-                .refused(name)
+                .refused_definitions(name)
                 .into_iter()
                 .map(|reason| warn(format!("server `{name}`: {reason}"), None));
             std::iter::once(good(text)).chain(refused).collect()
@@ -229,18 +234,21 @@ async fn try_out(app: &App, slot: &Arc<Slot>) -> Vec<Finding> {
                 message,
                 Some(format!(
                     "start it by hand to see more: {}",
-                    super::list::how(&slot.settings().declared, &app.knowledge.memory.sanitiser())
+                    super::list::describe_transport(
+                        &slot.settings().declared,
+                        &app.knowledge.memory.sanitiser()
+                    )
                 )),
             )]
         }
     }
 }
 
-/// Values that look like credentials and stand in the file as they are.
-fn plain_secrets(name: &str, declared: &Declared) -> Vec<Finding> {
+/// Values in the configuration that look like credentials in plain text.
+fn plain_secrets(name: &str, declared: &DeclaredTransport) -> Vec<Finding> {
     let values = match declared {
-        Declared::Stdio { env, .. } => env,
-        Declared::Http { headers, .. } => headers,
+        DeclaredTransport::Stdio { env, .. } => env,
+        DeclaredTransport::Http { headers, .. } => headers,
     };
     let telling = ["token", "key", "secret", "password", "authorization"];
     values
@@ -259,22 +267,22 @@ fn plain_secrets(name: &str, declared: &Declared) -> Vec<Finding> {
 }
 
 fn good(what: String) -> Finding {
-    Finding { verdict: Verdict::Good, what, hint: None }
+    Finding { verdict: FindingLevel::Good, what, hint: None }
 }
 
 fn warn(what: String, hint: Option<String>) -> Finding {
-    Finding { verdict: Verdict::Warning, what, hint }
+    Finding { verdict: FindingLevel::Warning, what, hint }
 }
 
 fn bad(what: String, hint: Option<String>) -> Finding {
-    Finding { verdict: Verdict::Bad, what, hint }
+    Finding { verdict: FindingLevel::Bad, what, hint }
 }
 
 fn show(finding: &Finding) {
     let mark = match finding.verdict {
-        Verdict::Good => format!("{}ok{}  ", out::GREEN, out::RESET),
-        Verdict::Warning => format!("{}warn{}", out::YELLOW, out::RESET),
-        Verdict::Bad => format!("{}bad{} ", out::BOLD_RED, out::RESET),
+        FindingLevel::Good => format!("{}ok{}  ", out::GREEN, out::RESET),
+        FindingLevel::Warning => format!("{}warn{}", out::YELLOW, out::RESET),
+        FindingLevel::Bad => format!("{}bad{} ", out::BOLD_RED, out::RESET),
     };
     out::line(format!("{mark} {}", finding.what));
     if let Some(hint) = &finding.hint {

@@ -1,4 +1,4 @@
-//! `pml graph`: how tools and capabilities hang together.
+//! `pml graph`: prints the graph of tools and capabilities.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -8,18 +8,18 @@ use pml_model::name::printable;
 use pml_model::trace::is_operation;
 use serde_json::json;
 
-use super::{Here, out};
-use crate::app::Role;
+use super::{CommandContext, out};
+use crate::app::ProcessRole;
 use crate::flow;
-use crate::knowledge::graph::{Edge, Node, View, Way};
+use crate::knowledge::graph::{GraphView, GraphViewEdge, GraphViewNode, GraphViewPath};
 use crate::problem::Problem;
 
-/// How many members of a community are named.
+/// The number of members of a community that are named.
 const NAMED: usize = 8;
 
 /// Arguments of `pml graph`.
 #[derive(Debug, Args)]
-pub(super) struct Graph {
+pub(super) struct GraphArgs {
     /// Show paths from this tool or capability
     #[arg(long, requires = "to")]
     from: Option<String>,
@@ -31,28 +31,30 @@ pub(super) struct Graph {
     limit: usize,
 }
 
-pub(super) async fn graph(here: &Here, graph: Graph) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Command).await?;
+pub(super) async fn graph(here: &CommandContext, graph: GraphArgs) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
     let told = match (&graph.from, &graph.to) {
-        (Some(from), Some(to)) => flow::ways(&app, &app.principal, from, to).await.map(Told::Ways),
-        _ => flow::graph(&app, &app.principal).await.map(Told::All),
+        (Some(from), Some(to)) => {
+            flow::find_graph_paths(&app, &app.principal, from, to).await.map(GraphOutput::Ways)
+        }
+        _ => flow::graph(&app, &app.principal).await.map(GraphOutput::Whole),
     };
     app.close().await;
     match told? {
-        Told::Ways(ways) if here.json => out::json(&json!({ "ways": ways })),
-        Told::All(view) if here.json => out::json(&view),
-        Told::Ways(ways) => tell_ways(&ways),
-        Told::All(view) => tell(&view, graph.limit),
+        GraphOutput::Ways(ways) if here.json => out::json(&json!({ "ways": ways })),
+        GraphOutput::Whole(view) if here.json => out::json(&view),
+        GraphOutput::Ways(ways) => print_ways(&ways),
+        GraphOutput::Whole(view) => print_graph(&view, graph.limit),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-enum Told {
-    All(View),
-    Ways(Vec<Way>),
+enum GraphOutput {
+    Whole(GraphView),
+    Ways(Vec<GraphViewPath>),
 }
 
-fn tell_ways(ways: &[Way]) {
+fn print_ways(ways: &[GraphViewPath]) {
     if ways.is_empty() {
         out::note("nothing leads from the one to the other");
     }
@@ -66,7 +68,7 @@ fn tell_ways(ways: &[Way]) {
     }
 }
 
-fn tell(view: &View, limit: usize) {
+fn print_graph(view: &GraphView, limit: usize) {
     let number = |kind: &str| view.nodes.iter().filter(|node| node.kind == kind).count();
     let (tools, capabilities, operations) = (number("tool"), number("capability"), number("operation"));
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
@@ -76,13 +78,14 @@ fn tell(view: &View, limit: usize) {
     let kinds: Vec<String> = kinds.iter().map(|(kind, number)| format!("{number} {kind}")).collect();
     let computed = if operations == 0 { String::new() } else { format!(", {operations} pure operations") };
     out::line(format!("{tools} tools, {capabilities} capabilities{computed}; edges: {}", none_or(&kinds)));
-    let mut communities: BTreeMap<usize, Vec<&Node>> = BTreeMap::new();
+    let mut communities: BTreeMap<usize, Vec<&GraphViewNode>> = BTreeMap::new();
     for node in &view.nodes {
         if let Some(community) = node.community {
             communities.entry(community).or_default().push(node);
         }
     }
-    let mut communities: Vec<Vec<&Node>> = communities.into_values().filter(|of| of.len() > 1).collect();
+    let mut communities: Vec<Vec<&GraphViewNode>> =
+        communities.into_values().filter(|of| of.len() > 1).collect();
     communities.sort_by_key(|of| std::cmp::Reverse(of.len()));
     for mut of in communities.into_iter().take(limit) {
         of.sort_by(|one, other| other.importance.total_cmp(&one.importance));
@@ -93,8 +96,8 @@ fn tell(view: &View, limit: usize) {
         out::line(format!("{}together{} {}", out::BOLD, out::RESET, names.join(", ")));
     }
     let mut edges: Vec<_> = view.edges.iter().collect();
-    // What tools have to do with each other comes before what programs compute in between.
-    let computed = |edge: &Edge| is_operation(&edge.from) || is_operation(&edge.to);
+    // Edges between tools come before edges of operations that programs compute in between.
+    let computed = |edge: &GraphViewEdge| is_operation(&edge.from) || is_operation(&edge.to);
     edges.sort_by(|one, other| {
         let by_weight = other.weight.total_cmp(&one.weight).then(other.count.cmp(&one.count));
         computed(one).cmp(&computed(other)).then(by_weight)
@@ -113,8 +116,8 @@ fn tell(view: &View, limit: usize) {
     }
 }
 
-/// What becomes what, in brackets.
-fn mapped(edge: &Edge) -> String {
+/// The mapping from result fields to arguments, in brackets.
+fn mapped(edge: &GraphViewEdge) -> String {
     let mapped: Vec<String> = edge
         .mapping
         .iter()
@@ -126,7 +129,7 @@ fn mapped(edge: &Edge) -> String {
     if mapped.is_empty() { String::new() } else { format!(" ({})", mapped.join(", ")) }
 }
 
-fn name(view: &View, id: &str) -> String {
+fn name(view: &GraphView, id: &str) -> String {
     let node = view.nodes.iter().find(|node| node.id == id);
     printable(node.map_or(id, |node| &node.name))
 }

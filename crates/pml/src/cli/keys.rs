@@ -1,4 +1,4 @@
-//! `pml keys`: the keys by which clients are known.
+//! `pml keys`: the keys that identify clients.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,18 +9,18 @@ use pml_model::{KeyId, Principal};
 use pml_store::{ClientKey, Store};
 use serde_json::{Value, json};
 
-use super::answer::as_a_person;
-use super::runs::when;
-use super::{Here, out};
-use crate::config::disk::{self, Creation};
-use crate::keys::{self, Wanted};
-use crate::problem::{Code, Problem};
+use super::ask::require_passphrase;
+use super::runs::format_time;
+use super::{CommandContext, out};
+use crate::config::disk::{self, FileCreation};
+use crate::keys::{self, KeyRequest};
+use crate::problem::{ErrorCode, Problem};
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
-pub(super) enum Keys {
+pub(super) enum KeysCommand {
     /// Create a key and print it once
-    Create(Create),
+    Create(CreateKeyArgs),
     /// List keys, newest first, revoked ones included
     List,
     /// Revoke a key; running gateways reject it within a second
@@ -32,7 +32,7 @@ pub(super) enum Keys {
 
 /// Arguments of `pml keys create`.
 #[derive(Debug, Args)]
-pub(super) struct Create {
+pub(super) struct CreateKeyArgs {
     /// The name of the client it is for
     #[arg(long, value_name = "NAME")]
     client: String,
@@ -47,18 +47,18 @@ pub(super) struct Create {
     key_file: Option<PathBuf>,
 }
 
-pub(super) async fn run(here: &Here, keys: Keys) -> Result<ExitCode, Problem> {
-    // Only the database is needed: a configuration that cannot be read is no reason not to revoke.
+pub(super) async fn run(here: &CommandContext, keys: KeysCommand) -> Result<ExitCode, Problem> {
+    // Only the database is needed, so a key can be revoked even where the configuration cannot be read.
     let store = Store::open(here.paths.database()).await?;
     match keys {
-        Keys::Create(create) => self::create(here, &store, create).await,
-        Keys::List => {
-            let keys = store.keys().await?;
+        KeysCommand::Create(create) => self::create(here, &store, create).await,
+        KeysCommand::List => {
+            let keys = store.client_keys().await?;
             list(here, &keys);
             Ok(ExitCode::SUCCESS)
         }
-        Keys::Revoke { key } => {
-            as_a_person(&here.paths, &store).await?;
+        KeysCommand::Revoke { key } => {
+            require_passphrase(&here.paths, &store).await?;
             let revoked = keys::revoke(&store, &Principal::local(), KeyId(key)).await?;
             if here.json {
                 out::json(&as_json(&revoked));
@@ -70,25 +70,29 @@ pub(super) async fn run(here: &Here, keys: Keys) -> Result<ExitCode, Problem> {
     }
 }
 
-/// A key can make its holder's answers count as a person's, so making one takes what answering as a person takes.
-async fn create(here: &Here, store: &Store, create: Create) -> Result<ExitCode, Problem> {
+/// A key can make its holder's answers count as a person's, so creating one requires the same proof as such an
+/// answer.
+async fn create(here: &CommandContext, store: &Store, create: CreateKeyArgs) -> Result<ExitCode, Problem> {
     let file = create.key_file.map(|path| here.cwd.join(path));
     if let Some(file) = file.as_ref().filter(|file| file.exists()) {
         return Err(exists(file));
     }
-    as_a_person(&here.paths, store).await?;
-    let wanted =
-        Wanted { client: create.client, interactive: create.interactive, asks_itself: create.asks_itself };
+    require_passphrase(&here.paths, store).await?;
+    let wanted = KeyRequest {
+        client: create.client,
+        interactive: create.interactive,
+        asks_itself: create.asks_itself,
+    };
     let (secret, key) = keys::create(store, Principal::local(), wanted).await?;
     let mut told = as_json(&key);
     if let Some(file) = &file {
         let written = disk::create(file, format!("{}\n", secret.reveal()).as_bytes()).map_err(Problem::from);
         let written = written.and_then(|made| match made {
-            Creation::Made => Ok(()),
-            Creation::WasThere => Err(exists(file)),
+            FileCreation::Created => Ok(()),
+            FileCreation::Existed => Err(exists(file)),
         });
         if let Err(problem) = written {
-            // Nobody has the key, so it should not count.
+            // The file could not be written, so nobody has the key: it must not stay valid.
             keys::revoke(store, &Principal::local(), key.id).await?;
             return Err(problem);
         }
@@ -100,7 +104,7 @@ async fn create(here: &Here, store: &Store, create: Create) -> Result<ExitCode, 
         out::json(&told);
         return Ok(ExitCode::SUCCESS);
     }
-    out::note(format!("key {} for client {}: {}", key.id, printable(&key.client), means(&key)));
+    out::note(format!("key {} for client {}: {}", key.id, printable(&key.client), describe_key(&key)));
     match &file {
         Some(file) => out::line(format!("written to {}", printable(&file.display().to_string()))),
         None => {
@@ -113,11 +117,11 @@ async fn create(here: &Here, store: &Store, create: Create) -> Result<ExitCode, 
 
 fn exists(file: &std::path::Path) -> Problem {
     let shown = printable(&file.display().to_string());
-    Problem::new(Code::InvalidRequest, format!("the file `{shown}` exists"))
+    Problem::new(ErrorCode::InvalidRequest, format!("the file `{shown}` exists"))
         .hint("name a new file, or remove this one; no key was made")
 }
 
-fn list(here: &Here, keys: &[ClientKey]) {
+fn list(here: &CommandContext, keys: &[ClientKey]) {
     if here.json {
         return out::json(&keys.iter().map(as_json).collect::<Vec<_>>());
     }
@@ -125,15 +129,22 @@ fn list(here: &Here, keys: &[ClientKey]) {
         return out::note("no keys; `pml keys create --client NAME` makes one");
     }
     let row = |key: &ClientKey| {
-        let counts = key.revoked_at.map_or_else(|| "yes".to_owned(), |at| format!("no, since {}", when(at)));
-        vec![key.id.to_string(), printable(&key.client), means(key).to_owned(), when(key.created_at), counts]
+        let counts =
+            key.revoked_at.map_or_else(|| "yes".to_owned(), |at| format!("no, since {}", format_time(at)));
+        vec![
+            key.id.to_string(),
+            printable(&key.client),
+            describe_key(key).to_owned(),
+            format_time(key.created_at),
+            counts,
+        ]
     };
     let rows: Vec<Vec<String>> = keys.iter().map(row).collect();
     out::line(out::table(&["key", "client", "good for", "made", "counts"], &rows));
 }
 
-/// What a key is good for, in words.
-fn means(key: &ClientKey) -> &'static str {
+/// What a key permits, in words.
+fn describe_key(key: &ClientKey) -> &'static str {
     match (key.interactive, key.asks_itself) {
         (false, false) => "knowing the client by its name",
         (true, false) => "answers of its user",

@@ -6,21 +6,21 @@ use std::process::ExitCode;
 use clap::Args;
 use pml_model::ServerName;
 use pml_model::name::printable;
-use pml_store::{CatalogueChange, ServerState};
+use pml_store::{CatalogueChange, PublishedServerState};
 use serde::Serialize;
 
-use super::{Here, out};
-use crate::accepted::Accepted;
-use crate::app::{App, Role};
-use crate::catalogue::{HeldBack, difference};
+use super::{CommandContext, out};
+use crate::accepted::AcceptedCommands;
+use crate::app::{App, ProcessRole};
+use crate::catalogue::{QuarantinedTool, difference};
 use crate::clock::now_ms;
-use crate::config::{self, Declared, Transport};
+use crate::config::{self, DeclaredTransport, ServerTransport};
 use crate::problem::{Problem, unknown_server};
 use crate::sanitise::Sanitiser;
 
 /// Arguments of `pml list`.
 #[derive(Debug, Args)]
-pub(super) struct List {
+pub(super) struct ListServersArgs {
     /// Show the tools of this server
     server: Option<String>,
     /// Show changed definitions with their differences
@@ -29,15 +29,15 @@ pub(super) struct List {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct ServerRow {
     name: String,
     state: String,
     tools: usize,
     how: String,
 }
 
-pub(super) async fn run(here: &Here, list: &List) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Command).await?;
+pub(super) async fn run(here: &CommandContext, list: &ListServersArgs) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
     let printed = match (&list.server, list.changes) {
         (_, true) => changes(here, &app).await,
         (Some(server), false) => tools(here, &app, server).await,
@@ -47,47 +47,52 @@ pub(super) async fn run(here: &Here, list: &List) -> Result<ExitCode, Problem> {
     printed.map(|()| ExitCode::SUCCESS)
 }
 
-async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
+async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
     let snapshot = app.tools.snapshot();
     let states = live_states(app).await?;
     let config = app.config();
     let sanitiser = app.knowledge.memory.sanitiser();
-    let accepted = Accepted::open(&app.settings.paths).read()?;
+    let accepted = AcceptedCommands::open(&app.settings.paths).read()?;
     let mut rows = Vec::new();
     for server in &config.servers {
         let live = states.get(&server.name);
-        let held = matches!(server.transport, Transport::Stdio { .. })
+        let held = matches!(server.transport, ServerTransport::Stdio { .. })
             && !accepted.contains(&config::launch_digest(server));
         let state = match live {
             _ if !server.enabled => "disabled".to_owned(),
-            Some(state) => {
-                sanitiser.text(&format!("{} in process {}", state.state, state.process.pid)).into_owned()
-            }
+            Some(state) => sanitiser
+                .clean_text(&format!("{} in process {}", state.state, state.process.pid))
+                .into_owned(),
             None if held => "not started yet".to_owned(),
             None => "not running".to_owned(),
         };
-        rows.push(Row {
+        rows.push(ServerRow {
             name: server.name.to_string(),
             state,
             tools: snapshot.tools_of(&server.name).count(),
-            how: how(&server.declared, &sanitiser),
+            how: describe_transport(&server.declared, &sanitiser),
         });
     }
     for server in snapshot.servers.iter().filter(|server| app.tools.builtin(server.name.as_str()).is_some()) {
-        rows.push(Row {
+        rows.push(ServerRow {
             name: server.name.to_string(),
             state: "built in".to_owned(),
             tools: snapshot.tools_of(&server.name).count(),
             how: server.description.clone().unwrap_or_default(),
         });
     }
-    for (name, why) in &snapshot.off {
-        rows.push(Row { name: name.clone(), state: "off".to_owned(), tools: 0, how: why.message.clone() });
+    for (name, why) in &snapshot.disabled_servers {
+        rows.push(ServerRow {
+            name: name.clone(),
+            state: "off".to_owned(),
+            tools: 0,
+            how: why.message.clone(),
+        });
     }
     if here.json {
         let left_out: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
         let held_back: Vec<String> =
-            snapshot.held_back.iter().map(|held| format!("{}: {}", held.id, held.why)).collect();
+            snapshot.quarantined.iter().map(|held| format!("{}: {}", held.id, held.reason)).collect();
         out::json(
             &serde_json::json!({ "servers": rows, "leftOut": left_out, "heldBack": held_back, "untrusted": config.untrusted }),
         );
@@ -101,7 +106,7 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
     for problem in &config.problems {
         out::line(format!("{}left out{}: {problem}", out::YELLOW, out::RESET));
     }
-    snapshot.held_back.iter().for_each(show_held);
+    snapshot.quarantined.iter().for_each(show_held);
     for path in &config.untrusted {
         out::line(format!(
             "{}not trusted{}: {}; `pml trust` makes it count",
@@ -113,19 +118,20 @@ async fn servers(here: &Here, app: &App) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A tool that is held back, why, and what lets it be used.
-fn show_held(held: &HeldBack) {
+/// Prints a quarantined tool, the reason, and the command that accepts it.
+fn show_held(held: &QuarantinedTool) {
     let id = printable(&held.id.to_string());
-    let way_out = if held.why.waits() { format!("; `pml accept {id}` shows it") } else { String::new() };
-    let why = printable(&held.why.to_string());
+    let way_out =
+        if held.reason.needs_acceptance() { format!("; `pml accept {id}` shows it") } else { String::new() };
+    let why = printable(&held.reason.to_string());
     out::line(format!("{}held back{}: {id}: {why}{way_out}", out::YELLOW, out::RESET));
 }
 
-/// What running gateways say; the best state where several do.
-async fn live_states(app: &App) -> Result<BTreeMap<ServerName, ServerState>, Problem> {
+/// The server states that running gateways publish; the best one where several do.
+async fn live_states(app: &App) -> Result<BTreeMap<ServerName, PublishedServerState>, Problem> {
     let now = now_ms();
-    let mut best: BTreeMap<ServerName, ServerState> = BTreeMap::new();
-    for state in app.store.states(&app.principal, now).await? {
+    let mut best: BTreeMap<ServerName, PublishedServerState> = BTreeMap::new();
+    for state in app.store.server_states(&app.principal, now).await? {
         let better = best.get(&state.server).is_none_or(|known| !known.state.starts_with("ready"));
         if better {
             best.insert(state.server.clone(), state);
@@ -134,29 +140,31 @@ async fn live_states(app: &App) -> Result<BTreeMap<ServerName, ServerState>, Pro
     Ok(best)
 }
 
-/// How a server is started or reached, without what is secret.
-pub(super) fn how(declared: &Declared, sanitiser: &Sanitiser) -> String {
+/// How a server is started or reached, with secrets removed.
+pub(super) fn describe_transport(declared: &DeclaredTransport, sanitiser: &Sanitiser) -> String {
     let text = match declared {
-        Declared::Stdio { command, args, .. } => [std::slice::from_ref(command), args].concat().join(" "),
-        Declared::Http { url, .. } => url.clone(),
+        DeclaredTransport::Stdio { command, args, .. } => {
+            [std::slice::from_ref(command), args].concat().join(" ")
+        }
+        DeclaredTransport::Http { url, .. } => url.clone(),
     };
-    printable(&sanitiser.text(&text))
+    printable(&sanitiser.clean_text(&text))
 }
 
-async fn tools(here: &Here, app: &App, server: &str) -> Result<(), Problem> {
+async fn tools(here: &CommandContext, app: &App, server: &str) -> Result<(), Problem> {
     let snapshot = app.tools.snapshot();
     let known = || snapshot.servers.iter().map(|known| known.name.as_str());
     let Some(server) = snapshot.servers.iter().find(|known| known.name.as_str() == server) else {
-        let off = snapshot.off.get(server).cloned();
+        let off = snapshot.disabled_servers.get(server).cloned();
         return Err(off.unwrap_or_else(|| unknown_server(server, known())));
     };
     let tools: Vec<_> = snapshot.tools_of(&server.name).collect();
-    let held = || snapshot.held_back.iter().filter(|held| held.id.server == server.name);
+    let held = || snapshot.quarantined.iter().filter(|held| held.id.server == server.name);
     if here.json {
         let all: Vec<_> = tools
             .iter()
-            .map(|tool| serde_json::json!({ "id": tool.id, "name": tool.exposed, "identifier": tool.identifier, "digest": tool.definition.digest, "definition": tool.definition.raw }))
-            .chain(held().map(|held| serde_json::json!({ "id": held.id, "heldBack": held.why.to_string(), "digest": held.definition.digest, "definition": held.definition.raw })))
+            .map(|tool| serde_json::json!({ "id": tool.id, "name": tool.exposed_name, "identifier": tool.identifier, "digest": tool.definition.digest, "definition": tool.definition.raw }))
+            .chain(held().map(|held| serde_json::json!({ "id": held.id, "heldBack": held.reason.to_string(), "digest": held.definition.digest, "definition": held.definition.raw })))
             .collect();
         out::json(&all);
         return Ok(());
@@ -171,7 +179,7 @@ async fn tools(here: &Here, app: &App, server: &str) -> Result<(), Problem> {
             vec![printable(&tool.id.to_string()), reads.to_owned(), printable(&first)]
         })
         .collect();
-    if !server.known {
+    if !server.tools_known {
         let state = match live_states(app).await?.remove(&server.name) {
             Some(state) => format!("{} in process {}", state.state, state.process.pid),
             None => "not running".to_owned(),
@@ -184,10 +192,11 @@ async fn tools(here: &Here, app: &App, server: &str) -> Result<(), Problem> {
     Ok(())
 }
 
+/// The number of changes that `--changes` shows, newest first.
 const SHOWN_CHANGES: u32 = 50;
 
-async fn changes(here: &Here, app: &App) -> Result<(), Problem> {
-    let changes = app.store.recent_changes(&app.principal, SHOWN_CHANGES).await?;
+async fn changes(here: &CommandContext, app: &App) -> Result<(), Problem> {
+    let changes = app.store.recent_catalogue_changes(&app.principal, SHOWN_CHANGES).await?;
     if here.json {
         let all: Vec<_> = changes
             .iter()
@@ -230,7 +239,7 @@ async fn show_change(app: &App, change: &CatalogueChange) -> Result<(), Problem>
     Ok(())
 }
 
-/// Lines that somebody else wrote.
+/// Prints text from a server, line by line, made printable.
 pub(super) fn show_lines(text: &str) {
     text.lines().for_each(|line| out::line(printable(line)));
 }

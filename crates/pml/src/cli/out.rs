@@ -1,4 +1,4 @@
-//! Printing. A reader that went away is no error of ours.
+//! Printing. A closed pipe is no error: its reader has seen enough.
 
 use std::io::Write as _;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 
-/// Prints a line of a result.
+/// Prints a line of the result to standard output.
 pub(super) fn line(text: impl AsRef<str>) {
     written(writeln!(anstream::stdout(), "{}", text.as_ref()));
 }
 
-/// Prints a result for programs.
+/// Prints the result as JSON to standard output.
 pub(super) fn json(value: &impl Serialize) {
     match serde_json::to_string_pretty(value) {
         Ok(text) => line(text),
@@ -19,12 +19,12 @@ pub(super) fn json(value: &impl Serialize) {
     }
 }
 
-/// Prints something that is not the result.
+/// Prints a line that is not part of the result to standard error.
 pub(super) fn note(text: impl AsRef<str>) {
     written(writeln!(anstream::stderr(), "{}", text.as_ref()));
 }
 
-/// Prints why a command failed.
+/// Prints why a command failed to standard error.
 pub(super) fn error(problem: &Problem) {
     note(format!("{BOLD_RED}error{RESET}: {}", problem.message));
     if let Some(hint) = &problem.hint {
@@ -40,7 +40,7 @@ pub(super) const GREEN: &str = "\u{1b}[32m";
 pub(super) const YELLOW: &str = "\u{1b}[33m";
 pub(super) const RESET: &str = "\u{1b}[0m";
 
-/// Rows in columns as wide as their widest cell.
+/// A table whose columns are as wide as their widest cells.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());

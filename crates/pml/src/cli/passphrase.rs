@@ -1,35 +1,36 @@
-//! `pml passphrase`: what a person signs in with and approves with.
+//! `pml passphrase`: sets the passphrase for signing in and for approving as a person.
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use pml_store::Store;
 
-use super::{Here, out};
-use crate::passphrase::{self, Door};
-use crate::problem::{Code, Problem};
+use super::{CommandContext, out};
+use crate::passphrase::{self, SignInDoor};
+use crate::problem::{ErrorCode, Problem};
 
-pub(super) async fn run(here: &Here) -> Result<ExitCode, Problem> {
+pub(super) async fn run(here: &CommandContext) -> Result<ExitCode, Problem> {
     if !std::io::stdin().is_terminal() {
         let text = "a passphrase is typed by a person, and standard input is no terminal";
-        return Err(Problem::new(Code::InvalidRequest, text).hint("run `pml passphrase` in a terminal"));
+        return Err(Problem::new(ErrorCode::InvalidRequest, text).hint("run `pml passphrase` in a terminal"));
     }
     if passphrase::is_set(&here.paths)? {
         let store = Store::open(here.paths.database()).await?;
         let old = passphrase::ask_on_terminal("Passphrase as it is now: ").await?;
-        if !passphrase::verify(&here.paths, &store, Door::Terminal, old.reveal()).await? {
+        if !passphrase::verify(&here.paths, &store, SignInDoor::Terminal, old.reveal()).await? {
             let forgotten = here.paths.passphrase();
-            return Err(Problem::new(Code::Denied, "that is not the passphrase")
+            return Err(Problem::new(ErrorCode::Denied, "that is not the passphrase")
                 .hint(format!("if it is forgotten, delete `{}` and set a new one", forgotten.display())));
         }
     } else {
-        // There is nothing yet that only the owner knows, so whoever sets it has to read the terminal at least.
+        // No secret exists yet that only the owner knows, so setting the first one at least requires reading the
+        // terminal.
         passphrase::confirm_on_terminal().await?;
     }
     let new = passphrase::ask_on_terminal("New passphrase: ").await?;
     let again = passphrase::ask_on_terminal("The same again: ").await?;
     if new != again {
-        return Err(Problem::new(Code::InvalidRequest, "the two are not the same")
+        return Err(Problem::new(ErrorCode::InvalidRequest, "the two are not the same")
             .hint("nothing was changed; run `pml passphrase` again"));
     }
     passphrase::set(&here.paths, new.reveal()).await?;

@@ -1,4 +1,4 @@
-//! `pml policy`: what programs may do with tools, exactly why, and whether that is what is wanted.
+//! `pml policy`: explains the policy of a tool, rule by rule, and tests it against expectations.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use pml_model::name::printable;
 use pml_model::{Annotations, Definition, ToolId};
 use serde_json::{Value, json};
 
-use super::{Here, out};
-use crate::app::{App, Role};
+use super::{CommandContext, out};
+use crate::app::{App, ProcessRole};
 use crate::approve::{Explanation, specificity};
-use crate::catalogue::Snapshot;
+use crate::catalogue::ToolSnapshot;
 use crate::config::{self, Expectation};
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
 /// What to do with the rules.
 #[derive(Debug, Subcommand)]
-pub(super) enum Policy {
+pub(super) enum PolicyCommand {
     /// Explain each attribute of a tool's policy and the rule that sets it
     Explain {
         /// The tool
@@ -35,22 +35,23 @@ pub(super) enum Policy {
     },
 }
 
-pub(super) async fn run(here: &Here, policy: Policy) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Command).await?;
+pub(super) async fn run(here: &CommandContext, policy: PolicyCommand) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
     app.tools.ensure_manifests_loaded().await;
     let done = match policy {
-        Policy::Explain { tool } => explain(here, &app, &tool),
-        Policy::Test { file } => test(here, &app, &file),
+        PolicyCommand::Explain { tool } => explain(here, &app, &tool),
+        PolicyCommand::Test { file } => test(here, &app, &file),
     };
     app.close().await;
     done
 }
 
-fn explain(here: &Here, app: &App, tool: &str) -> Result<ExitCode, Problem> {
-    let id = ToolId::parse(tool).map_err(|error| Problem::new(Code::InvalidRequest, error.to_string()))?;
+fn explain(here: &CommandContext, app: &App, tool: &str) -> Result<ExitCode, Problem> {
+    let id =
+        ToolId::parse(tool).map_err(|error| Problem::new(ErrorCode::InvalidRequest, error.to_string()))?;
     let snapshot = app.tools.snapshot();
-    let (definition, held) = match snapshot.held(&id) {
-        Some(held) => (&held.definition, Some(held.why.to_string())),
+    let (definition, held) = match snapshot.find_quarantined(&id) {
+        Some(held) => (&held.definition, Some(held.reason.to_string())),
         None => (&snapshot.tool(&id)?.definition, None),
     };
     let explanation = app.policy().explain(&id, &definition.annotations);
@@ -103,13 +104,16 @@ fn show(id: &ToolId, definition: &Definition, held: Option<&str>, why: &Explanat
     }
     let (believed, because) = &why.believed;
     let word = if *believed { "believed" } else { "not believed" };
-    out::line(format!("annotations: {}; {word}, because {because}", said(&definition.annotations)));
+    out::line(format!(
+        "annotations: {}; {word}, because {because}",
+        describe_annotations(&definition.annotations)
+    ));
     let state =
         held.map_or_else(|| "in use".to_owned(), |why| format!("held back, because {}", printable(why)));
     out::line(format!("definition: {}, {state}", definition.digest.short()));
 }
 
-fn said(annotations: &Annotations) -> String {
+fn describe_annotations(annotations: &Annotations) -> String {
     let hints = [
         ("readOnlyHint", annotations.read_only_hint),
         ("destructiveHint", annotations.destructive_hint),
@@ -121,8 +125,8 @@ fn said(annotations: &Annotations) -> String {
     if said.is_empty() { "none".to_owned() } else { said.join(", ") }
 }
 
-/// A tool that is not as expected, or an expectation about nothing.
-struct Difference {
+/// A tool whose policy differs from an expectation, or an expectation that matches no tool.
+struct PolicyDifference {
     tool: String,
     expected: &'static str,
     is: &'static str,
@@ -130,8 +134,8 @@ struct Difference {
     place: String,
 }
 
-fn test(here: &Here, app: &App, file: &std::path::Path) -> Result<ExitCode, Problem> {
-    let expectations = config::expectations(&here.cwd.join(file), &here.env)?;
+fn test(here: &CommandContext, app: &App, file: &std::path::Path) -> Result<ExitCode, Problem> {
+    let expectations = config::read_expectations(&here.cwd.join(file), &here.env)?;
     let (checked, differences) = differences(app, &app.tools.snapshot(), &expectations);
     if here.json {
         let all: Vec<Value> = differences
@@ -157,23 +161,27 @@ fn test(here: &Here, app: &App, file: &std::path::Path) -> Result<ExitCode, Prob
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How many tools something is expected of, and what is not as expected.
-fn differences(app: &App, snapshot: &Snapshot, expected: &[Expectation]) -> (usize, Vec<Difference>) {
+/// The number of tools with an expectation, and the differences.
+fn differences(
+    app: &App,
+    snapshot: &ToolSnapshot,
+    expected: &[Expectation],
+) -> (usize, Vec<PolicyDifference>) {
     let policy = app.policy();
     let mut expected: Vec<(&Expectation, bool)> = expected.iter().map(|it| (it, false)).collect();
     expected.sort_by_key(|(it, _)| Reverse(specificity(&it.subject)));
     let (mut checked, mut found) = (0, Vec::new());
     let usable = snapshot.tools.iter().map(|tool| (&tool.id, &tool.definition));
-    let held = snapshot.held_back.iter().map(|held| (&held.id, &held.definition));
+    let held = snapshot.quarantined.iter().map(|held| (&held.id, &held.definition));
     for (id, definition) in usable.chain(held) {
-        let about = |it: &Expectation| it.subject.has(id.server.as_str(), &id.tool);
+        let about = |it: &Expectation| it.subject.covers(id.server.as_str(), &id.tool);
         expected.iter_mut().filter(|(it, _)| about(it)).for_each(|(_, used)| *used = true);
         let Some((it, _)) = expected.iter().find(|(it, _)| about(it)) else { continue };
         checked += 1;
-        let verdict = policy.of(id, &definition.annotations);
+        let verdict = policy.verdict(id, &definition.annotations);
         if verdict.mode != it.mode {
             let (expected, is) = (it.mode.as_str(), verdict.mode.as_str());
-            found.push(Difference {
+            found.push(PolicyDifference {
                 tool: id.to_string(),
                 expected,
                 is,
@@ -182,8 +190,8 @@ fn differences(app: &App, snapshot: &Snapshot, expected: &[Expectation]) -> (usi
             });
         }
     }
-    found.extend(expected.iter().filter(|(_, used)| !used).map(|(it, _)| Difference {
-        tool: it.written.clone(),
+    found.extend(expected.iter().filter(|(_, used)| !used).map(|(it, _)| PolicyDifference {
+        tool: it.subject_text.clone(),
         expected: it.mode.as_str(),
         is: "-",
         because: "it is about no tool there is".to_owned(),

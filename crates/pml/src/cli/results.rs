@@ -1,4 +1,4 @@
-//! `pml cache` and `pml capabilities cache`: results that are kept, and how.
+//! `pml cache` and `pml capabilities cache`: cached results and the cache settings of capabilities.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use pml_model::capability::{CacheChange, Invalidation, KeyStrategy};
 use pml_model::name::printable;
-use pml_store::CacheDrop;
+use pml_store::CacheInvalidation;
 use serde_json::json;
 
-use super::runs::when;
-use super::{Here, out};
-use crate::app::{App, Role};
-use crate::flow::{self, Record};
+use super::runs::format_time;
+use super::{CommandContext, out};
+use crate::app::{App, ProcessRole};
+use crate::flow::{self, CapabilityRecord};
 use crate::problem::Problem;
 
 /// What to do with results that are kept.
 #[derive(Debug, Subcommand)]
-pub(super) enum Cache {
+pub(super) enum CacheCommand {
     /// Show invalidated entries with time and reason
     Log {
         /// The number of entries
@@ -29,11 +29,11 @@ pub(super) enum Cache {
     Clear,
 }
 
-pub(super) async fn cache(here: &Here, cache: Cache) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Command).await?;
+pub(super) async fn cache(here: &CommandContext, cache: CacheCommand) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
     let done = async {
         match cache {
-            Cache::Clear => {
+            CacheCommand::Clear => {
                 let dropped = flow::drop_results(&app, &app.principal).await?;
                 if here.json {
                     out::json(&json!({ "dropped": dropped }));
@@ -41,7 +41,9 @@ pub(super) async fn cache(here: &Here, cache: Cache) -> Result<ExitCode, Problem
                     out::line(format!("dropped: {dropped}"));
                 }
             }
-            Cache::Log { limit } => dropped(here, &flow::dropped_results(&app, &app.principal, limit).await?),
+            CacheCommand::Log { limit } => {
+                print_invalidations(here, &flow::cache_drop_log(&app, &app.principal, limit).await?);
+            }
         }
         Ok(ExitCode::SUCCESS)
     };
@@ -50,16 +52,16 @@ pub(super) async fn cache(here: &Here, cache: Cache) -> Result<ExitCode, Problem
     done
 }
 
-fn dropped(here: &Here, drops: &[CacheDrop]) {
+fn print_invalidations(here: &CommandContext, drops: &[CacheInvalidation]) {
     if here.json {
-        let row = |drop: &CacheDrop| json!({ "at": drop.at, "what": drop.what, "entries": drop.entries, "because": drop.because });
+        let row = |drop: &CacheInvalidation| json!({ "at": drop.at, "what": drop.scope, "entries": drop.entries, "because": drop.reason });
         return out::json(&drops.iter().map(row).collect::<Vec<_>>());
     }
     if drops.is_empty() {
         return out::note("no results were dropped yet");
     }
-    let row = |drop: &CacheDrop| {
-        vec![when(drop.at), printable(&drop.what), drop.entries.to_string(), printable(&drop.because)]
+    let row = |drop: &CacheInvalidation| {
+        vec![format_time(drop.at), printable(&drop.scope), drop.entries.to_string(), printable(&drop.reason)]
     };
     out::line(out::table(
         &["when", "what", "results", "because"],
@@ -69,7 +71,7 @@ fn dropped(here: &Here, drops: &[CacheDrop]) {
 
 /// Arguments of `pml capabilities cache`.
 #[derive(Debug, Args)]
-pub(super) struct Keep {
+pub(super) struct CapabilityCacheArgs {
     /// Its name or id
     name: String,
     /// How long an entry is valid
@@ -92,7 +94,7 @@ pub(super) struct Keep {
     on: bool,
 }
 
-impl Keep {
+impl CapabilityCacheArgs {
     fn change(&self) -> CacheChange {
         CacheChange {
             cacheable: (self.on || self.off).then_some(self.on),
@@ -104,7 +106,7 @@ impl Keep {
     }
 }
 
-/// One of the known words, as what it stands for.
+/// A parser for one of three known words.
 fn words<T: Clone + Send + Sync + 'static>(
     known: [&'static str; 3],
     parse: fn(&str) -> Option<T>,
@@ -112,26 +114,30 @@ fn words<T: Clone + Send + Sync + 'static>(
     PossibleValuesParser::new(known).map(move |word| parse(&word).expect("it is one of the known words"))
 }
 
-/// Shows or sets how results of a capability are kept.
-pub(super) async fn keep(here: &Here, app: &Arc<App>, keep: &Keep) -> Result<ExitCode, Problem> {
+/// Shows or changes the cache settings of a capability.
+pub(super) async fn change_caching(
+    here: &CommandContext,
+    app: &Arc<App>,
+    keep: &CapabilityCacheArgs,
+) -> Result<ExitCode, Problem> {
     let change = keep.change();
     if change != CacheChange::default() {
-        flow::keep_results(app, &app.principal, &keep.name, &change).await?;
+        flow::configure_result_cache(app, &app.principal, &keep.name, &change).await?;
     }
-    let record = flow::record(app, &app.principal, &keep.name).await?;
+    let record = flow::capability_record(app, &app.principal, &keep.name).await?;
     if here.json {
         let config = &record.capability.procedure.cache_config;
         out::json(&json!({ "name": record.capability.name, "cacheConfig": config, "cache": record.cache }));
     } else {
-        out::line(format!("{}: results are kept {}", record.capability.name, kept(&record)));
+        out::line(format!("{}: results are kept {}", record.capability.name, describe_caching(&record)));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// How results are kept, in words.
-pub(super) fn kept(record: &Record) -> String {
+/// The cache settings of a capability, in words.
+pub(super) fn describe_caching(record: &CapabilityRecord) -> String {
     let config = &record.capability.procedure.cache_config;
-    if !config.keeps() {
+    if !config.is_enabled() {
         return "never".to_owned();
     }
     let events: Vec<&str> = config.invalidate_on.iter().map(|event| event.as_str()).collect();

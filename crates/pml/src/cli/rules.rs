@@ -1,21 +1,21 @@
-//! `pml rules`: what people allowed for later runs too, and taking it back.
+//! `pml rules`: lists and revokes standing rules, the approvals that later runs reuse.
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use pml_model::name::printable;
-use pml_store::{ApprovalRule, Maker};
+use pml_store::{ApprovalRule, RuleMaker};
 use serde_json::{Value, json};
 
-use super::runs::when;
-use super::{Here, out};
-use crate::app::Role;
-use crate::flow::{self, By};
+use super::runs::format_time;
+use super::{CommandContext, out};
+use crate::app::ProcessRole;
+use crate::flow::{self, AnswerChannel};
 use crate::problem::Problem;
 
 /// What to do with standing rules.
 #[derive(Debug, Subcommand)]
-pub(super) enum Rules {
+pub(super) enum RulesCommand {
     /// List standing rules, newest first, expired and revoked ones included
     List,
     /// Revoke a rule: its calls need approval again
@@ -25,13 +25,13 @@ pub(super) enum Rules {
     },
 }
 
-pub(super) async fn run(here: &Here, rules: Rules) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Command).await?;
+pub(super) async fn run(here: &CommandContext, rules: RulesCommand) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
     let done = async {
         match rules {
-            Rules::List => list(here, &flow::rules(&app, &app.principal).await?),
-            Rules::Revoke { id } => {
-                let rule = flow::revoke_rule(&app, &app.principal, id, &By::Shell).await?;
+            RulesCommand::List => list(here, &flow::rules(&app, &app.principal).await?),
+            RulesCommand::Revoke { id } => {
+                let rule = flow::revoke_rule(&app, &app.principal, id, &AnswerChannel::Shell).await?;
                 if here.json {
                     out::json(&as_json(&rule));
                 } else {
@@ -46,7 +46,7 @@ pub(super) async fn run(here: &Here, rules: Rules) -> Result<ExitCode, Problem> 
     done
 }
 
-fn list(here: &Here, rules: &[ApprovalRule]) {
+fn list(here: &CommandContext, rules: &[ApprovalRule]) {
     if here.json {
         return out::json(&rules.iter().map(as_json).collect::<Vec<_>>());
     }
@@ -60,9 +60,11 @@ fn list(here: &Here, rules: &[ApprovalRule]) {
 fn row(rule: &ApprovalRule) -> Vec<String> {
     let only = |this: bool| if this { "only the same" } else { "any" };
     let counts = match (rule.revoked_at, rule.maker) {
-        (Some(at), _) => format!("no more, since {}", when(at)),
-        (None, Maker::Person) => format!("until {}", when(rule.expires_at)),
-        (None, Maker::Unknown) => format!("until {}, not under by = \"human\"", when(rule.expires_at)),
+        (Some(at), _) => format!("no more, since {}", format_time(at)),
+        (None, RuleMaker::Person) => format!("until {}", format_time(rule.expires_at)),
+        (None, RuleMaker::Unknown) => {
+            format!("until {}, not under by = \"human\"", format_time(rule.expires_at))
+        }
     };
     vec![
         rule.number.to_string(),
@@ -79,6 +81,6 @@ fn as_json(rule: &ApprovalRule) -> Value {
     json!({
         "id": rule.number, "tool": rule.tool, "definition": rule.definition, "codeHash": rule.code_hash,
         "arguments": rule.arguments, "expiresAt": rule.expires_at, "by": rule.by, "createdAt": rule.created_at,
-        "madeByPerson": rule.maker == Maker::Person, "revokedAt": rule.revoked_at, "uses": rule.uses, "usedAt": rule.used_at,
+        "madeByPerson": rule.maker == RuleMaker::Person, "revokedAt": rule.revoked_at, "uses": rule.uses, "usedAt": rule.used_at,
     })
 }

@@ -1,41 +1,40 @@
-//! `pml runs`: what ran, how it went, and going on with it.
+//! `pml runs`: lists, shows, answers, resumes and replays runs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use pml_model::name::{printable, shortened};
-use pml_model::question::Resolved;
+use pml_model::name::{printable, truncate_text};
+use pml_model::question::ResolvedDoubt;
 use pml_model::{RunId, RunState};
-use pml_store::{Filter, RunRow};
+use pml_store::{RunQuery, RunRow};
 use serde_json::json;
 
-use super::answer::{self, Approve, Deny, doubts, said};
-use super::execute::{asks, follow, run_id, show, tell, watching};
-use super::{Here, analyse, out};
-use crate::app::{App, Role};
-use crate::execute::Resumed;
-use crate::execute::replay::{Recording, Replayed};
+use super::answer::{self, ApproveArgs, DenyArgs, parse_resolution, resolve_doubts};
+use super::follow::{parse_run_argument, resume_and_follow};
+use super::run_output::{print_calls_in_doubt, print_question, print_status};
+use super::{CommandContext, analyse, out};
+use crate::app::{App, ProcessRole};
+use crate::execute::replay::{Recording, ReplayOutcome};
 use crate::flow;
-use crate::problem::{Code, Problem};
-use crate::report::{Operated, Report, Standing, Task};
+use crate::problem::{ErrorCode, Problem};
+use crate::report::{CallReport, OperationReport, RunReport, RunStatus};
 
 /// What to do with runs.
 #[derive(Debug, Subcommand)]
-pub(super) enum Runs {
+pub(super) enum RunsCommand {
     /// List runs, newest first
-    List(List),
+    List(ListRunsArgs),
     /// Show a run: calls, executed path, result
-    Show(Show),
+    Show(ShowRunArgs),
     /// Resume a run that is interrupted or sleeps
-    Resume(Resume),
+    Resume(ResumeRunArgs),
     /// Approve what a run asks for, and resume it
-    Approve(Approve),
+    Approve(ApproveArgs),
     /// Deny what a run asks for
-    Deny(Deny),
+    Deny(DenyArgs),
     /// Continue a DAG after a layer
     Continue {
         /// The run
@@ -55,7 +54,7 @@ pub(super) enum Runs {
         reason: String,
     },
     /// Replay a run from its journal, offline
-    Replay(Replay),
+    Replay(ReplayRunArgs),
     /// Export a run to a file that `replay` reads
     Export {
         /// The run
@@ -68,7 +67,7 @@ pub(super) enum Runs {
 
 /// Arguments of `pml runs list`.
 #[derive(Debug, Args)]
-pub(super) struct List {
+pub(super) struct ListRunsArgs {
     /// Only runs in this state
     #[arg(long, value_parser = state())]
     state: Option<RunState>,
@@ -82,7 +81,7 @@ pub(super) struct List {
 
 /// Arguments of `pml runs show`.
 #[derive(Debug, Args)]
-pub(super) struct Show {
+pub(super) struct ShowRunArgs {
     /// The run
     id: String,
     /// Show the calls on a timeline
@@ -92,7 +91,7 @@ pub(super) struct Show {
 
 /// Arguments of `pml runs resume`.
 #[derive(Debug, Args)]
-pub(super) struct Resume {
+pub(super) struct ResumeRunArgs {
     /// The run
     id: String,
     /// Resolve a call in doubt: N=again sends it again, N=failed fails it, N=JSON is its result
@@ -102,7 +101,7 @@ pub(super) struct Resume {
 
 /// Arguments of `pml runs replay`.
 #[derive(Debug, Args)]
-pub(super) struct Replay {
+pub(super) struct ReplayRunArgs {
     /// The run, or a file that `pml runs export` wrote
     run: String,
     /// A changed program to try on the same record
@@ -110,28 +109,28 @@ pub(super) struct Replay {
     code: Option<PathBuf>,
 }
 
-pub(super) async fn run(here: &Here, runs: Runs) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Command).await?;
+pub(super) async fn run(here: &CommandContext, runs: RunsCommand) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
     let done = match runs {
-        Runs::List(list) => self::list(here, &app, list).await,
-        Runs::Show(show) => show_run(here, &app, &show).await,
-        Runs::Resume(resume) => self::resume(here, &app, &resume).await,
-        Runs::Approve(approve) => answer::approve(here, &app, &approve).await,
-        Runs::Deny(deny) => answer::deny(here, &app, &deny).await,
-        Runs::Continue { id } => answer::go_on_after_layer(here, &app, &id).await,
-        Runs::Pause { id } => pause(here, &app, &id).await,
-        Runs::Abort { id, reason } => abort(here, &app, &id, &reason).await,
-        Runs::Replay(replay) => self::replay(here, &app, &replay).await,
-        Runs::Export { id, output } => export(here, &app, &id, output.as_deref()).await,
+        RunsCommand::List(list) => self::list(here, &app, list).await,
+        RunsCommand::Show(show) => show_run(here, &app, &show).await,
+        RunsCommand::Resume(resume) => self::resume(here, &app, &resume).await,
+        RunsCommand::Approve(approve) => answer::approve(here, &app, &approve).await,
+        RunsCommand::Deny(deny) => answer::deny(here, &app, &deny).await,
+        RunsCommand::Continue { id } => answer::continue_after_layer(here, &app, &id).await,
+        RunsCommand::Pause { id } => pause(here, &app, &id).await,
+        RunsCommand::Abort { id, reason } => abort(here, &app, &id, &reason).await,
+        RunsCommand::Replay(replay) => self::replay(here, &app, &replay).await,
+        RunsCommand::Export { id, output } => export(here, &app, &id, output.as_deref()).await,
     };
     app.close().await;
     done
 }
 
-async fn list(here: &Here, app: &App, list: List) -> Result<ExitCode, Problem> {
-    let filter = Filter {
+async fn list(here: &CommandContext, app: &App, list: ListRunsArgs) -> Result<ExitCode, Problem> {
+    let filter = RunQuery {
         state: list.state,
-        before: list.before.as_deref().map(run_id).transpose()?,
+        before: list.before.as_deref().map(parse_run_argument).transpose()?,
         limit: list.limit,
     };
     let rows = app.store.runs(&app.principal, &filter).await?;
@@ -148,10 +147,10 @@ async fn list(here: &Here, app: &App, list: List) -> Result<ExitCode, Problem> {
         .map(|row| {
             vec![
                 row.id.to_string(),
-                standing(row),
+                status_text(row),
                 row.calls.to_string(),
-                when(row.created_at),
-                printable(&shortened(&row.intent, 48)),
+                format_time(row.created_at),
+                printable(&truncate_text(&row.intent, 48)),
             ]
         })
         .collect();
@@ -159,24 +158,24 @@ async fn list(here: &Here, app: &App, list: List) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the word for a state.
+/// A parser for the name of a run state.
 fn state() -> impl TypedValueParser<Value = RunState> {
     let words = PossibleValuesParser::new(RunState::ALL.map(RunState::as_str));
     words.map(|word| RunState::parse(&word).expect("only the words for states are possible"))
 }
 
-/// How a run stands, in a few words.
-fn standing(row: &RunRow) -> String {
+/// The status of a run in a few words.
+fn status_text(row: &RunRow) -> String {
     match (row.state, &row.error_code, row.wake_at, &row.question_id) {
         (RunState::Failed, Some(code), _, _) => format!("failed {code}"),
         (RunState::Waiting, _, _, Some(_)) => "waiting for an answer".to_owned(),
-        (RunState::Waiting, _, Some(at), None) => format!("sleeps until {}", when(at)),
+        (RunState::Waiting, _, Some(at), None) => format!("sleeps until {}", format_time(at)),
         (state, _, _, _) => state.to_string(),
     }
 }
 
-/// A time, for people.
-pub(super) fn when(ms: i64) -> String {
+/// A time in milliseconds since 1970, formatted for people.
+pub(super) fn format_time(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms)
         .map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
         .unwrap_or_else(|_| ms.to_string())
@@ -190,13 +189,13 @@ fn row_json(row: &RunRow) -> serde_json::Value {
     })
 }
 
-async fn row(app: &App, id: &RunId) -> Result<RunRow, Problem> {
+async fn find_run(app: &App, id: &RunId) -> Result<RunRow, Problem> {
     app.store.run(&app.principal, id).await?.ok_or_else(|| crate::execute::no_run(id))
 }
 
-async fn show_run(here: &Here, app: &App, show: &Show) -> Result<ExitCode, Problem> {
-    let id = run_id(&show.id)?;
-    let row = row(app, &id).await?;
+async fn show_run(here: &CommandContext, app: &App, show: &ShowRunArgs) -> Result<ExitCode, Problem> {
+    let id = parse_run_argument(&show.id)?;
+    let row = find_run(app, &id).await?;
     let recording = match flow::recording(app, &app.principal, &id).await {
         Ok(recording) => Some(recording),
         Err(problem) if row.purged_at.is_some() => {
@@ -211,11 +210,11 @@ async fn show_run(here: &Here, app: &App, show: &Show) -> Result<ExitCode, Probl
         out::json(&shown);
         return Ok(ExitCode::SUCCESS);
     }
-    out::line(format!("{}{}{}  {}", out::BOLD, row.id, out::RESET, standing(&row)));
+    out::line(format!("{}{}{}  {}", out::BOLD, row.id, out::RESET, status_text(&row)));
     out::line(format!("  for    {}", printable(&row.intent)));
-    out::line(format!("  begun  {}", when(row.created_at)));
+    out::line(format!("  begun  {}", format_time(row.created_at)));
     if let Some(ended) = row.ended_at {
-        out::line(format!("  ended  {} after {} ms", when(ended), ended - row.created_at));
+        out::line(format!("  ended  {} after {} ms", format_time(ended), ended - row.created_at));
     }
     let Some(recording) = recording else {
         out::note("its journal and results are no longer kept");
@@ -225,15 +224,15 @@ async fn show_run(here: &Here, app: &App, show: &Show) -> Result<ExitCode, Probl
         Some(report) => show_report(report, show.timeline),
         None => out::note(format!("{} calls are in its journal", row.calls.max(recording.calls()))),
     }
-    if let Standing::Waiting { question: Some((_, question)), .. } =
-        flow::standing(app, &app.principal, &id).await?
+    if let RunStatus::Waiting { question: Some((_, question)), .. } =
+        flow::run_status(app, &app.principal, &id).await?
     {
-        asks(here, &id, &question);
+        print_question(here, &id, &question);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show_report(report: &Report, timeline: bool) {
+fn show_report(report: &RunReport, timeline: bool) {
     let path: Vec<String> = report.path.nodes.iter().map(ToString::to_string).collect();
     if !path.is_empty() {
         out::line(format!("  path   {}", path.join(" → ")));
@@ -257,7 +256,7 @@ fn show_report(report: &Report, timeline: bool) {
     }
     out::line("");
     match (&report.result, &report.error) {
-        (Some(result), _) => out::line(printable(&shortened(result.get(), 2_000))),
+        (Some(result), _) => out::line(printable(&truncate_text(result.get(), 2_000))),
         (None, Some(error)) => {
             let line = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
             out::line(format!(
@@ -272,46 +271,46 @@ fn show_report(report: &Report, timeline: bool) {
     }
 }
 
-/// How wide a line of time is.
+/// The width of the timeline in columns.
 const TIMELINE: i64 = 40;
 
-/// Something that a run did.
-enum Did<'r> {
-    Call(&'r Task),
-    Operation(&'r Operated),
+/// A call or an operation of a run.
+enum ReportStep<'r> {
+    Call(&'r CallReport),
+    Operation(&'r OperationReport),
 }
 
 /// The calls and operations of a run, in the order they began.
-fn steps(report: &Report) -> Vec<Did<'_>> {
-    let calls = report.tasks.iter().map(|task| (task.call, Did::Call(task)));
-    let operations = report.operations.iter().map(|done| (done.after, Did::Operation(done)));
-    let mut steps: Vec<(u32, Did<'_>)> = calls.chain(operations).collect();
-    // An operation stands behind the last call that was asked for before it.
+fn steps(report: &RunReport) -> Vec<ReportStep<'_>> {
+    let calls = report.tasks.iter().map(|task| (task.call, ReportStep::Call(task)));
+    let operations = report.operations.iter().map(|done| (done.after, ReportStep::Operation(done)));
+    let mut steps: Vec<(u32, ReportStep<'_>)> = calls.chain(operations).collect();
+    // An operation comes after the last call that was requested before it.
     steps.sort_by_key(|(after, _)| *after);
     steps.into_iter().map(|(_, step)| step).collect()
 }
 
-impl Did<'_> {
+impl ReportStep<'_> {
     fn at(&self) -> i64 {
         match self {
-            Did::Call(task) => task.issued_at,
-            Did::Operation(operation) => operation.at,
+            ReportStep::Call(task) => task.issued_at,
+            ReportStep::Operation(operation) => operation.at,
         }
     }
 
     fn cells(&self, span: (i64, i64), timeline: bool) -> Vec<String> {
         let (call, node, tool, capability) = match self {
-            Did::Call(task) => (task.call.to_string(), task.node_id, &task.tool, &task.capability),
-            Did::Operation(done) => (String::new(), done.node_id, &done.tool, &done.capability),
+            ReportStep::Call(task) => (task.call.to_string(), task.node_id, &task.tool, &task.capability),
+            ReportStep::Operation(done) => (String::new(), done.node_id, &done.tool, &done.capability),
         };
         let (status, ms, took_ms, result) = match self {
-            Did::Call(task) => (
+            ReportStep::Call(task) => (
                 serde_json::to_value(task.status).ok().and_then(|word| word.as_str().map(str::to_owned)),
                 task.execution_time_ms.map(|ms| ms.to_string()).unwrap_or_default(),
                 task.execution_time_ms.unwrap_or(0),
                 task.result_preview.as_deref().unwrap_or_default(),
             ),
-            Did::Operation(done) => (
+            ReportStep::Operation(done) => (
                 Some("pure".to_owned()),
                 done.execution_time_us.map(|us| format!("{:.3}", us as f64 / 1_000.0)).unwrap_or_default(),
                 i64::try_from(done.execution_time_us.unwrap_or(0) / 1_000).unwrap_or(i64::MAX),
@@ -320,7 +319,7 @@ impl Did<'_> {
         };
         let last = match timeline {
             true => bar(self.at(), took_ms, span),
-            false => printable(&shortened(result, 60)),
+            false => printable(&truncate_text(result, 60)),
         };
         let tool = match capability {
             Some(capability) => format!("{tool} in {}", printable(capability)),
@@ -339,83 +338,55 @@ fn bar(at: i64, took_ms: i64, (from, to): (i64, i64)) -> String {
     format!("{}{}", " ".repeat(blank), "█".repeat(bar))
 }
 
-async fn resume(here: &Here, app: &Arc<App>, resume: &Resume) -> Result<ExitCode, Problem> {
-    let id = run_id(&resume.id)?;
-    let said: Vec<Resolved> = resume.calls.iter().map(|text| said(text)).collect::<Result<_, _>>()?;
+async fn resume(here: &CommandContext, app: &Arc<App>, resume: &ResumeRunArgs) -> Result<ExitCode, Problem> {
+    let id = parse_run_argument(&resume.id)?;
+    let said: Vec<ResolvedDoubt> =
+        resume.calls.iter().map(|text| parse_resolution(text)).collect::<Result<_, _>>()?;
     let answered = !said.is_empty();
     if answered {
-        doubts(here, app, &id, said).await?;
+        resolve_doubts(here, app, &id, said).await?;
     }
-    go_on(here, app, &id, answered).await
+    resume_and_follow(here, app, &id, answered).await
 }
 
-/// Goes on with a run and follows it. Where it was just `answered`, a gateway that saw the answer may be quicker.
-pub(super) async fn go_on(
-    here: &Here,
-    app: &Arc<App>,
-    id: &RunId,
-    answered: bool,
-) -> Result<ExitCode, Problem> {
-    let (caller, messages) = watching();
-    let showing = tokio::spawn(show(messages));
-    let resumed = flow::resume(app, &app.principal, id, caller).await;
-    let code = match resumed? {
-        Resumed::Going(handle) => tell(here, id, &follow(&handle).await, None),
-        Resumed::Asks { question, .. } => {
-            asks(here, id, &question);
-            ExitCode::FAILURE
-        }
-        Resumed::Held if answered => tell(here, id, &followed_elsewhere(app, id).await?, None),
-        Resumed::Held => {
-            return Err(Problem::new(Code::Busy, format!("another process works on run `{id}`"))
-                .hint(format!("`pml runs show {id}` tells how it stands")));
-        }
-        Resumed::Over(_) => tell(here, id, &flow::standing(app, &app.principal, id).await?, None),
-    };
-    showing.abort();
-    Ok(code)
-}
-
-/// Waits for a run that another process works on; its end is seen in the database.
-pub(super) async fn followed_elsewhere(app: &App, id: &RunId) -> Result<Standing, Problem> {
-    loop {
-        let standing = flow::standing(app, &app.principal, id).await?;
-        if !matches!(standing, Standing::Running(_) | Standing::Interrupted | Standing::Elsewhere) {
-            return Ok(standing);
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
-async fn pause(here: &Here, app: &Arc<App>, id: &str) -> Result<ExitCode, Problem> {
-    let id = run_id(id)?;
+async fn pause(here: &CommandContext, app: &Arc<App>, id: &str) -> Result<ExitCode, Problem> {
+    let id = parse_run_argument(id)?;
     flow::pause(app, &app.principal, &id).await?;
-    let standing = flow::standing(app, &app.principal, &id).await?;
-    if here.json || matches!(standing, Standing::Over(_) | Standing::Waiting { .. }) {
-        tell(here, &id, &standing, None);
+    let standing = flow::run_status(app, &app.principal, &id).await?;
+    if here.json || matches!(standing, RunStatus::Finished(_) | RunStatus::Waiting { .. }) {
+        print_status(here, &id, &standing, None);
     } else {
         out::line(format!("{id} waits before its next layer; `pml runs continue {id}` goes on with it"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn abort(here: &Here, app: &Arc<App>, id: &str, reason: &str) -> Result<ExitCode, Problem> {
-    let id = run_id(id)?;
-    let standing = flow::abort(app, &app.principal, &id, reason).await?;
-    tell(here, &id, &standing, None);
+async fn abort(here: &CommandContext, app: &Arc<App>, id: &str, reason: &str) -> Result<ExitCode, Problem> {
+    let id = parse_run_argument(id)?;
+    let status = flow::abort(app, &app.principal, &id, reason).await?;
+    match &status {
+        // What was asked for is no error.
+        RunStatus::Finished(report) if report.state == RunState::Aborted && !here.json => {
+            out::note(format!("aborted run `{id}`"));
+            report.error.iter().for_each(print_calls_in_doubt);
+        }
+        status => {
+            print_status(here, &id, status, None);
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn replay(here: &Here, app: &App, replay: &Replay) -> Result<ExitCode, Problem> {
+async fn replay(here: &CommandContext, app: &App, replay: &ReplayRunArgs) -> Result<ExitCode, Problem> {
     let recording = match RunId::parse(&replay.run) {
         Ok(id) => flow::recording(app, &app.principal, &id).await?,
         Err(_) => {
-            let (_, text) = analyse::read(here, Path::new(&replay.run))?;
+            let (_, text) = analyse::read_source(here, Path::new(&replay.run))?;
             Recording::parse(&text)?
         }
     };
     let code = match &replay.code {
-        Some(file) => Some(analyse::read(here, file)?.1),
+        Some(file) => Some(analyse::read_source(here, file)?.1),
         None => None,
     };
     let replayed = flow::replay(app, &recording, code).await?;
@@ -423,7 +394,7 @@ async fn replay(here: &Here, app: &App, replay: &Replay) -> Result<ExitCode, Pro
         out::json(&replayed);
     } else {
         match &replayed {
-            Replayed::Same { report } => {
+            ReplayOutcome::Same { report } => {
                 show_report(report, false);
                 out::note(format!(
                     "{}the same{}: every call and the result are as recorded",
@@ -431,7 +402,7 @@ async fn replay(here: &Here, app: &App, replay: &Replay) -> Result<ExitCode, Pro
                     out::RESET
                 ));
             }
-            Replayed::Differs { report, .. } => {
+            ReplayOutcome::Differs { report, .. } => {
                 show_report(report, false);
                 out::note(format!(
                     "{}another end{}: the calls are as recorded, the result is not",
@@ -439,21 +410,26 @@ async fn replay(here: &Here, app: &App, replay: &Replay) -> Result<ExitCode, Pro
                     out::RESET
                 ));
             }
-            Replayed::Unfinished { report } => {
+            ReplayOutcome::Unfinished { report } => {
                 show_report(report, false);
                 out::note("the record ends here");
             }
-            Replayed::Diverged { divergence } => {
+            ReplayOutcome::Diverged { divergence } => {
                 out::note(format!("{}diverged{}: {divergence}", out::BOLD_RED, out::RESET));
             }
         }
     }
-    let fine = matches!(replayed, Replayed::Same { .. } | Replayed::Unfinished { .. });
+    let fine = matches!(replayed, ReplayOutcome::Same { .. } | ReplayOutcome::Unfinished { .. });
     Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn export(here: &Here, app: &App, id: &str, output: Option<&Path>) -> Result<ExitCode, Problem> {
-    let recording = flow::recording(app, &app.principal, &run_id(id)?).await?;
+async fn export(
+    here: &CommandContext,
+    app: &App,
+    id: &str,
+    output: Option<&Path>,
+) -> Result<ExitCode, Problem> {
+    let recording = flow::recording(app, &app.principal, &parse_run_argument(id)?).await?;
     let Some(output) = output else {
         out::json(&recording);
         return Ok(ExitCode::SUCCESS);
@@ -462,7 +438,7 @@ async fn export(here: &Here, app: &App, id: &str, output: Option<&Path>) -> Resu
     let text = serde_json::to_string_pretty(&recording).expect("a recording is plain data");
     std::fs::write(&path, text + "\n").map_err(|error| {
         Problem::new(
-            Code::InvalidRequest,
+            ErrorCode::InvalidRequest,
             format!("cannot write `{}`: {error}", printable(&path.display().to_string())),
         )
     })?;

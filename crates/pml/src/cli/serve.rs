@@ -8,24 +8,24 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::get;
 use clap::Args;
-use pml_mcp::server::access::{self, Access};
-use pml_mcp::server::{Identity, Server, body, http};
+use pml_mcp::server::access::{self, AccessRules};
+use pml_mcp::server::{ClientIdentity, McpServer, body, http};
 use pml_model::question::Answerer;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Here, out};
+use super::{CommandContext, out};
 use crate::api;
-use crate::app::{App, Role};
+use crate::app::{App, ProcessRole};
 use crate::config::{self, Expose, Secret};
-use crate::dashboard::{self, Sessions};
+use crate::dashboard::{self, DashboardSessions};
 use crate::gateway::Gateway;
 use crate::keys;
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
-/// The bodies that are taken. Routes that take less say so themselves.
-const BODIES: body::Rules = body::Rules {
+/// The request bodies that are accepted. Routes with smaller limits check those themselves.
+const BODIES: body::BodyRules = body::BodyRules {
     forms: &[dashboard::LOGIN],
     form_bytes: dashboard::MAX_FORM_BYTES,
     json_bytes: pml_mcp::MAX_MESSAGE_BYTES,
@@ -33,26 +33,26 @@ const BODIES: body::Rules = body::Rules {
 
 /// Arguments of `pml serve`.
 #[derive(Debug, Args)]
-pub(super) struct Serve {
+pub(super) struct ServeArgs {
     /// The address and port, instead of `serve.listen`
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     #[command(flatten)]
-    exposure: Exposure,
+    exposure: ExposeArgs,
 }
 
 /// Arguments of `pml stdio`.
 #[derive(Debug, Args)]
-pub(super) struct Stdio {
+pub(super) struct StdioArgs {
     /// The file with the client's key, made by `pml keys create`
     #[arg(long, value_name = "PATH")]
     key_file: Option<PathBuf>,
     #[command(flatten)]
-    exposure: Exposure,
+    exposure: ExposeArgs,
 }
 
 #[derive(Debug, Args)]
-struct Exposure {
+struct ExposeArgs {
     /// The tools that clients see: meta, full, or a list such as fs:read,git:*; instead of `expose`
     #[arg(long, value_name = "WHAT", value_parser = expose)]
     expose: Option<Expose>,
@@ -74,53 +74,62 @@ fn expose(text: &str) -> Result<Expose, String> {
     }
 }
 
-pub(super) async fn serve(here: &Here, serve: Serve) -> Result<ExitCode, Problem> {
-    let app = here.open(Role::Gateway).await?;
+pub(super) async fn serve(here: &CommandContext, serve: ServeArgs) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Gateway).await?;
     let settings = app.config().serve.clone();
     let address = serve.listen.unwrap_or(settings.listen);
     let listener = TcpListener::bind(address).await.map_err(|error| in_use(address, &error))?;
     let address = listener.local_addr().unwrap_or(address);
-    let token = config::token(&app.settings.paths)?;
-    let access = Access::new(address.ip(), &settings.hosts, &settings.origins)
+    let token = config::load_token(&app.settings.paths)?;
+    let access = AccessRules::new(address.ip(), &settings.hosts, &settings.origins)
         .with_port(address.port())
         .with_token(token.reveal(), app.principal.clone())
-        .with_open(&["/health"])
-        .with_open(&dashboard::OPEN);
-    let sessions =
-        Arc::new(Sessions::new(app.settings.paths.clone(), app.store.clone(), app.principal.clone()));
+        .with_open_paths(&["/health"])
+        .with_open_paths(&dashboard::OPEN);
+    let sessions = Arc::new(DashboardSessions::new(
+        app.settings.paths.clone(),
+        app.store.clone(),
+        app.principal.clone(),
+    ));
     let (signed_in, known) = (Arc::clone(&sessions), Arc::clone(&app));
     let access = access.with_keys(move |key| known.keys.find(key).map(|key| (key.principal.clone(), key.id)));
     let access = access
         .with_sessions(&[api::approvals::PATH, api::quarantine::PATH], move |method, headers| {
-            signed_in.known(method, headers)
+            signed_in.authenticate(method, headers)
         });
     let stop = CancellationToken::new();
     let gateway = Gateway::new(Arc::clone(&app), serve.exposure.expose.clone(), Answerer::Human);
+    let server = McpServer::new(Arc::new(gateway));
     let router = Router::new()
         .route("/health", get(|| async { ([("content-type", "application/json")], r#"{"status":"ok"}"#) }))
         .merge(api::router(Arc::clone(&app)))
         .merge(dashboard::router(sessions))
-        .merge(http::router(Server::new(Arc::new(gateway)), stop.clone()))
-        .layer(axum::middleware::from_fn_with_state(Arc::new(BODIES), body::receive))
-        .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check))
-        .layer(axum::middleware::from_fn(dashboard::harden));
+        .merge(http::router(server.clone(), stop.clone()))
+        .layer(axum::middleware::from_fn_with_state(Arc::new(BODIES), body::receive_body))
+        .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check_access))
+        .layer(axum::middleware::from_fn(dashboard::add_security_headers));
     greet(&app, address, token.reveal(), serve.exposure.expose.as_ref());
-    let serving = tokio::spawn(http::serve(listener, router, stop.clone()));
-    asked_to_stop().await;
-    out::note("stopping");
-    // First, so that runs somebody waits for are left to the next process and not cancelled with their request.
-    app.leave_runs().await;
-    stop.cancel();
-    if let Err(error) = serving.await {
-        tracing::debug!(%error, "the listener failed at the end");
+    let serving = http::serve(listener, router, stop.clone());
+    tokio::pin!(serving);
+    tokio::select! {
+        () = &mut serving => {}
+        () = wait_for_shutdown() => {
+            out::note("stopping");
+            // First, so that unfinished runs are left to the next process instead of being cancelled with their
+            // requests.
+            app.suspend_runs().await;
+            stop.cancel();
+            serving.await;
+        }
     }
+    server.close().await;
     app.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn stdio(here: &Here, stdio: Stdio) -> Result<ExitCode, Problem> {
-    let presented = stdio.key_file.map(|path| keys::read(&here.cwd.join(path))).transpose()?;
-    let app = here.open(Role::Gateway).await?;
+pub(super) async fn stdio(here: &CommandContext, stdio: StdioArgs) -> Result<ExitCode, Problem> {
+    let presented = stdio.key_file.map(|path| keys::read_key_file(&here.cwd.join(path))).transpose()?;
+    let app = here.open_app(ProcessRole::Gateway).await?;
     let stop = CancellationToken::new();
     let identity = match identity(&app, presented.as_ref()) {
         Ok(identity) => identity,
@@ -131,13 +140,14 @@ pub(super) async fn stdio(here: &Here, stdio: Stdio) -> Result<ExitCode, Problem
     };
     warn(&app);
     let gateway = Gateway::new(Arc::clone(&app), stdio.exposure.expose, Answerer::Client);
-    let serving = pml_mcp::server::stdio::serve(Server::new(Arc::new(gateway)), identity, stop.clone());
+    let serving = pml_mcp::server::stdio::serve(McpServer::new(Arc::new(gateway)), identity, stop.clone());
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
-        () = asked_to_stop() => {
-            // First, so that runs somebody waits for are left to the next process and not cancelled with their request.
-            app.leave_runs().await;
+        () = wait_for_shutdown() => {
+            // First, so that unfinished runs are left to the next process instead of being cancelled with their
+            // requests.
+            app.suspend_runs().await;
             stop.cancel();
             serving.await;
         }
@@ -146,25 +156,25 @@ pub(super) async fn stdio(here: &Here, stdio: Stdio) -> Result<ExitCode, Problem
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who the client of a `pml stdio` is that presents this key, or none.
-fn identity(app: &App, presented: Option<&Secret>) -> Result<Identity, Problem> {
-    let Some(presented) = presented else { return Ok(Identity::from(app.principal.clone())) };
+/// The identity of a `pml stdio` client, from the key it presents, if any.
+fn identity(app: &App, presented: Option<&Secret>) -> Result<ClientIdentity, Problem> {
+    let Some(presented) = presented else { return Ok(ClientIdentity::from(app.principal.clone())) };
     let key = app.keys.find(presented.reveal()).ok_or_else(|| {
-        Problem::new(Code::Denied, "the key in the key file is not known here, or was revoked")
+        Problem::new(ErrorCode::Denied, "the key in the key file is not known here, or was revoked")
             .hint("`pml keys list` shows the keys there are; `pml keys create` makes a new one")
     })?;
-    Ok(Identity { principal: key.principal.clone(), key: Some(key.id) })
+    Ok(ClientIdentity { principal: key.principal.clone(), key: Some(key.id) })
 }
 
-/// Logs what is not wrong enough to stop for.
+/// Logs the warnings that do not prevent a start.
 fn warn(app: &App) {
     for warning in &app.config().warnings {
         tracing::warn!("{}; {}", warning.message, warning.hint);
     }
 }
 
-/// Returns when the program is asked to end.
-pub(super) async fn asked_to_stop() {
+/// Returns when the process is asked to stop.
+pub(super) async fn wait_for_shutdown() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -185,7 +195,7 @@ pub(super) async fn asked_to_stop() {
 }
 
 fn in_use(address: SocketAddr, error: &std::io::Error) -> Problem {
-    let problem = Problem::new(Code::Config, format!("cannot listen on {address}: {error}"));
+    let problem = Problem::new(ErrorCode::Config, format!("cannot listen on {address}: {error}"));
     if error.kind() == std::io::ErrorKind::AddrInUse {
         let hint =
             "another `pml serve` may be running; stop it, or choose a port with `--listen 127.0.0.1:0`";

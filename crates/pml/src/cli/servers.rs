@@ -1,4 +1,4 @@
-//! Commands that change which servers there are: `init`, `add`, `remove`, `trust`.
+//! Commands that change the set of servers: `init`, `add`, `remove`, `trust`.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -11,22 +11,22 @@ use clap::Args;
 use pml_model::{Definition, ServerName};
 use tokio_util::sync::CancellationToken;
 
-use super::execute::confirmed;
-use super::{Here, out};
-use crate::accepted::{self, Accepted};
-use crate::app::{App, Role};
-use crate::catalogue::HeldBack;
-use crate::config::edit::{self, Existing, Init, NewRule, NewServer};
-use crate::config::trust::Project;
-use crate::config::{self, Approval, Declared};
-use crate::problem::{Code, Problem, unknown_server};
+use super::ask::read_confirmation;
+use super::{CommandContext, out};
+use crate::accepted::{self, AcceptedCommands};
+use crate::app::{App, ProcessRole};
+use crate::catalogue::QuarantinedTool;
+use crate::config::edit::{self, ExistingServer, InitOutcome, NewPermissionRule, NewServer};
+use crate::config::trust::ProjectConfig;
+use crate::config::{self, ApprovalMode, DeclaredTransport};
+use crate::problem::{ErrorCode, Problem, unknown_server};
 
 /// Arguments of `pml add`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pml add time -- uvx mcp-server-time\n  pml add github --env GITHUB_PERSONAL_ACCESS_TOKEN='${GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github\n  pml add search --url https://example.com/mcp --header Authorization='Bearer ${SEARCH_TOKEN}'"
 )]
-pub(super) struct Add {
+pub(super) struct AddServerArgs {
     /// The name of the server
     name: String,
     /// The address of an HTTP server, instead of a command
@@ -60,19 +60,21 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-pub(super) async fn init(here: &Here) -> Result<ExitCode, Problem> {
+pub(super) async fn init(here: &CommandContext) -> Result<ExitCode, Problem> {
     let created = edit::init(&here.paths.config)?;
     if here.json {
-        out::json(&serde_json::json!({ "config": here.paths.config, "created": created == Init::Created }));
+        out::json(
+            &serde_json::json!({ "config": here.paths.config, "created": created == InitOutcome::Created }),
+        );
         return Ok(ExitCode::SUCCESS);
     }
     match created {
-        Init::Created => out::line(format!("wrote {}", here.paths.config.display())),
-        Init::AlreadyThere => {
+        InitOutcome::Created => out::line(format!("wrote {}", here.paths.config.display())),
+        InitOutcome::AlreadyThere => {
             out::line(format!("{} is there already and was not touched", here.paths.config.display()));
-            // A script that makes sure of a configuration starts no servers.
+            // A script that only ensures a configuration exists must not start servers.
             if std::io::stdin().is_terminal() {
-                introduce(here).await?;
+                review_new_servers(here).await?;
             }
         }
     }
@@ -80,24 +82,24 @@ pub(super) async fn init(here: &Here) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows what servers offer of which no rule says anything, imported ones among them, and writes down what a person accepts
-/// of each.
-async fn introduce(here: &Here) -> Result<(), Problem> {
-    let app = here.open(Role::Command).await?;
+/// Shows the tools of servers that have no rules yet, imported ones included, and writes rules for those that a
+/// person accepts.
+async fn review_new_servers(here: &CommandContext) -> Result<(), Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
     let config = app.config();
-    let is_new = |server: &&config::Server| {
+    let is_new = |server: &&config::ServerConfig| {
         server.enabled
             && !config.permissions.iter().any(|rule| rule.subject.server.matches(server.name.as_str()))
     };
     let mut done = Ok(());
     for server in config.servers.iter().filter(is_new) {
-        done = match try_out(&app, &server.name, By::Init).await {
+        done = match start_and_list(&app, &server.name, IntroducedBy::Init).await {
             Ok(offered) => {
-                let (reading, writing) = offered.by_claim();
+                let (reading, writing) = offered.split_by_claim();
                 out::line(format!("`{}`: {} tools", server.name, reading.len() + writing.len()));
-                settle(here, &app, &server.name, &offered, false).await
+                review_tools(here, &app, &server.name, &offered, false).await
             }
-            // The others can be shown all the same.
+            // One server's failure does not keep the others from being shown.
             Err(problem) => {
                 out::error(&problem);
                 Ok(())
@@ -111,43 +113,43 @@ async fn introduce(here: &Here) -> Result<(), Problem> {
     done
 }
 
-pub(super) async fn add(here: &Here, add: Add) -> Result<ExitCode, Problem> {
+pub(super) async fn add(here: &CommandContext, add: AddServerArgs) -> Result<ExitCode, Problem> {
     let server = new_server(&add)?;
-    for warning in config::warnings(&add.name, &server.declared) {
+    for warning in config::launch_warnings(&add.name, &server.declared) {
         out::note(format!("{}warning{}: {warning}", out::YELLOW, out::RESET));
     }
-    let existing = if add.replace { Existing::Replace } else { Existing::Keep };
+    let existing = if add.replace { ExistingServer::Replace } else { ExistingServer::Keep };
     edit::add_server(&here.paths.config, &server, existing)?;
-    let app = here.open(Role::Command).await?;
+    let app = here.open_app(ProcessRole::Command).await?;
     let added = add_tools(here, &app, &server.name, add.yes).await;
     app.close().await;
     added.map(|()| ExitCode::SUCCESS)
 }
 
-/// Starts a server that was just added; adding it is the word that its command may run.
-async fn add_tools(here: &Here, app: &App, name: &ServerName, yes: bool) -> Result<(), Problem> {
+/// Starts a server that was just added. Adding it is the person's consent to run its command.
+async fn add_tools(here: &CommandContext, app: &App, name: &ServerName, yes: bool) -> Result<(), Problem> {
     let config = app.config();
     if let Some(server) = config.servers.iter().find(|server| server.name == *name) {
-        Accepted::open(&app.settings.paths).accept(std::iter::once(config::launch_digest(server)))?;
+        AcceptedCommands::open(&app.settings.paths).accept(std::iter::once(config::launch_digest(server)))?;
     }
-    let offered = try_out(app, name, By::Add).await?;
+    let offered = start_and_list(app, name, IntroducedBy::Add).await?;
     if !here.json {
-        let (reading, writing) = offered.by_claim();
+        let (reading, writing) = offered.split_by_claim();
         let count = reading.len() + writing.len();
         out::line(format!("added `{name}` to {}: {count} tools", here.paths.config.display()));
     }
-    settle(here, app, name, &offered, yes).await
+    review_tools(here, app, name, &offered, yes).await
 }
 
-/// Shows what a new server offers, and writes down what a person accepts of it.
-async fn settle(
-    here: &Here,
+/// Shows the tools of a new server, and writes rules for those that a person accepts.
+async fn review_tools(
+    here: &CommandContext,
     app: &App,
     name: &ServerName,
-    offered: &Offered,
+    offered: &OfferedTools,
     yes: bool,
 ) -> Result<(), Problem> {
-    let (reading, writing) = offered.by_claim();
+    let (reading, writing) = offered.split_by_claim();
     if !here.json {
         show_tools(&reading, &writing);
     }
@@ -155,7 +157,8 @@ async fn settle(
     let accepts = match yes {
         true => true,
         false if asks => {
-            confirmed("let programs call those that read, and ask about the others?").await == Some(true)
+            read_confirmation("let programs call those that read, and ask about the others?").await
+                == Some(true)
         }
         false => false,
     };
@@ -183,31 +186,34 @@ async fn settle(
     Ok(())
 }
 
-/// Writes rules for the tools of a new server, where there are none yet, and accepts their definitions.
+/// Writes rules for the tools of a new server, unless it has some, and accepts their definitions.
 async fn accept(
     app: &App,
     name: &ServerName,
-    offered: &Offered,
+    offered: &OfferedTools,
     (reading, writing): (&[&Definition], &[&Definition]),
 ) -> Result<(), Problem> {
     let config = app.config();
     if let Some(server) = config.servers.iter().find(|server| server.name == *name) {
-        Accepted::open(&app.settings.paths).accept(std::iter::once(config::launch_digest(server)))?;
-        accepted::definitions(
+        AcceptedCommands::open(&app.settings.paths).accept(std::iter::once(config::launch_digest(server)))?;
+        accepted::accept_definitions(
             (&app.tools, &app.store, &app.principal),
             server,
-            &offered.held,
+            &offered.held_back,
             offered.by.command(),
         )
         .await?;
     }
-    // In a rule a `*` would stand for other tools too.
+    // A `*` in a rule would match other tools too.
     let plain = reading.iter().filter(|tool| !tool.name.contains('*'));
-    let mut rules: Vec<NewRule> = plain
-        .map(|tool| NewRule { subject: format!("{name}:{}", tool.name), approval: Approval::Auto })
+    let mut rules: Vec<NewPermissionRule> = plain
+        .map(|tool| NewPermissionRule {
+            subject: format!("{name}:{}", tool.name),
+            approval: ApprovalMode::Auto,
+        })
         .collect();
     if !writing.is_empty() {
-        rules.insert(0, NewRule { subject: name.to_string(), approval: Approval::Hil });
+        rules.insert(0, NewPermissionRule { subject: name.to_string(), approval: ApprovalMode::Hil });
     }
     rules.retain(|rule| {
         let (server, tool) = rule.subject.split_once(':').unwrap_or((&rule.subject, "*"));
@@ -219,12 +225,14 @@ async fn accept(
     Ok(edit::add_rules(&app.settings.paths.config, &rules)?)
 }
 
-fn new_server(add: &Add) -> Result<NewServer, Problem> {
-    let invalid = |text: String| Problem::new(Code::InvalidRequest, text);
+fn new_server(add: &AddServerArgs) -> Result<NewServer, Problem> {
+    let invalid = |text: String| Problem::new(ErrorCode::InvalidRequest, text);
     let name = ServerName::new(&add.name).map_err(|error| invalid(error.to_string()))?;
     let declared = match (&add.url, add.command.split_first()) {
-        (Some(url), _) => Declared::Http { url: url.clone(), headers: add.header.iter().cloned().collect() },
-        (None, Some((command, args))) => Declared::Stdio {
+        (Some(url), _) => {
+            DeclaredTransport::Http { url: url.clone(), headers: add.header.iter().cloned().collect() }
+        }
+        (None, Some((command, args))) => DeclaredTransport::Stdio {
             command: command.clone(),
             args: args.to_vec(),
             env: add.env.iter().cloned().collect::<BTreeMap<_, _>>(),
@@ -238,41 +246,41 @@ fn new_server(add: &Add) -> Result<NewServer, Problem> {
     Ok(NewServer { name, declared, description: add.description.clone() })
 }
 
-/// The command by which a server came to be shown.
+/// The command that shows the server.
 #[derive(Clone, Copy)]
-enum By {
+enum IntroducedBy {
     Add,
     Init,
 }
 
-impl By {
-    fn came(self) -> &'static str {
+impl IntroducedBy {
+    fn past_phrase(self) -> &'static str {
         match self {
-            By::Add => "was added",
-            By::Init => "is configured",
+            IntroducedBy::Add => "was added",
+            IntroducedBy::Init => "is configured",
         }
     }
 
     fn command(self) -> &'static str {
         match self {
-            By::Add => "pml add",
-            By::Init => "pml init",
+            IntroducedBy::Add => "pml add",
+            IntroducedBy::Init => "pml init",
         }
     }
 }
 
-/// What a new server offers.
-struct Offered {
-    by: By,
+/// The tools of a new server.
+struct OfferedTools {
+    by: IntroducedBy,
     usable: Vec<Arc<Definition>>,
-    /// What waits to be accepted, because another server was here under the same name.
-    held: Vec<HeldBack>,
+    /// Quarantined tools, because another server had the same name before.
+    held_back: Vec<QuarantinedTool>,
 }
 
-impl Offered {
-    /// The tools that say they only read, and the others.
-    fn by_claim(&self) -> (Vec<&Definition>, Vec<&Definition>) {
-        let held = self.held.iter().map(|held| &held.definition);
+impl OfferedTools {
+    /// The tools that declare themselves read-only, and the others.
+    fn split_by_claim(&self) -> (Vec<&Definition>, Vec<&Definition>) {
+        let held = self.held_back.iter().map(|held| &held.definition);
         self.usable
             .iter()
             .chain(held)
@@ -281,13 +289,13 @@ impl Offered {
     }
 }
 
-/// Starts a server and says what it offers.
-async fn try_out(app: &App, name: &ServerName, by: By) -> Result<Offered, Problem> {
+/// Starts a server and lists its tools.
+async fn start_and_list(app: &App, name: &ServerName, by: IntroducedBy) -> Result<OfferedTools, Problem> {
     let config = app.config();
     let Some(server) = config.servers.iter().find(|server| server.name == *name) else {
         let why = config.problems.iter().find(|problem| problem.server == name.as_str());
         return Err(Problem::new(
-            Code::Config,
+            ErrorCode::Config,
             why.map_or_else(|| format!("server `{name}` cannot be used"), ToString::to_string),
         ));
     };
@@ -295,24 +303,25 @@ async fn try_out(app: &App, name: &ServerName, by: By) -> Result<Offered, Proble
         .tools
         .servers
         .get(name)
-        .ok_or_else(|| Problem::new(Code::Config, format!("server `{name}` is not enabled")))?;
+        .ok_or_else(|| Problem::new(ErrorCode::Config, format!("server `{name}` is not enabled")))?;
     let deadline = Instant::now() + server.start_timeout;
     slot.connection(deadline, &CancellationToken::new()).await.map_err(|unavailable| {
         let Problem { message, .. } = unavailable.0;
-        Problem::new(Code::ServerDown, format!("`{name}` {}, but {message}", by.came()))
+        Problem::new(ErrorCode::ServerDown, format!("`{name}` {}, but {message}", by.past_phrase()))
             .hint(format!("correct it in {} or run `pml remove {name}`", app.settings.paths.config.display()))
     })?;
-    app.tools.settled(&slot).await;
+    app.tools.wait_until_listed(&slot).await;
     let snapshot = app.tools.snapshot();
-    let held = snapshot.held_back.iter().filter(|held| held.id.server == *name && held.why.waits());
-    Ok(Offered {
+    let held =
+        snapshot.quarantined.iter().filter(|held| held.id.server == *name && held.reason.needs_acceptance());
+    Ok(OfferedTools {
         by,
         usable: snapshot.tools_of(name).map(|tool| Arc::clone(&tool.definition)).collect(),
-        held: held.cloned().collect(),
+        held_back: held.cloned().collect(),
     })
 }
 
-/// Tools apart by what they claim to do.
+/// Prints tools grouped by whether they claim to only read.
 fn show_tools(reading: &[&Definition], writing: &[&Definition]) {
     for (title, tools) in [("reading, by their own word", reading), ("writing, or silent about it", writing)]
     {
@@ -324,7 +333,7 @@ fn show_tools(reading: &[&Definition], writing: &[&Definition]) {
     }
 }
 
-pub(super) async fn remove(here: &Here, name: &str) -> Result<ExitCode, Problem> {
+pub(super) async fn remove(here: &CommandContext, name: &str) -> Result<ExitCode, Problem> {
     let removed = edit::remove_server(&here.paths.config, name)?;
     if !removed {
         let config = config::load(&here.paths, &here.cwd, &here.env)?;
@@ -343,11 +352,11 @@ pub(super) async fn remove(here: &Here, name: &str) -> Result<ExitCode, Problem>
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn trust(here: &Here, dir: &Path) -> Result<ExitCode, Problem> {
-    let projects = Project::find(&here.cwd.join(dir))?;
+pub(super) fn trust(here: &CommandContext, dir: &Path) -> Result<ExitCode, Problem> {
+    let projects = ProjectConfig::find(&here.cwd.join(dir))?;
     let Some(project) = projects.first() else {
         return Err(Problem::new(
-            Code::Config,
+            ErrorCode::Config,
             format!("there is no pml.toml in or above `{}`", dir.display()),
         )
         .hint("a project's file is called pml.toml or .pml/pml.toml"));

@@ -1,4 +1,4 @@
-//! Reading bounded files, and writing files that are whole or not there at all.
+//! Reads files up to a size limit, and writes files atomically.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -8,13 +8,13 @@ use tempfile::NamedTempFile;
 
 use super::error::Error;
 
-/// The largest file read. Clients keep much else in the files that `import` names.
+/// 16 MiB: the largest file that is read. Clients keep much else in the files that `import` names.
 pub(super) const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The bytes of `path`; `None` where there is no such file.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     if is_pipe(path) {
-        // Opening one waits for a writer; a repository could carry one to make PML hang.
+        // Opening a pipe waits for a writer; a repository could carry one to make PML hang.
         let message = format!("`{}` is a pipe", path.display());
         return Err(Error::refused(message, "name a regular file"));
     }
@@ -34,8 +34,8 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(bytes))
 }
 
-/// Makes `dir` and its parents, readable by the user alone; an existing one keeps its mode.
-pub(crate) fn private_dir(dir: &Path) -> Result<(), Error> {
+/// Creates `dir` and its parents, readable by the user alone; an existing one keeps its mode.
+pub(crate) fn create_private_dir(dir: &Path) -> Result<(), Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -43,25 +43,25 @@ pub(crate) fn private_dir(dir: &Path) -> Result<(), Error> {
     builder.create(dir).map_err(Error::io("create the directory", dir))
 }
 
-/// Whether [`create`] made the file.
+/// Whether [`create`] created the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Creation {
-    Made,
-    WasThere,
+pub(crate) enum FileCreation {
+    Created,
+    Existed,
 }
 
-/// Makes `path` with `bytes`, mode 0600, unless it exists. Of several at once exactly one makes it.
-pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<Creation, Error> {
+/// Creates `path` with `bytes`, mode 0600, unless it exists. Of several concurrent callers exactly one creates it.
+pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<FileCreation, Error> {
     let staged = stage(path, bytes)?;
     match staged.persist_noclobber(path) {
-        Ok(_) => sync_dir(path).map(|()| Creation::Made),
-        Err(refused) if refused.error.kind() == ErrorKind::AlreadyExists => Ok(Creation::WasThere),
+        Ok(_) => sync_dir(path).map(|()| FileCreation::Created),
+        Err(refused) if refused.error.kind() == ErrorKind::AlreadyExists => Ok(FileCreation::Existed),
         Err(refused) => Err(Error::io("create", path)(refused.error)),
     }
 }
 
-/// Puts `bytes` in place of what `path` holds; a reader sees the old or the new, never a part. A
-/// symbolic link stays one and its target is replaced; the file keeps its mode, a new one is 0600.
+/// Replaces the content of `path` atomically: a reader sees the old or the new content, never a part. A symbolic link
+/// stays one and its target is replaced. The file keeps its mode; a new one gets 0600.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let target = match fs::canonicalize(path) {
         Ok(target) => target,
@@ -79,17 +79,17 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     sync_dir(&target)
 }
 
-/// A file of mode 0600 beside `path` whose bytes are on the disk.
+/// A temporary file of mode 0600 beside `path`, with `bytes` synced to the disk.
 fn stage(path: &Path, bytes: &[u8]) -> Result<NamedTempFile, Error> {
     let dir = parent(path);
-    private_dir(&dir)?;
+    create_private_dir(&dir)?;
     let mut staged = NamedTempFile::new_in(&dir).map_err(Error::io("write into", &dir))?;
     staged.write_all(bytes).map_err(Error::io("write", path))?;
     staged.as_file().sync_all().map_err(Error::io("write", path))?;
     Ok(staged)
 }
 
-/// Makes a rename last through a power cut; only Unix can open a directory for that.
+/// Syncs the directory of `path`, so that a rename survives a power cut; only Unix can open a directory for that.
 fn sync_dir(path: &Path) -> Result<(), Error> {
     if cfg!(unix) {
         let dir = parent(path);
@@ -98,7 +98,7 @@ fn sync_dir(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The directory `path` is in.
+/// The parent directory of `path`.
 pub(super) fn parent(path: &Path) -> PathBuf {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
@@ -124,7 +124,7 @@ pub(crate) fn open_to_others(path: &Path, unwanted: u32) -> u32 {
     fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode() & unwanted)
 }
 
-/// 0: this system has no such bits.
+/// Always 0: this system has no such bits.
 #[cfg(not(unix))]
 pub(crate) fn open_to_others(_path: &Path, _unwanted: u32) -> u32 {
     0

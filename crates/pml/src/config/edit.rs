@@ -1,7 +1,7 @@
-//! Changes the user's `pml.toml` for them, and leaves every other byte of it as it was.
+//! Edits the user's `pml.toml` and leaves every other byte of it unchanged.
 //!
-//! An edit is done on the text, at places that the parser tells, and the result is read as [`load`](super::load)
-//! would before it replaces the file in one step: what cannot be read is never written.
+//! An edit works on the text, at byte ranges from the parser. The result is parsed as [`load`](super::load) would
+//! before it replaces the file atomically, so an invalid file is never written.
 
 mod rules;
 
@@ -9,49 +9,48 @@ use std::ops::Range;
 use std::path::Path;
 
 use pml_model::ServerName;
-use pml_model::name::look_alike;
+use pml_model::name::confusable_skeleton;
 use toml_edit::{Array, Document, DocumentMut, InlineTable, Item, Table, value};
 
-use super::disk::{self, Creation};
+use super::disk::{self, FileCreation};
 use super::error::Error;
-use super::node::File;
+use super::node::ConfigFile;
 use super::paths::Env;
-use super::server::Declared;
-use super::settings::{self, BUILT_IN, Settings};
+use super::server::DeclaredTransport;
+use super::settings::{self, BUILT_IN, UserSettings};
 
-pub use rules::{NewRule, add_rules};
+pub use rules::{NewPermissionRule, add_rules};
 
-/// Whether [`init`] wrote a config.
+/// Whether [`init`] wrote a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Init {
-    /// There was none.
+pub enum InitOutcome {
+    /// There was none, and it was written.
     Created,
-    /// There was one; it is untouched.
+    /// There was one, which is unchanged.
     AlreadyThere,
 }
 
-/// A server to write down. Texts are in the language of the config: `${VAR}` is a variable and `$$`
-/// a dollar sign.
+/// A server to be added. Texts use the syntax of the configuration: `${VAR}` is a variable and `$$` a dollar sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewServer {
-    /// Its name.
+    /// The name of the server.
     pub name: ServerName,
-    /// How it is reached.
-    pub declared: Declared,
-    /// What it is for.
+    /// The command or the URL, as written.
+    pub declared: DeclaredTransport,
+    /// The purpose of the server, shown to agents.
     pub description: Option<String>,
 }
 
-/// What [`add_server`] does where the config has a server of that name.
+/// What [`add_server`] does where the configuration has a server of that name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
-    /// Refuse.
+pub enum ExistingServer {
+    /// Fail and keep the existing one.
     Keep,
-    /// Write the new one in its place.
+    /// Replace the existing one.
     Replace,
 }
 
-/// What a new user finds: every setting they may want, explained, and nothing switched on.
+/// The first configuration of a new user: every common setting, explained, with nothing enabled.
 const STARTER: &str = r#"# PML's settings. `pml doctor` checks them; changes are picked up while PML runs.
 
 # Which tools clients see: "meta" (PML's own, through which all others are reached),
@@ -86,49 +85,49 @@ expose = "meta"
 # "*:delete*" = { deny = true }
 "#;
 
-/// Writes a commented first config, mode 0600, unless there is one.
+/// Writes a commented first configuration, mode 0600, unless there is one.
 ///
 /// # Errors
-/// The file cannot be made.
-pub fn init(path: &Path) -> Result<Init, Error> {
+/// The file cannot be created.
+pub fn init(path: &Path) -> Result<InitOutcome, Error> {
     Ok(match disk::create(path, STARTER.as_bytes())? {
-        Creation::Made => Init::Created,
-        Creation::WasThere => Init::AlreadyThere,
+        FileCreation::Created => InitOutcome::Created,
+        FileCreation::Existed => InitOutcome::AlreadyThere,
     })
 }
 
-/// Writes `server` into the config at `path`, making it first where there is none.
+/// Adds `server` to the configuration at `path`, which is created where missing.
 ///
 /// # Errors
-/// The config is broken, has a server of that or a confusable name, or cannot be written.
-pub fn add_server(path: &Path, server: &NewServer, existing: Existing) -> Result<(), Error> {
+/// The configuration is invalid, has a server of that or a confusable name, or cannot be written.
+pub fn add_server(path: &Path, server: &NewServer, existing: ExistingServer) -> Result<(), Error> {
     let text = match disk::read(path)? {
-        Some(bytes) => File::new(path, bytes, &Env::default())?.text,
+        Some(bytes) => ConfigFile::new(path, bytes, &Env::default())?.text,
         None => STARTER.to_owned(),
     };
     let name = server.name.as_str();
     let has = check_name(path, name, &read(path, &text)?)?;
     let edited = match (has, existing) {
-        (true, Existing::Keep) => {
+        (true, ExistingServer::Keep) => {
             return Err(Error::refused(
                 format!("`{}` already has a server `{name}`", path.display()),
                 "choose another name, or replace it",
             ));
         }
-        (true, Existing::Replace) => replace(path, &text, server)?,
-        (false, Existing::Keep | Existing::Replace) => append(path, &text, server)?,
+        (true, ExistingServer::Replace) => replace(path, &text, server)?,
+        (false, ExistingServer::Keep | ExistingServer::Replace) => append(path, &text, server)?,
     };
     save(path, &text, &edited)
 }
 
-/// Takes the server `name` and the rules that [`add_rules`] wrote for it out of the config at `path`; says whether it was
-/// there.
+/// Removes the server `name` and the rules that [`add_rules`] wrote for it from the configuration at `path`; returns
+/// whether it was there.
 ///
 /// # Errors
-/// The config is broken or cannot be written.
+/// The configuration is invalid or cannot be written.
 pub fn remove_server(path: &Path, name: &str) -> Result<bool, Error> {
     let Some(bytes) = disk::read(path)? else { return Ok(false) };
-    let text = File::new(path, bytes, &Env::default())?.text;
+    let text = ConfigFile::new(path, bytes, &Env::default())?.text;
     if !read(path, &text)?.drafts.iter().any(|draft| draft.name == name) {
         return Ok(false);
     }
@@ -142,26 +141,27 @@ pub fn remove_server(path: &Path, name: &str) -> Result<bool, Error> {
             document.to_string()
         }
     };
-    save(path, &text, &rules::without(path, &edited, name)?).map(|()| true)
+    save(path, &text, &rules::without_rules(path, &edited, name)?).map(|()| true)
 }
 
-fn read(path: &Path, text: &str) -> Result<Settings, Error> {
+fn read(path: &Path, text: &str) -> Result<UserSettings, Error> {
     let env = Env::default();
-    let file = File::new(path, text.as_bytes().to_vec(), &env)?;
-    Ok(settings::user(&file, &env)?)
+    let file = ConfigFile::new(path, text.as_bytes().to_vec(), &env)?;
+    Ok(settings::read_user(&file, &env)?)
 }
 
-/// Whether the config has a server `name`; complains where another one could be taken for it.
-fn check_name(path: &Path, name: &str, settings: &Settings) -> Result<bool, Error> {
-    let form = look_alike(name);
-    let built_in = BUILT_IN.iter().find(|built_in| look_alike(built_in) == form);
+/// Whether the configuration has a server `name`; an error where it has a confusable one.
+fn check_name(path: &Path, name: &str, settings: &UserSettings) -> Result<bool, Error> {
+    let form = confusable_skeleton(name);
+    let built_in = BUILT_IN.iter().find(|built_in| confusable_skeleton(built_in) == form);
     if let Some(taken) = built_in.filter(|taken| !settings.builtin.disabled.iter().any(|off| off == *taken)) {
         return Err(Error::refused(
             format!("`{name}` could be taken for the built-in server `{taken}`"),
             format!("choose another name, or set `enabled = false` in `[builtin.{taken}]`"),
         ));
     }
-    let alike = settings.drafts.iter().find(|draft| draft.name != name && look_alike(&draft.name) == form);
+    let alike =
+        settings.drafts.iter().find(|draft| draft.name != name && confusable_skeleton(&draft.name) == form);
     match alike {
         Some(draft) => Err(Error::refused(
             format!("`{name}` could be taken for the server `{}` of `{}`", draft.name, path.display()),
@@ -174,7 +174,7 @@ fn check_name(path: &Path, name: &str, settings: &Settings) -> Result<bool, Erro
 fn append(path: &Path, text: &str, server: &NewServer) -> Result<String, Error> {
     let mut document = editable(path, text)?;
     match document.get_mut("servers") {
-        // `servers = { … }` can only be added to between its braces.
+        // An inline table `servers = { … }` can only be extended between its braces.
         Some(Item::Value(servers)) => {
             if let Some(servers) = servers.as_inline_table_mut() {
                 servers.insert(server.name.as_str(), table(server).into_inline_table().into());
@@ -199,22 +199,22 @@ fn replace(path: &Path, text: &str, server: &NewServer) -> Result<String, Error>
         return Ok(document.to_string());
     };
     let first = blocks.remove(0);
-    // Later blocks go first, so that the place of the first one stays right.
+    // The blocks are cut from the end, so that the range of the first one stays valid.
     let mut edited = cut(text, &blocks);
     edited.replace_range(first.table, &lines_as_in(text, &block(server)));
     Ok(edited)
 }
 
-/// The lines of one `[servers.name…]` table.
-struct Block {
-    /// From its header to the end of its last value's line.
+/// The byte ranges of one `[servers.name…]` table.
+struct ServerBlock {
+    /// From the header to the end of the last value's line.
     table: Range<usize>,
-    /// The same with the comment lines right above it and the blank lines below.
+    /// The same with the comment lines right above and the blank lines below.
     whole: Range<usize>,
 }
 
-/// Where the tables of the server stand, in order; `None` where it is not written with a header.
-fn blocks(path: &Path, text: &str, name: &str) -> Result<Option<Vec<Block>>, Error> {
+/// The tables of the server, in order; `None` where it is not written with a header.
+fn blocks(path: &Path, text: &str, name: &str) -> Result<Option<Vec<ServerBlock>>, Error> {
     let document = parse(path, text)?;
     let server = document.get("servers").and_then(Item::as_table).and_then(|servers| servers.get(name));
     let mut headers = Vec::new();
@@ -222,12 +222,12 @@ fn blocks(path: &Path, text: &str, name: &str) -> Result<Option<Vec<Block>>, Err
         collect_tables(table, &mut headers);
     }
     headers.sort_by_key(|range| range.start);
-    let blocks: Vec<Block> = headers.into_iter().map(|table| block_around(text, table)).collect();
+    let blocks: Vec<ServerBlock> = headers.into_iter().map(|table| block_around(text, table)).collect();
     Ok((!blocks.is_empty()).then_some(blocks))
 }
 
-/// From the header of each table to its last value; tables that have no header of their own are left
-/// out, and their values belong to the table that has one.
+/// Adds the range from the header of each table to its last value. Tables without a header of their own are left out;
+/// their values belong to the table that has one.
 fn collect_tables(table: &Table, out: &mut Vec<Range<usize>>) {
     if let Some(header) = table.span().filter(|_| !table.is_dotted()) {
         out.push(header.start..last_value(table).max(header.end));
@@ -245,7 +245,7 @@ fn last_value(table: &Table) -> usize {
     table.get_values().iter().filter_map(|(_, value)| value.span()).map(|span| span.end).max().unwrap_or(0)
 }
 
-fn block_around(text: &str, table: Range<usize>) -> Block {
+fn block_around(text: &str, table: Range<usize>) -> ServerBlock {
     let line_start = |at: usize| text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = |at: usize| text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1);
     let table = line_start(table.start)..line_end(table.end);
@@ -256,10 +256,10 @@ fn block_around(text: &str, table: Range<usize>) -> Block {
     while whole.end < text.len() && text[whole.end..line_end(whole.end)].trim().is_empty() {
         whole.end = line_end(whole.end);
     }
-    Block { table, whole }
+    ServerBlock { table, whole }
 }
 
-fn cut(text: &str, blocks: &[Block]) -> String {
+fn cut(text: &str, blocks: &[ServerBlock]) -> String {
     let mut out = text.to_owned();
     for block in blocks.iter().rev() {
         out.replace_range(block.whole.clone(), "");
@@ -267,7 +267,7 @@ fn cut(text: &str, blocks: &[Block]) -> String {
     out
 }
 
-/// `[servers.name]` and its keys.
+/// The text of `[servers.name]` and its keys.
 fn block(server: &NewServer) -> String {
     let mut servers = Table::new();
     servers.set_implicit(true);
@@ -283,7 +283,7 @@ fn table(server: &NewServer) -> Table {
         table.insert("description", value(description));
     }
     match &server.declared {
-        Declared::Stdio { command, args, env, cwd } => {
+        DeclaredTransport::Stdio { command, args, env, cwd } => {
             table.insert("command", value(command));
             if !args.is_empty() {
                 table.insert("args", value(args.iter().collect::<Array>()));
@@ -295,7 +295,7 @@ fn table(server: &NewServer) -> Table {
                 table.insert("cwd", value(cwd));
             }
         }
-        Declared::Http { url, headers } => {
+        DeclaredTransport::Http { url, headers } => {
             table.insert("url", value(url));
             if !headers.is_empty() {
                 table.insert("headers", value(headers.iter().collect::<InlineTable>()));
@@ -305,7 +305,7 @@ fn table(server: &NewServer) -> Table {
     table
 }
 
-/// `addition` with the line ends that `text` has.
+/// `addition` with the line endings of `text`.
 fn lines_as_in(text: &str, addition: &str) -> String {
     if text.contains("\r\n") { addition.replace('\n', "\r\n") } else { addition.to_owned() }
 }
@@ -318,14 +318,14 @@ fn editable(path: &Path, text: &str) -> Result<DocumentMut, Error> {
     Ok(parse(path, text)?.into_mut())
 }
 
-/// Writes `edited`, which was `text`, if it can be read.
+/// Writes `edited`, the new version of `text`, if it is valid.
 fn save(path: &Path, text: &str, edited: &str) -> Result<(), Error> {
     let edited = lines_kept(text, edited);
     read(path, &edited).map_err(|error| unwritable(path, &error.to_string()))?;
     disk::replace(path, edited.as_bytes())
 }
 
-/// The editor of documents writes plain line feeds; a file that had only the other kind gets them back.
+/// Restores CRLF line endings, because the document editor writes plain line feeds.
 fn lines_kept(text: &str, edited: &str) -> String {
     let all_crlf = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
     if all_crlf { edited.replace("\r\n", "\n").replace('\n', "\r\n") } else { edited.to_owned() }

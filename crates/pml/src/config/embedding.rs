@@ -1,45 +1,49 @@
-//! By which model it is told what texts mean: `[embedding]`.
+//! The embedding model: `[embedding]`.
 
 use std::path::{Path, PathBuf};
 
 use url::Url;
 
-use super::error::Complaint;
+use super::error::ConfigComplaint;
 use super::paths::Env;
 use super::reference;
 use super::secret::Secret;
 use super::section::Section;
-use super::variables::{Unexpanded, Variables};
+use super::variables::{ExpandError, VariableExpander};
 
-/// Who says what texts mean.
+/// Where embeddings come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Embedding {
-    /// The model inside the program.
+pub enum EmbeddingSettings {
+    /// The model built into the program.
     #[default]
     BuiltIn,
-    /// Nobody: tools are found by their words alone.
+    /// No embeddings: tools are found by their words alone.
     None,
-    /// A model of the BERT or XLM-R family in a directory.
+    /// A model of the BERT or XLM-R family in this directory.
     Directory(PathBuf),
-    /// A service that speaks as OpenAI's does.
-    Endpoint(Endpoint),
+    /// A service with OpenAI's embeddings API.
+    Endpoint(EmbeddingEndpoint),
 }
 
-/// A service for texts.
+/// An embedding service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Where it is; `/embeddings` is added.
+pub struct EmbeddingEndpoint {
+    /// The base URL; `/embeddings` is appended.
     pub url: Url,
-    /// What it calls its model.
+    /// The name of the model at the service.
     pub name: String,
-    /// The bearer token it wants.
+    /// The bearer token.
     pub key: Option<Secret>,
 }
 
-/// Reads it. Relative paths are below `base`.
-pub(super) fn embedding(root: &Section<'_>, env: &Env, base: &Path) -> Result<Embedding, Complaint> {
+/// Reads `[embedding]`. Relative paths are resolved against `base`.
+pub(super) fn embedding(
+    root: &Section<'_>,
+    env: &Env,
+    base: &Path,
+) -> Result<EmbeddingSettings, ConfigComplaint> {
     let Some(table) = root.section("embedding", &reference::keys("embedding"))? else {
-        return Ok(Embedding::default());
+        return Ok(EmbeddingSettings::default());
     };
     let (model, directory, url) = (table.text("model")?, table.text("directory")?, table.text("url")?);
     let complaint = |key: &str, message: String| {
@@ -56,12 +60,12 @@ pub(super) fn embedding(root: &Section<'_>, env: &Env, base: &Path) -> Result<Em
         }
     }
     if let Some(directory) = directory {
-        return Ok(Embedding::Directory(env.resolve(directory, base)));
+        return Ok(EmbeddingSettings::Directory(env.resolve(directory, base)));
     }
     let Some(url) = url else {
         return match model {
-            None | Some("built-in") => Ok(Embedding::BuiltIn),
-            Some("none") => Ok(Embedding::None),
+            None | Some("built-in") => Ok(EmbeddingSettings::BuiltIn),
+            Some("none") => Ok(EmbeddingSettings::None),
             Some(other) => Err(complaint("model", format!("`embedding.model` is `{other}`"))
                 .hint("it may be `built-in` or `none`; for others give `directory` or `url`")),
         };
@@ -70,9 +74,9 @@ pub(super) fn embedding(root: &Section<'_>, env: &Env, base: &Path) -> Result<Em
         return Err(complaint("url", "`embedding.url` stands without `name`".to_owned())
             .hint("give the `name` of the model at that service"));
     };
-    let mut variables = Variables::new(env, base);
+    let mut variables = VariableExpander::new(env, base);
     let mut expand = |key: &str, text: &str| {
-        variables.expand(text).map_err(|Unexpanded { message, hint }| complaint(key, message).hint(hint))
+        variables.expand(text).map_err(|ExpandError { message, hint }| complaint(key, message).hint(hint))
     };
     let url = expand("url", url)?;
     let key = table.text("key")?.map(|key| expand("key", key)).transpose()?.map(Secret::new);
@@ -87,5 +91,5 @@ pub(super) fn embedding(root: &Section<'_>, env: &Env, base: &Path) -> Result<Em
         complaint("url", "`embedding.url` is no plain address".to_owned())
             .hint("write it as `https://host/v1`; credentials go into `key`")
     })?;
-    Ok(Embedding::Endpoint(Endpoint { url, name: name.to_owned(), key }))
+    Ok(EmbeddingSettings::Endpoint(EmbeddingEndpoint { url, name: name.to_owned(), key }))
 }

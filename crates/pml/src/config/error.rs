@@ -1,33 +1,33 @@
-//! What can be wrong with a config, each time with its place and a way out.
+//! Configuration errors, each with its position and a hint.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One complaint about one place of one file.
+/// An error at one position of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complaint {
+pub struct ConfigComplaint {
     /// The file.
     pub file: PathBuf,
-    /// The file as shown, with the home directory as `~`.
-    pub shown: String,
-    /// Line, from 1.
+    /// The path for display, with the home directory as `~`.
+    pub shown_path: String,
+    /// The line, from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
     /// What is wrong, on one line.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-impl Complaint {
-    /// Everything but the hint.
+impl ConfigComplaint {
+    /// Position and message, without the hint.
     pub fn place_and_message(&self) -> String {
-        format!("{}:{}:{}: {}", self.shown, self.line, self.column, self.message)
+        format!("{}:{}:{}: {}", self.shown_path, self.line, self.column, self.message)
     }
 }
 
-impl fmt::Display for Complaint {
+impl fmt::Display for ConfigComplaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.place_and_message())?;
         match &self.hint {
@@ -37,49 +37,49 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// A server that was left out, and why; the other servers are not touched by it.
+/// A server that was left out, and why. The other servers stay usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Its name as written, which may be no valid name.
+pub struct LeftOutServer {
+    /// The name as written, which may be invalid.
     pub server: String,
-    /// Why, and where.
-    pub complaint: Box<Complaint>,
+    /// The reason and the position.
+    pub complaint: Box<ConfigComplaint>,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for LeftOutServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.complaint.fmt(f)
     }
 }
 
-/// Why a config, token or trust file cannot be used.
+/// Why a configuration, token or trust file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The content of a file is wrong.
+    /// The content of a file is invalid.
     #[error("{0}")]
-    Invalid(Box<Complaint>),
-    /// The system refused.
+    Invalid(Box<ConfigComplaint>),
+    /// A file operation failed.
     #[error("cannot {action} `{path}`: {source}")]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// Something outside a config file is not as it must be.
+    /// A condition outside the configuration files is not met.
     #[error("{message}\nhint: {hint}")]
     Refused {
         /// What is wrong.
         message: String,
-        /// What to do.
+        /// How to fix it.
         hint: String,
     },
 }
 
-impl From<Complaint> for Error {
-    fn from(complaint: Complaint) -> Error {
+impl From<ConfigComplaint> for Error {
+    fn from(complaint: ConfigComplaint) -> Error {
         Error::Invalid(Box::new(complaint))
     }
 }
@@ -95,8 +95,8 @@ impl Error {
     }
 }
 
-/// The known word that `word` was probably meant to be.
-pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+/// The known word that `word` is probably a misspelling of.
+pub(super) fn nearest_word<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let limit = (word.chars().count() / 3).max(1);
     known
         .iter()
@@ -106,7 +106,7 @@ pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// Edit distance in which swapping two neighbours counts once: the commonest slip of the fingers.
+/// The edit distance in which swapping two neighbours counts once: the most common typing error.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
@@ -141,7 +141,7 @@ mod tests {
             ("colour", None),
             ("", None),
         ] {
-            assert_eq!(nearest(word, &known), expected, "{word}");
+            assert_eq!(nearest_word(word, &known), expected, "{word}");
         }
     }
 }

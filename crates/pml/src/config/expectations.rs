@@ -1,41 +1,41 @@
-//! What the user expects of their rules: a file of tools and whether programs may call them.
+//! Policy expectations: a file of tool patterns with the permission that each should have.
 //!
-//! It changes nothing and is read only when it is named, so that rules can be checked as programs are.
+//! It changes nothing and is read only when it is named, so that rules can be tested like programs.
 
 use std::path::Path;
 
-use super::error::{Complaint, Error};
-use super::node::{self, File, Member};
+use super::error::{ConfigComplaint, Error};
+use super::node::{self, ConfigFile, ConfigMember};
 use super::paths::Env;
-use super::permission::{Mode, Subject, subject};
+use super::permission::{CallPermission, RuleSubject, read_subject};
 use super::section::Section;
 use super::{disk, yaml};
 
-/// What is expected of some tools.
+/// The expected permission of some tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
-    /// The tools as the file names them.
-    pub written: String,
-    /// Which tools.
-    pub subject: Subject,
-    /// What programs may do with them.
-    pub mode: Mode,
-    /// Its file and line.
+    /// The pattern as written.
+    pub subject_text: String,
+    /// The tools it covers.
+    pub subject: RuleSubject,
+    /// The expected permission.
+    pub mode: CallPermission,
+    /// File and line, for messages.
     pub place: String,
 }
 
-/// Reads a file of expectations: TOML, or YAML where its name says so.
+/// Reads a file of expectations: TOML, or YAML by its extension.
 ///
 /// # Errors
-/// There is no such file, or its content is wrong; the first such place is told.
-pub fn expectations(path: &Path, env: &Env) -> Result<Vec<Expectation>, Error> {
+/// There is no such file, or its content is invalid; the error names the first invalid position.
+pub fn read_expectations(path: &Path, env: &Env) -> Result<Vec<Expectation>, Error> {
     let Some(bytes) = disk::read(path)? else {
         let example = "write lines such as `\"github:search_*\" = \"auto\"` into it";
-        return Err(Error::refused(format!("there is no file `{}`", env.shown(path)), example));
+        return Err(Error::refused(format!("there is no file `{}`", env.display_path(path)), example));
     };
-    let file = File::new(path, bytes, env)?;
+    let file = ConfigFile::new(path, bytes, env)?;
     let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-    let root = if is_yaml { yaml::yaml(&file)? } else { node::toml(&file)? };
+    let root = if is_yaml { yaml::parse_yaml(&file)? } else { node::parse_toml(&file)? };
     let root = Section::open(&file, &root, "")?;
     let mut all: Vec<Expectation> = Vec::new();
     for member in root.members() {
@@ -49,12 +49,12 @@ pub fn expectations(path: &Path, env: &Env) -> Result<Vec<Expectation>, Error> {
     Ok(all)
 }
 
-fn expectation(root: &Section<'_>, member: &Member) -> Result<Expectation, Complaint> {
+fn expectation(root: &Section<'_>, member: &ConfigMember) -> Result<Expectation, ConfigComplaint> {
     let file = root.file;
     let mode = match root.text(&member.key)? {
-        Some("auto") => Mode::Auto,
-        Some("hil") => Mode::Ask,
-        Some("deny") => Mode::Deny,
+        Some("auto") => CallPermission::Auto,
+        Some("hil") => CallPermission::Ask,
+        Some("deny") => CallPermission::Deny,
         other => {
             let message = format!("`{}` is `{}`", member.key, other.unwrap_or_default());
             return Err(file.complaint(member.node.at, message).hint("write \"auto\", \"hil\" or \"deny\""));
@@ -62,9 +62,9 @@ fn expectation(root: &Section<'_>, member: &Member) -> Result<Expectation, Compl
     };
     let place = file.complaint(member.key_at, "");
     Ok(Expectation {
-        written: member.key.clone(),
-        subject: subject(file, member)?,
+        subject_text: member.key.clone(),
+        subject: read_subject(file, member)?,
         mode,
-        place: format!("{}:{}", place.shown, place.line),
+        place: format!("{}:{}", place.shown_path, place.line),
     })
 }

@@ -1,4 +1,4 @@
-//! What a server's process gets and what of it is remembered; and which commands deserve a second look.
+//! The environment of a server's process, the digest its acceptance is bound to, and warnings about risky commands.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use pml_model::Digest;
 
 use super::paths::Env;
-use super::server::{Declared, Server, Transport};
+use super::server::{DeclaredTransport, ServerConfig, ServerTransport};
 
-/// The variables every server's process gets, besides those declared for it: what programs need to
-/// find themselves, their user's files and language. Nothing here usually holds a secret; proxies,
-/// whose addresses often do, must be declared.
+/// The variables that every server process gets besides those declared for it: what programs need to find
+/// executables, the user's files and the language. These usually hold no secret. Proxy variables often do, so they
+/// must be declared.
 pub const BASE_VARIABLES: &[&str] = if cfg!(windows) {
     &[
         "APPDATA",
@@ -36,13 +36,13 @@ pub const BASE_VARIABLES: &[&str] = if cfg!(windows) {
     &["HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"]
 };
 
-/// The whole environment of a server's process: [`BASE_VARIABLES`], `LC_*`, and the declared ones,
-/// which win.
-pub fn child_env(server: &Server, env: &Env) -> BTreeMap<String, String> {
+/// The complete environment of a server process: [`BASE_VARIABLES`], `LC_*`, and the declared variables, which take
+/// precedence.
+pub fn child_env(server: &ServerConfig, env: &Env) -> BTreeMap<String, String> {
     let base = env.iter().filter(|(name, _)| is_base(name));
     let mut variables: BTreeMap<_, _> =
         base.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    if let Transport::Stdio { env: declared, .. } = &server.transport {
+    if let ServerTransport::Stdio { env: declared, .. } = &server.transport {
         if cfg!(windows) {
             variables.retain(|name, _| !declared.keys().any(|key| key.eq_ignore_ascii_case(name)));
         }
@@ -58,53 +58,53 @@ fn is_base(name: &str) -> bool {
     BASE_VARIABLES.contains(&name) || name.starts_with("LC_")
 }
 
-/// What a server's acceptance is bound to: its command and directory as expanded, its arguments and
-/// address as written, the names of its variables. Values of variables are not in it, so a new token
-/// changes nothing and no secret can be guessed from it.
-pub fn launch_digest(server: &Server) -> Digest {
+/// The digest that the acceptance of a server is bound to: command and directory as expanded, arguments and URL as
+/// written, and the names of its variables. Values of variables are excluded, so a new token changes nothing and no
+/// secret can be guessed from the digest.
+pub fn launch_digest(server: &ServerConfig) -> Digest {
     let (command, cwd) = match &server.transport {
-        Transport::Stdio { command, cwd, .. } => {
+        ServerTransport::Stdio { command, cwd, .. } => {
             (Some(command), cwd.as_ref().map(|cwd| cwd.to_string_lossy()))
         }
-        Transport::Http { .. } => (None, None),
+        ServerTransport::Http { .. } => (None, None),
     };
     let (args, names, url) = match &server.declared {
-        Declared::Stdio { args, env, .. } => (args.as_slice(), env.keys().collect(), None),
-        Declared::Http { url, .. } => (&[][..], Vec::new(), Some(url)),
+        DeclaredTransport::Stdio { args, env, .. } => (args.as_slice(), env.keys().collect(), None),
+        DeclaredTransport::Http { url, .. } => (&[][..], Vec::new(), Some(url)),
     };
     let relied_on =
         serde_json::json!({ "command": command, "args": args, "env": names, "cwd": cwd, "url": url });
     Digest::of(relied_on.to_string().as_bytes())
 }
 
-/// Something that works but deserves a second look.
+/// A setting that works but deserves a second look.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
-    /// What was seen.
+pub struct ConfigWarning {
+    /// What was found.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: String,
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for ConfigWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\nhint: {}", self.message, self.hint)
     }
 }
 
-/// What deserves a second look before a server is accepted. `name` is used in the texts only.
-pub fn warnings(name: &str, declared: &Declared) -> Vec<Warning> {
+/// The warnings to show before a server is accepted. `name` is used in the texts only.
+pub fn launch_warnings(name: &str, declared: &DeclaredTransport) -> Vec<ConfigWarning> {
     match declared {
-        Declared::Stdio { command, args, env, .. } => {
+        DeclaredTransport::Stdio { command, args, env, .. } => {
             let code = runs_code(name, command, args);
             let package = unpinned_package(name, command, args);
             code.into_iter().chain(package).chain(loads_code(name, env)).collect()
         }
-        Declared::Http { url, headers } => plain_http(name, url, headers).into_iter().collect(),
+        DeclaredTransport::Http { url, headers } => plain_http(name, url, headers).into_iter().collect(),
     }
 }
 
-/// Programs that take a program as an argument, and the options by which they do.
+/// Interpreters, each with the short and the long options that take code as an argument.
 const INTERPRETERS: &[(&[&str], &[&str], &[&str])] = &[
     (&["sh", "bash", "dash", "zsh", "ksh", "fish", "ash"], &["c"], &["--command"]),
     (&["python", "python2", "python3", "pypy3", "ruby", "perl"], &["c", "e", "E"], &[]),
@@ -115,7 +115,7 @@ const INTERPRETERS: &[(&[&str], &[&str], &[&str])] = &[
     (&["powershell", "pwsh"], &["c"], &["-Command", "-command", "-EncodedCommand", "-enc"]),
 ];
 
-fn runs_code(name: &str, command: &str, args: &[String]) -> Option<Warning> {
+fn runs_code(name: &str, command: &str, args: &[String]) -> Option<ConfigWarning> {
     // `env sh -c …` and `sudo sh -c …` start the program that an argument names.
     let words = || std::iter::once(command).chain(args.iter().map(String::as_str)).enumerate();
     let wrapped =
@@ -124,14 +124,14 @@ fn runs_code(name: &str, command: &str, args: &[String]) -> Option<Warning> {
         let program = program(word);
         let (_, short, long) = INTERPRETERS.iter().find(|(names, _, _)| names.contains(&program.as_str()))?;
         let option = words().skip(index + 1).map(|(_, arg)| arg).find(|arg| takes_code(arg, short, long))?;
-        Some(Warning {
+        Some(ConfigWarning {
             message: format!("server `{name}` runs code given as an argument: `{program} {option}`"),
             hint: "read that code before you accept it, or name the server's own program".to_owned(),
         })
     })
 }
 
-/// `-c`, a group of short options with it (`-lc`), `--eval`, `--eval=…`.
+/// Whether an argument passes code: `-c`, a group of short options with it (`-lc`), `--eval`, `--eval=…`.
 fn takes_code(arg: &str, short: &[&str], long: &[&str]) -> bool {
     let option = arg.split('=').next().unwrap_or_default();
     if long.contains(&option) {
@@ -145,7 +145,7 @@ fn takes_code(arg: &str, short: &[&str], long: &[&str]) -> bool {
     }
 }
 
-/// The name of a program without directory, version or `.exe`.
+/// The name of a program without directory, version and `.exe`.
 fn program(command: &str) -> String {
     let name = command.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     let name = [".exe", ".cmd", ".bat"].iter().fold(name.as_str(), |name, end| name.trim_end_matches(end));
@@ -155,7 +155,7 @@ fn program(command: &str) -> String {
     }
 }
 
-fn unpinned_package(name: &str, command: &str, args: &[String]) -> Option<Warning> {
+fn unpinned_package(name: &str, command: &str, args: &[String]) -> Option<ConfigWarning> {
     let runner = program(command);
     let skip = match (runner.as_str(), args.first().map(String::as_str)) {
         ("npx" | "bunx" | "uvx" | "pipx", _) => 0,
@@ -166,13 +166,13 @@ fn unpinned_package(name: &str, command: &str, args: &[String]) -> Option<Warnin
     if is_pinned(package) {
         return None;
     }
-    Some(Warning {
+    Some(ConfigWarning {
         message: format!("server `{name}` runs whatever version of `{package}` is newest when it starts"),
         hint: format!("name a version, such as `{}@1.2.3`", package.trim_end_matches("@latest")),
     })
 }
 
-/// `name@1.2.3`, `@scope/name@1.2.3`, `name==1.2.3`, or a path.
+/// Whether a package has a fixed version: `name@1.2.3`, `@scope/name@1.2.3`, `name==1.2.3`, or a path.
 fn is_pinned(package: &str) -> bool {
     if package.starts_with(['.', '/', '~']) {
         return true;
@@ -184,7 +184,7 @@ fn is_pinned(package: &str) -> bool {
     })
 }
 
-/// Variables by which a process loads code before its own.
+/// Variables that make a process load code before its own.
 const LOADING_VARIABLES: &[&str] = &[
     "LD_PRELOAD",
     "LD_LIBRARY_PATH",
@@ -201,21 +201,24 @@ const LOADING_VARIABLES: &[&str] = &[
     "PATH",
 ];
 
-fn loads_code<'e>(name: &'e str, env: &'e BTreeMap<String, String>) -> impl Iterator<Item = Warning> + 'e {
-    env.keys().filter(|key| LOADING_VARIABLES.contains(&key.as_str())).map(move |key| Warning {
+fn loads_code<'e>(
+    name: &'e str,
+    env: &'e BTreeMap<String, String>,
+) -> impl Iterator<Item = ConfigWarning> + 'e {
+    env.keys().filter(|key| LOADING_VARIABLES.contains(&key.as_str())).map(move |key| ConfigWarning {
         message: format!("server `{name}` sets `{key}`, which decides what code its process loads"),
         hint: "check where its value points, or remove it".to_owned(),
     })
 }
 
-fn plain_http(name: &str, url: &str, headers: &BTreeMap<String, String>) -> Option<Warning> {
+fn plain_http(name: &str, url: &str, headers: &BTreeMap<String, String>) -> Option<ConfigWarning> {
     let parsed = url::Url::parse(url).ok()?;
     let here = match parsed.host()? {
         url::Host::Domain(domain) => domain == "localhost",
         url::Host::Ipv4(address) => address.is_loopback(),
         url::Host::Ipv6(address) => address.is_loopback(),
     };
-    (parsed.scheme() == "http" && !here && !headers.is_empty()).then(|| Warning {
+    (parsed.scheme() == "http" && !here && !headers.is_empty()).then(|| ConfigWarning {
         message: format!("server `{name}` is sent its headers without encryption"),
         hint: "use an `https` address".to_owned(),
     })
@@ -225,8 +228,8 @@ fn plain_http(name: &str, url: &str, headers: &BTreeMap<String, String>) -> Opti
 mod tests {
     use super::*;
 
-    fn stdio(line: &[&str]) -> Declared {
-        Declared::Stdio {
+    fn stdio(line: &[&str]) -> DeclaredTransport {
+        DeclaredTransport::Stdio {
             command: line[0].to_owned(),
             args: line[1..].iter().map(ToString::to_string).collect(),
             env: BTreeMap::new(),
@@ -261,34 +264,35 @@ mod tests {
             (&["sh", "script.sh"], None),
             (&["my-server", "-c", "config.json"], None),
         ] {
-            let found: Vec<String> = warnings("s", &stdio(line)).into_iter().map(|w| w.message).collect();
+            let found: Vec<String> =
+                launch_warnings("s", &stdio(line)).into_iter().map(|w| w.message).collect();
             assert_eq!(found, Vec::from_iter(expected), "{line:?}");
         }
     }
 
     #[test]
     fn code_loading_variables_and_bare_headers_are_flagged() {
-        let declared = Declared::Stdio {
+        let declared = DeclaredTransport::Stdio {
             command: "x".to_owned(),
             args: Vec::new(),
             env: BTreeMap::from([("LD_PRELOAD".into(), "x.so".into()), ("TOKEN".into(), "t".into())]),
             cwd: None,
         };
         assert_eq!(
-            warnings("s", &declared)[0].to_string(),
+            launch_warnings("s", &declared)[0].to_string(),
             "server `s` sets `LD_PRELOAD`, which decides what code its process loads\n\
              hint: check where its value points, or remove it"
         );
-        assert_eq!(warnings("s", &declared).len(), 1);
-        let http = |url: &str| Declared::Http {
+        assert_eq!(launch_warnings("s", &declared).len(), 1);
+        let http = |url: &str| DeclaredTransport::Http {
             url: url.to_owned(),
             headers: BTreeMap::from([("X-Key".to_owned(), "k".to_owned())]),
         };
-        assert_eq!(warnings("s", &http("http://example.com/mcp")).len(), 1);
+        assert_eq!(launch_warnings("s", &http("http://example.com/mcp")).len(), 1);
         for fine in
             ["https://example.com/mcp", "http://127.0.0.1:1/mcp", "http://[::1]/mcp", "http://localhost"]
         {
-            assert_eq!(warnings("s", &http(fine)), [], "{fine}");
+            assert_eq!(launch_warnings("s", &http(fine)), [], "{fine}");
         }
     }
 }

@@ -1,32 +1,32 @@
-//! From files to a [`Config`].
+//! Loads the files into a [`Config`].
 
 use std::path::{Path, PathBuf};
 
 use pml_model::Digest;
 
-use super::error::{Complaint, Error, Problem, nearest};
-use super::launch::Warning;
-use super::names::Names;
-use super::node::{self, File};
+use super::error::{ConfigComplaint, Error, LeftOutServer, nearest_word};
+use super::launch::ConfigWarning;
+use super::names::ClaimedNames;
+use super::node::{self, ConfigFile};
 use super::paths::{Env, Paths};
-use super::permission::{self, Form, Rule, YAML_FILE};
+use super::permission::{self, PermissionRule, RuleFormat, YAML_FILE};
 use super::section::Section;
-use super::server::Draft;
-use super::settings::{self, BUILT_IN, Settings};
-use super::trust::{self, Project};
-use super::variables::Variables;
-use super::{Config, Server, Source, disk, yaml};
+use super::server::ServerDraft;
+use super::settings::{self, BUILT_IN, UserSettings};
+use super::trust::{self, ProjectConfig};
+use super::variables::VariableExpander;
+use super::{Config, ConfigSource, ServerConfig, disk, yaml};
 
-/// Reads the user's config, what it imports, and the trusted config of the project that `cwd` is in.
-/// Without any of them the defaults hold.
+/// Reads the user's configuration, its imports, and the trusted configuration of the project that `cwd` is in.
+/// Without any of these files the defaults hold.
 ///
 /// # Errors
-/// A file cannot be read, or its content is wrong; the first such place is told.
+/// A file cannot be read, or its content is invalid; the error names the first invalid position.
 pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
-    let mut loading = Loading { env, sources: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
+    let mut loading = ConfigLoader { env, sources: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
     let mut settings = loading.user(&paths.config)?;
     loading.permissions(&disk::parent(&paths.config).join(YAML_FILE), &mut settings.permissions)?;
-    loading.warnings.extend(settings.outdated.into_iter().map(|outdated| Warning {
+    loading.warnings.extend(settings.outdated_settings.into_iter().map(|outdated| ConfigWarning {
         message: outdated.place_and_message(),
         hint: outdated.hint.unwrap_or_default(),
     }));
@@ -37,7 +37,7 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
     let (project, untrusted) = loading.project(paths, cwd)?;
     drafts.extend(project);
 
-    let mut names = Names::new(&settings.builtin);
+    let mut names = ClaimedNames::new(&settings.builtin);
     let mut servers = Vec::new();
     for draft in drafts {
         match loading.server(draft, &mut names) {
@@ -66,46 +66,46 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
     })
 }
 
-struct Loading<'e> {
+struct ConfigLoader<'e> {
     env: &'e Env,
-    sources: Vec<Source>,
-    problems: Vec<Problem>,
-    warnings: Vec<Warning>,
+    sources: Vec<ConfigSource>,
+    problems: Vec<LeftOutServer>,
+    warnings: Vec<ConfigWarning>,
 }
 
-impl Loading<'_> {
-    /// The bytes of `path`, remembering what they were.
+impl ConfigLoader<'_> {
+    /// The bytes of `path`; the file and its digest are added to the sources.
     fn read(&mut self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
         let bytes = disk::read(path)?;
-        self.remember(Source { path: path.to_owned(), digest: bytes.as_deref().map(Digest::of) });
+        self.remember(ConfigSource { path: path.to_owned(), digest: bytes.as_deref().map(Digest::of) });
         Ok(bytes)
     }
 
-    fn remember(&mut self, source: Source) {
+    fn remember(&mut self, source: ConfigSource) {
         if !self.sources.iter().any(|known| known.path == source.path) {
             self.sources.push(source);
         }
     }
 
-    fn user(&mut self, path: &Path) -> Result<Settings, Error> {
-        let Some(bytes) = self.read(path)? else { return Ok(Settings::default()) };
+    fn user(&mut self, path: &Path) -> Result<UserSettings, Error> {
+        let Some(bytes) = self.read(path)? else { return Ok(UserSettings::default()) };
         self.check_mode(path);
-        let file = File::new(path, bytes, self.env)?;
-        Ok(settings::user(&file, self.env)?)
+        let file = ConfigFile::new(path, bytes, self.env)?;
+        Ok(settings::read_user(&file, self.env)?)
     }
 
-    /// Adds the rules of the file beside the user's, where there is one.
-    fn permissions(&mut self, path: &Path, rules: &mut Vec<Rule>) -> Result<(), Error> {
+    /// Adds the rules of `mcp-permissions.yaml` beside the user's `pml.toml`, where it exists.
+    fn permissions(&mut self, path: &Path, rules: &mut Vec<PermissionRule>) -> Result<(), Error> {
         let Some(bytes) = self.read(path)? else { return Ok(()) };
         self.check_mode(path);
-        let file = File::new(path, bytes, self.env)?;
-        let root = yaml::yaml(&file)?;
-        Ok(permission::read(&Section::open(&file, &root, "")?, Form::Yaml, rules)?)
+        let file = ConfigFile::new(path, bytes, self.env)?;
+        let root = yaml::parse_yaml(&file)?;
+        Ok(permission::read_rules(&Section::open(&file, &root, "")?, RuleFormat::Yaml, rules)?)
     }
 
-    /// A misspelled name must not make a rule that forbids something idle. A name that is like no other
-    /// may belong to a project that is not open now.
-    fn check_subjects(&mut self, rules: &[Rule], servers: &[Server]) {
+    /// Warns about rules whose server name is a probable misspelling, since such a rule would forbid nothing. A name
+    /// unlike any other may belong to a project that is not open now.
+    fn check_subjects(&mut self, rules: &[PermissionRule], servers: &[ServerConfig]) {
         let left_out = self.problems.iter().map(|problem| problem.server.as_str());
         let known: Vec<&str> = servers
             .iter()
@@ -118,9 +118,9 @@ impl Loading<'_> {
             if known.iter().any(|name| rule.subject.server.matches(name)) {
                 continue;
             }
-            if let Some(near) = nearest(rule.subject.server.as_str(), &known) {
-                warnings.push(Warning {
-                    message: format!("{}: {} is about no server there is", rule.place, rule.shown),
+            if let Some(near) = nearest_word(rule.subject.server.as_str(), &known) {
+                warnings.push(ConfigWarning {
+                    message: format!("{}: {} is about no server there is", rule.place, rule.label),
                     hint: format!("did you mean `{near}`?"),
                 });
             }
@@ -128,12 +128,12 @@ impl Loading<'_> {
         self.warnings.extend(warnings);
     }
 
-    /// Who can write the config can have any program started.
+    /// Warns where other users can write the configuration: they could have any program started.
     fn check_mode(&mut self, path: &Path) {
         for path in [path, &disk::parent(path)] {
             if disk::open_to_others(path, 0o022) != 0 {
-                let shown = self.env.shown(path);
-                self.warnings.push(Warning {
+                let shown = self.env.display_path(path);
+                self.warnings.push(ConfigWarning {
                     message: format!("other users can write `{shown}`, and so have programs started as you"),
                     hint: format!("run `chmod go-w {shown}`"),
                 });
@@ -141,28 +141,33 @@ impl Loading<'_> {
         }
     }
 
-    /// The servers of another program's file. One of them that makes no sense to us is left out; it is
-    /// not the user's to mend.
-    fn import(&mut self, path: &Path, named_at: &Complaint) -> Result<Vec<Draft>, Error> {
+    /// The servers of another program's file. A server that cannot be read is left out, since the file is not the
+    /// user's to fix.
+    fn import(&mut self, path: &Path, named_at: &ConfigComplaint) -> Result<Vec<ServerDraft>, Error> {
         let Some(bytes) = self.read(path)? else {
-            let shown = self.env.shown(path);
-            self.warnings.push(Warning {
-                message: format!("{}:{}: the file `{shown}` does not exist", named_at.shown, named_at.line),
+            let shown = self.env.display_path(path);
+            self.warnings.push(ConfigWarning {
+                message: format!(
+                    "{}:{}: the file `{shown}` does not exist",
+                    named_at.shown_path, named_at.line
+                ),
                 hint: "remove it from `import`; it is used as soon as it exists".to_owned(),
             });
             return Ok(Vec::new());
         };
         self.check_mode(path);
-        let file = File::new(path, bytes, self.env)?;
+        let file = ConfigFile::new(path, bytes, self.env)?;
         let mut drafts = Vec::new();
-        for member in node::json(&file, &["mcpServers", "servers"])? {
+        for member in node::parse_json_members(&file, &["mcpServers", "servers"])? {
             let servers = Section::open(&file, &member.node, &member.key)?;
             for member in servers.members() {
-                match Draft::from_json(&file, member) {
+                match ServerDraft::from_json(&file, member) {
                     Ok(draft) => drafts.push(draft),
                     Err(complaint) => {
-                        self.problems
-                            .push(Problem { server: member.key.clone(), complaint: Box::new(complaint) });
+                        self.problems.push(LeftOutServer {
+                            server: member.key.clone(),
+                            complaint: Box::new(complaint),
+                        });
                     }
                 }
             }
@@ -170,31 +175,35 @@ impl Loading<'_> {
         Ok(drafts)
     }
 
-    /// The servers of the nearest trusted project, and the files on the way that are not trusted. A
-    /// file that nobody trusts does not hide one further up that somebody does.
-    fn project(&mut self, paths: &Paths, cwd: &Path) -> Result<(Vec<Draft>, Vec<PathBuf>), Error> {
+    /// The servers of the nearest trusted project, and the untrusted project files on the way up. An untrusted file
+    /// does not hide a trusted one further up.
+    fn project(&mut self, paths: &Paths, cwd: &Path) -> Result<(Vec<ServerDraft>, Vec<PathBuf>), Error> {
         let mut untrusted = Vec::new();
-        let trusted = trust::Store::open(paths)?;
+        let trusted = trust::TrustStore::open(paths)?;
         self.remember(trusted.source());
-        for project in Project::around(cwd, paths)? {
+        for project in ProjectConfig::find_upwards(cwd, paths)? {
             self.remember(project.source());
-            if !trusted.has(&project) {
+            if !trusted.trusts(&project) {
                 untrusted.push(project.path);
                 continue;
             }
             self.check_mode(&project.path);
-            let file = File::new(&project.path, project.content, self.env)?;
-            return Ok((settings::project(&file)?, untrusted));
+            let file = ConfigFile::new(&project.path, project.content, self.env)?;
+            return Ok((settings::read_project(&file)?, untrusted));
         }
         Ok((Vec::new(), untrusted))
     }
 
-    fn server(&mut self, draft: Draft, names: &mut Names) -> Result<Server, Problem> {
+    fn server(
+        &mut self,
+        draft: ServerDraft,
+        names: &mut ClaimedNames,
+    ) -> Result<ServerConfig, LeftOutServer> {
         let name = names.claim(&draft)?;
-        let base = trust::base(draft.file());
-        let mut variables = Variables::new(self.env, &base);
+        let base = trust::base_dir(draft.file());
+        let mut variables = VariableExpander::new(self.env, &base);
         let server = draft.resolve(name, &mut variables, self.env, &base);
-        for source in variables.read {
+        for source in variables.files_read {
             self.remember(source);
         }
         server

@@ -1,37 +1,37 @@
-//! What is remembered, and how it is used: `[memory]`.
+//! Learning and caching: `[memory]`.
 
-use super::error::Complaint;
+use super::error::ConfigComplaint;
 use super::reference;
 use super::section::Section;
 
-/// What is remembered.
+/// What is learned and reused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemorySettings {
     /// Whether anything is learned from runs.
     pub learn: bool,
-    /// Whether a result that is known is given again.
+    /// Whether cached results are returned.
     pub cache: bool,
-    /// Whether the result of an earlier run for nearly the same intent is shown where nothing is run.
+    /// Whether the result of an earlier run for a similar intent is shown where nothing is run.
     pub earlier_results: bool,
-    /// How sure it must be that a capability is meant for it to be run without being named, in per cent.
+    /// The confidence in per cent from which on a capability runs without being named.
     pub confidence: u32,
 }
 
-impl Default for Memory {
-    fn default() -> Memory {
-        Memory { learn: true, cache: true, earlier_results: false, confidence: 85 }
+impl Default for MemorySettings {
+    fn default() -> MemorySettings {
+        MemorySettings { learn: true, cache: true, earlier_results: false, confidence: 85 }
     }
 }
 
-/// Reads it.
-pub(super) fn memory(root: &Section<'_>) -> Result<Memory, Complaint> {
-    let default = Memory::default();
+/// Reads `[memory]`.
+pub(super) fn memory(root: &Section<'_>) -> Result<MemorySettings, ConfigComplaint> {
+    let default = MemorySettings::default();
     let Some(table) = root.section("memory", &reference::keys("memory"))? else { return Ok(default) };
-    Ok(Memory {
+    Ok(MemorySettings {
         learn: table.flag("learn")?.unwrap_or(default.learn),
         cache: table.flag("cache")?.unwrap_or(default.cache),
         earlier_results: table.flag("earlier_results")?.unwrap_or(default.earlier_results),
-        // Below this nothing was measured.
+        // Lower thresholds were never measured.
         confidence: table.count("confidence", 85..=100)?.unwrap_or(default.confidence),
     })
 }

@@ -1,16 +1,16 @@
-//! What the user configured: the only reader of the environment and of config files.
+//! The user's configuration. Only this module reads the environment and configuration files.
 //!
-//! [`load`] reads everything once into [`Config`], a plain struct of meanings. It starts nothing,
-//! reaches no network, and never hands a text to a shell. A mistake in a file of the user's own is an
-//! [`Error`] with its place; a single server that cannot be used (a clash of names, a variable that is
-//! not set) is left out and listed in [`Config::problems`], and the others stay usable.
+//! [`load`] reads everything once into [`Config`], a plain struct. It starts nothing, uses no network, and never
+//! passes a text to a shell. A mistake in a file of the user's own is an [`Error`] with its position. A single
+//! unusable server (a clash of names, an unset variable) is left out and listed in [`Config::problems`], and the
+//! others stay usable.
 //!
-//! [`reference`] describes every key; `docs/configuration.md` is made from it.
+//! [`reference`] describes every key; `docs/configuration.md` is generated from it.
 //!
-//! `${VAR}` and `${file:path}` expand in `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer` and `key`;
-//! `$$` is a dollar sign. Relative paths are below the directory of the file that names them. A project's
-//! `pml.toml` or `.pml/pml.toml` may have `servers` only and counts once it is [trusted](trust). Rules
-//! about tools may also stand in `mcp-permissions.yaml` beside the user's `pml.toml`.
+//! `${VAR}` and `${file:path}` expand in `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer` and `key`; `$$`
+//! is a dollar sign. Relative paths are resolved against the directory of the file that contains them. A project's
+//! `pml.toml` or `.pml/pml.toml` may have `servers` only and takes effect once it is [trusted](trust). Rules about
+//! tools may also stand in `mcp-permissions.yaml` beside the user's `pml.toml`.
 
 mod approvals;
 pub(crate) mod disk;
@@ -18,6 +18,7 @@ pub mod edit;
 mod embedding;
 mod error;
 mod expectations;
+mod known_secrets;
 mod launch;
 mod limits;
 mod load;
@@ -32,6 +33,7 @@ mod secret;
 mod section;
 mod server;
 mod settings;
+mod token;
 pub mod trust;
 mod variables;
 mod watch;
@@ -43,77 +45,79 @@ use std::time::Duration;
 
 use pml_model::Digest;
 
-pub use approvals::{Approvals, Dynamic};
-pub use embedding::{Embedding, Endpoint};
-pub use error::{Complaint, Error, Problem};
-pub use expectations::{Expectation, expectations};
-pub use launch::{BASE_VARIABLES, Warning, child_env, launch_digest, warnings};
-pub use limits::{Durable, Limits, Runs};
+pub use approvals::{ApprovalSettings, DynamicPolicy};
+pub use embedding::{EmbeddingEndpoint, EmbeddingSettings};
+pub use error::{ConfigComplaint, Error, LeftOutServer};
+pub use expectations::{Expectation, read_expectations};
+pub use known_secrets::known as known_secrets;
+pub use launch::{BASE_VARIABLES, ConfigWarning, child_env, launch_digest, launch_warnings};
+pub use limits::{Durability, LimitSettings, RunSettings};
 pub use load::load;
-pub use memory::Memory;
-pub use own::{OwnFiles, TooWide, is_own_name, own_files, too_wide};
+pub use memory::MemorySettings;
+pub use own::{OwnFiles, WideRoot, is_own_name, own_files, wide_root};
 pub use paths::{Env, Paths};
-pub use permission::{Approval, Mode, Pattern, Rule, Scope, Subject};
-pub use secret::{Secret, known as known_secrets, token};
-pub use server::{Declared, Definitions, Server, Start, Transport};
-pub use settings::{BUILT_IN, Builtin, ClientSettings, Expose, Naming, Serve};
-pub use watch::{POLL_INTERVAL, Watcher};
+pub use permission::{ApprovalMode, CallPermission, PermissionRule, RuleSubject, ToolScope, WildcardPattern};
+pub use secret::Secret;
+pub use server::{DeclaredTransport, DefinitionPolicy, ServerConfig, ServerTransport, StartPolicy};
+pub use settings::{BUILT_IN, BuiltinConfig, ClientSettings, Expose, ServeSettings, ToolNaming};
+pub use token::load_token;
+pub use watch::{ConfigWatcher, POLL_INTERVAL};
 
-/// How long one call may take where the config does not say.
+/// The default timeout of one call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a server may take to be ready where the config does not say: `npx` downloads first.
+/// The default time for a server to become ready. It is long because `npx` downloads first.
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Everything the user configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The usable servers, also those that are not enabled; no two names can be confused.
-    pub servers: Vec<Server>,
-    /// Which tools clients see, unless `clients` says otherwise for one.
+    /// The usable servers, disabled ones included; no two names are confusable.
+    pub servers: Vec<ServerConfig>,
+    /// The tools that clients see, unless `clients` overrides it.
     pub expose: Expose,
-    /// What is said of certain clients, by the names they give themselves.
+    /// Settings for single clients, by the names that clients give themselves.
     pub clients: BTreeMap<String, ClientSettings>,
     /// Settings of the built-in servers.
-    pub builtin: Builtin,
+    pub builtin: BuiltinConfig,
     /// Settings of `pml serve`.
-    pub serve: Serve,
-    /// How tools are named where all of them are shown.
-    pub names: Naming,
-    /// What programs may do with tools; no two rules are about the same tools.
-    pub permissions: Vec<Rule>,
-    /// Who is asked, and how.
-    pub approvals: Approvals,
-    /// What is remembered.
-    pub memory: Memory,
-    /// By which model it is told what texts mean.
-    pub embedding: Embedding,
-    /// What one run may use.
-    pub limits: Limits,
-    /// How runs are kept.
-    pub runs: Runs,
-    /// Every file that was read or looked for, for the [`Watcher`].
-    pub sources: Vec<Source>,
-    /// Project files that were found and do not count, because nobody trusts them as they are.
+    pub serve: ServeSettings,
+    /// How tools are named where all of them are listed.
+    pub names: ToolNaming,
+    /// Permission rules; no two have the same subject.
+    pub permissions: Vec<PermissionRule>,
+    /// Approval settings.
+    pub approvals: ApprovalSettings,
+    /// Learning and caching.
+    pub memory: MemorySettings,
+    /// The embedding model.
+    pub embedding: EmbeddingSettings,
+    /// The limits of one run.
+    pub limits: LimitSettings,
+    /// How runs are stored and resumed.
+    pub runs: RunSettings,
+    /// Every file that was read or looked for; the [`ConfigWatcher`] watches them.
+    pub sources: Vec<ConfigSource>,
+    /// Project files that are ignored because their present content is not trusted.
     pub untrusted: Vec<PathBuf>,
-    /// Servers that were left out.
-    pub problems: Vec<Problem>,
-    /// What is not wrong enough to leave anything out.
-    pub warnings: Vec<Warning>,
+    /// Servers that were left out, with the reason.
+    pub problems: Vec<LeftOutServer>,
+    /// Findings that leave nothing out.
+    pub warnings: Vec<ConfigWarning>,
 }
 
 impl Config {
-    /// Which tools the client that calls itself `client` sees.
+    /// The tools that the client named `client` sees.
     pub fn expose_to(&self, client: &str) -> &Expose {
         self.clients.get(client).and_then(|client| client.expose.as_ref()).unwrap_or(&self.expose)
     }
 }
 
-/// A file as it was when it was read.
+/// A file and its content at the time it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// Where it is.
+pub struct ConfigSource {
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its content; `None` where it did not exist.
+    /// The digest of its content; `None` where it did not exist.
     pub digest: Option<Digest>,
 }
 

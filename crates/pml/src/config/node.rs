@@ -1,6 +1,6 @@
-//! TOML and JSON as one kind of tree in which every key and value knows its place.
+//! TOML and JSON as one kind of tree in which every key and value has its position.
 //!
-//! The tree is short-lived: [`section`](super::section) reads meanings out of it and complains by place.
+//! The tree is short-lived: [`section`](super::section) reads typed settings from it and reports errors by position.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,19 @@ use pml_model::name::printable;
 use serde_json::value::RawValue;
 use toml_edit::{Document, Item, TableLike};
 
-use super::error::Complaint;
+use super::error::ConfigComplaint;
 use super::paths::Env;
 
-/// A file that was read, for complaints about it.
+/// A file that was read, for error messages about it.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
     shown: String,
     pub(super) text: String,
 }
 
-impl File {
-    pub(super) fn new(path: &Path, bytes: Vec<u8>, env: &Env) -> Result<File, Complaint> {
+impl ConfigFile {
+    pub(super) fn new(path: &Path, bytes: Vec<u8>, env: &Env) -> Result<ConfigFile, ConfigComplaint> {
         let (text, bad_at) = match String::from_utf8(bytes) {
             Ok(text) => (text, None),
             Err(error) => {
@@ -30,186 +30,195 @@ impl File {
             }
         };
         let text = text.strip_prefix('\u{feff}').map(ToOwned::to_owned).unwrap_or(text);
-        let file = File { path: path.to_owned(), shown: env.shown(path), text };
+        let file = ConfigFile { path: path.to_owned(), shown: env.display_path(path), text };
         match bad_at {
             None => Ok(file),
             Some(at) => Err(file.complaint(at, "the file is not UTF-8").hint("save it as UTF-8")),
         }
     }
 
-    /// A complaint about the byte `at`.
-    pub(super) fn complaint(&self, at: usize, message: impl Into<String>) -> Complaint {
+    /// An error at the byte offset `at`.
+    pub(super) fn complaint(&self, at: usize, message: impl Into<String>) -> ConfigComplaint {
         let before = self.text.get(..at).unwrap_or(&self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Complaint {
+        ConfigComplaint {
             file: self.path.clone(),
-            shown: self.shown.clone(),
+            shown_path: self.shown.clone(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
-            // Texts of the file may hold anything; a complaint stays on its line and drives no terminal.
+            // The file may contain any text; the message stays on one line and carries no terminal control
+            // characters.
             message: printable(&message.into()).replace('\n', "\\n").replace('\t', "\\t"),
             hint: None,
         }
     }
 }
 
-impl Complaint {
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Complaint {
+impl ConfigComplaint {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> ConfigComplaint {
         self.hint = Some(hint.into());
         self
     }
 }
 
-/// A value and where it starts.
+/// A value and its byte offset.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct ConfigNode {
     pub(super) at: usize,
-    pub(super) value: Value,
+    pub(super) value: ConfigValue,
 }
 
-/// What a node holds.
+/// The value of a node.
 #[derive(Debug)]
-pub(super) enum Value {
+pub(super) enum ConfigValue {
     Text(String),
-    Whole(i64),
-    Flag(bool),
-    List(Vec<Node>),
-    Table(Vec<Member>),
-    /// Something no setting takes, by its name: a date, a number with a fraction, null.
+    Integer(i64),
+    Boolean(bool),
+    List(Vec<ConfigNode>),
+    Table(Vec<ConfigMember>),
+    /// A type that no setting takes, by name: a date, a number with a fraction, null.
     Other(&'static str),
 }
 
 /// One key of a table.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct ConfigMember {
     pub(super) key: String,
     pub(super) key_at: usize,
-    pub(super) node: Node,
+    pub(super) node: ConfigNode,
 }
 
-impl Value {
-    /// The kind of value, for complaints.
+impl ConfigValue {
+    /// The type of the value, for error messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Value::Text(_) => "a text",
-            Value::Whole(_) => "a number",
-            Value::Flag(_) => "true or false",
-            Value::List(_) => "a list",
-            Value::Table(_) => "a table",
-            Value::Other(kind) => kind,
+            ConfigValue::Text(_) => "a text",
+            ConfigValue::Integer(_) => "a number",
+            ConfigValue::Boolean(_) => "true or false",
+            ConfigValue::List(_) => "a list",
+            ConfigValue::Table(_) => "a table",
+            ConfigValue::Other(kind) => kind,
         }
     }
 
-    /// Whether it is a list or table of nothing, or nothing itself.
+    /// Whether it is an empty list or table, or null.
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            Value::List(items) => items.is_empty(),
-            Value::Table(members) => members.is_empty(),
-            Value::Text(text) => text.is_empty(),
-            Value::Other(kind) => *kind == "null",
-            Value::Whole(_) | Value::Flag(_) => false,
+            ConfigValue::List(items) => items.is_empty(),
+            ConfigValue::Table(members) => members.is_empty(),
+            ConfigValue::Text(text) => text.is_empty(),
+            ConfigValue::Other(kind) => *kind == "null",
+            ConfigValue::Integer(_) | ConfigValue::Boolean(_) => false,
         }
     }
 }
 
-/// Reads TOML.
-pub(super) fn toml(file: &File) -> Result<Node, Complaint> {
+/// Parses TOML.
+pub(super) fn parse_toml(file: &ConfigFile) -> Result<ConfigNode, ConfigComplaint> {
     let document = Document::parse(file.text.as_str()).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let said = error.message().lines().collect::<Vec<_>>().join(", ");
         file.complaint(at, format!("not TOML: {said}"))
             .hint("texts stand in quotes, and a table or key may appear once")
     })?;
-    Ok(Node { at: 0, value: Value::Table(toml_members(document.as_table())) })
+    Ok(ConfigNode { at: 0, value: ConfigValue::Table(toml_members(document.as_table())) })
 }
 
-fn toml_members(table: &dyn TableLike) -> Vec<Member> {
+fn toml_members(table: &dyn TableLike) -> Vec<ConfigMember> {
     table
         .iter()
         .map(|(key, item)| {
             let key_at = table.key(key).and_then(toml_edit::Key::span).map_or(0, |span| span.start);
-            Member { key: key.to_owned(), key_at, node: toml_node(item, key_at) }
+            ConfigMember { key: key.to_owned(), key_at, node: toml_node(item, key_at) }
         })
         .collect()
 }
 
-/// `inherited` is the place of tables that exist only through their children.
-fn toml_node(item: &Item, inherited: usize) -> Node {
+/// Converts a TOML item. `inherited` is the offset of tables that exist only through their children.
+fn toml_node(item: &Item, inherited: usize) -> ConfigNode {
     let at = item.span().map_or(inherited, |span| span.start);
     let value = match item {
-        Item::Table(table) => Value::Table(toml_members(table)),
-        Item::ArrayOfTables(tables) => Value::List(
+        Item::Table(table) => ConfigValue::Table(toml_members(table)),
+        Item::ArrayOfTables(tables) => ConfigValue::List(
             tables
                 .iter()
-                .map(|table| Node {
+                .map(|table| ConfigNode {
                     at: table.span().map_or(at, |span| span.start),
-                    value: Value::Table(toml_members(table)),
+                    value: ConfigValue::Table(toml_members(table)),
                 })
                 .collect(),
         ),
         Item::Value(value) => toml_value(value, at),
-        Item::None => Value::Other("nothing"),
+        Item::None => ConfigValue::Other("nothing"),
     };
-    Node { at, value }
+    ConfigNode { at, value }
 }
 
-fn toml_value(value: &toml_edit::Value, at: usize) -> Value {
+fn toml_value(value: &toml_edit::Value, at: usize) -> ConfigValue {
     use toml_edit::Value as Toml;
     match value {
-        Toml::String(text) => Value::Text(text.value().clone()),
-        Toml::Integer(number) => Value::Whole(*number.value()),
-        Toml::Boolean(flag) => Value::Flag(*flag.value()),
-        Toml::Float(_) => Value::Other("a number with a fraction"),
-        Toml::Datetime(_) => Value::Other("a date or time"),
-        Toml::InlineTable(table) => Value::Table(toml_members(table)),
-        Toml::Array(array) => Value::List(
+        Toml::String(text) => ConfigValue::Text(text.value().clone()),
+        Toml::Integer(number) => ConfigValue::Integer(*number.value()),
+        Toml::Boolean(flag) => ConfigValue::Boolean(*flag.value()),
+        Toml::Float(_) => ConfigValue::Other("a number with a fraction"),
+        Toml::Datetime(_) => ConfigValue::Other("a date or time"),
+        Toml::InlineTable(table) => ConfigValue::Table(toml_members(table)),
+        Toml::Array(array) => ConfigValue::List(
             array
                 .iter()
                 .map(|value| {
                     let at = value.span().map_or(at, |span| span.start);
-                    Node { at, value: toml_value(value, at) }
+                    ConfigNode { at, value: toml_value(value, at) }
                 })
                 .collect(),
         ),
     }
 }
 
-/// Reads the members `keys` of a JSON object; other members, which may be many, are not opened.
-/// Comments and trailing commas pass, because editors write them into such files.
-pub(super) fn json(file: &File, keys: &[&str]) -> Result<Vec<Member>, Complaint> {
+/// Parses the members `keys` of a JSON object; other members, which may be many, are skipped. Comments and trailing
+/// commas are accepted, because editors write them into such files.
+pub(super) fn parse_json_members(
+    file: &ConfigFile,
+    keys: &[&str],
+) -> Result<Vec<ConfigMember>, ConfigComplaint> {
     let text = plain_json(&file.text);
-    if json::depth(&text) > json::MAX_DEPTH {
+    if json::nesting_depth(&text) > json::MAX_DEPTH {
         return Err(file
             .complaint(0, format!("nested deeper than {} levels", json::MAX_DEPTH))
             .hint("name a file of `mcpServers`"));
     }
-    let reader = Json { file, text: &text };
+    let reader = JsonTreeReader { file, text: &text };
     let mut members = reader.members(&text, 0)?;
     members.retain(|member| keys.contains(&member.0.as_str()));
     members.into_iter().map(|(key, key_at, raw)| reader.member(key, key_at, raw)).collect()
 }
 
-struct Json<'f> {
-    file: &'f File,
-    /// The text in which all places are; as long as the file's, with comments blanked.
+struct JsonTreeReader<'f> {
+    file: &'f ConfigFile,
+    /// The text that all offsets refer to: as long as the file, with comments blanked.
     text: &'f str,
 }
 
-impl<'f> Json<'f> {
-    fn members(&self, object: &'f str, at: usize) -> Result<Vec<(String, usize, &'f RawValue)>, Complaint> {
-        let members: Members<'f> = serde_json::from_str(object).map_err(|error| self.broken(at, &error))?;
+impl<'f> JsonTreeReader<'f> {
+    fn members(
+        &self,
+        object: &'f str,
+        at: usize,
+    ) -> Result<Vec<(String, usize, &'f RawValue)>, ConfigComplaint> {
+        let members: BorrowedMembers<'f> =
+            serde_json::from_str(object).map_err(|error| self.broken(at, &error))?;
         Ok(members.0.into_iter().map(|(key, raw)| (key, self.key_before(raw), raw)).collect())
     }
 
-    fn member(&self, key: String, key_at: usize, raw: &'f RawValue) -> Result<Member, Complaint> {
-        Ok(Member { key, key_at, node: self.node(raw)? })
+    fn member(&self, key: String, key_at: usize, raw: &'f RawValue) -> Result<ConfigMember, ConfigComplaint> {
+        Ok(ConfigMember { key, key_at, node: self.node(raw)? })
     }
 
-    fn node(&self, raw: &'f RawValue) -> Result<Node, Complaint> {
+    fn node(&self, raw: &'f RawValue) -> Result<ConfigNode, ConfigComplaint> {
         let (text, at) = (raw.get(), self.place(raw));
         let broken = |error| self.broken(at, &error);
         let value = match text.as_bytes().first() {
-            Some(b'{') => Value::Table(
+            Some(b'{') => ConfigValue::Table(
                 self.members(text, at)?
                     .into_iter()
                     .map(|(key, key_at, raw)| self.member(key, key_at, raw))
@@ -217,24 +226,24 @@ impl<'f> Json<'f> {
             ),
             Some(b'[') => {
                 let items: Vec<&RawValue> = serde_json::from_str(text).map_err(broken)?;
-                Value::List(items.into_iter().map(|item| self.node(item)).collect::<Result<_, _>>()?)
+                ConfigValue::List(items.into_iter().map(|item| self.node(item)).collect::<Result<_, _>>()?)
             }
-            Some(b'"') => Value::Text(serde_json::from_str(text).map_err(broken)?),
-            Some(b't') => Value::Flag(true),
-            Some(b'f') => Value::Flag(false),
-            Some(b'n') => Value::Other("null"),
-            _ => text.parse().map_or(Value::Other("a number with a fraction"), Value::Whole),
+            Some(b'"') => ConfigValue::Text(serde_json::from_str(text).map_err(broken)?),
+            Some(b't') => ConfigValue::Boolean(true),
+            Some(b'f') => ConfigValue::Boolean(false),
+            Some(b'n') => ConfigValue::Other("null"),
+            _ => text.parse().map_or(ConfigValue::Other("a number with a fraction"), ConfigValue::Integer),
         };
-        Ok(Node { at, value })
+        Ok(ConfigNode { at, value })
     }
 
-    /// Raw values are slices of the text, so their addresses tell their places.
+    /// The byte offset of a raw value: raw values are slices of the text, so their addresses give their offsets.
     fn place(&self, raw: &RawValue) -> usize {
         raw.get().as_ptr() as usize - self.text.as_ptr() as usize
     }
 
-    /// Where the key of the value `raw` starts: before the value stand the colon and the key, whose
-    /// inner quotes all have a backslash in front.
+    /// The byte offset of the key of the value `raw`: before the value stand the colon and the key, whose inner
+    /// quotes are all escaped by a backslash.
     fn key_before(&self, raw: &RawValue) -> usize {
         let before = &self.text.as_bytes()[..self.place(raw)];
         let end = before.iter().rposition(|byte| *byte == b'"').unwrap_or(0);
@@ -242,10 +251,10 @@ impl<'f> Json<'f> {
         (0..end).rev().find(opens).unwrap_or(end)
     }
 
-    fn broken(&self, at: usize, error: &serde_json::Error) -> Complaint {
+    fn broken(&self, at: usize, error: &serde_json::Error) -> ConfigComplaint {
         let said = error.to_string();
         let said = said.split(" at line ").next().unwrap_or_default();
-        // serde_json counts columns in bytes and from the text it was given.
+        // serde_json counts columns in bytes, from the start of the text it was given.
         let lines_before = self.text[at..].split('\n').take(error.line().saturating_sub(1));
         let line_start = at + lines_before.map(|line| line.len() + 1).sum::<usize>();
         let mut place = (line_start + error.column().saturating_sub(1)).min(self.text.len());
@@ -258,14 +267,14 @@ impl<'f> Json<'f> {
     }
 }
 
-/// Unlike `pml_model::json::Fields`, its values can be borrowed for as long as the text.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+/// Unlike in `pml_model::json::Fields`, the values borrow from the text.
+struct BorrowedMembers<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> serde::Deserialize<'de> for BorrowedMembers<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Members<'de>;
+        struct BorrowedMembersVisitor;
+        impl<'de> serde::de::Visitor<'de> for BorrowedMembersVisitor {
+            type Value = BorrowedMembers<'de>;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
@@ -274,14 +283,14 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
                 while let Some(member) = map.next_entry::<String, &'de RawValue>()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(BorrowedMembers(members))
             }
         }
-        deserializer.deserialize_map(Visitor)
+        deserializer.deserialize_map(BorrowedMembersVisitor)
     }
 }
 
-/// `text` with comments and trailing commas turned to spaces, so that every byte keeps its place.
+/// `text` with comments and trailing commas replaced by spaces, so that every byte keeps its offset.
 fn plain_json(text: &str) -> String {
     let mut out = text.as_bytes().to_vec();
     let (mut at, mut comma) = (0, None);

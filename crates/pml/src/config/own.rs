@@ -1,4 +1,4 @@
-//! PML's own files: what no tool of the built-in `fs` may reach, and which roots are too wide to be guessed.
+//! PML's own files, which no tool of the built-in `fs` may reach, and roots that are too wide to be a default.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use super::paths::{Env, Paths};
 use super::permission::YAML_FILE;
 use super::{Config, disk};
 
-/// PML's own files, as paths. What they are at a moment is for whoever opens files to tell.
+/// The paths of PML's own files. Whoever opens files resolves them at that moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnFiles {
-    /// The directories of configuration, data (with backups) and sockets. All that is in them is PML's, unless a person
-    /// works there: then only what [`is_own_name`] knows is.
+    /// The directories of configuration, data (with backups) and sockets. Everything in them is PML's, unless the
+    /// root of `fs` lies inside: then only the names that [`is_own_name`] knows are.
     pub directories: Vec<PathBuf>,
-    /// Files that are configuration wherever they are; some may not exist.
+    /// Configuration files anywhere; some may not exist.
     pub files: Vec<PathBuf>,
 }
 
-/// How PML's files are called in a directory that it shares with others. A new kind of file that PML keeps in its data
-/// directory belongs here.
+/// The names of PML's files in a directory that it shares with others. Add every new kind of file in the data
+/// directory here.
 const OWN_NAMES: &[&str] = &[
     "pml",
     YAML_FILE,
@@ -30,12 +30,12 @@ const OWN_NAMES: &[&str] = &[
     "audit",
     "backup",
     "backups",
-    // Drafts that are about to replace one of the others.
+    // Temporary files that are about to replace one of the others.
     ".tmp",
 ];
 
-/// Whether a file called `name` in PML's own directory is PML's: one of its names, or one with an ending (`pml.db-wal`,
-/// `token.lock`).
+/// Whether a file called `name` in PML's own directory is PML's: one of its names, possibly with a suffix
+/// (`pml.db-wal`, `token.lock`).
 pub fn is_own_name(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_lowercase();
     OWN_NAMES.iter().any(|own| {
@@ -44,11 +44,10 @@ pub fn is_own_name(name: &OsStr) -> bool {
     })
 }
 
-/// The files of this installation and of the configuration in force. Project files that nobody trusts are not
-/// configuration.
+/// The files of this installation and of the configuration in force. Untrusted project files are no configuration.
 pub fn own_files(config: &Config, paths: &Paths, env: &Env) -> OwnFiles {
     let mut directories = vec![paths.data.clone()];
-    // With `--config` the file may lie among files that are not ours; the usual place is ours alone.
+    // With `--config` the file may lie among other files; the default directory belongs to PML alone.
     directories.extend(Paths::discover(env).ok().map(|usual| disk::parent(&usual.config)));
     directories.extend(env.get("XDG_RUNTIME_DIR").map(|dir| Path::new(dir).join("pml")));
     directories.sort();
@@ -61,20 +60,20 @@ pub fn own_files(config: &Config, paths: &Paths, env: &Env) -> OwnFiles {
     OwnFiles { directories, files }
 }
 
-/// Why a directory that nobody named is too wide a root for `fs`.
+/// Why a directory is too wide as the default root of `fs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TooWide {
-    /// It is somebody's home directory, or the directory of all of them.
+pub enum WideRoot {
+    /// A home directory, or the parent of all home directories.
     Home,
-    /// It is the top of the file system.
+    /// The root of the file system.
     Top,
 }
 
-/// Whether `dir` is a home directory or the top of the file system.
-pub fn too_wide(dir: &Path, env: &Env) -> Option<TooWide> {
+/// Whether `dir` is a home directory or the root of the file system.
+pub fn wide_root(dir: &Path, env: &Env) -> Option<WideRoot> {
     let dir = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
     if dir.parent().is_none() {
-        return Some(TooWide::Top);
+        return Some(WideRoot::Top);
     }
     let is_homes = |dir: &Path| [Path::new("/home"), Path::new("/Users")].contains(&dir);
     let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -82,11 +81,11 @@ pub fn too_wide(dir: &Path, env: &Env) -> Option<TooWide> {
     let is_home = is_homes(&dir)
         || dir.parent().is_some_and(is_homes)
         || homes.into_iter().any(|home| is_same(&home, &dir));
-    is_home.then_some(TooWide::Home)
+    is_home.then_some(WideRoot::Home)
 }
 
-/// The home directories of people in a file of accounts. Those of services are where the services' files are, and people
-/// work there.
+/// The home directories of people in a passwd file. Service accounts are excluded: their directories hold the files
+/// of the services, and people work there.
 fn homes(accounts: &str) -> impl Iterator<Item = PathBuf> {
     accounts.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();
@@ -153,11 +152,11 @@ mod tests {
         std::fs::create_dir_all(home.join("project")).unwrap();
         std::os::unix::fs::symlink(&home, &link).unwrap();
         let env = Env::from_iter([("HOME", link.to_str().unwrap())]);
-        assert_eq!(too_wide(&home, &env), Some(TooWide::Home));
-        assert_eq!(too_wide(&link, &env), Some(TooWide::Home));
-        assert_eq!(too_wide(&home.join("project"), &env), None);
-        assert_eq!(too_wide(dir.path(), &env), None);
-        assert_eq!(too_wide(Path::new("/"), &env), Some(TooWide::Top));
-        assert_eq!(too_wide(Path::new("/home"), &env), Some(TooWide::Home));
+        assert_eq!(wide_root(&home, &env), Some(WideRoot::Home));
+        assert_eq!(wide_root(&link, &env), Some(WideRoot::Home));
+        assert_eq!(wide_root(&home.join("project"), &env), None);
+        assert_eq!(wide_root(dir.path(), &env), None);
+        assert_eq!(wide_root(Path::new("/"), &env), Some(WideRoot::Top));
+        assert_eq!(wide_root(Path::new("/home"), &env), Some(WideRoot::Home));
     }
 }

@@ -1,7 +1,7 @@
-//! Where PML's files are, and the environment it was started in.
+//! The paths of PML's files, and the environment it was started in.
 //!
-//! The process environment is taken once, by [`Env::of_process`]; everything else receives it, so
-//! that what the program does depends on what it was given.
+//! The process environment is read once, by [`Env::of_process`]. Everything else receives it as a value, so that
+//! behaviour depends on inputs alone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,15 +14,15 @@ use super::error::Error;
 pub struct Env(BTreeMap<String, String>);
 
 impl Env {
-    /// The environment of this process. Variables that are not UTF-8 are left out: they could not
-    /// be written in a config either.
+    /// The environment of this process. Variables that are not UTF-8 are left out: a configuration could not contain
+    /// them either.
     pub fn of_process() -> Env {
         Env(std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect())
     }
 
-    /// The value of `name`.
+    /// The value of the variable `name`.
     pub fn get(&self, name: &str) -> Option<&str> {
         if cfg!(windows) {
             return self.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
@@ -30,7 +30,7 @@ impl Env {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Every variable, by name.
+    /// All variables, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -41,26 +41,26 @@ impl Env {
         self.absolute(name)
     }
 
-    /// A directory given by `name`; relative ones count as unset, as the XDG rules say.
+    /// The directory in the variable `name`; a relative one counts as unset, as the XDG specification says.
     fn absolute(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
-    /// `path` with a leading `~` replaced by the home directory, and relative ones put below `base`.
+    /// `path` with a leading `~` expanded; a relative path is resolved against `base`.
     pub(super) fn resolve(&self, path: &str, base: &Path) -> PathBuf {
-        match (self.below_home(path), self.home()) {
+        match (self.strip_home(path), self.home()) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => base.join(path),
         }
     }
 
-    /// What follows `~/`, where `path` starts so.
-    pub(super) fn below_home<'p>(&self, path: &'p str) -> Option<&'p str> {
+    /// The rest after `~/`; `None` where `path` does not start with it.
+    pub(super) fn strip_home<'p>(&self, path: &'p str) -> Option<&'p str> {
         path.strip_prefix("~/").or_else(|| (path == "~").then_some(""))
     }
 
-    /// `path` for people, with the home directory as `~`.
-    pub(super) fn shown(&self, path: &Path) -> String {
+    /// `path` for display, with the home directory as `~`.
+    pub(super) fn display_path(&self, path: &Path) -> String {
         let below = self.home().and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
         let text = match below {
             Some(rest) => format!("~/{}", rest.display()),
@@ -82,17 +82,17 @@ impl fmt::Debug for Env {
     }
 }
 
-/// Where PML's files are.
+/// The paths of PML's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     /// The user's `pml.toml`.
     pub config: PathBuf,
-    /// The directory of everything PML keeps.
+    /// The data directory.
     pub data: PathBuf,
 }
 
 impl Paths {
-    /// Below `PML_HOME` where that is set, else where the XDG variables or their defaults say.
+    /// The paths below `PML_HOME` where it is set, else in the XDG directories or their defaults.
     ///
     /// # Errors
     /// `PML_HOME` is relative, or there is no home directory to fall back on.
@@ -105,40 +105,40 @@ impl Paths {
         Ok(Paths { config: config.join("pml/pml.toml"), data: data.join("pml") })
     }
 
-    /// The same with another config file (`--config`), which may be relative to `cwd`.
+    /// The same paths with another configuration file (`--config`), which may be relative to `cwd`.
     #[must_use]
     pub fn with_config(self, config: &Path, cwd: &Path) -> Paths {
         Paths { config: cwd.join(config), ..self }
     }
 
-    /// The database.
+    /// The path of the database.
     pub fn database(&self) -> PathBuf {
         self.data.join("pml.db")
     }
 
-    /// Where backups go that nobody named a place for.
+    /// The default directory of backups.
     pub fn backups(&self) -> PathBuf {
         self.data.join("backups")
     }
 
-    /// The bearer token of `pml serve`.
+    /// The path of the bearer token of `pml serve`.
     pub fn token(&self) -> PathBuf {
         self.data.join("token")
     }
 
-    /// The hash of the passphrase.
+    /// The path of the hash of the passphrase.
     pub fn passphrase(&self) -> PathBuf {
         self.data.join("passphrase")
     }
 
-    /// Which project configs are trusted.
+    /// The path of the list of trusted project configurations.
     pub fn trust(&self) -> PathBuf {
         self.data.join("trust.json")
     }
 
     fn below(home: &Path) -> Result<Paths, Error> {
         if !home.is_absolute() {
-            // The config would depend on the directory a client happens to start PML in.
+            // With a relative path the configuration would depend on the directory that a client starts PML in.
             let message = format!("`PML_HOME` is the relative path `{}`", home.display());
             return Err(Error::refused(message, "give an absolute path"));
         }

@@ -1,129 +1,129 @@
-//! Rules about tools: what the user lets programs do.
+//! Permission rules: what the user lets programs do with tools.
 //!
-//! They are read from `[permissions]` of the user's `pml.toml` and from `mcp-permissions.yaml` beside
-//! it. Which rule counts for which tool is not decided here but in [`approve`](crate::approve).
+//! They are read from `[permissions]` of the user's `pml.toml` and from `mcp-permissions.yaml` beside it.
+//! [`approve`](crate::approve) decides which rule applies to which tool.
 
 use std::time::Duration;
 
 use pml_model::ServerName;
 
-use super::approvals::is_dynamic;
-use super::error::Complaint;
-use super::node::{File, Member};
+use super::approvals::is_dynamic_setting;
+use super::error::ConfigComplaint;
+use super::node::{ConfigFile, ConfigMember};
 use super::reference;
 use super::section::Section;
 
 /// The file beside `pml.toml` that may hold rules too.
 pub(super) const YAML_FILE: &str = "mcp-permissions.yaml";
 
-/// The longest time for which what a tool gave may be given again: a day, after which all kept results are old.
+/// One day: the longest cache lifetime of a tool's results. All cached results are stale after it.
 const LONGEST_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the user says of some tools. What a rule leaves out, a wider rule may say.
+/// What the user says about some tools. An attribute that a rule leaves out may come from a wider rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// Which tools.
-    pub subject: Subject,
+pub struct PermissionRule {
+    /// The tools that the rule covers.
+    pub subject: RuleSubject,
     /// Whether a person is asked before a call.
-    pub approval: Option<Approval>,
+    pub approval: Option<ApprovalMode>,
     /// Never called, whatever other rules say.
     pub deny: bool,
-    /// What kind of reach the tools have.
-    pub scope: Option<Scope>,
-    /// They change nothing.
+    /// The scope of the tools.
+    pub scope: Option<ToolScope>,
+    /// The tools change nothing.
     pub read_only: Option<bool>,
-    /// Calling one again with the same arguments changes nothing more.
+    /// The tools are idempotent.
     pub idempotent: Option<bool>,
-    /// They reach beyond a closed set of things, such as the web.
+    /// The tools reach beyond a closed set of things, such as the web.
     pub open_world: Option<bool>,
-    /// What they change is seen by no other server.
+    /// No other server sees what the tools change.
     pub isolated: Option<bool>,
-    /// What they give depends on their arguments alone.
+    /// The results depend on the arguments alone.
     pub closed: Option<bool>,
-    /// How long what they gave may be given again.
+    /// How long a result may be returned from the cache.
     pub cache_ttl: Option<Duration>,
-    /// The rule for people, such as `` `github:search_*` in [permissions] ``.
-    pub shown: String,
-    /// Its file and line.
+    /// The rule for display, such as `` `github:search_*` in [permissions] ``.
+    pub label: String,
+    /// File and line, for messages.
     pub place: String,
 }
 
-/// Whether a tool may be called.
+/// Whether a program may call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Without asking anybody.
+pub enum CallPermission {
+    /// Without approval.
     Auto,
-    /// After a person said yes.
+    /// With the approval of a person.
     Ask,
     /// Never.
     Deny,
 }
 
-impl Mode {
-    /// The word for it in configurations.
+impl CallPermission {
+    /// The word in configurations.
     pub fn as_str(self) -> &'static str {
         match self {
-            Mode::Auto => "auto",
-            Mode::Ask => "hil",
-            Mode::Deny => "deny",
+            CallPermission::Auto => "auto",
+            CallPermission::Ask => "hil",
+            CallPermission::Deny => "deny",
         }
     }
 }
 
-/// Which tools a rule is about. `github` is about every tool of that server, as `github:*` is.
+/// The tools that a rule covers. `github` covers every tool of that server, like `github:*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
-    /// The server.
-    pub server: Pattern,
-    /// The tool, as its server spells it.
-    pub tool: Pattern,
+pub struct RuleSubject {
+    /// The pattern of the server name.
+    pub server: WildcardPattern,
+    /// The pattern of the tool name, as its server spells it.
+    pub tool: WildcardPattern,
 }
 
-impl Subject {
-    /// Whether it is one tool, by its full name.
+impl RuleSubject {
+    /// Whether it names exactly one tool.
     pub fn is_exact(&self) -> bool {
         self.server.is_literal() && self.tool.is_literal()
     }
 
-    /// Whether the tool `tool` of `server` is among them.
-    pub fn has(&self, server: &str, tool: &str) -> bool {
+    /// Whether it covers the tool `tool` of `server`.
+    pub fn covers(&self, server: &str, tool: &str) -> bool {
         self.server.matches(server) && self.tool.matches(tool)
     }
 }
 
-/// A text in which each `*` stands for any characters, also for none. Letters count as written.
+/// A pattern in which each `*` matches any characters, including none. Matching is case-sensitive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern(String);
+pub struct WildcardPattern(String);
 
-impl Pattern {
+impl WildcardPattern {
     /// The pattern `text`.
-    pub fn new(text: &str) -> Pattern {
-        Pattern(text.to_owned())
+    pub fn new(text: &str) -> WildcardPattern {
+        WildcardPattern(text.to_owned())
     }
 
-    /// As it is written.
+    /// The pattern as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it stands for itself alone.
+    /// Whether it has no `*`.
     pub fn is_literal(&self) -> bool {
         !self.0.contains('*')
     }
 
-    /// How many of its characters stand for themselves.
-    pub fn literals(&self) -> usize {
+    /// The number of characters other than `*`.
+    pub fn literal_count(&self) -> usize {
         self.0.chars().filter(|c| *c != '*').count()
     }
 
-    /// Whether it stands for `text`.
+    /// Whether it matches `text`.
     pub fn matches(&self, text: &str) -> bool {
         let Some((first, rest)) = self.0.split_once('*') else { return self.0 == text };
         let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
         let Some(text) = text.strip_prefix(first).and_then(|text| text.strip_suffix(last)) else {
             return false;
         };
-        // Taking each part where it first appears leaves the most for those that follow.
+        // Matching each part at its first occurrence leaves the most for the parts that follow.
         let mut left = Some(text);
         for part in middle.split('*') {
             left = left.and_then(|text| text.split_once(part)).map(|(_, after)| after);
@@ -134,19 +134,19 @@ impl Pattern {
 
 /// Whether a person is asked before a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Approval {
-    /// Nobody is asked.
+pub enum ApprovalMode {
+    /// Called without approval.
     Auto,
-    /// A person is: `hil`, a human in the loop.
+    /// A person is asked: `hil`, human in the loop.
     Hil,
 }
 
-/// What kind of reach a tool has.
+/// The scope of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// Computes only.
+pub enum ToolScope {
+    /// Only computes.
     Minimal,
-    /// Reads.
+    /// Only reads.
     Readonly,
     /// Writes files.
     Filesystem,
@@ -156,67 +156,71 @@ pub enum Scope {
     McpStandard,
 }
 
-impl Scope {
-    /// The word for it.
+impl ToolScope {
+    /// The word in configurations.
     pub fn as_str(self) -> &'static str {
         match self {
-            Scope::Minimal => "minimal",
-            Scope::Readonly => "readonly",
-            Scope::Filesystem => "filesystem",
-            Scope::NetworkApi => "network-api",
-            Scope::McpStandard => "mcp-standard",
+            ToolScope::Minimal => "minimal",
+            ToolScope::Readonly => "readonly",
+            ToolScope::Filesystem => "filesystem",
+            ToolScope::NetworkApi => "network-api",
+            ToolScope::McpStandard => "mcp-standard",
         }
     }
 
-    fn parse(word: &str) -> Option<Scope> {
+    fn parse(word: &str) -> Option<ToolScope> {
         match word {
-            "minimal" => Some(Scope::Minimal),
-            "readonly" => Some(Scope::Readonly),
-            "filesystem" => Some(Scope::Filesystem),
-            "network-api" => Some(Scope::NetworkApi),
-            "mcp-standard" | "standard" | "privileged" => Some(Scope::McpStandard),
+            "minimal" => Some(ToolScope::Minimal),
+            "readonly" => Some(ToolScope::Readonly),
+            "filesystem" => Some(ToolScope::Filesystem),
+            "network-api" => Some(ToolScope::NetworkApi),
+            "mcp-standard" | "standard" | "privileged" => Some(ToolScope::McpStandard),
             _ => None,
         }
     }
 }
 
-/// Which of the two files a rule stands in; they differ in the spellings they take.
+/// The format of the file that contains a rule; the two accept different spellings.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum RuleFormat {
     Toml,
     Yaml,
 }
 
-impl Form {
+impl RuleFormat {
     fn shown(self) -> &'static str {
         match self {
-            Form::Toml => "[permissions]",
-            Form::Yaml => YAML_FILE,
+            RuleFormat::Toml => "[permissions]",
+            RuleFormat::Yaml => YAML_FILE,
         }
     }
 
     fn keys(self) -> Vec<&'static str> {
         let mut keys = reference::keys("permissions.PATTERN");
-        if self == Form::Yaml {
+        if self == RuleFormat::Yaml {
             keys.extend(["permissionSet", "isReadOnly"]);
-            // The spellings that this file usually has come first in hints.
+            // The spellings that are usual in this file come first in hints.
             keys.sort_by_key(|key| key.contains('_'));
         }
         keys
     }
 }
 
-/// Adds the rules in `table` to `rules`. No two may be about the same tools: nobody could tell which
-/// of them counts.
-pub(super) fn read(table: &Section<'_>, form: Form, rules: &mut Vec<Rule>) -> Result<(), Complaint> {
+/// Adds the rules in `table` to `rules`. Two rules with the same subject are an error, since it would be unclear
+/// which applies.
+pub(super) fn read_rules(
+    table: &Section<'_>,
+    form: RuleFormat,
+    rules: &mut Vec<PermissionRule>,
+) -> Result<(), ConfigComplaint> {
     for member in table.members() {
-        if form == Form::Toml && is_dynamic(&member.key, &member.node.value) {
+        if form == RuleFormat::Toml && is_dynamic_setting(&member.key, &member.node.value) {
             continue;
         }
         let rule = rule(table, member, form)?;
         if let Some(other) = rules.iter().find(|other| other.subject == rule.subject) {
             let message =
-                format!("`{}` is about the same tools as {} at {}", member.key, other.shown, other.place);
+                format!("`{}` is about the same tools as {} at {}", member.key, other.label, other.place);
             return Err(table.file.complaint(member.key_at, message).hint("keep one of them"));
         }
         rules.push(rule);
@@ -224,12 +228,16 @@ pub(super) fn read(table: &Section<'_>, form: Form, rules: &mut Vec<Rule>) -> Re
     Ok(())
 }
 
-fn rule(table: &Section<'_>, member: &Member, form: Form) -> Result<Rule, Complaint> {
+fn rule(
+    table: &Section<'_>,
+    member: &ConfigMember,
+    form: RuleFormat,
+) -> Result<PermissionRule, ConfigComplaint> {
     let file = table.file;
-    let subject = subject(file, member)?;
-    let rule = Section::strict(file, &member.node, &table.path(&member.key), &form.keys())?;
+    let subject = read_subject(file, member)?;
+    let rule = Section::open_strict(file, &member.node, &table.member_path(&member.key), &form.keys())?;
     let place = file.complaint(member.key_at, "");
-    Ok(Rule {
+    Ok(PermissionRule {
         subject,
         approval: approval(&rule)?,
         deny: rule.flag("deny")?.unwrap_or(false),
@@ -240,12 +248,12 @@ fn rule(table: &Section<'_>, member: &Member, form: Form) -> Result<Rule, Compla
         isolated: rule.flag("isolated")?,
         closed: rule.flag("closed")?,
         cache_ttl: cache_ttl(&rule)?,
-        shown: format!("`{}` in {}", member.key, form.shown()),
-        place: format!("{}:{}", place.shown, place.line),
+        label: format!("`{}` in {}", member.key, form.shown()),
+        place: format!("{}:{}", place.shown_path, place.line),
     })
 }
 
-pub(super) fn subject(file: &File, member: &Member) -> Result<Subject, Complaint> {
+pub(super) fn read_subject(file: &ConfigFile, member: &ConfigMember) -> Result<RuleSubject, ConfigComplaint> {
     let key = member.key.as_str();
     let (server, tool) = key.split_once(':').unwrap_or((key, "*"));
     let fits = if server.contains('*') {
@@ -258,50 +266,53 @@ pub(super) fn subject(file: &File, member: &Member) -> Result<Subject, Complaint
             "write a server (`github`), a tool (`\"github:search\"`) or a pattern (`\"github:get_*\"`)",
         ));
     }
-    Ok(Subject { server: Pattern::new(server), tool: Pattern::new(tool) })
+    Ok(RuleSubject { server: WildcardPattern::new(server), tool: WildcardPattern::new(tool) })
 }
 
-fn approval(rule: &Section<'_>) -> Result<Option<Approval>, Complaint> {
+fn approval(rule: &Section<'_>) -> Result<Option<ApprovalMode>, ConfigComplaint> {
     let Some(key) = spelled(rule, &["approval_mode", "approvalMode"])? else { return Ok(None) };
     match rule.text(key)? {
-        Some("auto") => Ok(Some(Approval::Auto)),
-        Some("hil") => Ok(Some(Approval::Hil)),
+        Some("auto") => Ok(Some(ApprovalMode::Auto)),
+        Some("hil") => Ok(Some(ApprovalMode::Hil)),
         other => Err(unknown_word(rule, key, other, "write \"auto\", or \"hil\" to have a person asked")),
     }
 }
 
-fn scope(rule: &Section<'_>) -> Result<Option<Scope>, Complaint> {
+fn scope(rule: &Section<'_>) -> Result<Option<ToolScope>, ConfigComplaint> {
     let Some(key) = spelled(rule, &["scope", "permissionSet"])? else { return Ok(None) };
     let word = rule.text(key)?;
     let hint = "write \"minimal\", \"readonly\", \"filesystem\", \"network-api\" or \"mcp-standard\"";
-    word.and_then(Scope::parse).map(Some).ok_or_else(|| unknown_word(rule, key, word, hint))
+    word.and_then(ToolScope::parse).map(Some).ok_or_else(|| unknown_word(rule, key, word, hint))
 }
 
-fn cache_ttl(rule: &Section<'_>) -> Result<Option<Duration>, Complaint> {
+fn cache_ttl(rule: &Section<'_>) -> Result<Option<Duration>, ConfigComplaint> {
     spelled(rule, &["cache_ttl", "cacheTtl"])?
         .map_or(Ok(None), |key| rule.duration_in(key, Duration::ZERO..=LONGEST_TTL))
 }
 
-fn flag(rule: &Section<'_>, spellings: &[&'static str]) -> Result<Option<bool>, Complaint> {
+fn flag(rule: &Section<'_>, spellings: &[&'static str]) -> Result<Option<bool>, ConfigComplaint> {
     spelled(rule, spellings)?.map_or(Ok(None), |key| rule.flag(key))
 }
 
-/// The one of `spellings` that `rule` uses.
-fn spelled(rule: &Section<'_>, spellings: &[&'static str]) -> Result<Option<&'static str>, Complaint> {
+/// The one of `spellings` that `rule` uses; an error where it uses several.
+fn spelled(rule: &Section<'_>, spellings: &[&'static str]) -> Result<Option<&'static str>, ConfigComplaint> {
     let mut used = spellings.iter().filter_map(|key| Some((*key, rule.member(key)?)));
     match (used.next(), used.next()) {
         (None, _) => Ok(None),
         (Some((key, _)), None) => Ok(Some(key)),
         (Some((key, _)), Some((_, again))) => Err(rule
             .file
-            .complaint(again.key_at, format!("`{}` is `{key}` in another spelling", rule.path(&again.key)))
+            .complaint(
+                again.key_at,
+                format!("`{}` is `{key}` in another spelling", rule.member_path(&again.key)),
+            )
             .hint("keep one of them")),
     }
 }
 
-fn unknown_word(rule: &Section<'_>, key: &str, word: Option<&str>, hint: &str) -> Complaint {
+fn unknown_word(rule: &Section<'_>, key: &str, word: Option<&str>, hint: &str) -> ConfigComplaint {
     let at = rule.get(key).map_or(rule.at, |node| node.at);
-    let message = format!("`{}` is `{}`", rule.path(key), word.unwrap_or_default());
+    let message = format!("`{}` is `{}`", rule.member_path(key), word.unwrap_or_default());
     rule.file.complaint(at, message).hint(hint)
 }
 
@@ -323,7 +334,7 @@ mod tests {
             ("a.c?", &["a.c?"], &["abcd"]),
             ("é*", &["é", "éa"], &["e"]),
         ] {
-            let matches = |text: &&str| Pattern::new(pattern).matches(text);
+            let matches = |text: &&str| WildcardPattern::new(pattern).matches(text);
             assert_eq!(fits.iter().filter(|text| !matches(text)).count(), 0, "{pattern}: {fits:?}");
             assert_eq!(differs.iter().filter(|text| matches(text)).count(), 0, "{pattern}: {differs:?}");
         }

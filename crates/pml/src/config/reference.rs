@@ -7,22 +7,22 @@ use std::fmt::Write as _;
 
 /// One table of a `pml.toml`.
 #[derive(Debug)]
-pub struct Table {
+pub struct ReferenceTable {
     /// Its path as headers write it; capital letters stand for a name that the user chooses.
     pub path: &'static str,
     /// What it is for, in Markdown.
     pub about: &'static str,
     /// Its keys, in the order in which they are shown.
-    pub settings: &'static [Setting],
+    pub settings: &'static [ReferenceSetting],
 }
 
 /// One key of a table.
 #[derive(Debug)]
-pub struct Setting {
-    /// Its name.
+pub struct ReferenceSetting {
+    /// Key in the configuration file.
     pub key: &'static str,
     /// Other spellings of the same key.
-    pub also: &'static [&'static str],
+    pub aliases: &'static [&'static str],
     /// The values that it takes, in Markdown.
     pub kind: &'static str,
     /// The default as TOML; empty where there is none.
@@ -36,8 +36,8 @@ const fn setting(
     kind: &'static str,
     default: &'static str,
     meaning: &'static str,
-) -> Setting {
-    Setting { key, also: &[], kind, default, meaning }
+) -> ReferenceSetting {
+    ReferenceSetting { key, aliases: &[], kind, default, meaning }
 }
 
 const fn spelled(
@@ -45,8 +45,8 @@ const fn spelled(
     also: &'static [&'static str],
     kind: &'static str,
     meaning: &'static str,
-) -> Setting {
-    Setting { key, also, kind, default: "", meaning }
+) -> ReferenceSetting {
+    ReferenceSetting { key, aliases: also, kind, default: "", meaning }
 }
 
 const DURATION: &str = "duration";
@@ -55,11 +55,11 @@ const TEXTS: &str = "list of texts";
 const TEXT_MAP: &str = "table of texts";
 const FLAG: &str = "`true`, `false`";
 
-const ENABLED: Setting = setting("enabled", FLAG, "true", "`false` switches the server off.");
+const ENABLED: ReferenceSetting = setting("enabled", FLAG, "true", "`false` switches the server off.");
 
 /// Every table, in the order in which they are shown.
-pub const TABLES: &[Table] = &[
-    Table {
+pub const TABLES: &[ReferenceTable] = &[
+    ReferenceTable {
         path: "",
         about: "These keys stand before the first table.",
         settings: &[
@@ -85,7 +85,7 @@ pub const TABLES: &[Table] = &[
             ),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "servers.NAME",
         about: "A downstream MCP server. It has either `command` (PML starts it) or `url` (PML connects to it). `${VAR}` \
                 and `${file:path}` expand in `command`, `args`, `env`, `cwd`, `url`, `headers` and `bearer`.",
@@ -143,7 +143,7 @@ pub const TABLES: &[Table] = &[
             ),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "builtin.fs",
         about: "The built-in file tools.",
         settings: &[
@@ -157,7 +157,7 @@ pub const TABLES: &[Table] = &[
             ),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "builtin.http",
         about: "The built-in HTTP tools. They are off until `hosts` names a host.",
         settings: &[
@@ -171,12 +171,12 @@ pub const TABLES: &[Table] = &[
             ),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "builtin.NAME",
         about: "The other built-in servers: `json`, `text`, `csv`, `time` and `math`.",
         settings: &[ENABLED],
     },
-    Table {
+    ReferenceTable {
         path: "serve",
         about: "Settings of `pml serve`.",
         settings: &[
@@ -185,7 +185,7 @@ pub const TABLES: &[Table] = &[
             setting("origins", TEXTS, "[]", "Web origins that may call it from a browser."),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "clients.NAME",
         about: "Settings for one client, by the name of its key, else by the name it gives itself. A client can give \
                 itself any name, so this is a convenience and no protection.",
@@ -199,7 +199,7 @@ pub const TABLES: &[Table] = &[
             ),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "permissions",
         about: "The policy. Beside `dynamic` every key is a rule; see the next table.",
         settings: &[setting(
@@ -209,7 +209,7 @@ pub const TABLES: &[Table] = &[
             "Whether an opaque program runs. `\"ask\"` runs it and checks each call when it is made.",
         )],
     },
-    Table {
+    ReferenceTable {
         path: "permissions.PATTERN",
         about: "A rule. `PATTERN` is a server (`github`), a tool (`\"github:search\"`) or a pattern with `*` \
                 (`\"github:get_*\"`). What a rule leaves out comes from the next wider rule, then from annotations that are \
@@ -251,7 +251,7 @@ pub const TABLES: &[Table] = &[
             ),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "approvals",
         about: "Who approves, and how long a question waits.",
         settings: &[
@@ -277,7 +277,7 @@ pub const TABLES: &[Table] = &[
             ),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "memory",
         about: "Learning and caching.",
         settings: &[
@@ -297,7 +297,7 @@ pub const TABLES: &[Table] = &[
             ),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "embedding",
         about: "The embedding model. Give one of `model`, `directory` and `url`. `${VAR}` expands in `url` and `key`.",
         settings: &[
@@ -318,7 +318,7 @@ pub const TABLES: &[Table] = &[
             setting("key", TEXT, "", "The bearer token of that service."),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "limits",
         about: "Limits of one run. A limit that is exceeded ends that run and no other.",
         settings: &[
@@ -351,7 +351,7 @@ pub const TABLES: &[Table] = &[
             ),
         ],
     },
-    Table {
+    ReferenceTable {
         path: "runs",
         about: "How runs are kept.",
         settings: &[
@@ -383,7 +383,7 @@ pub const TABLES: &[Table] = &[
 /// The keys that the table `path` takes, other spellings last.
 pub(super) fn keys(path: &str) -> Vec<&'static str> {
     let settings = || TABLES.iter().filter(|table| table.path == path).flat_map(|table| table.settings);
-    let also = settings().flat_map(|setting| setting.also.iter().copied());
+    let also = settings().flat_map(|setting| setting.aliases.iter().copied());
     settings().map(|setting| setting.key).chain(also).collect()
 }
 
@@ -399,7 +399,7 @@ pub(super) fn top_keys() -> Vec<&'static str> {
     all
 }
 
-/// The reference as Markdown: a heading and a table for each [`Table`].
+/// The reference as Markdown: a heading and a table for each [`ReferenceTable`].
 pub fn markdown() -> String {
     let mut text = String::new();
     for table in TABLES {
@@ -418,7 +418,7 @@ pub fn markdown() -> String {
     text
 }
 
-fn row(setting: &Setting) -> String {
+fn row(setting: &ReferenceSetting) -> String {
     let default =
         if setting.default.is_empty() { "—".to_owned() } else { format!("`{}`", setting.default) };
     format!("| `{}` | {} | {default} | {} |", setting.key, setting.kind, setting.meaning)

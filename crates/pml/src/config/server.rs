@@ -1,4 +1,4 @@
-//! One server: as written in a file, and as it will be started or reached.
+//! A server: as declared in a file, and as it will be started or reached.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,100 +8,101 @@ use std::time::Duration;
 use pml_model::ServerName;
 use url::Url;
 
-use super::error::{Complaint, Problem, nearest};
-use super::node::{File, Member};
+use super::error::{ConfigComplaint, LeftOutServer, nearest_word};
+use super::known_secrets;
+use super::node::{ConfigFile, ConfigMember};
 use super::paths::Env;
 use super::reference;
-use super::secret::{self, Secret};
+use super::secret::Secret;
 use super::section::Section;
-use super::variables::{Unexpanded, Variables};
+use super::variables::{ExpandError, VariableExpander};
 use super::{CALL_TIMEOUT, START_TIMEOUT};
 use crate::sanitise::KnownSecret;
 
-/// A downstream server, ready to be used.
+/// A downstream server, validated and ready to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
-    /// What tools of it are called by.
+pub struct ServerConfig {
+    /// The server part of `server:tool`.
     pub name: ServerName,
-    /// How it is reached, with all variables expanded.
-    pub transport: Transport,
-    /// The same as the config writes it, with the variables still in place: safe to show and to hash.
-    pub declared: Declared,
-    /// Whether it is used at all.
+    /// The transport, with all variables expanded.
+    pub transport: ServerTransport,
+    /// The transport as written, with variables unexpanded: safe to show and to hash.
+    pub declared: DeclaredTransport,
+    /// Whether the server is used at all.
     pub enabled: bool,
-    /// When it is started.
-    pub start: Start,
-    /// After how long without a call it is stopped; never where absent.
+    /// When the server is started.
+    pub start: StartPolicy,
+    /// The idle time after which the server is stopped; `None` means never.
     pub idle_stop: Option<Duration>,
-    /// How long one call may take.
+    /// The timeout of one call.
     pub call_timeout: Duration,
-    /// How long it may take to be ready.
+    /// How long the server may take to become ready.
     pub start_timeout: Duration,
-    /// What it is for, shown to agents.
+    /// The purpose of the server, shown to agents.
     pub description: Option<String>,
-    /// Whether what it says of its own tools is believed.
+    /// Whether the annotations of its tools are trusted.
     pub trusts_annotations: bool,
-    /// What becomes of tools that appear or change after it was first met.
-    pub definitions: Definitions,
-    /// The file that configures it.
+    /// What happens to tools that appear or change after the first listing.
+    pub definitions: DefinitionPolicy,
+    /// The file that declares it.
     pub source: PathBuf,
-    /// What of its settings is secret, or may be.
+    /// Values in its settings that are or may be secrets.
     pub secrets: Vec<KnownSecret>,
 }
 
-/// What becomes of tools that appear or change after their server was first met.
+/// What happens to tools that appear or change after the first listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Definitions {
-    /// They wait until a person accepts them.
+pub enum DefinitionPolicy {
+    /// They are quarantined until a person accepts them.
     Pinned,
-    /// They are used as they come.
+    /// They are used as they are.
     Follow,
 }
 
 /// When a server is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    /// When it is first needed.
+pub enum StartPolicy {
+    /// At the first use.
     Lazy,
     /// With PML.
     Eager,
 }
 
-/// How a server is reached. Arguments, variables and the query of an address may hold expanded
-/// secrets, so `Debug` leaves them out.
+/// The transport of a server. Arguments, variables and the query of a URL may contain expanded secrets, so `Debug`
+/// leaves them out.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Transport {
+pub enum ServerTransport {
     /// A child process: an argument vector, never a shell.
     Stdio {
-        /// The program.
+        /// The executable.
         command: String,
-        /// Its arguments, each exactly one.
+        /// The arguments, passed on as they are.
         args: Vec<String>,
-        /// The variables declared for it; see [`child_env`](super::child_env) for the whole.
+        /// The declared variables; [`child_env`](super::child_env) gives the complete environment.
         env: BTreeMap<String, String>,
-        /// Where it runs; PML's own directory where absent.
+        /// The working directory; `None` means that of PML.
         cwd: Option<PathBuf>,
     },
     /// Streamable HTTP.
     Http {
-        /// Its address, `http` or `https`, without user or password.
+        /// The URL, `http` or `https`, without user or password.
         url: Url,
-        /// Sent with every request.
+        /// Headers of every request.
         headers: BTreeMap<String, Secret>,
     },
 }
 
-impl fmt::Debug for Transport {
+impl fmt::Debug for ServerTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Transport::Stdio { command, args, env, cwd } => f
+            ServerTransport::Stdio { command, args, env, cwd } => f
                 .debug_struct("Stdio")
                 .field("command", command)
                 .field("args", &format_args!("({} hidden)", args.len()))
                 .field("env", &env.keys())
                 .field("cwd", cwd)
                 .finish(),
-            Transport::Http { url, headers } => f
+            ServerTransport::Http { url, headers } => f
                 .debug_struct("Http")
                 .field("host", &url.host_str())
                 .field("headers", &headers.keys())
@@ -110,73 +111,76 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// A transport as a config writes it. Literal values of variables and headers may be secrets, so
-/// `Debug` leaves them out.
+/// A transport as a configuration writes it. Literal values of variables and headers may be secrets, so `Debug`
+/// leaves them out.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Declared {
+pub enum DeclaredTransport {
     /// A child process.
     Stdio {
-        /// The program.
+        /// The executable.
         command: String,
-        /// Its arguments.
+        /// The arguments.
         args: Vec<String>,
-        /// Its variables.
+        /// The declared variables.
         env: BTreeMap<String, String>,
-        /// Where it runs.
+        /// The working directory.
         cwd: Option<String>,
     },
     /// Streamable HTTP.
     Http {
-        /// Its address.
+        /// The URL.
         url: String,
-        /// Sent with every request.
+        /// Headers of every request.
         headers: BTreeMap<String, String>,
     },
 }
 
-impl fmt::Debug for Declared {
+impl fmt::Debug for DeclaredTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Declared::Stdio { command, args, env, cwd } => f
+            DeclaredTransport::Stdio { command, args, env, cwd } => f
                 .debug_struct("Stdio")
                 .field("command", command)
                 .field("args", args)
                 .field("env", &env.keys())
                 .field("cwd", cwd)
                 .finish(),
-            Declared::Http { url, headers } => {
+            DeclaredTransport::Http { url, headers } => {
                 f.debug_struct("Http").field("url", url).field("headers", &headers.keys()).finish()
             }
         }
     }
 }
 
-/// A server read from a file whose name and variables are not checked yet.
-pub(super) struct Draft {
+/// A server read from a file, before its name and variables are checked.
+pub(super) struct ServerDraft {
     pub(super) name: String,
-    /// Where its name stands; a complaint without words.
-    here: Complaint,
-    declared: Declared,
+    /// The position of its name, as an error without a message.
+    name_place: ConfigComplaint,
+    declared: DeclaredTransport,
     enabled: bool,
-    start: Start,
+    start: StartPolicy,
     idle_stop: Option<Duration>,
     call_timeout: Duration,
     start_timeout: Duration,
     description: Option<String>,
     trusts_annotations: bool,
-    definitions: Definitions,
+    definitions: DefinitionPolicy,
 }
 
-impl Draft {
+impl ServerDraft {
     /// Reads a `[servers.name]` table of a `pml.toml`.
-    pub(super) fn from_toml(file: &File, member: &Member) -> Result<Draft, Complaint> {
-        let table = Section::strict(
+    pub(super) fn from_toml(
+        file: &ConfigFile,
+        member: &ConfigMember,
+    ) -> Result<ServerDraft, ConfigComplaint> {
+        let table = Section::open_strict(
             file,
             &member.node,
             &format!("servers.{}", member.key),
             &reference::keys("servers.NAME"),
         )?;
-        Ok(Draft {
+        Ok(ServerDraft {
             enabled: table.flag("enabled")?.unwrap_or(true),
             start: start(&table)?,
             idle_stop: table.duration("idle_stop")?,
@@ -184,82 +188,88 @@ impl Draft {
             start_timeout: table.duration("start_timeout")?.unwrap_or(START_TIMEOUT),
             trusts_annotations: trusts_annotations(&table)?,
             definitions: definitions(&table)?,
-            ..Draft::new(file, member, &table, declared(&table, "url")?)?
+            ..ServerDraft::new(file, member, &table, declared(&table, "url")?)?
         })
     }
 
-    /// Reads a member of another program's `mcpServers`. Keys that only that program knows are left alone.
-    pub(super) fn from_json(file: &File, member: &Member) -> Result<Draft, Complaint> {
+    /// Reads a member of another program's `mcpServers`. Keys specific to that program are ignored.
+    pub(super) fn from_json(
+        file: &ConfigFile,
+        member: &ConfigMember,
+    ) -> Result<ServerDraft, ConfigComplaint> {
         let table = Section::open(file, &member.node, &format!("mcpServers.{}", member.key))?;
         let url = if table.get("url").is_none() { "serverUrl" } else { "url" };
         let declared = declared(&table, url)?;
         check_type(&table, &declared)?;
         let enabled = !table.flag("disabled")?.unwrap_or(false);
-        Ok(Draft { enabled, ..Draft::new(file, member, &table, declared)? })
+        Ok(ServerDraft { enabled, ..ServerDraft::new(file, member, &table, declared)? })
     }
 
     fn new(
-        file: &File,
-        member: &Member,
+        file: &ConfigFile,
+        member: &ConfigMember,
         table: &Section<'_>,
-        declared: Declared,
-    ) -> Result<Draft, Complaint> {
-        Ok(Draft {
+        declared: DeclaredTransport,
+    ) -> Result<ServerDraft, ConfigComplaint> {
+        Ok(ServerDraft {
             name: member.key.clone(),
-            here: file.complaint(member.key_at, ""),
+            name_place: file.complaint(member.key_at, ""),
             declared,
             enabled: true,
-            start: Start::Lazy,
+            start: StartPolicy::Lazy,
             idle_stop: None,
             call_timeout: CALL_TIMEOUT,
             start_timeout: START_TIMEOUT,
             description: table.text("description")?.map(ToOwned::to_owned),
             trusts_annotations: false,
-            definitions: Definitions::Pinned,
+            definitions: DefinitionPolicy::Pinned,
         })
     }
 
-    /// The setting by which it lets the server do more than others.
-    pub(super) fn loosens(&self) -> Option<&'static str> {
+    /// The setting, if any, that gives the server more trust than usual.
+    pub(super) fn loosening_setting(&self) -> Option<&'static str> {
         let trust = self.trusts_annotations.then_some("trust");
-        trust.or((self.definitions == Definitions::Follow).then_some("definitions"))
+        trust.or((self.definitions == DefinitionPolicy::Follow).then_some("definitions"))
     }
 
-    /// The file it stands in.
+    /// The file that declares it.
     pub(super) fn file(&self) -> &Path {
-        &self.here.file
+        &self.name_place.file
     }
 
-    /// The file and line it stands in, for complaints about others.
+    /// File and line, for messages about other servers.
     pub(super) fn place(&self) -> String {
-        format!("{}:{}", self.here.shown, self.here.line)
+        format!("{}:{}", self.name_place.shown_path, self.name_place.line)
     }
 
-    /// A complaint about the whole server.
-    pub(super) fn complaint(&self, message: &str, hint: impl Into<String>) -> Complaint {
+    /// An error about the whole server.
+    pub(super) fn complaint(&self, message: &str, hint: impl Into<String>) -> ConfigComplaint {
         let message = pml_model::name::printable(message).replace('\n', "\\n");
-        Complaint { message, ..self.here.clone() }.hint(hint)
+        ConfigComplaint { message, ..self.name_place.clone() }.hint(hint)
     }
 
-    /// Why this server is left out.
-    pub(super) fn problem(&self, message: &str, hint: impl Into<String>) -> Problem {
-        Problem { server: self.name.clone(), complaint: Box::new(self.complaint(message, hint)) }
+    /// The server as a left-out one, with the reason.
+    pub(super) fn problem(&self, message: &str, hint: impl Into<String>) -> LeftOutServer {
+        LeftOutServer { server: self.name.clone(), complaint: Box::new(self.complaint(message, hint)) }
     }
 
-    /// The server with its variables expanded; relative paths are below `base`.
+    /// The server with its variables expanded; relative paths are resolved against `base`.
     pub(super) fn resolve(
         self,
         name: ServerName,
-        variables: &mut Variables<'_>,
+        variables: &mut VariableExpander<'_>,
         env: &Env,
         base: &Path,
-    ) -> Result<Server, Problem> {
+    ) -> Result<ServerConfig, LeftOutServer> {
         let transport = transport(&self.declared, variables, env, base).map_err(|error| {
             self.problem(&format!("server `{name}` is left out: {}", error.message), error.hint)
         })?;
-        let mut secrets = std::mem::take(&mut variables.put_in);
-        secrets.extend(secret::in_transport(&transport));
-        Ok(Server {
+        let mut secrets = std::mem::take(&mut variables.inserted_secrets);
+        secrets.extend(match &transport {
+            ServerTransport::Stdio { args, env, .. } => known_secrets::of_command(args, env),
+            ServerTransport::Http { url, headers } => known_secrets::of_address(url, headers),
+        });
+        Ok(ServerConfig {
             name,
             secrets,
             transport,
@@ -272,49 +282,49 @@ impl Draft {
             description: self.description,
             trusts_annotations: self.trusts_annotations,
             definitions: self.definitions,
-            source: self.here.file,
+            source: self.name_place.file,
         })
     }
 }
 
-fn start(table: &Section<'_>) -> Result<Start, Complaint> {
+fn start(table: &Section<'_>) -> Result<StartPolicy, ConfigComplaint> {
     match (table.text("start")?, table.get("start")) {
-        (Some("eager"), _) => Ok(Start::Eager),
+        (Some("eager"), _) => Ok(StartPolicy::Eager),
         (Some(other), Some(node)) if other != "lazy" => Err(table
             .file
-            .complaint(node.at, format!("`{}` is `{other}`", table.path("start")))
+            .complaint(node.at, format!("`{}` is `{other}`", table.member_path("start")))
             .hint("write \"lazy\" or \"eager\"")),
-        (_, _) => Ok(Start::Lazy),
+        (_, _) => Ok(StartPolicy::Lazy),
     }
 }
 
-fn definitions(table: &Section<'_>) -> Result<Definitions, Complaint> {
+fn definitions(table: &Section<'_>) -> Result<DefinitionPolicy, ConfigComplaint> {
     match (table.text("definitions")?, table.get("definitions")) {
-        (Some("follow"), _) => Ok(Definitions::Follow),
+        (Some("follow"), _) => Ok(DefinitionPolicy::Follow),
         (Some(other), Some(node)) if other != "pinned" => Err(table
             .file
-            .complaint(node.at, format!("`{}` is `{other}`", table.path("definitions")))
+            .complaint(node.at, format!("`{}` is `{other}`", table.member_path("definitions")))
             .hint("write \"pinned\" (tools that appear or change wait for `pml accept`) or \"follow\"")),
-        (_, _) => Ok(Definitions::Pinned),
+        (_, _) => Ok(DefinitionPolicy::Pinned),
     }
 }
 
-fn trusts_annotations(table: &Section<'_>) -> Result<bool, Complaint> {
+fn trusts_annotations(table: &Section<'_>) -> Result<bool, ConfigComplaint> {
     match (table.text("trust")?, table.get("trust")) {
         (Some("annotations"), _) => Ok(true),
         (Some(other), Some(node)) => Err(table
             .file
-            .complaint(node.at, format!("`{}` is `{other}`", table.path("trust")))
+            .complaint(node.at, format!("`{}` is `{other}`", table.member_path("trust")))
             .hint("write \"annotations\" to believe what the server says of its tools, or leave it out")),
         (_, _) => Ok(false),
     }
 }
 
-fn declared(table: &Section<'_>, url_key: &str) -> Result<Declared, Complaint> {
+fn declared(table: &Section<'_>, url_key: &str) -> Result<DeclaredTransport, ConfigComplaint> {
     match (table.text("command")?, table.text(url_key)?) {
         (Some(command), None) => {
             refuse(table, &["headers", "bearer"], "url")?;
-            Ok(Declared::Stdio {
+            Ok(DeclaredTransport::Stdio {
                 command: command.to_owned(),
                 args: table.texts("args")?.into_iter().map(|(arg, _)| arg.to_owned()).collect(),
                 env: table.text_map("env")?,
@@ -323,7 +333,7 @@ fn declared(table: &Section<'_>, url_key: &str) -> Result<Declared, Complaint> {
         }
         (None, Some(url)) => {
             refuse(table, &["args", "env", "cwd"], "command")?;
-            Ok(Declared::Http { url: url.to_owned(), headers: headers(table)? })
+            Ok(DeclaredTransport::Http { url: url.to_owned(), headers: headers(table)? })
         }
         (Some(_), Some(_)) => {
             let at = table.member(url_key).map_or(table.at, |member| member.key_at);
@@ -336,8 +346,8 @@ fn declared(table: &Section<'_>, url_key: &str) -> Result<Declared, Complaint> {
     }
 }
 
-fn neither(table: &Section<'_>) -> Complaint {
-    let misspelled = table.members().iter().find_map(|member| nearest(&member.key, &["command", "url"]));
+fn neither(table: &Section<'_>) -> ConfigComplaint {
+    let misspelled = table.members().iter().find_map(|member| nearest_word(&member.key, &["command", "url"]));
     let hint = match misspelled {
         Some(near) => format!("did you mean `{near}`?"),
         None => "give a `command` to start, or a `url` to reach".to_owned(),
@@ -345,28 +355,31 @@ fn neither(table: &Section<'_>) -> Complaint {
     table.file.complaint(table.at, format!("`{}` has neither `command` nor `url`", table.name())).hint(hint)
 }
 
-/// Complains about the first of `keys` that is there, because it means something only beside `partner`.
-fn refuse(table: &Section<'_>, keys: &[&str], partner: &str) -> Result<(), Complaint> {
-    // Other programs write empty ones into every entry.
+/// An error for the first of `keys` that is present, because it needs `partner` beside it.
+fn refuse(table: &Section<'_>, keys: &[&str], partner: &str) -> Result<(), ConfigComplaint> {
+    // Other programs write empty values into every entry.
     let misplaced =
         keys.iter().filter_map(|key| table.member(key)).find(|member| !member.node.value.is_empty());
     match misplaced {
         None => Ok(()),
         Some(member) => Err(table
             .file
-            .complaint(member.key_at, format!("`{}` needs `{partner}`", table.path(&member.key)))
+            .complaint(member.key_at, format!("`{}` needs `{partner}`", table.member_path(&member.key)))
             .hint(format!("remove `{}`, or give `{partner}`", member.key))),
     }
 }
 
-fn headers(table: &Section<'_>) -> Result<BTreeMap<String, String>, Complaint> {
+fn headers(table: &Section<'_>) -> Result<BTreeMap<String, String>, ConfigComplaint> {
     let mut headers = table.text_map("headers")?;
     if let Some(bearer) = table.text("bearer")? {
         if headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
             let at = table.member("bearer").map_or(table.at, |member| member.key_at);
             return Err(table
                 .file
-                .complaint(at, format!("`{}` repeats the `Authorization` header", table.path("bearer")))
+                .complaint(
+                    at,
+                    format!("`{}` repeats the `Authorization` header", table.member_path("bearer")),
+                )
                 .hint("keep one of them"));
         }
         headers.insert("Authorization".to_owned(), format!("Bearer {bearer}"));
@@ -374,13 +387,13 @@ fn headers(table: &Section<'_>) -> Result<BTreeMap<String, String>, Complaint> {
     Ok(headers)
 }
 
-/// Clients also write what kind of server it is. `sse` is an older way to speak HTTP; which one a
-/// server speaks shows when it is reached.
-fn check_type(table: &Section<'_>, declared: &Declared) -> Result<(), Complaint> {
+/// Checks the `type` that clients write. `sse` is an older HTTP transport; which one a server speaks is detected when
+/// it is reached.
+fn check_type(table: &Section<'_>, declared: &DeclaredTransport) -> Result<(), ConfigComplaint> {
     let (Some(kind), Some(node)) = (table.text("type")?, table.get("type")) else { return Ok(()) };
     let (fits, hint) = match declared {
-        Declared::Stdio { .. } => (kind == "stdio", "a server with `command` is of type \"stdio\""),
-        Declared::Http { .. } => (
+        DeclaredTransport::Stdio { .. } => (kind == "stdio", "a server with `command` is of type \"stdio\""),
+        DeclaredTransport::Http { .. } => (
             matches!(kind, "http" | "streamable-http" | "streamableHttp" | "sse"),
             "a server with `url` is of type \"http\", \"streamable-http\" or \"sse\"",
         ),
@@ -388,20 +401,20 @@ fn check_type(table: &Section<'_>, declared: &Declared) -> Result<(), Complaint>
     if fits {
         return Ok(());
     }
-    Err(table.file.complaint(node.at, format!("`{}` is `{kind}`", table.path("type"))).hint(hint))
+    Err(table.file.complaint(node.at, format!("`{}` is `{kind}`", table.member_path("type"))).hint(hint))
 }
 
 fn transport(
-    declared: &Declared,
-    variables: &mut Variables<'_>,
+    declared: &DeclaredTransport,
+    variables: &mut VariableExpander<'_>,
     env: &Env,
     base: &Path,
-) -> Result<Transport, Unexpanded> {
+) -> Result<ServerTransport, ExpandError> {
     match declared {
-        Declared::Stdio { command, args, env: declared, cwd } => {
+        DeclaredTransport::Stdio { command, args, env: declared, cwd } => {
             let command = one_line("the command", variables.expand(command)?)?;
             let args = args.iter().map(|arg| one_line("an argument", variables.expand(arg)?));
-            Ok(Transport::Stdio {
+            Ok(ServerTransport::Stdio {
                 args: args.collect::<Result<_, _>>()?,
                 command: program(command, env, base)?,
                 env: child_variables(declared, variables)?,
@@ -411,7 +424,7 @@ fn transport(
                     .transpose()?,
             })
         }
-        Declared::Http { url, headers } => Ok(Transport::Http {
+        DeclaredTransport::Http { url, headers } => Ok(ServerTransport::Http {
             url: address(&variables.expand(url)?)?,
             headers: headers
                 .iter()
@@ -421,8 +434,8 @@ fn transport(
     }
 }
 
-/// A command with a path is found from where its config stands, not from where PML was started.
-fn program(command: String, env: &Env, base: &Path) -> Result<String, Unexpanded> {
+/// Resolves a command with a path against the directory of its configuration, not the directory PML was started in.
+fn program(command: String, env: &Env, base: &Path) -> Result<String, ExpandError> {
     if command.trim().is_empty() {
         return Err(refused("the command is empty", "give a program to start"));
     }
@@ -432,8 +445,8 @@ fn program(command: String, env: &Env, base: &Path) -> Result<String, Unexpanded
 
 fn child_variables(
     declared: &BTreeMap<String, String>,
-    variables: &mut Variables<'_>,
-) -> Result<BTreeMap<String, String>, Unexpanded> {
+    variables: &mut VariableExpander<'_>,
+) -> Result<BTreeMap<String, String>, ExpandError> {
     declared
         .iter()
         .map(|(name, value)| {
@@ -451,7 +464,7 @@ fn child_variables(
         .collect()
 }
 
-fn one_line(what: &str, text: String) -> Result<String, Unexpanded> {
+fn one_line(what: &str, text: String) -> Result<String, ExpandError> {
     match text.chars().find(|c| matches!(c, '\0' | '\n' | '\r')) {
         None => Ok(text),
         Some(c) => {
@@ -461,8 +474,8 @@ fn one_line(what: &str, text: String) -> Result<String, Unexpanded> {
     }
 }
 
-fn address(text: &str) -> Result<Url, Unexpanded> {
-    // The address itself is not repeated: it may hold an expanded secret.
+fn address(text: &str) -> Result<Url, ExpandError> {
+    // The URL itself is not repeated: it may contain an expanded secret.
     let example = "write it as `https://host/path`";
     let url = Url::parse(text).map_err(|error| refused(&format!("`url` is no address: {error}"), example))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -474,7 +487,7 @@ fn address(text: &str) -> Result<Url, Unexpanded> {
     Ok(url)
 }
 
-fn header(name: &str, value: String) -> Result<(String, Secret), Unexpanded> {
+fn header(name: &str, value: String) -> Result<(String, Secret), ExpandError> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(is_name) {
         return Err(refused(
@@ -488,6 +501,6 @@ fn header(name: &str, value: String) -> Result<(String, Secret), Unexpanded> {
     Ok((name.to_owned(), Secret::new(value)))
 }
 
-fn refused(message: &str, hint: &str) -> Unexpanded {
-    Unexpanded { message: message.to_owned(), hint: hint.to_owned() }
+fn refused(message: &str, hint: &str) -> ExpandError {
+    ExpandError { message: message.to_owned(), hint: hint.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! The settings of the user's `pml.toml` beyond its servers.
+//! The settings of the user's `pml.toml` other than its servers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,111 +6,115 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use super::approvals::{self, Approvals};
+use super::approvals::{self, ApprovalSettings};
 use super::disk;
-use super::embedding::{self, Embedding};
-use super::error::Complaint;
-use super::limits::{self, Limits, Runs};
-use super::memory::{self, Memory};
-use super::node::{self, File, Member, Node, Value};
+use super::embedding::{self, EmbeddingSettings};
+use super::error::ConfigComplaint;
+use super::limits::{self, LimitSettings, RunSettings};
+use super::memory::{self, MemorySettings};
+use super::node::{self, ConfigFile, ConfigMember, ConfigNode, ConfigValue};
 use super::paths::Env;
-use super::permission::{self, Form, Rule};
+use super::permission::{self, PermissionRule, RuleFormat};
 use super::reference;
-use super::section::{Section, wrong};
-use super::server::Draft;
+use super::section::{Section, wrong_type};
+use super::server::ServerDraft;
 
-/// How tools are named where they are all listed.
+/// How tools are named where all of them are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Naming {
-    /// `server__tool`, always.
+pub enum ToolNaming {
+    /// Always `server__tool`.
     #[default]
     Qualified,
-    /// The tool's own name where no other has it.
+    /// The tool's own name where it is unique.
     Plain,
 }
 
-/// The servers that are part of PML.
+/// The names of the built-in servers.
 pub const BUILT_IN: &[&str] = &["fs", "json", "text", "csv", "http", "time", "math"];
 
-/// Which tools a client sees.
+/// The tools that a client sees.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Expose {
-    /// PML's own tools, through which all others are reached.
+    /// PML's own tools only; all others are reached through them.
     #[default]
     Meta,
     /// Every downstream tool as well.
     Full,
-    /// PML's own tools and these tools and capabilities.
+    /// PML's own tools plus these tools and capabilities.
     Only(Vec<String>),
 }
 
-/// What is said of one client.
+/// The settings of one client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClientSettings {
-    /// Which tools it sees, where that differs.
+    /// The tools that the client sees; `None` means the general setting.
     pub expose: Option<Expose>,
 }
 
 /// Settings of the built-in servers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Builtin {
-    /// The directory `fs` works in, where the config names one.
+pub struct BuiltinConfig {
+    /// The root of `fs`; `None` where the configuration names none.
     pub fs_root: Option<PathBuf>,
-    /// The hosts `http` may reach; without any it is off.
+    /// The hosts that `http` may reach; an empty list disables `http`.
     pub http_hosts: Vec<String>,
-    /// The built-in servers that are switched off.
+    /// The names of disabled built-in servers.
     pub disabled: Vec<String>,
 }
 
 /// Settings of `pml serve`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Serve {
-    /// Where it listens.
+pub struct ServeSettings {
+    /// The address and port to listen on.
     pub listen: SocketAddr,
-    /// Names it may be called by in the `Host` header, besides those of loopback.
+    /// Accepted names in the `Host` header, besides those of loopback.
     pub hosts: Vec<String>,
-    /// The web origins that may call it.
+    /// Accepted web origins.
     pub origins: Vec<String>,
 }
 
-impl Default for Serve {
-    fn default() -> Serve {
-        Serve { listen: SocketAddr::from(([127, 0, 0, 1], 7717)), hosts: Vec::new(), origins: Vec::new() }
+impl Default for ServeSettings {
+    fn default() -> ServeSettings {
+        ServeSettings {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7717)),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        }
     }
 }
 
-/// A `pml.toml` as read; names and variables of its servers are not checked yet.
+/// A parsed `pml.toml`, before the names and variables of its servers are checked.
 #[derive(Default)]
-pub(super) struct Settings {
+pub(super) struct UserSettings {
     pub(super) expose: Expose,
     pub(super) clients: BTreeMap<String, ClientSettings>,
-    /// Each with the place that names it.
-    pub(super) imports: Vec<(PathBuf, Complaint)>,
-    pub(super) builtin: Builtin,
-    pub(super) serve: Serve,
-    pub(super) names: Naming,
-    pub(super) permissions: Vec<Rule>,
-    pub(super) approvals: Approvals,
-    pub(super) memory: Memory,
-    pub(super) embedding: Embedding,
-    pub(super) limits: Limits,
-    pub(super) runs: Runs,
-    pub(super) drafts: Vec<Draft>,
-    /// What is said and does not count any more.
-    pub(super) outdated: Vec<Complaint>,
+    /// The imported files, each with the position that names it.
+    pub(super) imports: Vec<(PathBuf, ConfigComplaint)>,
+    pub(super) builtin: BuiltinConfig,
+    pub(super) serve: ServeSettings,
+    pub(super) names: ToolNaming,
+    pub(super) permissions: Vec<PermissionRule>,
+    pub(super) approvals: ApprovalSettings,
+    pub(super) memory: MemorySettings,
+    pub(super) embedding: EmbeddingSettings,
+    pub(super) limits: LimitSettings,
+    pub(super) runs: RunSettings,
+    pub(super) drafts: Vec<ServerDraft>,
+    /// Settings that no longer have an effect.
+    pub(super) outdated_settings: Vec<ConfigComplaint>,
 }
 
-/// Reads the user's file.
-pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
-    let root = node::toml(file)?;
-    let root = Section::strict(file, &root, "", &reference::top_keys())?;
+/// Reads the user's `pml.toml`.
+pub(super) fn read_user(file: &ConfigFile, env: &Env) -> Result<UserSettings, ConfigComplaint> {
+    let root = node::parse_toml(file)?;
+    let root = Section::open_strict(file, &root, "", &reference::top_keys())?;
     let base = disk::parent(&file.path);
     let imports = root
         .texts("import")?
         .into_iter()
         .map(|(path, at)| (env.resolve(path, &base), file.complaint(at, "")))
         .collect();
-    Ok(Settings {
+    Ok(UserSettings {
         expose: expose(&root)?,
         clients: clients(&root)?,
         imports,
@@ -124,22 +128,22 @@ pub(super) fn user(file: &File, env: &Env) -> Result<Settings, Complaint> {
         limits: limits::limits(&root)?,
         runs: limits::runs(&root)?,
         drafts: drafts(&root)?,
-        outdated: named_interactive(&root)?,
+        outdated_settings: named_interactive(&root)?,
     })
 }
 
-/// Reads a project's file. It may only add servers: what is shown to clients, listened on, permitted or
-/// read elsewhere is the user's own affair, and a file it imported could change without its hash changing.
-pub(super) fn project(file: &File) -> Result<Vec<Draft>, Complaint> {
-    let root = node::toml(file)?;
-    let root = Section::strict(file, &root, "", &reference::top_keys())?;
+/// Reads a project's file. It may only add servers: exposure, listening, permissions and imports are the user's own
+/// decisions, and an imported file could change without changing the trusted digest.
+pub(super) fn read_project(file: &ConfigFile) -> Result<Vec<ServerDraft>, ConfigComplaint> {
+    let root = node::parse_toml(file)?;
+    let root = Section::open_strict(file, &root, "", &reference::top_keys())?;
     if let Some(member) = root.members().iter().find(|member| member.key != "servers") {
         return Err(file
             .complaint(member.key_at, format!("a project cannot set `{}`", member.key))
             .hint("move it to your own `pml.toml`; a project may have `servers` only"));
     }
     let drafts = drafts(&root)?;
-    let loosened = drafts.iter().find_map(|draft| Some((draft, draft.loosens()?)));
+    let loosened = drafts.iter().find_map(|draft| Some((draft, draft.loosening_setting()?)));
     match loosened {
         None => Ok(drafts),
         Some((draft, setting)) => Err(draft.complaint(
@@ -149,46 +153,46 @@ pub(super) fn project(file: &File) -> Result<Vec<Draft>, Complaint> {
     }
 }
 
-fn permissions(root: &Section<'_>) -> Result<Vec<Rule>, Complaint> {
+fn permissions(root: &Section<'_>) -> Result<Vec<PermissionRule>, ConfigComplaint> {
     let mut rules = Vec::new();
     if let Some(node) = root.get("permissions") {
         let table = Section::open(root.file, node, "permissions")?;
-        permission::read(&table, Form::Toml, &mut rules)?;
+        permission::read_rules(&table, RuleFormat::Toml, &mut rules)?;
     }
     Ok(rules)
 }
 
-fn drafts(root: &Section<'_>) -> Result<Vec<Draft>, Complaint> {
+fn drafts(root: &Section<'_>) -> Result<Vec<ServerDraft>, ConfigComplaint> {
     let Some(node) = root.get("servers") else { return Ok(Vec::new()) };
     let servers = Section::open(root.file, node, "servers")?;
-    servers.members().iter().map(|member| Draft::from_toml(root.file, member)).collect()
+    servers.members().iter().map(|member| ServerDraft::from_toml(root.file, member)).collect()
 }
 
-fn expose(table: &Section<'_>) -> Result<Expose, Complaint> {
+fn expose(table: &Section<'_>) -> Result<Expose, ConfigComplaint> {
     let Some(node) = table.get("expose") else { return Ok(Expose::Meta) };
     match &node.value {
-        Value::Text(text) if text == "meta" => Ok(Expose::Meta),
-        Value::Text(text) if text == "full" => Ok(Expose::Full),
-        Value::List(_) => {
+        ConfigValue::Text(text) if text == "meta" => Ok(Expose::Meta),
+        ConfigValue::Text(text) if text == "full" => Ok(Expose::Full),
+        ConfigValue::List(_) => {
             Ok(Expose::Only(table.texts("expose")?.into_iter().map(|(tool, _)| tool.to_owned()).collect()))
         }
-        Value::Text(text) => Err(table
+        ConfigValue::Text(text) => Err(table
             .file
-            .complaint(node.at, format!("`{}` is `{text}`", table.path("expose")))
+            .complaint(node.at, format!("`{}` is `{text}`", table.member_path("expose")))
             .hint("write \"meta\", \"full\", or a list such as [\"fs:read\"]")),
-        Value::Whole(_) | Value::Flag(_) | Value::Table(_) | Value::Other(_) => {
-            Err(wrong(table.file, node, &table.path("expose"), "a text or a list of texts"))
+        ConfigValue::Integer(_) | ConfigValue::Boolean(_) | ConfigValue::Table(_) | ConfigValue::Other(_) => {
+            Err(wrong_type(table.file, node, &table.member_path("expose"), "a text or a list of texts"))
         }
     }
 }
 
-fn names(root: &Section<'_>) -> Result<Naming, Complaint> {
-    let (Some(text), Some(Node { at, .. })) = (root.text("names")?, root.get("names")) else {
-        return Ok(Naming::default());
+fn names(root: &Section<'_>) -> Result<ToolNaming, ConfigComplaint> {
+    let (Some(text), Some(ConfigNode { at, .. })) = (root.text("names")?, root.get("names")) else {
+        return Ok(ToolNaming::default());
     };
     match text {
-        "qualified" => Ok(Naming::Qualified),
-        "plain" => Ok(Naming::Plain),
+        "qualified" => Ok(ToolNaming::Qualified),
+        "plain" => Ok(ToolNaming::Plain),
         _ => Err(root
             .file
             .complaint(*at, format!("`names` is `{text}`"))
@@ -196,15 +200,19 @@ fn names(root: &Section<'_>) -> Result<Naming, Complaint> {
     }
 }
 
-fn clients(root: &Section<'_>) -> Result<BTreeMap<String, ClientSettings>, Complaint> {
+fn clients(root: &Section<'_>) -> Result<BTreeMap<String, ClientSettings>, ConfigComplaint> {
     let Some(node) = root.get("clients") else { return Ok(BTreeMap::new()) };
     let clients = Section::open(root.file, node, "clients")?;
     clients
         .members()
         .iter()
-        .map(|Member { key, node, .. }| {
-            let client =
-                Section::strict(root.file, node, &clients.path(key), &reference::keys("clients.NAME"))?;
+        .map(|ConfigMember { key, node, .. }| {
+            let client = Section::open_strict(
+                root.file,
+                node,
+                &clients.member_path(key),
+                &reference::keys("clients.NAME"),
+            )?;
             let settings =
                 ClientSettings { expose: client.get("expose").map(|_| expose(&client)).transpose()? };
             Ok((key.clone(), settings))
@@ -212,20 +220,20 @@ fn clients(root: &Section<'_>) -> Result<BTreeMap<String, ClientSettings>, Compl
         .collect()
 }
 
-/// Clients that are said to be interactive by the names they give themselves. Any client can give itself any name, so
-/// that counts for nothing; a client shows by a key of its own that a person sits in front of it.
-fn named_interactive(root: &Section<'_>) -> Result<Vec<Complaint>, Complaint> {
+/// Complaints about clients that are declared interactive by name. Any client can give itself any name, so the
+/// setting has no effect; only a key shows that a person uses the client.
+fn named_interactive(root: &Section<'_>) -> Result<Vec<ConfigComplaint>, ConfigComplaint> {
     let Some(node) = root.get("clients") else { return Ok(Vec::new()) };
     let clients = Section::open(root.file, node, "clients")?;
     let mut found = Vec::new();
-    for Member { key, node, .. } in clients.members() {
-        let client = Section::open(root.file, node, &clients.path(key))?;
+    for ConfigMember { key, node, .. } in clients.members() {
+        let client = Section::open(root.file, node, &clients.member_path(key))?;
         client.flag("interactive")?;
         let Some(setting) = client.get("interactive") else { continue };
         let name = pml_model::name::printable(key);
         let text = format!(
             "`{}` counts for nothing: any client can call itself `{name}`",
-            client.path("interactive")
+            client.member_path("interactive")
         );
         let hint = format!(
             "take it out, run `pml keys create --client {name} --interactive` in a terminal, and give that client the key"
@@ -235,9 +243,9 @@ fn named_interactive(root: &Section<'_>) -> Result<Vec<Complaint>, Complaint> {
     Ok(found)
 }
 
-fn builtin(root: &Section<'_>, env: &Env) -> Result<Builtin, Complaint> {
-    let Some(table) = root.section("builtin", BUILT_IN)? else { return Ok(Builtin::default()) };
-    let mut builtin = Builtin::default();
+fn builtin(root: &Section<'_>, env: &Env) -> Result<BuiltinConfig, ConfigComplaint> {
+    let Some(table) = root.section("builtin", BUILT_IN)? else { return Ok(BuiltinConfig::default()) };
+    let mut builtin = BuiltinConfig::default();
     for name in BUILT_IN {
         let keys = match *name {
             "fs" => reference::keys("builtin.fs"),
@@ -256,11 +264,11 @@ fn builtin(root: &Section<'_>, env: &Env) -> Result<Builtin, Complaint> {
     Ok(builtin)
 }
 
-fn serve(root: &Section<'_>) -> Result<Serve, Complaint> {
+fn serve(root: &Section<'_>) -> Result<ServeSettings, ConfigComplaint> {
     let Some(table) = root.section("serve", &reference::keys("serve"))? else {
-        return Ok(Serve::default());
+        return Ok(ServeSettings::default());
     };
-    Ok(Serve {
+    Ok(ServeSettings {
         listen: listen(&table)?,
         hosts: hosts(&table, "hosts")?,
         origins: table
@@ -271,9 +279,9 @@ fn serve(root: &Section<'_>) -> Result<Serve, Complaint> {
     })
 }
 
-fn listen(table: &Section<'_>) -> Result<SocketAddr, Complaint> {
-    let (Some(text), Some(Node { at, .. })) = (table.text("listen")?, table.get("listen")) else {
-        return Ok(Serve::default().listen);
+fn listen(table: &Section<'_>) -> Result<SocketAddr, ConfigComplaint> {
+    let (Some(text), Some(ConfigNode { at, .. })) = (table.text("listen")?, table.get("listen")) else {
+        return Ok(ServeSettings::default().listen);
     };
     text.parse().map_err(|_| {
         table
@@ -283,7 +291,7 @@ fn listen(table: &Section<'_>) -> Result<SocketAddr, Complaint> {
     })
 }
 
-fn hosts(table: &Section<'_>, key: &str) -> Result<Vec<String>, Complaint> {
+fn hosts(table: &Section<'_>, key: &str) -> Result<Vec<String>, ConfigComplaint> {
     let is_host = |c: char| c.is_ascii_alphanumeric() || ".-:[]_".contains(c);
     table
         .texts(key)?
@@ -292,7 +300,7 @@ fn hosts(table: &Section<'_>, key: &str) -> Result<Vec<String>, Complaint> {
             if host.is_empty() || !host.chars().all(is_host) {
                 return Err(table
                     .file
-                    .complaint(at, format!("`{host}` in `{}` is no host name", table.path(key)))
+                    .complaint(at, format!("`{host}` in `{}` is no host name", table.member_path(key)))
                     .hint("write it without scheme, path or `*`, such as \"api.example.com\""));
             }
             Ok(host.to_ascii_lowercase())
@@ -300,8 +308,8 @@ fn hosts(table: &Section<'_>, key: &str) -> Result<Vec<String>, Complaint> {
         .collect()
 }
 
-/// Kept in the form in which browsers send it.
-fn origin(table: &Section<'_>, text: &str, at: usize) -> Result<String, Complaint> {
+/// The origin, normalised to the form that browsers send.
+fn origin(table: &Section<'_>, text: &str, at: usize) -> Result<String, ConfigComplaint> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     match url {
         Some(url) if url.path() == "/" && url.query().is_none() && url.fragment().is_none() => {

@@ -1,7 +1,7 @@
-//! Which projects' configs count.
+//! Trust in the configurations of projects.
 //!
-//! A file that comes with a repository can name programs to start, so it counts only after the user
-//! said so, and only as it was then: trust is in the content, and one changed byte ends it.
+//! A file in a repository can name programs to start, so it takes effect only after the user trusted it, and only
+//! with that content: one changed byte ends the trust.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,58 +12,58 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::paths::Paths;
-use super::{Source, disk};
+use super::{ConfigSource, disk};
 
-/// Where a project may have its config.
+/// The paths of a project's configuration, relative to the project.
 const PLACES: &[&str] = &["pml.toml", ".pml/pml.toml"];
 
-/// A project's config as it is now. Whoever asks a human to trust it shows `content`, and [`trust`]
-/// trusts exactly that.
+/// A project's configuration with its present content. The caller shows `content` to the user, and [`trust`] trusts
+/// exactly that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Project {
-    /// The file.
+pub struct ProjectConfig {
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its bytes.
+    /// The bytes of the file.
     pub content: Vec<u8>,
 }
 
-impl Project {
-    /// The configs in `dir` itself.
+impl ProjectConfig {
+    /// The configurations in `dir` itself.
     ///
     /// # Errors
     /// The directory or a file in it cannot be read.
-    pub fn find(dir: &Path) -> Result<Vec<Project>, Error> {
+    pub fn find(dir: &Path) -> Result<Vec<ProjectConfig>, Error> {
         let dir = fs::canonicalize(dir).map_err(Error::io("open", dir))?;
         let mut found = Vec::new();
         for place in PLACES {
             let path = dir.join(place);
             if let Some(content) = disk::read(&path)? {
-                found.push(Project { path, content });
+                found.push(ProjectConfig { path, content });
             }
         }
         Ok(found)
     }
 
-    /// The configs in `dir` and its parents, nearest first, without the user's own.
-    pub(super) fn around(dir: &Path, paths: &Paths) -> Result<Vec<Project>, Error> {
+    /// The configurations in `dir` and its parents, nearest first, without the user's own.
+    pub(super) fn find_upwards(dir: &Path, paths: &Paths) -> Result<Vec<ProjectConfig>, Error> {
         let dir = fs::canonicalize(dir).map_err(Error::io("open", dir))?;
         let own = fs::canonicalize(&paths.config).unwrap_or_else(|_| paths.config.clone());
         let mut found = Vec::new();
         for dir in dir.ancestors() {
-            // A parent that this user may not look into holds nothing of theirs.
-            found.extend(Project::find(dir).unwrap_or_default());
+            // A parent that this user may not read contains nothing of theirs.
+            found.extend(ProjectConfig::find(dir).unwrap_or_default());
         }
         found.retain(|project| fs::canonicalize(&project.path).map_or(true, |path| path != own));
         Ok(found)
     }
 
-    /// What trust in it is bound to.
+    /// The digest that trust is bound to.
     pub fn digest(&self) -> Digest {
         Digest::of(&self.content)
     }
 
-    pub(super) fn source(&self) -> Source {
-        Source { path: self.path.clone(), digest: Some(self.digest()) }
+    pub(super) fn source(&self) -> ConfigSource {
+        ConfigSource { path: self.path.clone(), digest: Some(self.digest()) }
     }
 
     fn key(&self) -> String {
@@ -71,24 +71,24 @@ impl Project {
     }
 }
 
-/// Lets `project` count from now on, as it is.
+/// Trusts `project` with its present content.
 ///
 /// # Errors
 /// The list of trusted files cannot be read or written.
-pub fn trust(paths: &Paths, project: &Project) -> Result<(), Error> {
-    let mut store = Store::open(paths)?;
+pub fn trust(paths: &Paths, project: &ProjectConfig) -> Result<(), Error> {
+    let mut store = TrustStore::open(paths)?;
     store.list.trusted.insert(project.key(), project.digest());
     store.save()
 }
 
-/// Lets no config of the project in `dir` count any more; says whether one did.
+/// Ends the trust in all configurations of the project in `dir`; returns whether there was any.
 ///
 /// # Errors
 /// The list of trusted files cannot be read or written.
 pub fn untrust(paths: &Paths, dir: &Path) -> Result<bool, Error> {
-    // The directory may be gone already.
+    // The directory may not exist any more.
     let dir = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
-    let mut store = Store::open(paths)?;
+    let mut store = TrustStore::open(paths)?;
     let before = store.list.trusted.len();
     store.list.trusted.retain(|file, _| !PLACES.iter().any(|place| Path::new(file) == dir.join(place)));
     if store.list.trusted.len() == before {
@@ -97,35 +97,36 @@ pub fn untrust(paths: &Paths, dir: &Path) -> Result<bool, Error> {
     store.save().map(|()| true)
 }
 
-/// Whether `project` counts as it is.
+/// Whether `project` is trusted with its present content.
 ///
 /// # Errors
 /// The list of trusted files cannot be read.
-pub fn is_trusted(paths: &Paths, project: &Project) -> Result<bool, Error> {
-    Ok(Store::open(paths)?.has(project))
+pub fn is_trusted(paths: &Paths, project: &ProjectConfig) -> Result<bool, Error> {
+    Ok(TrustStore::open(paths)?.trusts(project))
 }
 
-/// The directory that relative paths in the config `file` are below: for `.pml/pml.toml` the project's.
-pub(super) fn base(file: &Path) -> PathBuf {
+/// The directory that relative paths in the configuration `file` are resolved against: for `.pml/pml.toml` the
+/// project's.
+pub(super) fn base_dir(file: &Path) -> PathBuf {
     let dir = disk::parent(file);
     if dir.file_name().is_some_and(|name| name == ".pml") { disk::parent(&dir) } else { dir }
 }
 
 /// The list of trusted files.
-pub(super) struct Store {
-    source: Source,
-    list: List,
+pub(super) struct TrustStore {
+    source: ConfigSource,
+    list: TrustList,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct TrustList {
     /// Digest of the content by path.
     trusted: BTreeMap<String, Digest>,
 }
 
-impl Store {
-    pub(super) fn open(paths: &Paths) -> Result<Store, Error> {
+impl TrustStore {
+    pub(super) fn open(paths: &Paths) -> Result<TrustStore, Error> {
         let path = paths.trust();
         let bytes = disk::read(&path)?;
         if disk::open_to_others(&path, 0o022) != 0 {
@@ -136,7 +137,7 @@ impl Store {
             ));
         }
         let list = match &bytes {
-            None => List::default(),
+            None => TrustList::default(),
             Some(bytes) => serde_json::from_slice(bytes).map_err(|error| {
                 Error::refused(
                     format!("`{}` is damaged: {error}", path.display()),
@@ -144,14 +145,14 @@ impl Store {
                 )
             })?,
         };
-        Ok(Store { source: Source { path, digest: bytes.as_deref().map(Digest::of) }, list })
+        Ok(TrustStore { source: ConfigSource { path, digest: bytes.as_deref().map(Digest::of) }, list })
     }
 
-    pub(super) fn has(&self, project: &Project) -> bool {
+    pub(super) fn trusts(&self, project: &ProjectConfig) -> bool {
         self.list.trusted.get(&project.key()) == Some(&project.digest())
     }
 
-    pub(super) fn source(&self) -> Source {
+    pub(super) fn source(&self) -> ConfigSource {
         self.source.clone()
     }
 

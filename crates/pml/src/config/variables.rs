@@ -1,45 +1,45 @@
 //! Expands `${VAR}` and `${file:path}` in a server's settings.
 //!
-//! `$$` is a dollar sign, and a dollar sign before anything else stands for itself. What is undefined
-//! or empty is an error: a server must not be started with an empty password because a name was
-//! misspelled. An expanded value is never expanded again.
+//! `$$` is a dollar sign, and a dollar sign before anything else stands for itself. An undefined or empty variable is
+//! an error: a server must not be started with an empty password because a name was misspelled. An expanded value is
+//! never expanded again.
 
 use std::path::{Path, PathBuf};
 
 use pml_model::Digest;
 
-use super::Source;
+use super::ConfigSource;
 use super::disk;
 use super::paths::Env;
 use crate::sanitise::{Certainty, KnownSecret, is_secret_name};
 
-/// The largest secret file; more than any key or certificate chain.
+/// 64 KiB: the largest secret file; more than any key or certificate chain.
 const MAX_SECRET_BYTES: usize = 64 * 1024;
 
-/// Why a text cannot be expanded; says which variable.
+/// Why a text cannot be expanded; names the variable.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unexpanded {
+pub(super) struct ExpandError {
     pub(super) message: String,
     pub(super) hint: String,
 }
 
-/// Expands the texts of one file, remembering which other files it read.
-pub(super) struct Variables<'e> {
+/// Expands the texts of one file and records which other files it read.
+pub(super) struct VariableExpander<'e> {
     env: &'e Env,
     base: PathBuf,
-    pub(super) read: Vec<Source>,
-    /// What was put in, which may be secret.
-    pub(super) put_in: Vec<KnownSecret>,
+    pub(super) files_read: Vec<ConfigSource>,
+    /// The values that were inserted, which may be secret.
+    pub(super) inserted_secrets: Vec<KnownSecret>,
 }
 
-impl<'e> Variables<'e> {
-    /// Relative paths are below `base`.
-    pub(super) fn new(env: &'e Env, base: &Path) -> Variables<'e> {
-        Variables { env, base: base.to_owned(), read: Vec::new(), put_in: Vec::new() }
+impl<'e> VariableExpander<'e> {
+    /// An expander that resolves relative paths against `base`.
+    pub(super) fn new(env: &'e Env, base: &Path) -> VariableExpander<'e> {
+        VariableExpander { env, base: base.to_owned(), files_read: Vec::new(), inserted_secrets: Vec::new() }
     }
 
     /// `text` with its variables replaced.
-    pub(super) fn expand(&mut self, text: &str) -> Result<String, Unexpanded> {
+    pub(super) fn expand(&mut self, text: &str) -> Result<String, ExpandError> {
         let (mut out, mut rest) = (String::with_capacity(text.len()), text);
         while let Some(dollar) = rest.find('$') {
             out.push_str(&rest[..dollar]);
@@ -47,14 +47,14 @@ impl<'e> Variables<'e> {
             if let Some(after) = rest.strip_prefix('{') {
                 let (name, after) = after.split_once('}').ok_or_else(unclosed)?;
                 let value = self.value(name)?;
-                // Whoever puts a value into a file of its own means it to be secret.
+                // A value in a file of its own is meant to be secret.
                 let certainty = if name.starts_with("file:") || is_secret_name(name) {
                     Certainty::Certain
                 } else {
                     Certainty::Likely
                 };
                 out.push_str(&value);
-                self.put_in.push(KnownSecret::new(certainty, value));
+                self.inserted_secrets.push(KnownSecret::new(certainty, value));
                 rest = after;
             } else {
                 out.push('$');
@@ -65,7 +65,7 @@ impl<'e> Variables<'e> {
         Ok(out)
     }
 
-    fn value(&mut self, name: &str) -> Result<String, Unexpanded> {
+    fn value(&mut self, name: &str) -> Result<String, ExpandError> {
         if let Some(path) = name.strip_prefix("file:") {
             return self.file(path);
         }
@@ -85,15 +85,16 @@ impl<'e> Variables<'e> {
         }
     }
 
-    fn file(&mut self, path: &str) -> Result<String, Unexpanded> {
+    fn file(&mut self, path: &str) -> Result<String, ExpandError> {
         let resolved = self.env.resolve(path, &self.base);
-        let shown = self.env.shown(&resolved);
+        let shown = self.env.display_path(&resolved);
         let bad = |what: &str, hint: &str| Err(unexpanded(format!("the file `{shown}` {what}"), hint));
         let bytes = match disk::read(&resolved) {
             Ok(bytes) => bytes,
             Err(error) => return bad("cannot be read", &error.to_string()),
         };
-        self.read.push(Source { path: resolved.clone(), digest: bytes.as_deref().map(Digest::of) });
+        self.files_read
+            .push(ConfigSource { path: resolved.clone(), digest: bytes.as_deref().map(Digest::of) });
         let Some(bytes) = bytes else {
             return bad("does not exist", "put the secret into it, with mode 600");
         };
@@ -119,11 +120,11 @@ fn is_variable_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn unknown_form(name: &str) -> Unexpanded {
+fn unknown_form(name: &str) -> ExpandError {
     let mut hint = "write `${VAR}`, `${file:path}`, or `$$` for a dollar sign".to_owned();
     if name.starts_with("keychain:") {
-        // A keychain needs a session with a user at the screen, which a server started by a client
-        // or at boot does not have; the answer would depend on how PML was started.
+        // Keychains are not supported: they need a user session, which a server started by a client or at boot does
+        // not have. The result would depend on how PML was started.
         hint =
             "the system keychain is not read; write `${VAR}`, or `${file:path}` with the secret in a file of mode 600"
                 .to_owned();
@@ -131,12 +132,12 @@ fn unknown_form(name: &str) -> Unexpanded {
     unexpanded(format!("`${{{name}}}` is not a form of variable"), hint)
 }
 
-fn unclosed() -> Unexpanded {
+fn unclosed() -> ExpandError {
     unexpanded("`${` has no closing `}`".to_owned(), "write `$$` for a dollar sign")
 }
 
-fn unexpanded(message: String, hint: impl Into<String>) -> Unexpanded {
-    Unexpanded { message, hint: hint.into() }
+fn unexpanded(message: String, hint: impl Into<String>) -> ExpandError {
+    ExpandError { message, hint: hint.into() }
 }
 
 #[cfg(test)]
@@ -150,7 +151,7 @@ mod tests {
         std::fs::write(dir.path().join("binary"), [0xff, 0xfe]).unwrap();
         let home = dir.path().to_str().unwrap();
         let env = Env::from_iter([("HOME", home), ("TOKEN", "abc"), ("TWICE", "${TOKEN}"), ("EMPTY", "")]);
-        Variables::new(&env, dir.path())
+        VariableExpander::new(&env, dir.path())
             .expand(text)
             .map_err(|error| format!("{}; {}", error.message, error.hint))
     }

@@ -1,8 +1,8 @@
-//! Notices that a config file changed.
+//! Detects changes of configuration files.
 //!
-//! It looks once a second instead of asking the system for events: that works the same on every
-//! system and file system, sees files that are replaced or do not exist yet, and needs no thread. It
-//! only tells; the caller loads again, and keeps the old config where the new one is broken.
+//! It polls once a second instead of using system events: that works the same on every system and file system, sees
+//! files that are replaced or do not exist yet, and needs no thread. It only reports; the caller reloads, and keeps
+//! the old configuration where the new one is invalid.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,81 +10,80 @@ use std::time::{Duration, SystemTime};
 
 use pml_model::Digest;
 
-use super::{Source, disk};
+use super::{ConfigSource, disk};
 
-/// How often files are looked at; a person who saves a file does not notice the delay.
+/// 1 s: how often files are polled; a person who saves a file does not notice the delay.
 pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Watches the files a config was read from.
+/// Watches the files that a configuration was read from.
 #[derive(Debug)]
-pub struct Watcher {
-    files: Vec<Watched>,
-    /// What changed and was not told yet.
-    untold: Vec<PathBuf>,
+pub struct ConfigWatcher {
+    files: Vec<WatchedFile>,
+    /// Files that changed and were not reported yet.
+    unreported: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedFile {
     path: PathBuf,
     digest: Option<Digest>,
-    /// The file's stamp at the last two looks where they agree. A single stamp proves nothing: the
-    /// file may change again within the resolution of the clock that made it.
-    stamp: Option<Stamp>,
-    settled: bool,
+    /// The file's stamp, once two polls in a row agree. A single stamp proves nothing: the file may change again
+    /// within the resolution of its clock.
+    stamp: Option<WatchStamp>,
+    is_settled: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
+struct WatchStamp {
     modified: Option<SystemTime>,
     size_bytes: u64,
-    /// Which file it is and when anything about it changed, where the system tells.
+    /// Inode and change time, where the system has them.
     identity: Option<(u64, i64, i64)>,
 }
 
-impl Watcher {
-    /// Watches `sources` for being other than they were when they were read; what happened between
-    /// reading and watching is not missed.
-    pub fn new(sources: &[Source]) -> Watcher {
-        let files = sources.iter().map(|source| Watched {
+impl ConfigWatcher {
+    /// Watches `sources` for changes since they were read, including those before this call.
+    pub fn new(sources: &[ConfigSource]) -> ConfigWatcher {
+        let files = sources.iter().map(|source| WatchedFile {
             path: source.path.clone(),
             digest: source.digest.clone(),
             stamp: None,
-            settled: false,
+            is_settled: false,
         });
-        Watcher { files: files.collect(), untold: Vec::new() }
+        ConfigWatcher { files: files.collect(), unreported: Vec::new() }
     }
 
-    /// Waits until files changed and then kept still for one interval, and says which. Dropping the
+    /// Waits until files have changed and then stayed unchanged for one interval, and returns them. Dropping the
     /// future loses no change.
     pub async fn changed(&mut self) -> Vec<PathBuf> {
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
             let news = self.poll();
-            if news.is_empty() && !self.untold.is_empty() {
-                return std::mem::take(&mut self.untold);
+            if news.is_empty() && !self.unreported.is_empty() {
+                return std::mem::take(&mut self.unreported);
             }
-            self.untold.extend(news);
-            self.untold.sort();
-            self.untold.dedup();
+            self.unreported.extend(news);
+            self.unreported.sort();
+            self.unreported.dedup();
         }
     }
 
-    /// Looks once: the files that are other than at the last look. Reads small files, so it blocks
-    /// for microseconds.
+    /// Polls once and returns the files that changed since the last poll. Reads small files, so it blocks for
+    /// microseconds.
     pub fn poll(&mut self) -> Vec<PathBuf> {
         self.files.iter_mut().filter_map(|file| file.look().then(|| file.path.clone())).collect()
     }
 }
 
-impl Watched {
+impl WatchedFile {
     fn look(&mut self) -> bool {
         let stamp = stamp(&self.path);
-        if self.settled && stamp == self.stamp {
+        if self.is_settled && stamp == self.stamp {
             return false;
         }
-        self.settled = stamp == self.stamp;
+        self.is_settled = stamp == self.stamp;
         self.stamp = stamp;
-        // A file that cannot be read now is not a change; the next look tries again.
+        // An unreadable file is not a change; the next poll tries again.
         let Ok(bytes) = disk::read(&self.path) else { return false };
         let digest = bytes.as_deref().map(Digest::of);
         let changed = digest != self.digest;
@@ -93,9 +92,9 @@ impl Watched {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<WatchStamp> {
     let metadata = fs::metadata(path).ok()?;
-    Some(Stamp {
+    Some(WatchStamp {
         modified: metadata.modified().ok(),
         size_bytes: metadata.len(),
         identity: identity(&metadata),
@@ -117,15 +116,15 @@ fn identity(_metadata: &fs::Metadata) -> Option<(u64, i64, i64)> {
 mod tests {
     use super::*;
 
-    fn source(path: &Path, content: Option<&str>) -> Source {
-        Source { path: path.to_owned(), digest: content.map(|text| Digest::of(text.as_bytes())) }
+    fn source(path: &Path, content: Option<&str>) -> ConfigSource {
+        ConfigSource { path: path.to_owned(), digest: content.map(|text| Digest::of(text.as_bytes())) }
     }
 
     #[test]
     fn every_way_to_change_a_file_is_seen_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pml.toml");
-        let mut watcher = Watcher::new(&[source(&path, None)]);
+        let mut watcher = ConfigWatcher::new(&[source(&path, None)]);
         assert!(watcher.poll().is_empty(), "a file that is still not there");
         for (what, content) in [("created", "aa"), ("same length", "bb"), ("longer", "ccc")] {
             fs::write(&path, content).unwrap();
@@ -148,14 +147,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pml.toml");
         fs::write(&path, "new").unwrap();
-        assert_eq!(Watcher::new(&[source(&path, Some("old"))]).poll(), [path]);
+        assert_eq!(ConfigWatcher::new(&[source(&path, Some("old"))]).poll(), [path]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_of_changes_is_told_once_when_it_is_over() {
         let dir = tempfile::tempdir().unwrap();
         let (one, two) = (dir.path().join("1"), dir.path().join("2"));
-        let mut watcher = Watcher::new(&[source(&one, None), source(&two, None)]);
+        let mut watcher = ConfigWatcher::new(&[source(&one, None), source(&two, None)]);
         let start = tokio::time::Instant::now();
         let burst = async {
             fs::write(&one, "a").unwrap();
@@ -172,7 +171,7 @@ mod tests {
     async fn a_dropped_wait_loses_no_change() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("1");
-        let mut watcher = Watcher::new(&[source(&path, None)]);
+        let mut watcher = ConfigWatcher::new(&[source(&path, None)]);
         fs::write(&path, "a").unwrap();
         let waited = tokio::time::timeout(POLL_INTERVAL + POLL_INTERVAL / 2, watcher.changed()).await;
         assert!(waited.is_err());

@@ -1,55 +1,55 @@
-//! YAML as the same tree that TOML and JSON become, as far as settings need it.
+//! Parses YAML into the same tree as TOML and JSON, as far as settings need it.
 //!
-//! Aliases and tags are refused: a reader must see at the place of a rule what the rule says, and
-//! without aliases a small file cannot become a large tree.
+//! Aliases and tags are refused: a rule must be readable where it stands, and without aliases a small file cannot
+//! become a large tree.
 
 use pml_model::json::MAX_DEPTH;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
-use super::error::Complaint;
-use super::node::{File, Member, Node, Value};
+use super::error::ConfigComplaint;
+use super::node::{ConfigFile, ConfigMember, ConfigNode, ConfigValue};
 
-/// The largest YAML file read; one rule has about a hundred bytes.
+/// 256 KiB: the largest YAML file; one rule has about a hundred bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Reads one YAML document, which is a table; one without members where the file says nothing.
-pub(super) fn yaml(file: &File) -> Result<Node, Complaint> {
+/// Parses one YAML document, which must be a table; an empty file is an empty table.
+pub(super) fn parse_yaml(file: &ConfigFile) -> Result<ConfigNode, ConfigComplaint> {
     if file.text.len() > MAX_BYTES {
         let message = format!("the file is larger than {} KiB", MAX_BYTES >> 10);
         return Err(file.complaint(0, message).hint("say the same with fewer rules and `*`"));
     }
     let places = file.text.char_indices().map(|(at, _)| at).collect();
-    let mut reader = Reader { file, places, open: Vec::new(), root: None };
+    let mut reader = YamlTreeReader { file, places, open: Vec::new(), root: None };
     let mut events = Parser::new_from_str(&file.text);
     while let Some(event) = events.next_event() {
         let (event, span) = event.map_err(|error| reader.broken(*error.marker(), error.info()))?;
         reader.take(event, span.start)?;
     }
     match reader.root {
-        None => Ok(Node { at: 0, value: Value::Table(Vec::new()) }),
-        Some(root @ Node { value: Value::Table(_), .. }) => Ok(root),
+        None => Ok(ConfigNode { at: 0, value: ConfigValue::Table(Vec::new()) }),
+        Some(root @ ConfigNode { value: ConfigValue::Table(_), .. }) => Ok(root),
         Some(other) => Err(file
             .complaint(other.at, format!("the file must be a table, not {}", other.value.kind()))
             .hint("write `key: value`")),
     }
 }
 
-struct Reader<'f> {
-    file: &'f File,
-    /// Where each character starts: the parser counts characters.
+struct YamlTreeReader<'f> {
+    file: &'f ConfigFile,
+    /// The byte offset of each character: the parser counts characters.
     places: Vec<usize>,
-    /// The lists and tables that are not closed yet, the innermost last.
-    open: Vec<Open>,
-    root: Option<Node>,
+    /// The open lists and tables, innermost last.
+    open: Vec<OpenCollection>,
+    root: Option<ConfigNode>,
 }
 
-enum Open {
-    List { at: usize, items: Vec<Node> },
-    Table { at: usize, members: Vec<Member>, key: Option<(String, usize)> },
+enum OpenCollection {
+    List { at: usize, items: Vec<ConfigNode> },
+    Table { at: usize, members: Vec<ConfigMember>, key: Option<(String, usize)> },
 }
 
-impl Reader<'_> {
-    fn take(&mut self, event: Event<'_>, start: Marker) -> Result<(), Complaint> {
+impl YamlTreeReader<'_> {
+    fn take(&mut self, event: Event<'_>, start: Marker) -> Result<(), ConfigComplaint> {
         let at = self.place(start);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
@@ -67,15 +67,17 @@ impl Reader<'_> {
                 Err(self.file.complaint(at, "tags are not read").hint("remove what starts with `!`"))
             }
             Event::Scalar(text, style, _, None) => self.scalar(&text, style, at),
-            Event::SequenceStart(_, None) => self.open(Open::List { at, items: Vec::new() }),
-            Event::MappingStart(_, None) => self.open(Open::Table { at, members: Vec::new(), key: None }),
+            Event::SequenceStart(_, None) => self.open(OpenCollection::List { at, items: Vec::new() }),
+            Event::MappingStart(_, None) => {
+                self.open(OpenCollection::Table { at, members: Vec::new(), key: None })
+            }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
         }
     }
 
-    fn open(&mut self, open: Open) -> Result<(), Complaint> {
+    fn open(&mut self, open: OpenCollection) -> Result<(), ConfigComplaint> {
         let at = open.at();
-        if matches!(self.open.last(), Some(Open::Table { key: None, .. })) {
+        if matches!(self.open.last(), Some(OpenCollection::Table { key: None, .. })) {
             return Err(self.file.complaint(at, "a key must be a text").hint("write `key: value`"));
         }
         if self.open.len() == MAX_DEPTH {
@@ -86,20 +88,25 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Complaint> {
+    fn close(&mut self) -> Result<(), ConfigComplaint> {
         match self.open.pop() {
-            Some(Open::List { at, items }) => self.put(Node { at, value: Value::List(items) }),
-            Some(Open::Table { at, members, .. }) => self.put(Node { at, value: Value::Table(members) }),
+            Some(OpenCollection::List { at, items }) => {
+                self.put(ConfigNode { at, value: ConfigValue::List(items) })
+            }
+            Some(OpenCollection::Table { at, members, .. }) => {
+                self.put(ConfigNode { at, value: ConfigValue::Table(members) })
+            }
             None => Ok(()),
         }
     }
 
-    fn scalar(&mut self, text: &str, style: ScalarStyle, at: usize) -> Result<(), Complaint> {
-        let Some(Open::Table { members, key: key @ None, .. }) = self.open.last_mut() else {
-            let value = if style == ScalarStyle::Plain { plain(text) } else { Value::Text(text.to_owned()) };
-            // Nothing at all is a file of comments.
+    fn scalar(&mut self, text: &str, style: ScalarStyle, at: usize) -> Result<(), ConfigComplaint> {
+        let Some(OpenCollection::Table { members, key: key @ None, .. }) = self.open.last_mut() else {
+            let value =
+                if style == ScalarStyle::Plain { plain(text) } else { ConfigValue::Text(text.to_owned()) };
+            // An empty document is a file of comments.
             let nothing = self.open.is_empty() && text.is_empty();
-            return if nothing { Ok(()) } else { self.put(Node { at, value }) };
+            return if nothing { Ok(()) } else { self.put(ConfigNode { at, value }) };
         };
         if members.iter().any(|member| member.key == text) {
             return Err(self
@@ -111,13 +118,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn put(&mut self, node: Node) -> Result<(), Complaint> {
+    fn put(&mut self, node: ConfigNode) -> Result<(), ConfigComplaint> {
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open::List { items, .. }) => items.push(node),
-            Some(Open::Table { members, key, .. }) => {
+            Some(OpenCollection::List { items, .. }) => items.push(node),
+            Some(OpenCollection::Table { members, key, .. }) => {
                 let (key, key_at) = key.take().expect("a table without a pending key takes no value");
-                members.push(Member { key, key_at, node });
+                members.push(ConfigMember { key, key_at, node });
             }
         }
         Ok(())
@@ -127,33 +134,33 @@ impl Reader<'_> {
         self.places.get(marker.index()).copied().unwrap_or(self.file.text.len())
     }
 
-    fn broken(&self, marker: Marker, said: &str) -> Complaint {
+    fn broken(&self, marker: Marker, said: &str) -> ConfigComplaint {
         self.file
             .complaint(self.place(marker), format!("not YAML: {said}"))
             .hint("a key that starts with `*` stands in quotes, and tables are indented by spaces")
     }
 }
 
-impl Open {
+impl OpenCollection {
     fn at(&self) -> usize {
         match self {
-            Open::List { at, .. } | Open::Table { at, .. } => *at,
+            OpenCollection::List { at, .. } | OpenCollection::Table { at, .. } => *at,
         }
     }
 }
 
-/// What a text without quotes means by the core schema of YAML 1.2.
-fn plain(text: &str) -> Value {
+/// The value of an unquoted text by the core schema of YAML 1.2.
+fn plain(text: &str) -> ConfigValue {
     match text {
-        "true" | "True" | "TRUE" => Value::Flag(true),
-        "false" | "False" | "FALSE" => Value::Flag(false),
-        "" | "~" | "null" | "Null" | "NULL" => Value::Other("null"),
+        "true" | "True" | "TRUE" => ConfigValue::Boolean(true),
+        "false" | "False" | "FALSE" => ConfigValue::Boolean(false),
+        "" | "~" | "null" | "Null" | "NULL" => ConfigValue::Other("null"),
         _ => match (text.parse(), text.parse::<f64>()) {
-            (Ok(number), _) => Value::Whole(number),
+            (Ok(number), _) => ConfigValue::Integer(number),
             (Err(_), Ok(_)) if text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => {
-                Value::Other("a number with a fraction")
+                ConfigValue::Other("a number with a fraction")
             }
-            (Err(_), _) => Value::Text(text.to_owned()),
+            (Err(_), _) => ConfigValue::Text(text.to_owned()),
         },
     }
 }

@@ -1,7 +1,8 @@
-//! The pages that `pml serve` shows to people, and how they sign in.
+//! The dashboard pages of `pml serve`, and signing in to them.
 //!
-//! Pages and scripts are part of the binary and are the same for everybody: what they show they ask from the API.
-//! Who is signed in is known to [`Sessions`]; which routes that opens is decided in front of all of them.
+//! Pages and scripts are compiled into the binary and are the same for every visitor; they fetch what they show from
+//! the API. [`DashboardSessions`] knows who is signed in; which routes a session opens is decided in front of all of
+//! them.
 
 mod session;
 
@@ -15,25 +16,25 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use pml_mcp::server::access::Refusal;
+use pml_mcp::server::access::AccessRefusal;
 use serde_json::json;
 
-use crate::passphrase::{self, Door};
-use crate::problem::{Code, Problem};
+use crate::passphrase::{self, SignInDoor};
+use crate::problem::{ErrorCode, Problem};
 
-pub use session::Sessions;
+pub use session::DashboardSessions;
 
-/// Paths that anyone may use: what they give away is the same for everybody.
+/// Paths that need no authentication: their content is the same for every visitor.
 pub const OPEN: [&str; 4] = ["/", LOGIN, "/logout", "/assets/"];
 
-/// Where people sign in, with a form.
+/// The path of the sign-in form.
 pub const LOGIN: &str = "/login";
 
-/// What a form may have: a passphrase, however its characters are escaped.
+/// The largest form body, in bytes: a passphrase, even if every character is escaped.
 pub const MAX_FORM_BYTES: usize = 8 * 1024;
 
-/// The pages, and signing in and out.
-pub fn router(sessions: Arc<Sessions>) -> Router {
+/// The routes of the pages, of signing in and of signing out.
+pub fn router(sessions: Arc<DashboardSessions>) -> Router {
     Router::new()
         .route("/", get(inbox))
         .route(LOGIN, get(login_page).post(login))
@@ -42,9 +43,9 @@ pub fn router(sessions: Arc<Sessions>) -> Router {
         .with_state(sessions)
 }
 
-/// What browsers are told with every response of the program, refusals included: run nothing but scripts of ours,
-/// show us in no frame, keep no copy.
-pub async fn harden(request: Request, next: Next) -> Response {
+/// Adds the security headers to every response of the program, refusals included: run only our own scripts, show us
+/// in no frame, store no copy.
+pub async fn add_security_headers(request: Request, next: Next) -> Response {
     const RULES: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                          form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
     let mut response = next.run(request).await;
@@ -61,23 +62,23 @@ pub async fn harden(request: Request, next: Next) -> Response {
     response
 }
 
-async fn inbox(State(sessions): State<Arc<Sessions>>, headers: HeaderMap) -> Response {
-    if sessions.visit(&headers) {
+async fn inbox(State(sessions): State<Arc<DashboardSessions>>, headers: HeaderMap) -> Response {
+    if sessions.record_visit(&headers) {
         page(include_str!("page/index.html"))
     } else {
         (StatusCode::SEE_OTHER, [(LOCATION, "/login")]).into_response()
     }
 }
 
-async fn login_page(State(sessions): State<Arc<Sessions>>) -> Response {
+async fn login_page(State(sessions): State<Arc<DashboardSessions>>) -> Response {
     match passphrase::is_set(sessions.paths()) {
         Ok(true) => page(include_str!("page/login.html")),
         Ok(false) => page(include_str!("page/unset.html")),
-        Err(problem) => refuse(&problem),
+        Err(problem) => page_problem_response(&problem),
     }
 }
 
-async fn login(State(sessions): State<Arc<Sessions>>, headers: HeaderMap, body: Body) -> Response {
+async fn login(State(sessions): State<Arc<DashboardSessions>>, headers: HeaderMap, body: Body) -> Response {
     if !is_form(&headers) {
         let text = "the body must be a form: `application/x-www-form-urlencoded`";
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
@@ -89,34 +90,41 @@ async fn login(State(sessions): State<Arc<Sessions>>, headers: HeaderMap, body: 
     let given = given.map(|(_, value)| value.into_owned()).unwrap_or_default();
     match sign_in(&sessions, &given).await {
         Ok(session) => {
-            // A page that was loaded over https names its origin so; a proxy in front of us speaks http to us.
+            // A page loaded over https sends an https origin, even where a proxy in front of us speaks http to us.
             let secure = headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
-            let body = json!({ "csrf": session.csrf }).to_string();
-            let headers =
-                [(SET_COOKIE, session.cookie(secure)), (CONTENT_TYPE, "application/json".to_owned())];
+            let body = json!({ "csrf": session.csrf_token }).to_string();
+            let headers = [
+                (SET_COOKIE, session.set_cookie_header(secure)),
+                (CONTENT_TYPE, "application/json".to_owned()),
+            ];
             (headers, body).into_response()
         }
-        Err(problem) => refuse(&problem),
+        Err(problem) => page_problem_response(&problem),
     }
 }
 
-async fn sign_in(sessions: &Sessions, given: &str) -> Result<session::Fresh, Problem> {
-    // First: should another one be set meanwhile, the session ends as it begins.
-    let edition = passphrase::edition(sessions.paths())?;
-    if passphrase::verify(sessions.paths(), sessions.store(), Door::Web, given).await? {
-        return sessions.begin(edition);
+async fn sign_in(sessions: &DashboardSessions, given: &str) -> Result<session::NewDashboardSession, Problem> {
+    // The fingerprint is read before the check: if the passphrase changes in between, the new session is invalid at
+    // once.
+    let edition = passphrase::passphrase_fingerprint(sessions.paths())?;
+    if passphrase::verify(sessions.paths(), sessions.store(), SignInDoor::Web, given).await? {
+        return sessions.start_session(edition);
     }
     tracing::warn!("somebody tried to sign in with a wrong passphrase");
-    Err(Problem::new(Code::Unauthorized, "that is not the passphrase"))
+    Err(Problem::new(ErrorCode::Unauthorized, "that is not the passphrase"))
 }
 
-async fn logout(State(sessions): State<Arc<Sessions>>, method: Method, headers: HeaderMap) -> Response {
-    match sessions.known(&method, &headers) {
+async fn logout(
+    State(sessions): State<Arc<DashboardSessions>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response {
+    match sessions.authenticate(&method, &headers) {
         Ok(_) => {
-            sessions.end(&headers);
+            sessions.end_session(&headers);
             (StatusCode::NO_CONTENT, [(SET_COOKIE, session::GONE)]).into_response()
         }
-        Err(refusal) => Refusal::into_response(refusal),
+        Err(refusal) => AccessRefusal::into_response(refusal),
     }
 }
 
@@ -130,7 +138,7 @@ async fn asset(Path(name): Path<String>) -> Response {
         "icon.svg" => ("image/svg+xml", include_str!("page/icon.svg")),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
-    // Another version of the program has others under the same name.
+    // Another version of the program serves other content under the same name.
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")], body).into_response()
 }
 
@@ -145,15 +153,7 @@ fn is_form(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim() == "application/x-www-form-urlencoded")
 }
 
-fn refuse(problem: &Problem) -> Response {
-    let status = match problem.code {
-        Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        Code::Denied => StatusCode::FORBIDDEN,
-        Code::StorageBusy => StatusCode::SERVICE_UNAVAILABLE,
-        Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
+fn page_problem_response(problem: &Problem) -> Response {
     let body = json!({ "error": problem }).to_string();
-    (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+    (problem.http_status(), [(CONTENT_TYPE, "application/json")], body).into_response()
 }

@@ -1,8 +1,9 @@
-//! Who is signed in at the dashboard. Sessions live in memory: they end with the process.
+//! The sessions of people signed in to the dashboard. They live in memory and end with the process.
 //!
-//! A session has two secrets. The cookie goes to every server on the same host, whatever its port; the other one is
-//! told once, at the sign-in, and kept by the page in storage of its own origin. An answer needs both, so that
-//! neither a page of another origin nor a server on another port can answer for the person who visits it.
+//! A session has two secrets. Browsers send the cookie to every server on the same host, whatever its port. The CSRF
+//! token is sent once, in the reply to the sign-in, and the page keeps it in the storage of its own origin. An answer
+//! needs both, so neither a page of another origin nor a server on another port can answer for the person who visits
+//! it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,73 +13,78 @@ use axum::http::header::COOKIE;
 use axum::http::{HeaderMap, Method};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use pml_mcp::server::access::Refusal;
+use pml_mcp::server::access::AccessRefusal;
 use pml_model::{Digest, Principal};
 use pml_store::Store;
 
 use crate::config::Paths;
 use crate::passphrase;
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
 const COOKIE_NAME: &str = "pml_session";
-/// Takes the cookie away.
+/// The `Set-Cookie` value that deletes the cookie.
 pub(super) const GONE: &str = "pml_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0";
-/// How long a person may do nothing. A page that looks by itself is not a person.
+/// 12 h: a session ends after this long without use. Polling by an open page does not count as use.
 const IDLE: Duration = Duration::from_secs(12 * 3600);
-/// How many sessions there may be; the one unused for longest makes room.
+/// The largest number of sessions; a new one evicts the one unused for longest.
 const MOST: usize = 64;
 
-/// The sessions of one process.
-pub struct Sessions {
+/// The dashboard sessions of one process.
+pub struct DashboardSessions {
     paths: Paths,
-    /// Where wrong passphrases are counted.
+    /// Counts wrong passphrases.
     store: Store,
     principal: Principal,
-    /// By digest of the cookie, so that comparing says nothing about one and none is kept.
-    open: Mutex<HashMap<Digest, Session>>,
+    /// Sessions by the digest of their cookie: lookup time reveals nothing about a cookie, and no cookie is stored.
+    by_cookie_digest: Mutex<HashMap<Digest, DashboardSession>>,
 }
 
-struct Session {
-    csrf: Digest,
-    /// Which passphrase it was begun with.
-    edition: Option<Digest>,
-    used: Instant,
+struct DashboardSession {
+    csrf_digest: Digest,
+    /// The fingerprint of the passphrase that the session was started with; another passphrase ends the session.
+    passphrase_edition: Option<Digest>,
+    last_used_at: Instant,
 }
 
-/// A session that has just begun, with the secrets that only its owner keeps.
-pub(super) struct Fresh {
-    value: String,
-    pub(super) csrf: String,
+/// A session that was just started, with the two secrets. PML keeps only their digests.
+pub(super) struct NewDashboardSession {
+    cookie_value: String,
+    pub(super) csrf_token: String,
 }
 
-impl Fresh {
-    /// The header that gives the cookie to the browser.
-    pub(super) fn cookie(&self, secure: bool) -> String {
+impl NewDashboardSession {
+    /// The `Set-Cookie` value that gives the cookie to the browser.
+    pub(super) fn set_cookie_header(&self, secure: bool) -> String {
         let secure = if secure { "; Secure" } else { "" };
-        format!("{COOKIE_NAME}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.value)
+        format!("{COOKIE_NAME}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.cookie_value)
     }
 }
 
-impl Sessions {
-    /// No session yet; those to come act as `principal`.
-    pub fn new(paths: Paths, store: Store, principal: Principal) -> Sessions {
-        Sessions { paths, store, principal, open: Mutex::default() }
+impl DashboardSessions {
+    /// An empty set of sessions. Every session acts as `principal`.
+    pub fn new(paths: Paths, store: Store, principal: Principal) -> DashboardSessions {
+        DashboardSessions { paths, store, principal, by_cookie_digest: Mutex::default() }
     }
 
-    /// Whose session a request belongs to. One that changes something has to carry the second secret.
+    /// The principal of the session that a request belongs to. A request that changes something must carry the CSRF
+    /// token.
     ///
     /// # Errors
-    /// It belongs to a session and does not carry it.
-    pub fn known(&self, method: &Method, headers: &HeaderMap) -> Result<Option<Principal>, Refusal> {
+    /// The request belongs to a session but lacks the CSRF token.
+    pub fn authenticate(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Option<Principal>, AccessRefusal> {
         let reads = *method == Method::GET || *method == Method::HEAD;
         let mut open = self.lock();
         let Some(session) = self.find(&mut open, headers, Instant::now()) else { return Ok(None) };
         if !reads {
             let given = headers.get("x-pml-csrf").map(|value| Digest::of(value.as_bytes()));
-            if given.as_ref() != Some(&session.csrf) {
-                return Err(Refusal::Forged);
+            if given.as_ref() != Some(&session.csrf_digest) {
+                return Err(AccessRefusal::MissingCsrfProof);
             }
-            session.used = Instant::now();
+            session.last_used_at = Instant::now();
         }
         Ok(Some(self.principal.clone()))
     }
@@ -91,51 +97,55 @@ impl Sessions {
         &self.store
     }
 
-    /// Whether a person who is signed in loads a page; that counts as a sign of life.
-    pub(super) fn visit(&self, headers: &HeaderMap) -> bool {
+    /// Whether a signed-in person loads a page. Loading one counts as use of the session.
+    pub(super) fn record_visit(&self, headers: &HeaderMap) -> bool {
         let mut open = self.lock();
         let session = self.find(&mut open, headers, Instant::now());
-        session.map(|session| session.used = Instant::now()).is_some()
+        session.map(|session| session.last_used_at = Instant::now()).is_some()
     }
 
-    /// Begins a session for somebody who knows the passphrase of this edition.
-    pub(super) fn begin(&self, edition: Option<Digest>) -> Result<Fresh, Problem> {
-        let fresh = Fresh { value: random()?, csrf: random()? };
-        let session = Session { csrf: Digest::of(fresh.csrf.as_bytes()), edition, used: Instant::now() };
+    /// Starts a session for a person who knew the passphrase with this fingerprint.
+    pub(super) fn start_session(&self, edition: Option<Digest>) -> Result<NewDashboardSession, Problem> {
+        let fresh = NewDashboardSession { cookie_value: random()?, csrf_token: random()? };
+        let session = DashboardSession {
+            csrf_digest: Digest::of(fresh.csrf_token.as_bytes()),
+            passphrase_edition: edition,
+            last_used_at: Instant::now(),
+        };
         let mut open = self.lock();
         if open.len() >= MOST
             && let Some(oldest) =
-                open.iter().min_by_key(|(_, session)| session.used).map(|(key, _)| key.clone())
+                open.iter().min_by_key(|(_, session)| session.last_used_at).map(|(key, _)| key.clone())
         {
             open.remove(&oldest);
         }
-        open.insert(Digest::of(fresh.value.as_bytes()), session);
+        open.insert(Digest::of(fresh.cookie_value.as_bytes()), session);
         tracing::info!("somebody signed in at the dashboard");
         Ok(fresh)
     }
 
-    pub(super) fn end(&self, headers: &HeaderMap) {
+    pub(super) fn end_session(&self, headers: &HeaderMap) {
         let mut open = self.lock();
         for value in cookies(headers) {
             open.remove(&Digest::of(value.as_bytes()));
         }
     }
 
-    /// The session of a request; one that is too old or was begun with another passphrase is none.
+    /// The session of a request; `None` where it is idle too long or was started with another passphrase.
     fn find<'a>(
         &self,
-        open: &'a mut HashMap<Digest, Session>,
+        open: &'a mut HashMap<Digest, DashboardSession>,
         headers: &HeaderMap,
         now: Instant,
-    ) -> Option<&'a mut Session> {
-        // Others on this host can set a cookie of the same name beside ours.
+    ) -> Option<&'a mut DashboardSession> {
+        // Other servers on this host can set a cookie of the same name beside ours.
         let key =
             cookies(headers).map(|value| Digest::of(value.as_bytes())).find(|key| open.contains_key(key))?;
-        let edition = passphrase::edition(&self.paths).ok().flatten();
+        let edition = passphrase::passphrase_fingerprint(&self.paths).ok().flatten();
         let lives = open.get(&key).is_some_and(|session| {
-            now.saturating_duration_since(session.used) < IDLE
+            now.saturating_duration_since(session.last_used_at) < IDLE
                 && edition.is_some()
-                && session.edition == edition
+                && session.passphrase_edition == edition
         });
         if !lives {
             open.remove(&key);
@@ -143,12 +153,12 @@ impl Sessions {
         open.get_mut(&key)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Session>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, DashboardSession>> {
+        self.by_cookie_digest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The values of our cookie.
+/// All values of our cookie in a request.
 fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|value| value.split(';'))
@@ -156,11 +166,11 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
         .filter_map(|(name, value)| (name == COOKIE_NAME && !value.is_empty()).then_some(value))
 }
 
-/// 256 bits that nobody can guess.
+/// A random secret of 256 bits.
 fn random() -> Result<String, Problem> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| {
-        Problem::new(Code::Config, format!("the system gave no random bytes for a session: {error}"))
+        Problem::new(ErrorCode::Config, format!("the system gave no random bytes for a session: {error}"))
     })?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
@@ -169,20 +179,20 @@ fn random() -> Result<String, Problem> {
 mod tests {
     use super::*;
 
-    async fn sessions() -> (tempfile::TempDir, Sessions) {
+    async fn sessions() -> (tempfile::TempDir, DashboardSessions) {
         let dir = tempfile::tempdir().unwrap();
         let paths = Paths { config: dir.path().join("pml.toml"), data: dir.path().to_owned() };
         passphrase::set(&paths, "correct horse").await.unwrap();
         let store = Store::open(paths.database()).await.unwrap();
-        (dir, Sessions::new(paths, store, Principal::local()))
+        (dir, DashboardSessions::new(paths, store, Principal::local()))
     }
 
-    fn begin(sessions: &Sessions) -> Fresh {
-        sessions.begin(passphrase::edition(&sessions.paths).unwrap()).unwrap()
+    fn begin(sessions: &DashboardSessions) -> NewDashboardSession {
+        sessions.start_session(passphrase::passphrase_fingerprint(&sessions.paths).unwrap()).unwrap()
     }
 
-    fn headers(fresh: &Fresh, csrf: &str) -> HeaderMap {
-        let cookie = format!("theme=dark; {COOKIE_NAME}=tossed; {COOKIE_NAME}={}", fresh.value);
+    fn headers(fresh: &NewDashboardSession, csrf: &str) -> HeaderMap {
+        let cookie = format!("theme=dark; {COOKIE_NAME}=tossed; {COOKIE_NAME}={}", fresh.cookie_value);
         [(COOKIE, cookie.parse().unwrap()), ("x-pml-csrf".parse().unwrap(), csrf.parse().unwrap())]
             .into_iter()
             .collect()
@@ -192,16 +202,20 @@ mod tests {
     async fn reading_needs_the_cookie_and_changing_the_second_secret_too() {
         let (_dir, sessions) = sessions().await;
         let (fresh, other) = (begin(&sessions), begin(&sessions));
-        let known = |method: Method, headers: &HeaderMap| sessions.known(&method, headers);
+        let known = |method: Method, headers: &HeaderMap| sessions.authenticate(&method, headers);
         assert_eq!(known(Method::GET, &HeaderMap::new()), Ok(None));
         assert_eq!(known(Method::GET, &headers(&fresh, "")), Ok(Some(Principal::local())));
-        assert_eq!(known(Method::POST, &headers(&fresh, &fresh.csrf)), Ok(Some(Principal::local())));
-        for wrong in ["", "x", other.csrf.as_str(), fresh.value.as_str()] {
-            assert_eq!(known(Method::POST, &headers(&fresh, wrong)), Err(Refusal::Forged), "{wrong}");
+        assert_eq!(known(Method::POST, &headers(&fresh, &fresh.csrf_token)), Ok(Some(Principal::local())));
+        for wrong in ["", "x", other.csrf_token.as_str(), fresh.cookie_value.as_str()] {
+            assert_eq!(
+                known(Method::POST, &headers(&fresh, wrong)),
+                Err(AccessRefusal::MissingCsrfProof),
+                "{wrong}"
+            );
         }
-        sessions.end(&headers(&fresh, ""));
-        assert_eq!(known(Method::POST, &headers(&fresh, &fresh.csrf)), Ok(None));
-        assert!(sessions.visit(&headers(&other, "")), "another session goes on");
+        sessions.end_session(&headers(&fresh, ""));
+        assert_eq!(known(Method::POST, &headers(&fresh, &fresh.csrf_token)), Ok(None));
+        assert!(sessions.record_visit(&headers(&other, "")), "another session goes on");
     }
 
     #[tokio::test]
@@ -220,18 +234,18 @@ mod tests {
     async fn setting_the_passphrase_ends_all_sessions() {
         let (_dir, sessions) = sessions().await;
         let fresh = begin(&sessions);
-        assert!(sessions.visit(&headers(&fresh, "")));
+        assert!(sessions.record_visit(&headers(&fresh, "")));
         passphrase::set(&sessions.paths, "correct horse").await.unwrap();
-        assert!(!sessions.visit(&headers(&fresh, "")));
+        assert!(!sessions.record_visit(&headers(&fresh, "")));
     }
 
     #[tokio::test]
     async fn there_is_an_end_to_sessions_and_the_oldest_goes_first() {
         let (_dir, sessions) = sessions().await;
         let first = begin(&sessions);
-        let others: Vec<Fresh> = (0..MOST).map(|_| begin(&sessions)).collect();
+        let others: Vec<NewDashboardSession> = (0..MOST).map(|_| begin(&sessions)).collect();
         assert_eq!(sessions.lock().len(), MOST);
-        assert!(!sessions.visit(&headers(&first, "")));
-        assert!(others.iter().all(|fresh| sessions.visit(&headers(fresh, ""))));
+        assert!(!sessions.record_visit(&headers(&first, "")));
+        assert!(others.iter().all(|fresh| sessions.record_visit(&headers(fresh, ""))));
     }
 }

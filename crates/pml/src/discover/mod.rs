@@ -1,102 +1,108 @@
 //! Finds tools and capabilities for an intent.
 //!
-//! Takes a snapshot of the catalogue, the capabilities that memory found and a request, gives one ranked page. It starts nothing and
-//! remembers nothing.
+//! The input is a snapshot of the catalogue, the candidate capabilities and a request; the output is one ranked page.
+//! Nothing is started and nothing is stored.
 
 mod prior;
 pub mod signature;
 
 use std::collections::HashMap;
 
-use pml_graph::graph::closeness::Close;
-use pml_graph::past::Advice;
+use pml_graph::graph::closeness::CloseNode;
+use pml_graph::past::PastAdvice;
 use pml_graph::rank;
-use pml_graph::vectors::Vectors;
+use pml_graph::vectors::VectorTable;
 use pml_model::ServerName;
-use pml_model::capability::{Source, reliability};
-use pml_model::json::without_hidden;
-use pml_model::name::{is_plain, shortened};
+use pml_model::capability::{CapabilitySource, reliability};
+use pml_model::json::strip_hidden_characters;
+use pml_model::name::{is_plain, truncate_text};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::catalogue::{Snapshot, Tool};
-use crate::knowledge::embeddings::{Progress, Wanted, evidence};
-use crate::knowledge::{Candidate, Observed, Uses};
-use crate::problem::{Code, Problem};
-pub(crate) use prior::Prior;
+use crate::catalogue::{CatalogueTool, ToolSnapshot};
+use crate::knowledge::embeddings::{EmbeddingProgress, IntentReading, evidence};
+use crate::knowledge::{CapabilityCandidate, ObservedSchemas, ToolUseCounts};
+use crate::problem::{ErrorCode, Problem};
+pub use prior::Prior;
 
-/// What is looked for.
+/// A request to find tools and capabilities.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Request {
-    /// What the caller wants to do, in its own words.
+pub struct DiscoverRequest {
+    /// The intent, in the caller's words.
     pub intent: String,
-    /// Which results count.
+    /// The filter for results.
     #[serde(default)]
-    pub filter: Filter,
-    /// How many results.
+    pub filter: DiscoverFilter,
+    /// The number of results on the page, 1 to [`MAX_LIMIT`].
     #[serde(default = "default_limit")]
     pub limit: usize,
-    /// How many to pass over.
+    /// The number of results to skip.
     #[serde(default)]
     pub offset: usize,
-    /// How much to say of each.
+    /// The level of detail of each result.
     #[serde(default)]
-    pub detail: Detail,
+    pub detail: ResultDetail,
 }
 
-impl Request {
-    /// The first results for an intent.
-    pub fn new(intent: String, limit: usize) -> Request {
-        Request { intent, filter: Filter::default(), limit, offset: 0, detail: Detail::default() }
+impl DiscoverRequest {
+    /// A request for the first `limit` results for an intent.
+    pub fn new(intent: String, limit: usize) -> DiscoverRequest {
+        DiscoverRequest {
+            intent,
+            filter: DiscoverFilter::default(),
+            limit,
+            offset: 0,
+            detail: ResultDetail::default(),
+        }
     }
 }
 
-/// Which results count.
+/// The filter for results.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Filter {
-    /// Of which kind.
+pub struct DiscoverFilter {
+    /// The kind of results.
     #[serde(default, rename = "type")]
-    pub kind: Kind,
-    /// Only results with at least this score.
+    pub kind: ResultKind,
+    /// The lowest score of a result, from 0 to 1.
     #[serde(default)]
     pub min_score: f64,
 }
 
-/// A kind of result.
+/// The kind of a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ResultKind {
     /// Tools of servers.
     Tool,
-    /// Procedures that worked before.
+    /// Learned procedures.
     Capability,
-    /// Everything there is.
+    /// Both.
     #[default]
     All,
 }
 
-/// How much is said of a result.
+/// The level of detail of a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Detail {
-    /// A signature.
+pub enum ResultDetail {
+    /// A TypeScript signature.
     #[default]
     Brief,
     /// The JSON Schemas too.
     Full,
 }
 
-/// The longest intent that is ranked.
+/// The longest intent that is accepted, in bytes.
 pub const MAX_INTENT_BYTES: usize = 8 * 1024;
-/// The most results on one page.
+/// The largest page.
 pub const MAX_LIMIT: usize = 100;
 
-/// How many servers that have not listed their tools are named: the reply has a budget.
+/// The number of unready servers that a reply names: its size is limited.
 const MAX_UNREADY: usize = 3;
 
-/// Ten: enough to choose from, little to read.
+/// The default page size. Ten results are enough to choose from and short to read.
 pub fn default_limit() -> usize {
     10
 }
@@ -104,20 +110,22 @@ pub fn default_limit() -> usize {
 /// One page of results.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Page {
-    /// Best first.
-    pub results: Vec<Found>,
-    /// How many there are on all pages.
+pub struct DiscoverPage {
+    /// The results, best first.
+    pub results: Vec<DiscoverResult>,
+    /// The number of results on all pages.
     pub total: usize,
-    /// What to do where nothing fits, and what else to know.
+    /// Hints: what to do where nothing fits, and why results may be incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestions: Option<Vec<String>>,
 }
 
-impl Page {
-    /// Says that more will be found once everything was read.
-    pub(crate) fn note(&mut self, progress: Option<Progress>) {
-        let Some(Progress { left: left @ 1.., trouble, .. }) = progress else { return };
+impl DiscoverPage {
+    /// Adds a hint that more will be found once all embeddings are computed.
+    pub(crate) fn note_progress(&mut self, progress: Option<EmbeddingProgress>) {
+        let Some(EmbeddingProgress { remaining: left @ 1.., last_error: trouble, .. }) = progress else {
+            return;
+        };
         let why = match trouble {
             Some(trouble) => format!(": {}", pml_model::name::printable(&trouble)),
             None => String::new(),
@@ -126,7 +134,7 @@ impl Page {
         self.suggestions.get_or_insert_default().push(note);
     }
 
-    /// Says of which servers nothing can be found yet, and why.
+    /// Adds a hint for servers whose tools are not known yet, with the reason.
     pub(crate) fn note_unready(&mut self, servers: &[(ServerName, Problem)]) {
         for (_, problem) in servers.iter().take(MAX_UNREADY) {
             self.suggestions.get_or_insert_default().push(problem.message.clone());
@@ -139,186 +147,192 @@ impl Page {
     }
 }
 
-/// One result.
+/// One result of a search.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Found {
-    /// What it is.
+pub struct DiscoverResult {
+    /// Tool or capability.
     #[serde(rename = "type")]
-    pub kind: Kind,
-    /// `server:tool`.
+    pub kind: ResultKind,
+    /// `server:tool`, or the id of a capability.
     pub id: String,
     /// The name to call it by over MCP.
     pub name: String,
-    /// Its first sentences.
+    /// The first sentences of the description.
     pub description: String,
-    /// From 0 to 1; means the same on every page.
+    /// The probability that it serves the intent, from 0 to 1; comparable across pages.
     pub score: f64,
-    /// Why it is here.
+    /// Why it was found.
     pub reasons: Vec<String>,
     /// A TypeScript declaration, callable as written.
     pub signature: String,
-    /// The schemas as the server gives them.
+    /// The schemas from the tool's definition; with full detail only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub schemas: Option<Schemas>,
-    /// How often it worked of the times it was tried.
+    pub schemas: Option<ResultSchemas>,
+    /// The share of its runs or calls that succeeded; `None` where there were none. A brief result of a tool has it
+    /// only if some failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_rate: Option<f64>,
-    /// How often it was used.
+    /// The number of its runs or calls. A brief result of a tool has it only if some failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_count: Option<u64>,
-    /// Of a capability: what there is to know beside that.
+    /// The excerpt of a capability; `None` for a tool.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub learned: Option<Learned>,
+    pub learned: Option<CapabilityExcerpt>,
 }
 
-/// What is known of a capability.
+/// The source and the parameters of a capability.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Learned {
-    /// The beginning of what it runs.
+pub struct CapabilityExcerpt {
+    /// The beginning of its source.
     pub source: String,
-    /// What it takes; with full detail.
+    /// The JSON Schema of its parameters; with full detail only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<serde_json::Value>,
 }
 
-/// JSON Schemas of a tool.
+/// The JSON Schemas of a tool.
 #[derive(Debug, Serialize)]
-pub struct Schemas {
-    /// Of the arguments.
+pub struct ResultSchemas {
+    /// The schema of the arguments.
     pub input: Box<RawValue>,
-    /// Of the structured result.
+    /// The schema of the structured result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Box<RawValue>>,
 }
 
-/// Finds what serves the intent, among the tools that are `visible` and the capabilities that have to do with it.
+/// Ranks the `visible` tools and the candidate capabilities for the intent, and returns one page.
 ///
 /// # Errors
 /// The intent is empty or too long, or a number is out of range.
-pub(crate) fn find(
-    snapshot: &Snapshot,
-    known: &Recalled<'_>,
-    request: &Request,
-    visible: impl Fn(&Tool) -> bool,
-) -> Result<Page, Problem> {
-    check(request)?;
+pub fn find(
+    snapshot: &ToolSnapshot,
+    known: &DiscoverMemory<'_>,
+    request: &DiscoverRequest,
+    visible: impl Fn(&CatalogueTool) -> bool,
+) -> Result<DiscoverPage, Problem> {
+    check_request(request)?;
     let words;
-    let wanted = match known.wanted {
+    let wanted = match known.reading {
         Some(wanted) => wanted,
         None => {
-            words = Wanted::words(&request.intent);
+            words = IntentReading::words_only(&request.intent);
             &words
         }
     };
-    let evidence = evidence(snapshot, known.vectors, wanted, known.past);
+    let evidence = evidence(snapshot, known.vectors, wanted, known.advice);
     let tools = rank::rank(&wanted.text, &evidence).into_iter();
     let tools = tools.filter(|found| visible(&snapshot.tools[found.item]));
     let priors = known.priors(snapshot);
     let tools = tools.map(|found| {
         let prior = priors.get(&found.item).copied().unwrap_or_default();
-        (prior.apply(found.score), Item::Tool(found.item))
+        (prior.apply(found.score), RankedItem::Tool(found.item))
     });
-    let capabilities = known
-        .capabilities
-        .iter()
-        .map(|found| (known.prior(found.known.id.as_str()).apply(found.score), Item::Capability(found)));
-    let asked_for = |item: &Item<'_>| match request.filter.kind {
-        Kind::All => true,
-        Kind::Tool => matches!(item, Item::Tool(_)),
-        Kind::Capability => matches!(item, Item::Capability(_)),
+    let capabilities = known.capabilities.iter().map(|found| {
+        (known.prior(found.capability.id.as_str()).apply(found.score), RankedItem::Capability(found))
+    });
+    let asked_for = |item: &RankedItem<'_>| match request.filter.kind {
+        ResultKind::All => true,
+        ResultKind::Tool => matches!(item, RankedItem::Tool(_)),
+        ResultKind::Capability => matches!(item, RankedItem::Capability(_)),
     };
-    // Of equals the one that worked before comes first; among each other both are in order already.
-    let mut ranked: Vec<(f64, Item<'_>)> = capabilities.chain(tools).collect();
+    // Between equal scores a capability comes first; within each kind the order is already right (the sort is
+    // stable).
+    let mut ranked: Vec<(f64, RankedItem<'_>)> = capabilities.chain(tools).collect();
     ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
-    ranked.retain(|(score, item)| asked_for(item) && shown(*score) >= request.filter.min_score);
+    ranked.retain(|(score, item)| asked_for(item) && rounded_score(*score) >= request.filter.min_score);
     let total = ranked.len();
     let page = ranked.iter().skip(request.offset).take(request.limit);
     let results = page
         .map(|(score, item)| match item {
-            Item::Tool(item) => {
-                let reasons = rank::reasons(&wanted.text, &evidence, *item);
+            RankedItem::Tool(item) => {
+                let reasons = rank::explain_rank(&wanted.text, &evidence, *item);
                 let reasons = reasons.iter().map(ToString::to_string).collect();
-                describe(&snapshot.tools[*item], known, *score, reasons, request.detail)
+                tool_entry(&snapshot.tools[*item], known, *score, reasons, request.detail)
             }
-            Item::Capability(found) => learned(found, known, *score, request.detail),
+            RankedItem::Capability(found) => capability_entry(found, known, *score, request.detail),
         })
         .collect();
     let suggestions = (total == 0).then(|| suggestions(snapshot));
-    Ok(Page { results, total, suggestions })
+    Ok(DiscoverPage { results, total, suggestions })
 }
 
-/// The tools that are most likely wanted among those that are `eligible`, best first, with how likely each is.
-pub(crate) fn best<'s>(
-    snapshot: &'s Snapshot,
-    vectors: Option<&Vectors>,
-    wanted: &Wanted,
-    past: Option<&Advice>,
+/// The most probable tools among those that are `eligible`, best first, with their probabilities.
+pub(crate) fn best_tools<'s>(
+    snapshot: &'s ToolSnapshot,
+    vectors: Option<&VectorTable>,
+    wanted: &IntentReading,
+    past: Option<&PastAdvice>,
     most: usize,
-    eligible: impl Fn(&Tool) -> bool,
-) -> Vec<(&'s Tool, f64)> {
+    eligible: impl Fn(&CatalogueTool) -> bool,
+) -> Vec<(&'s CatalogueTool, f64)> {
     let evidence = evidence(snapshot, vectors, wanted, past);
     let ranked = rank::rank_among(&wanted.text, &evidence, |item| eligible(&snapshot.tools[item]));
     ranked.into_iter().take(most).map(|found| (&snapshot.tools[found.item], found.score)).collect()
 }
 
-/// What is remembered that has to do with a request.
+/// Learned data that the ranking uses.
 #[derive(Debug, Default)]
-pub(crate) struct Recalled<'m> {
-    /// Capabilities, best first.
-    pub(crate) capabilities: Vec<Candidate>,
-    /// What tools were seen to give.
-    pub(crate) observed: Option<&'m Observed>,
-    /// What is wanted; by the words of the request where nothing is said.
-    pub(crate) wanted: Option<&'m Wanted>,
-    /// What the tools mean, in the order of the snapshot.
-    pub(crate) vectors: Option<&'m Vectors>,
-    /// What past requests say of the tools.
-    pub(crate) past: Option<&'m Advice>,
-    /// How often tools were called and failed.
-    pub(crate) uses: Option<&'m Uses>,
-    /// What hangs together with what was just used, by id.
-    pub(crate) close: HashMap<String, Close>,
+pub struct DiscoverMemory<'m> {
+    /// Candidate capabilities, best first.
+    pub capabilities: Vec<CapabilityCandidate>,
+    /// Schemas of results that tools were observed to return.
+    pub observed: Option<&'m ObservedSchemas>,
+    /// The reading of the intent; `None` ranks by the words of the request.
+    pub reading: Option<&'m IntentReading>,
+    /// The embeddings of the tools, in the order of the snapshot.
+    pub vectors: Option<&'m VectorTable>,
+    /// What past requests suggest about the tools.
+    pub advice: Option<&'m PastAdvice>,
+    /// The number of calls and failures of each tool.
+    pub uses: Option<&'m ToolUseCounts>,
+    /// Neighbours in the tool graph of what was just used, by id.
+    pub close_by_id: HashMap<String, CloseNode>,
 }
 
-/// What adds less than this is not told.
+/// The lowest closeness that is given as a reason.
 const TOLD: f64 = 0.2;
 
-impl Recalled<'_> {
+impl DiscoverMemory<'_> {
     fn prior(&self, id: &str) -> Prior {
         let works = self.uses.and_then(|uses| uses.get(id));
         let works =
             works.map_or(1.0, |uses| reliability(uses.calls.saturating_sub(uses.failures), uses.calls));
-        Prior { works, close: self.close.get(id).map_or(0.0, |close| close.score) }
+        Prior { reliability: works, closeness: self.close_by_id.get(id).map_or(0.0, |close| close.score) }
     }
 
-    /// The priors of tools that have one, by their places.
-    fn priors(&self, snapshot: &Snapshot) -> HashMap<usize, Prior> {
-        let known = self.uses.into_iter().flat_map(HashMap::keys).chain(self.close.keys());
-        known.filter_map(|id| Some((snapshot.place(id)?, self.prior(id)))).collect()
+    /// The priors of the tools that have one, by their index in the snapshot.
+    fn priors(&self, snapshot: &ToolSnapshot) -> HashMap<usize, Prior> {
+        let known = self.uses.into_iter().flat_map(HashMap::keys).chain(self.close_by_id.keys());
+        known.filter_map(|id| Some((snapshot.index_of(id)?, self.prior(id)))).collect()
     }
 
-    /// Why something may be wanted next.
+    /// Why the graph suggests something next; `None` below `TOLD`.
     fn closeness(&self, id: &str) -> Option<String> {
-        self.close.get(id).filter(|close| close.score >= TOLD).map(|close| close.reason.clone())
+        self.close_by_id.get(id).filter(|close| close.score >= TOLD).map(|close| close.reason.clone())
     }
 }
 
-/// Something that was found.
-enum Item<'c> {
+/// A result before it is rendered.
+enum RankedItem<'c> {
     Tool(usize),
-    Capability(&'c Candidate),
+    Capability(&'c CapabilityCandidate),
 }
 
-/// How many characters of what a capability runs are shown.
+/// The number of characters of a capability's source in a result.
 const SOURCE_CHARACTERS: usize = 400;
 
-fn learned(found: &Candidate, recalled: &Recalled<'_>, score: f64, detail: Detail) -> Found {
-    let known = &found.known;
+fn capability_entry(
+    found: &CapabilityCandidate,
+    recalled: &DiscoverMemory<'_>,
+    score: f64,
+    detail: ResultDetail,
+) -> DiscoverResult {
+    let known = &found.capability;
     let statistics = &known.statistics;
     let mut reasons = Vec::new();
-    if let Some(like) = &found.like {
+    if let Some(like) = &found.similar_intent {
         reasons.push(format!("served “{}”, which is {:.2} alike", shorten(like), found.similarity));
     }
     let tried = statistics.success_count + statistics.failure_count;
@@ -327,45 +341,46 @@ fn learned(found: &Candidate, recalled: &Recalled<'_>, score: f64, detail: Detai
     }
     reasons.extend(recalled.closeness(known.id.as_str()));
     let source = match &known.source {
-        Source::Code { code, .. } => code.clone(),
-        Source::Dag { dag_structure, .. } => dag_structure.get().to_owned(),
-        Source::Tool { tool_id, .. } => tool_id.clone(),
+        CapabilitySource::Code { code, .. } => code.clone(),
+        CapabilitySource::Dag { dag_structure, .. } => dag_structure.get().to_owned(),
+        CapabilitySource::Tool { tool_id, .. } => tool_id.clone(),
     };
-    Found {
-        kind: Kind::Capability,
+    DiscoverResult {
+        kind: ResultKind::Capability,
         id: known.id.to_string(),
         name: known.name.clone(),
         description: shorten(&known.description),
-        score: shown(score),
+        score: rounded_score(score),
         reasons,
         success_rate: statistics.success_rate(),
         usage_count: Some(statistics.usage_count),
-        signature: signature::capability(&known.name, &known.description, &known.parameters),
+        signature: signature::capability_signature(&known.name, &known.description, &known.parameters),
         schemas: None,
-        learned: Some(Learned {
-            source: shortened(&source, SOURCE_CHARACTERS),
-            parameters: (detail == Detail::Full).then(|| known.parameters.clone()),
+        learned: Some(CapabilityExcerpt {
+            source: truncate_text(&source, SOURCE_CHARACTERS),
+            parameters: (detail == ResultDetail::Full).then(|| known.parameters.clone()),
         }),
     }
 }
 
-/// Refuses an intent that is too long. Every door that takes one asks here: it is read, embedded, compared and kept.
-pub(crate) fn check_length(intent: &str) -> Result<(), Problem> {
+/// Refuses an intent that is too long. Every interface that accepts an intent calls this, since intents are embedded,
+/// compared and stored.
+pub(crate) fn check_intent_length(intent: &str) -> Result<(), Problem> {
     if intent.len() <= MAX_INTENT_BYTES {
         return Ok(());
     }
     let text = format!("`intent` has {} bytes and may have {MAX_INTENT_BYTES}", intent.len());
-    Err(Problem::new(Code::InvalidRequest, text)
+    Err(Problem::new(ErrorCode::InvalidRequest, text)
         .hint("say it shorter; values go into `context`, and programs into `implementation`"))
 }
 
-/// Whether that can be looked for.
-pub(crate) fn check(request: &Request) -> Result<(), Problem> {
-    let invalid = |message: String| Err(Problem::new(Code::InvalidRequest, message));
+/// Checks the intent and the ranges of the numbers.
+pub(crate) fn check_request(request: &DiscoverRequest) -> Result<(), Problem> {
+    let invalid = |message: String| Err(Problem::new(ErrorCode::InvalidRequest, message));
     if request.intent.trim().is_empty() {
         return invalid("`intent` is empty; say in a few words what you want to do".to_owned());
     }
-    check_length(&request.intent)?;
+    check_intent_length(&request.intent)?;
     if request.limit == 0 || request.limit > MAX_LIMIT {
         return invalid(format!("`limit` is {}; it must be from 1 to {MAX_LIMIT}", request.limit));
     }
@@ -375,18 +390,18 @@ pub(crate) fn check(request: &Request) -> Result<(), Problem> {
     Ok(())
 }
 
-fn describe(
-    tool: &Tool,
-    recalled: &Recalled<'_>,
+fn tool_entry(
+    tool: &CatalogueTool,
+    recalled: &DiscoverMemory<'_>,
     score: f64,
     mut reasons: Vec<String>,
-    detail: Detail,
-) -> Found {
+    detail: ResultDetail,
+) -> DiscoverResult {
     let definition = &tool.definition;
     let id = tool.id.to_string();
     let uses = recalled.uses.and_then(|uses| uses.get(&id)).filter(|uses| uses.calls > 0);
-    // That something works is what everybody expects; a brief page has no room for it.
-    let uses = uses.filter(|uses| detail == Detail::Full || uses.failures > 0);
+    // Success is the expected case, so a brief page only mentions failures.
+    let uses = uses.filter(|uses| detail == ResultDetail::Full || uses.failures > 0);
     reasons.extend(recalled.closeness(&id));
     let failed = uses.filter(|uses| uses.failures > 0);
     reasons.extend(failed.map(|uses| format!("failed {} of {} times", uses.failures, uses.calls)));
@@ -394,16 +409,16 @@ fn describe(
         Some(_) => None,
         None => recalled.observed.and_then(|seen| seen.get(&(id.clone(), definition.digest.clone()))),
     };
-    let schemas = (detail == Detail::Full).then(|| Schemas {
-        input: without_hidden(&definition.input_schema),
-        output: definition.output_schema.as_deref().map(without_hidden),
+    let schemas = (detail == ResultDetail::Full).then(|| ResultSchemas {
+        input: strip_hidden_characters(&definition.input_schema),
+        output: definition.output_schema.as_deref().map(strip_hidden_characters),
     });
-    Found {
-        kind: Kind::Tool,
+    DiscoverResult {
+        kind: ResultKind::Tool,
         id,
-        name: tool.exposed.clone(),
+        name: tool.exposed_name.clone(),
         description: shorten(definition.description.as_deref().unwrap_or_default()),
-        score: shown(score),
+        score: rounded_score(score),
         reasons,
         signature: signature::signature(
             tool.id.server.as_str(),
@@ -418,25 +433,25 @@ fn describe(
     }
 }
 
-/// A score as it is told, and so as it is compared: to three places.
-fn shown(score: f64) -> f64 {
+/// A score as shown, and therefore as compared: rounded to three decimals.
+fn rounded_score(score: f64) -> f64 {
     (score * 1000.0).round() / 1000.0
 }
 
-/// The longest description in a result; the signature carries the rest.
+/// The longest description in a result, in characters; the signature carries the rest.
 const DESCRIPTION_CHARACTERS: usize = 200;
 
 fn shorten(text: &str) -> String {
     let clean: String = text.chars().filter(|c| *c == '\n' || is_plain(*c)).collect();
-    shortened(clean.trim().lines().next().unwrap_or_default(), DESCRIPTION_CHARACTERS)
+    truncate_text(clean.trim().lines().next().unwrap_or_default(), DESCRIPTION_CHARACTERS)
 }
 
-fn suggestions(snapshot: &Snapshot) -> Vec<String> {
+fn suggestions(snapshot: &ToolSnapshot) -> Vec<String> {
     let servers: Vec<&str> = snapshot.servers.iter().map(|server| server.name.as_str()).take(30).collect();
     let unknown: Vec<&str> = snapshot
         .servers
         .iter()
-        .filter(|server| !server.known)
+        .filter(|server| !server.tools_known)
         .map(|server| server.name.as_str())
         .take(10)
         .collect();

@@ -1,59 +1,59 @@
-//! A tool's JSON Schema as a TypeScript declaration that can be called as written.
+//! Converts the JSON Schema of a tool into a TypeScript declaration that can be called as written.
 //!
-//! Declarations are several times shorter than the schemas they come from, and they are what a model
-//! reads before it writes a program. Schemas come from servers we do not trust: nothing in them can
-//! end a comment, hide characters, make the text grow without bound or fetch anything. What is
-//! malformed or too deep becomes `unknown`; building a signature never fails.
+//! Declarations are several times shorter than the schemas they come from, and a model reads them before it writes a
+//! program. Schemas come from untrusted servers: nothing in them can end a comment, hide characters, make the text
+//! grow without bound or fetch anything. A malformed or too deep schema becomes `unknown`; building a signature never
+//! fails.
 
 use std::collections::HashSet;
 
 use pml_model::Definition;
-use pml_model::name::{is_plain, shortened};
+use pml_model::name::{is_plain, truncate_text};
 use serde_json::{Map, Value};
 
-/// The longest signature.
+/// The longest signature, in bytes.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// The longest description of a tool.
+/// The longest description of a tool, in bytes.
 const MAX_TOOL_DESCRIPTION_BYTES: usize = 2 * 1024;
 
-/// The longest description of a parameter.
+/// The longest description of a parameter, in characters.
 const MAX_PARAMETER_DESCRIPTION_CHARS: usize = 300;
 
-/// The longest default or pattern shown, and the longest value an enum lists.
+/// The longest default, pattern or enum value that is shown, in characters.
 const MAX_NOTE_CHARS: usize = 80;
 
-/// The most values an enum lists.
+/// The largest number of enum values that are listed.
 const MAX_VALUES: usize = 64;
 
-/// The most schemas looked at for one type: references let a small text stand for a huge one.
+/// The largest number of schemas visited for one type: references let a small text stand for a huge one.
 const MAX_SCHEMAS: usize = 4000;
 
-/// Objects up to this long stay on one line.
+/// Objects of at most this many characters stay on one line.
 const MAX_LINE_CHARS: usize = 80;
 
-/// How much of a schema is told, from everything to hardly anything; the first that fits is taken.
-const DETAIL: [Detail; 4] = [
-    Detail { depth: 8, comments: Comments::Shown },
-    Detail { depth: 8, comments: Comments::Left },
-    Detail { depth: 3, comments: Comments::Left },
-    Detail { depth: 1, comments: Comments::Left },
+/// Levels of detail, from most to least; the first whose signature fits `MAX_BYTES` is used.
+const DETAIL: [SignatureDetail; 4] = [
+    SignatureDetail { depth: 8, comments: SignatureComments::Shown },
+    SignatureDetail { depth: 8, comments: SignatureComments::Omitted },
+    SignatureDetail { depth: 3, comments: SignatureComments::Omitted },
+    SignatureDetail { depth: 1, comments: SignatureComments::Omitted },
 ];
 
 #[derive(Clone, Copy)]
-struct Detail {
+struct SignatureDetail {
     depth: usize,
-    comments: Comments,
+    comments: SignatureComments,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Comments {
+enum SignatureComments {
     Shown,
-    Left,
+    Omitted,
 }
 
-/// The declaration of a tool that programs call as `mcp.server.identifier(…)`. Where the tool does not say what it gives,
-/// what it was `seen` to give in so many results stands there, marked as that.
+/// The declaration of a tool that programs call as `mcp.server.identifier(…)`. Where the tool declares no output
+/// schema, the observed schema in `seen` is used, with a comment that gives the number of results it was seen in.
 pub fn signature(
     server: &str,
     identifier: &str,
@@ -75,21 +75,22 @@ pub fn signature(
 }
 
 /// The declaration of a capability as programs call it.
-pub fn capability(name: &str, description: &str, parameters: &Value) -> String {
+pub fn capability_signature(name: &str, description: &str, parameters: &Value) -> String {
     declared(&format!("{}capabilities.{name}", tool_comment(description)), parameters, None)
 }
 
 fn declared(start: &str, input: &Value, output: Option<&Value>) -> String {
     let fits = DETAIL.iter().find_map(|detail| {
         let arguments = arguments(input, *detail);
-        let result = output.map_or("unknown".to_owned(), |output| Printer::new(output, *detail).root().text);
+        let result =
+            output.map_or("unknown".to_owned(), |output| TypePrinter::new(output, *detail).root().text);
         let size = start.len() + arguments.len() + result.len() + "(): Promise<>".len();
         (size <= MAX_BYTES).then(|| format!("{start}({arguments}): Promise<{result}>"))
     });
     fits.unwrap_or_else(|| format!("{start}(args: Record<string, unknown>): Promise<unknown>"))
 }
 
-fn arguments(schema: &Value, detail: Detail) -> String {
+fn arguments(schema: &Value, detail: SignatureDetail) -> String {
     let Some(object) = schema.as_object() else { return "args?: Record<string, unknown>".to_owned() };
     let composed = ["$ref", "anyOf", "oneOf", "allOf"].iter().any(|key| object.contains_key(*key));
     let empty = object.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty);
@@ -98,102 +99,105 @@ fn arguments(schema: &Value, detail: Detail) -> String {
     if !composed && !optional.is_empty() && empty && !open {
         return "args?: {}".to_owned();
     }
-    let mut printer = Printer::new(schema, detail);
-    // Arguments are an object whether or not the schema says so.
+    let mut printer = TypePrinter::new(schema, detail);
+    // Arguments are an object even where the schema does not say so.
     let printed = if composed { printer.root() } else { printer.object(object, 0) };
-    let text = if printed.shape == Shape::Unknown { "Record<string, unknown>" } else { &printed.text };
+    let text = if printed.shape == TypeShape::Unknown { "Record<string, unknown>" } else { &printed.text };
     format!("args{optional}: {text}")
 }
 
-/// A printed type, and what has to be known to put it into another one.
+/// A printed type, with what is needed to embed it in another one.
 #[derive(Clone)]
-struct Type {
+struct PrintedType {
     text: String,
-    shape: Shape,
+    shape: TypeShape,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Shape {
+enum TypeShape {
     Single,
     Union,
     Intersection,
     Unknown,
 }
 
-impl Type {
-    fn single(text: impl Into<String>) -> Type {
-        Type { text: text.into(), shape: Shape::Single }
+impl PrintedType {
+    fn single(text: impl Into<String>) -> PrintedType {
+        PrintedType { text: text.into(), shape: TypeShape::Single }
     }
 
-    fn unknown() -> Type {
-        Type { text: "unknown".to_owned(), shape: Shape::Unknown }
+    fn unknown() -> PrintedType {
+        PrintedType { text: "unknown".to_owned(), shape: TypeShape::Unknown }
     }
 }
 
-/// Any of `types`. What may be anything swallows the rest.
-fn union(types: Vec<Type>) -> Type {
-    if let Some(unknown) = types.iter().find(|found| found.shape == Shape::Unknown) {
+/// The union of `types`. `unknown` absorbs the others.
+fn union(types: Vec<PrintedType>) -> PrintedType {
+    if let Some(unknown) = types.iter().find(|found| found.shape == TypeShape::Unknown) {
         return unknown.clone();
     }
-    joined(types, " | ", Shape::Union)
+    joined(types, " | ", TypeShape::Union)
 }
 
-/// All of `types` at once. What may be anything adds nothing.
-fn intersection(mut types: Vec<Type>) -> Type {
-    types.retain(|found| found.shape != Shape::Unknown);
+/// The intersection of `types`. `unknown` adds nothing.
+fn intersection(mut types: Vec<PrintedType>) -> PrintedType {
+    types.retain(|found| found.shape != TypeShape::Unknown);
     if types.len() > 1 {
-        for union in types.iter_mut().filter(|found| found.shape == Shape::Union) {
+        for union in types.iter_mut().filter(|found| found.shape == TypeShape::Union) {
             union.text = format!("({})", union.text);
         }
     }
-    joined(types, " & ", Shape::Intersection)
+    joined(types, " & ", TypeShape::Intersection)
 }
 
-fn joined(mut types: Vec<Type>, between: &str, shape: Shape) -> Type {
+fn joined(mut types: Vec<PrintedType>, between: &str, shape: TypeShape) -> PrintedType {
     let mut seen = HashSet::new();
     types.retain(|found| seen.insert(found.text.clone()));
     match types.len() {
-        0 => Type::unknown(),
+        0 => PrintedType::unknown(),
         1 => types.remove(0),
-        _ => Type { text: types.into_iter().map(|one| one.text).collect::<Vec<_>>().join(between), shape },
+        _ => PrintedType {
+            text: types.into_iter().map(|one| one.text).collect::<Vec<_>>().join(between),
+            shape,
+        },
     }
 }
 
 /// Prints the types of one schema document.
-struct Printer<'a> {
+struct TypePrinter<'a> {
     root: &'a Value,
-    detail: Detail,
+    detail: SignatureDetail,
     schemas_left: usize,
-    /// The references being followed: one that is among them is recursive.
+    /// The references being followed; a reference that is among them is recursive.
     following: Vec<&'a str>,
 }
 
-impl<'a> Printer<'a> {
-    fn new(root: &'a Value, detail: Detail) -> Printer<'a> {
-        Printer { root, detail, schemas_left: MAX_SCHEMAS, following: Vec::new() }
+impl<'a> TypePrinter<'a> {
+    fn new(root: &'a Value, detail: SignatureDetail) -> TypePrinter<'a> {
+        TypePrinter { root, detail, schemas_left: MAX_SCHEMAS, following: Vec::new() }
     }
 
-    fn root(&mut self) -> Type {
+    fn root(&mut self) -> PrintedType {
         self.schema(self.root, 0)
     }
 
-    fn schema(&mut self, schema: &'a Value, depth: usize) -> Type {
+    fn schema(&mut self, schema: &'a Value, depth: usize) -> PrintedType {
         let object = match schema {
-            Value::Bool(false) => return Type::single("never"),
+            Value::Bool(false) => return PrintedType::single("never"),
             Value::Object(object) if depth <= self.detail.depth && self.schemas_left > 0 => object,
-            _ => return Type::unknown(),
+            _ => return PrintedType::unknown(),
         };
         self.schemas_left -= 1;
         let printed = self.without_null(object, depth);
         let nullable = object.get("nullable") == Some(&Value::Bool(true));
-        if nullable { union(vec![printed, Type::single("null")]) } else { printed }
+        if nullable { union(vec![printed, PrintedType::single("null")]) } else { printed }
     }
 
-    fn without_null(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Type {
+    fn without_null(&mut self, schema: &'a Map<String, Value>, depth: usize) -> PrintedType {
         if let Some(reference) = schema.get("$ref") {
             return reference
                 .as_str()
-                .map_or_else(Type::unknown, |reference| self.reference(reference, depth));
+                .map_or_else(PrintedType::unknown, |reference| self.reference(reference, depth));
         }
         if let Some(value) = schema.get("const") {
             return literal(value);
@@ -211,58 +215,60 @@ impl<'a> Printer<'a> {
         if let Some(Value::Array(all)) = schema.get("allOf") {
             parts.extend(all.iter().map(|part| self.schema(part, depth + 1)));
         }
-        // `{"type": "object", "anyOf": […]}` says object twice; the branches say which.
-        let says_more = parts[1..].iter().any(|part| part.shape != Shape::Unknown);
+        // `{"type": "object", "anyOf": […]}` says object twice; the branches are more specific.
+        let says_more = parts[1..].iter().any(|part| part.shape != TypeShape::Unknown);
         if says_more && parts[0].text == ANY_OBJECT {
             parts.remove(0);
         }
         intersection(parts)
     }
 
-    /// What `type` and the keywords of objects and arrays say.
-    fn plain(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Type {
+    /// The type according to `type` and the keywords of objects and arrays.
+    fn plain(&mut self, schema: &'a Map<String, Value>, depth: usize) -> PrintedType {
         match schema.get("type") {
             Some(Value::String(name)) => self.named(name, schema, depth),
             Some(Value::Array(names)) => {
                 let named = |name: &'a Value| name.as_str().map(|name| self.named(name, schema, depth));
-                union(names.iter().map(named).map(|found| found.unwrap_or_else(Type::unknown)).collect())
+                union(
+                    names.iter().map(named).map(|found| found.unwrap_or_else(PrintedType::unknown)).collect(),
+                )
             }
             _ if OBJECT_KEYWORDS.iter().any(|key| schema.contains_key(*key)) => self.object(schema, depth),
             _ if ARRAY_KEYWORDS.iter().any(|key| schema.contains_key(*key)) => self.array(schema, depth),
-            _ => Type::unknown(),
+            _ => PrintedType::unknown(),
         }
     }
 
-    fn named(&mut self, name: &str, schema: &'a Map<String, Value>, depth: usize) -> Type {
+    fn named(&mut self, name: &str, schema: &'a Map<String, Value>, depth: usize) -> PrintedType {
         match name.to_ascii_lowercase().as_str() {
             "object" => self.object(schema, depth),
             "array" => self.array(schema, depth),
-            "number" | "integer" => Type::single("number"),
-            simple @ ("string" | "boolean" | "null") => Type::single(simple),
-            _ => Type::unknown(),
+            "number" | "integer" => PrintedType::single("number"),
+            simple @ ("string" | "boolean" | "null") => PrintedType::single(simple),
+            _ => PrintedType::unknown(),
         }
     }
 
-    fn reference(&mut self, reference: &'a str, depth: usize) -> Type {
+    fn reference(&mut self, reference: &'a str, depth: usize) -> PrintedType {
         if self.following.contains(&reference) {
             let name = reference
                 .rsplit('/')
                 .next()
                 .filter(|name| is_identifier(name) && name.len() <= MAX_NOTE_CHARS);
             let text = name.map_or("unknown".to_owned(), |name| format!("unknown /* {name} */"));
-            return Type { text, shape: Shape::Unknown };
+            return PrintedType { text, shape: TypeShape::Unknown };
         }
-        // Only what is in this document: `#`, `#/$defs/…`. Nothing is ever fetched.
+        // Only references within this document: `#`, `#/$defs/…`. Nothing is ever fetched.
         let target =
             reference.strip_prefix('#').and_then(|pointer| self.root.pointer(&percent_decoded(pointer)));
-        let Some(target) = target else { return Type::unknown() };
+        let Some(target) = target else { return PrintedType::unknown() };
         self.following.push(reference);
         let printed = self.schema(target, depth + 1);
         self.following.pop();
         printed
     }
 
-    fn array(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Type {
+    fn array(&mut self, schema: &'a Map<String, Value>, depth: usize) -> PrintedType {
         let tuple = schema.get("prefixItems").or_else(|| schema.get("items")).and_then(Value::as_array);
         if let Some(tuple) = tuple.filter(|items| !items.is_empty()) {
             let items: Vec<String> = tuple.iter().map(|item| self.schema(item, depth + 1).text).collect();
@@ -272,13 +278,14 @@ impl<'a> Printer<'a> {
                 None | Some(Value::Bool(false)) => String::new(),
                 Some(rest) => format!(", ...{}", array_of(&self.schema(rest, depth + 1)).text),
             };
-            return Type::single(format!("[{}{rest}]", items.join(", ")));
+            return PrintedType::single(format!("[{}{rest}]", items.join(", ")));
         }
-        let item = schema.get("items").map_or_else(Type::unknown, |items| self.schema(items, depth + 1));
+        let item =
+            schema.get("items").map_or_else(PrintedType::unknown, |items| self.schema(items, depth + 1));
         array_of(&item)
     }
 
-    fn object(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Type {
+    fn object(&mut self, schema: &'a Map<String, Value>, depth: usize) -> PrintedType {
         let required = required(schema);
         let properties = schema.get("properties").and_then(Value::as_object);
         let mut members = Vec::new();
@@ -289,78 +296,78 @@ impl<'a> Printer<'a> {
         let unlisted = |name: &&str| !properties.is_some_and(|properties| properties.contains_key(*name));
         let mut unlisted: Vec<&str> = required.into_iter().filter(unlisted).collect();
         unlisted.sort_unstable();
-        members.extend(unlisted.into_iter().map(|name| Member::plain(format!("{}: unknown", key(name)))));
+        members.extend(unlisted.into_iter().map(|name| TypeMember::plain(format!("{}: unknown", key(name)))));
         self.with_others(members, schema, depth)
     }
 
-    /// An object of `members` and whatever else `schema` lets in.
+    /// An object with `members` and the additional properties that `schema` allows.
     fn with_others(
         &mut self,
-        mut members: Vec<Member>,
+        mut members: Vec<TypeMember>,
         schema: &'a Map<String, Value>,
         depth: usize,
-    ) -> Type {
+    ) -> PrintedType {
         let others = schema.get("additionalProperties");
-        let mut types: Vec<Type> = Vec::new();
+        let mut types: Vec<PrintedType> = Vec::new();
         if let Some(Value::Object(patterns)) = schema.get("patternProperties") {
             types.extend(patterns.values().map(|pattern| self.schema(pattern, depth + 1)));
         }
         match others {
             Some(Value::Bool(false)) => {}
             Some(others) => types.push(self.schema(others, depth + 1)),
-            None if members.is_empty() && types.is_empty() => return Type::single(ANY_OBJECT),
+            None if members.is_empty() && types.is_empty() => return PrintedType::single(ANY_OBJECT),
             None => {}
         }
         if members.is_empty() {
-            return Type::single(match types.is_empty() {
+            return PrintedType::single(match types.is_empty() {
                 true => "{}".to_owned(),
                 false => format!("Record<string, {}>", union(types).text),
             });
         }
         if !types.is_empty() {
-            // TypeScript wants every listed member to have the type of the others, so it is a note.
+            // In TypeScript an index signature must cover every listed member, so this becomes a comment.
             let note = union(types);
-            let shown = note.shape != Shape::Unknown
+            let shown = note.shape != TypeShape::Unknown
                 && !note.text.contains('\n')
                 && note.text.len() <= MAX_NOTE_CHARS;
             let note = if shown { note.text } else { String::new() };
-            members.push(Member { note, ..Member::plain("[key: string]: unknown".to_owned()) });
+            members.push(TypeMember { note, ..TypeMember::plain("[key: string]: unknown".to_owned()) });
         }
-        Type::single(braces(&members))
+        PrintedType::single(braces(&members))
     }
 
-    fn member(&mut self, name: &str, property: &'a Value, depth: usize) -> Member {
+    fn member(&mut self, name: &str, property: &'a Value, depth: usize) -> TypeMember {
         let printed = self.schema(property, depth + 1);
-        let mut member = Member::plain(format!("{name}: {}", printed.text));
-        if let (Some(property), Comments::Shown) = (property.as_object(), self.detail.comments) {
+        let mut member = TypeMember::plain(format!("{name}: {}", printed.text));
+        if let (Some(property), SignatureComments::Shown) = (property.as_object(), self.detail.comments) {
             let description = property.get("description").and_then(Value::as_str).unwrap_or_default();
-            member.description = shortened(&comment_line(description), MAX_PARAMETER_DESCRIPTION_CHARS);
+            member.description = truncate_text(&comment_line(description), MAX_PARAMETER_DESCRIPTION_CHARS);
             member.note = note(property);
         }
         member
     }
 }
 
-/// What the type of an object without any further word is.
+/// The type of an object without further constraints.
 const ANY_OBJECT: &str = "Record<string, unknown>";
 const OBJECT_KEYWORDS: [&str; 3] = ["properties", "additionalProperties", "patternProperties"];
 const ARRAY_KEYWORDS: [&str; 2] = ["items", "prefixItems"];
 
-/// One line of an object type.
-struct Member {
+/// A member of an object type.
+struct TypeMember {
     text: String,
     description: String,
     note: String,
 }
 
-impl Member {
-    fn plain(text: String) -> Member {
-        Member { text, description: String::new(), note: String::new() }
+impl TypeMember {
+    fn plain(text: String) -> TypeMember {
+        TypeMember { text, description: String::new(), note: String::new() }
     }
 }
 
-fn braces(members: &[Member]) -> String {
-    let plain = |member: &Member| {
+fn braces(members: &[TypeMember]) -> String {
+    let plain = |member: &TypeMember| {
         member.description.is_empty() && member.note.is_empty() && !member.text.contains('\n')
     };
     if members.iter().all(plain) {
@@ -374,7 +381,7 @@ fn braces(members: &[Member]) -> String {
         if !member.description.is_empty() {
             out += &format!("  /** {} */\n", member.description);
         }
-        // Only our own line breaks are in here: those of a schema are escaped or stripped.
+        // All line breaks here are ours: those of a schema are escaped or stripped.
         out += &format!("  {};", member.text.replace('\n', "\n  "));
         if !member.note.is_empty() {
             out += &format!(" // {}", member.note);
@@ -384,29 +391,29 @@ fn braces(members: &[Member]) -> String {
     out + "}"
 }
 
-fn array_of(item: &Type) -> Type {
-    let short = item.shape == Shape::Single && !item.text.contains('\n');
-    Type::single(if short || item.text == "unknown" {
+fn array_of(item: &PrintedType) -> PrintedType {
+    let short = item.shape == TypeShape::Single && !item.text.contains('\n');
+    PrintedType::single(if short || item.text == "unknown" {
         format!("{}[]", item.text)
     } else {
         format!("Array<{}>", item.text)
     })
 }
 
-fn literal(value: &Value) -> Type {
+fn literal(value: &Value) -> PrintedType {
     match value {
-        Value::String(text) if text.chars().count() > MAX_NOTE_CHARS => Type::single("string"),
-        Value::String(text) => Type::single(quoted(text)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => Type::single(value.to_string()),
-        Value::Array(_) | Value::Object(_) => Type::unknown(),
+        Value::String(text) if text.chars().count() > MAX_NOTE_CHARS => PrintedType::single("string"),
+        Value::String(text) => PrintedType::single(quoted(text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => PrintedType::single(value.to_string()),
+        Value::Array(_) | Value::Object(_) => PrintedType::unknown(),
     }
 }
 
-fn enumeration(values: &[Value]) -> Type {
-    let mut types: Vec<Type> = values.iter().take(MAX_VALUES).map(literal).collect();
+fn enumeration(values: &[Value]) -> PrintedType {
+    let mut types: Vec<PrintedType> = values.iter().take(MAX_VALUES).map(literal).collect();
     if values.len() > MAX_VALUES {
         let strings = values.iter().all(Value::is_string);
-        types.push(if strings { Type::single("string") } else { Type::unknown() });
+        types.push(if strings { PrintedType::single("string") } else { PrintedType::unknown() });
     }
     union(types)
 }
@@ -415,7 +422,7 @@ fn required(schema: &Map<String, Value>) -> HashSet<&str> {
     schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// What a type cannot say about a value, in a few words.
+/// The constraints that a type cannot express, in a few words.
 fn note(schema: &Map<String, Value>) -> String {
     let mut notes = Vec::new();
     if schema.get("type").and_then(Value::as_str) == Some("integer") {
@@ -440,7 +447,7 @@ fn note(schema: &Map<String, Value>) -> String {
             Some(value) if key == "default" && !value.is_null() => value.to_string(),
             _ => continue,
         };
-        notes.push(format!("{word}{}", shortened(&one_line(&text), MAX_NOTE_CHARS)));
+        notes.push(format!("{word}{}", truncate_text(&one_line(&text), MAX_NOTE_CHARS)));
     }
     notes.join(", ")
 }
@@ -462,13 +469,13 @@ fn tool_comment(description: &str) -> String {
     }
 }
 
-/// `text` for the inside of a comment. Hidden characters go first, so that none of them can keep the
-/// two that end a comment apart until then.
+/// `text` for the inside of a comment. Hidden characters are removed first, since one of them could separate the two
+/// characters that end a comment until then.
 fn comment_line(text: &str) -> String {
     one_line(text).replace("*/", "* /")
 }
 
-/// `text` on one line, with single spaces and without characters that do not show.
+/// `text` on one line, with single spaces and without invisible characters.
 fn one_line(text: &str) -> String {
     let shown: String = text.chars().filter(|c| c.is_whitespace() || is_plain(*c)).collect();
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -483,7 +490,7 @@ fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(legal) && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// `text` as a string literal that means exactly it and shows everything it contains.
+/// `text` as a string literal with the same value in which every character is visible.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     for c in Value::from(text).to_string().chars() {
@@ -498,7 +505,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A fragment of a URI as the text it stands for; left alone where it is not well formed.
+/// Decodes a URI fragment; a malformed one is left unchanged.
 fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,8 +1,8 @@
-//! What servers, tools and we ourselves say when something fails, and what kind of failure that is.
+//! Tests of the classification: messages of servers, of tools and of PML, each with its type.
 
 use super::*;
 
-/// What tools say, word for word.
+/// Messages of tools, word for word.
 const SAID: &[(&str, ErrorType)] = &[
     ("ENOENT: no such file or directory, open '/tmp/x.txt'", NotFound),
     ("EACCES: permission denied, mkdir '/srv/x'", Permission),

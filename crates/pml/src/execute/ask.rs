@@ -1,66 +1,69 @@
-//! Asking a person: what is asked while a run is under way, and what the answer means for it.
+//! Approval during a run: the question that is asked, and what its answer means.
 //!
-//! Pure: the driver and whoever takes a run up again carry out what is said here.
+//! These functions are pure: the driver, or the code that resumes the run, carries out what they return.
 
 use std::collections::{HashMap, HashSet};
 
-use pml_model::question::{Approval, Arguments, Asked, Decision, Doubt, Layer, Origin};
+use pml_model::question::{
+    ApprovalArguments, ApprovalDecision, ApprovalQuestion, ArgumentOrigin, CallInDoubt, CallToApprove,
+    LayerQuestion,
+};
 use pml_model::{Digest, Principal, RunId};
-use pml_store::Audit;
+use pml_store::NewAuditEntry;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::journal::{CallError, Delivered};
+use super::delivery::{CallFailure, RunDelivery};
+use super::issued_call::IssuedCall;
 use super::observe::Observer;
-use super::run::Issued;
-use crate::approve::question::{MOST_BYTES, grants, known_arguments, line};
+use crate::approve::question::{MOST_BYTES, grants_of_approval, known_arguments, line_text};
 use crate::plan::Grant;
 use crate::plan::Plan;
 
-/// How many calls one question is about at most; others are asked for when it is answered.
+/// The number of calls in one question; further calls are asked about after its answer.
 const MOST_CALLS: usize = 50;
-/// How often a person says no to a tool before the run is no longer allowed to ask for it.
+/// The number of denials of a tool after which the run may not ask for it again.
 const NOES: usize = 3;
-/// How many questions one run may ask.
+/// The number of questions that one run may ask.
 pub(super) const MOST_QUESTIONS: u32 = 20;
-/// Texts shorter than this are equal by chance.
+/// Characters: shorter texts are equal by chance.
 const SHORTEST: usize = 6;
-/// How many texts of arguments and results are compared.
+/// The number of texts in arguments and results that are compared.
 const MOST_TEXTS: usize = 2_000;
-/// How much text is gone through to find where the arguments of one question come from: a program may have read and
-/// hand on as much as it likes, and others wait meanwhile.
+/// 64 MiB: the amount of text searched for the origin of a question's arguments. A program may have read and passed on
+/// any amount, and other tasks wait meanwhile.
 const MOST_COMPARED: usize = 64 << 20;
 
-/// The name of a question: the same for the same question of the same run, whichever process asks it.
-pub(super) fn question_id(run: &RunId, asked: &Approval) -> String {
+/// The id of a question: equal for the same question of the same run, whichever process asks it.
+pub(super) fn question_id(run: &RunId, asked: &ApprovalQuestion) -> String {
     let mut asked = asked.clone();
-    // What other runs were allowed meanwhile does not make it another question.
+    // Approvals of other runs in between do not make it another question.
     asked.calls.iter_mut().for_each(|call| call.differs.clear());
     let text = serde_json::to_string(&asked).expect("a question is plain data");
     Digest::of(format!("{run}\n{text}").as_bytes()).as_str()[..24].to_owned()
 }
 
-/// The name of a question about a layer, in the same way.
-pub(super) fn layer_id(run: &RunId, layer: &Layer) -> String {
+/// The id of a question about a layer, built in the same way.
+pub(super) fn layer_id(run: &RunId, layer: &LayerQuestion) -> String {
     let text = serde_json::to_string(layer).expect("a question is plain data");
     Digest::of(format!("{run}\n{text}").as_bytes()).as_str()[..24].to_owned()
 }
 
-/// What a person is asked about calls that wait for their word. `says` is what a tool says of itself.
-pub(super) fn about(
+/// The question about calls that wait for approval. `says` gives the annotations of a tool.
+pub(super) fn approval_question(
     plan: &Plan,
     observer: &Observer,
-    calls: &[&Issued],
+    calls: &[&IssuedCall],
     results: &[(u32, Box<RawValue>)],
     says: impl Fn(&str, &Digest) -> String,
-) -> Approval {
+) -> ApprovalQuestion {
     let mut left = MOST_COMPARED;
-    let mut asked = |issued: &Issued| {
+    let mut asked = |issued: &IssuedCall| {
         let tool = plan.tools.get(issued.handle as usize)?;
         let asks = tool.asks.as_ref()?;
         let name = tool.id.to_string();
         let place = observer.line_of(issued.call);
-        Some(Asked {
+        Some(CallToApprove {
             definition: tool.digest.clone(),
             description: says(&name, &tool.digest),
             tool: name,
@@ -72,14 +75,14 @@ pub(super) fn about(
             call: Some(issued.call),
             node: issued.node.clone(),
             line: place,
-            code: place.and_then(|number| line(observer.text_of(issued.call), number)),
+            code: place.and_then(|number| line_text(observer.text_of(issued.call), number)),
             arguments: known_arguments(&issued.arguments)?,
             repeats: false,
             origins: origins(&issued.arguments, results, observer, &mut left),
             differs: Vec::new(),
         })
     };
-    Approval {
+    ApprovalQuestion {
         intent: plan.intent.clone(),
         code_hash: plan.approved_hash(),
         by: plan.by,
@@ -89,10 +92,10 @@ pub(super) fn about(
     }
 }
 
-/// The first calls, as many as one question is about.
-fn together<'c, 'i>(calls: &'c [&'i Issued]) -> &'c [&'i Issued] {
+/// The first calls, as many as one question covers.
+fn together<'c, 'i>(calls: &'c [&'i IssuedCall]) -> &'c [&'i IssuedCall] {
     let mut room = MOST_BYTES;
-    let fits = |issued: &&&Issued| match room.checked_sub(issued.arguments.len()) {
+    let fits = |issued: &&&IssuedCall| match room.checked_sub(issued.arguments.len()) {
         Some(left) => {
             room = left;
             true
@@ -103,15 +106,16 @@ fn together<'c, 'i>(calls: &'c [&'i Issued]) -> &'c [&'i Issued] {
     &calls[..fitting.max(1).min(calls.len())]
 }
 
-/// Which texts of the arguments are, or contain, texts of earlier results, as far as there is text `left` to go through.
+/// Finds the texts of the arguments that are, or contain, texts of earlier results, until `left` bytes have been
+/// searched.
 fn origins(
     arguments: &str,
     results: &[(u32, Box<RawValue>)],
     observer: &Observer,
     left: &mut usize,
-) -> Vec<Origin> {
+) -> Vec<ArgumentOrigin> {
     let given = texts(arguments);
-    let mut found: Vec<Origin> = Vec::new();
+    let mut found: Vec<ArgumentOrigin> = Vec::new();
     for (call, result) in results {
         let (Some(tool), node) = (observer.tool(*call), observer.node_of(*call)) else { continue };
         *left = left.saturating_sub(result.get().len());
@@ -133,7 +137,7 @@ fn origins(
                 }
             };
             if let Some(characters) = theirs.iter().filter_map(shared).max() {
-                found.push(Origin {
+                found.push(ArgumentOrigin {
                     part: part.clone(),
                     from: tool.to_owned(),
                     node: node.map(|node| node.to_string()),
@@ -145,7 +149,7 @@ fn origins(
     found
 }
 
-/// The texts in a JSON value that are long enough to be told apart, each with its place.
+/// The texts in a JSON value that are long enough to compare, each with its path.
 fn texts(json: &str) -> Vec<(String, String)> {
     fn collect(value: Value, place: String, found: &mut Vec<(String, String)>) {
         match value {
@@ -170,101 +174,117 @@ fn texts(json: &str) -> Vec<(String, String)> {
     found
 }
 
-/// What an answer amounts to.
-pub(super) enum Decided {
-    /// These are allowed.
-    Yes(Vec<Grant>),
-    /// These calls end with an error.
-    No(Vec<Delivered>),
+/// The consequences of an answer.
+pub(super) enum ApprovalOutcome {
+    /// The calls are allowed by these grants.
+    Granted(Vec<Grant>),
+    /// The calls end with these errors.
+    Denied(Vec<RunDelivery>),
 }
 
-/// The value a call is made with.
-pub(super) fn value_of(asked: &Asked) -> Option<Digest> {
+/// The digest of the arguments of a call.
+pub(super) fn arguments_digest(asked: &CallToApprove) -> Option<Digest> {
     match &asked.arguments {
-        Arguments::Known { digest, .. } => Some(digest.clone()),
-        Arguments::Unknown { .. } => None,
+        ApprovalArguments::Known { digest, .. } => Some(digest.clone()),
+        ApprovalArguments::Unknown { .. } => None,
     }
 }
 
-/// What a decision on calls that are being made amounts to.
-pub(super) fn decided(asked: &Approval, decision: &Decision, now: i64) -> Decided {
+/// The consequences of a decision on calls that wait.
+pub(super) fn apply_decision(
+    asked: &ApprovalQuestion,
+    decision: &ApprovalDecision,
+    now: i64,
+) -> ApprovalOutcome {
     if decision.approved {
-        return Decided::Yes(grants(asked, decision, now));
+        return ApprovalOutcome::Granted(grants_of_approval(asked, decision, now));
     }
-    let no = |asked: &Asked| {
-        let error = CallError::denied(&asked.tool, decision.reason.as_deref());
-        Some(Delivered::Error { call: asked.call?, error })
+    let no = |asked: &CallToApprove| {
+        let error = CallFailure::denied(&asked.tool, decision.reason.as_deref());
+        Some(RunDelivery::Error { call: asked.call?, error })
     };
-    Decided::No(asked.calls.iter().filter_map(no).collect())
+    ApprovalOutcome::Denied(asked.calls.iter().filter_map(no).collect())
 }
 
-/// The ends of the calls in question whose tool has another definition by now. What else was asked about is asked anew.
-pub(super) fn changed(asked: &Approval, tool: &str) -> Vec<Delivered> {
-    let end = |asked: &Asked| {
-        Some(Delivered::Error { call: asked.call?, error: CallError::tool_changed(&asked.tool) })
+/// The ends of the calls in question whose tool has changed its definition. The other calls are asked about again.
+pub(super) fn end_changed_calls(asked: &ApprovalQuestion, tool: &str) -> Vec<RunDelivery> {
+    let end = |asked: &CallToApprove| {
+        Some(RunDelivery::Error { call: asked.call?, error: CallFailure::tool_changed(&asked.tool) })
     };
     asked.calls.iter().filter(|call| call.tool == tool).filter_map(end).collect()
 }
 
-/// What people said no to in this run.
+/// The denials in this run.
 #[derive(Debug, Default)]
-pub(super) struct Refused {
+pub(super) struct DeniedCalls {
     exactly: HashSet<(String, Option<Digest>)>,
-    /// When, by tool: one no to many calls is one no.
+    /// The times of the denials, by tool: one answer that denies many calls counts once.
     noes: HashMap<String, HashSet<i64>>,
 }
 
-impl Refused {
-    /// Takes in a no that was said at that time. What follows from an earlier one is none.
+impl DeniedCalls {
+    /// Adds a denial made at the time `at`. A denial that only follows from an earlier one does not count.
     pub(super) fn add(&mut self, tool: &str, value: Option<Digest>, at: i64) {
         if self.exactly.insert((tool.to_owned(), value)) {
             self.noes.entry(tool.to_owned()).or_default().insert(at);
         }
     }
 
-    /// Whether a call needs not be asked for, because the answer is known.
+    /// Whether a call is denied without asking, because the answer is known.
     pub(super) fn covers(&self, tool: &str, value: Option<&Digest>) -> bool {
         self.noes.get(tool).is_some_and(|noes| noes.len() >= NOES)
             || self.exactly.contains(&(tool.to_owned(), value.cloned()))
     }
 }
 
-/// What the audit log says of a question.
-pub(super) fn asked_audit(principal: &Principal, run: &RunId, id: &str, asked: &Approval, at: i64) -> Audit {
+/// The audit log entry for a question.
+pub(super) fn asked_audit(
+    principal: &Principal,
+    run: &RunId,
+    id: &str,
+    asked: &ApprovalQuestion,
+    at: i64,
+) -> NewAuditEntry {
     let calls: Vec<Value> = asked.calls.iter().map(call_audit).collect();
     let body = json!({ "question": id, "codeHash": asked.code_hash, "calls": calls });
-    Audit { at, principal: principal.clone(), run: Some(run.clone()), kind: "asked", body }
+    NewAuditEntry { at, principal: principal.clone(), run: Some(run.clone()), kind: "asked", body }
 }
 
-/// What the audit log says of a question about calls in doubt.
-pub(super) fn doubt_audit(principal: &Principal, run: &RunId, id: &str, calls: &[Doubt], at: i64) -> Audit {
+/// The audit log entry for a question about calls in doubt.
+pub(super) fn doubt_audit(
+    principal: &Principal,
+    run: &RunId,
+    id: &str,
+    calls: &[CallInDoubt],
+    at: i64,
+) -> NewAuditEntry {
     let calls: Vec<Value> =
         calls.iter().map(|doubt| json!({ "tool": doubt.tool, "call": doubt.call })).collect();
     let body = json!({ "question": id, "inDoubt": calls });
-    Audit { at, principal: principal.clone(), run: Some(run.clone()), kind: "asked", body }
+    NewAuditEntry { at, principal: principal.clone(), run: Some(run.clone()), kind: "asked", body }
 }
 
-/// What the audit log says of what an answer came to.
+/// The audit log entry for the decision of a question.
 pub(super) fn decided_audit(
     principal: &Principal,
     run: &RunId,
     id: &str,
-    decision: &Decision,
+    decision: &ApprovalDecision,
     at: i64,
-) -> Audit {
+) -> NewAuditEntry {
     let body = json!({ "question": id, "approved": decision.approved, "by": decision.by });
-    Audit { at, principal: principal.clone(), run: Some(run.clone()), kind: "decided", body }
+    NewAuditEntry { at, principal: principal.clone(), run: Some(run.clone()), kind: "decided", body }
 }
 
-/// What the audit log says of a call that a rule allows.
-pub(super) fn rule_audit(principal: &Principal, run: &RunId, grant: &Grant, at: i64) -> Audit {
+/// The audit log entry for a call that a standing rule allows.
+pub(super) fn rule_audit(principal: &Principal, run: &RunId, grant: &Grant, at: i64) -> NewAuditEntry {
     let body = json!({ "tool": grant.tool, "definition": grant.definition, "arguments": grant.arguments, "by": grant.by });
-    Audit { at, principal: principal.clone(), run: Some(run.clone()), kind: "allowed by rule", body }
+    NewAuditEntry { at, principal: principal.clone(), run: Some(run.clone()), kind: "allowed by rule", body }
 }
 
-/// A call in words that hold nothing secret.
-fn call_audit(asked: &Asked) -> Value {
-    let arguments = value_of(asked);
+/// A call for the audit log, without secrets.
+fn call_audit(asked: &CallToApprove) -> Value {
+    let arguments = arguments_digest(asked);
     json!({ "tool": asked.tool, "definition": asked.definition, "arguments": arguments, "call": asked.call })
 }
 

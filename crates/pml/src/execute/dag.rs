@@ -1,94 +1,91 @@
 //! The tasks of a DAG as a source of calls.
 //!
-//! Where a program in a worker asks for calls, [`Dag`] does: it is given what the run core delivers and says what it asks
-//! for. It is deterministic, so a run that is taken up again is brought to where it was by giving it the same deliveries.
-//! A task that is a program has a worker of its own; its end is a delivery too, so what such a task did is not gone
-//! through again once it has ended.
+//! [`DagRun`] issues calls as a program in a worker does: it receives the deliveries of the run core and returns
+//! events. It is deterministic, so a resumed run reaches its former state by receiving the same deliveries. A task that
+//! is a program has its own worker; its end is a delivery too, so a finished task is not replayed.
 
 mod frame;
 mod numbers;
-pub(crate) mod schedule;
-mod told;
+pub mod schedule;
+mod task_report;
 
+use pml_model::ErrorCode;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pml_analysis::dag::substitute;
+use pml_analysis::dag::fill_references;
 use pml_model::json::raw;
-use pml_model::question::Layer;
+use pml_model::question::LayerQuestion;
 use pml_model::structure::NodeId;
-use pml_sandbox::{Delivery, Event as Seen, Fault};
+use pml_sandbox::{Delivery, WorkerEvent, WorkerFault};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::journal::{CallError, Delivered, History};
-use super::observe::Ending;
-use super::run::{Event, Issued, Within};
+use super::delivery::{CallFailure, RunDelivery};
+use super::ending::RunEnding;
+use super::frames::StartedTask;
+use super::issued_call::{IssuedCall, TaskCallSite};
+use super::journal::History;
+use super::run::RunEvent;
 use crate::plan::{DagPlan, DagTask, Plan, Replan, TaskCode, TaskWork};
-use frame::{Frame, Trouble};
-pub(super) use frame::{Frames, Said, Word};
-use numbers::Numbers;
-use schedule::{End, Node, Schedule, Step, Tried};
+pub(super) use frame::{FrameEvent, FrameMessage, TaskWorkers};
+use frame::{TaskFrame, WorkerFailure};
+use numbers::CallNumbers;
+use schedule::{AttemptOutcome, Schedule, ScheduleStep, ScheduledTask, TaskEnd};
+pub use task_report::DagTasks;
 
-/// Errors after which an idempotent tool may work when it is called again.
-const FOR_NOW: [&str; 5] = ["TIMEOUT", "SERVER_DOWN", "SERVER_STARTING", "DOWNSTREAM_DIED", "RATE_LIMITED"];
-/// More tries than any task has.
+/// The errors after which a retry of an idempotent tool may succeed.
+const FOR_NOW: [ErrorCode; 5] = [
+    ErrorCode::Timeout,
+    ErrorCode::ServerDown,
+    ErrorCode::ServerStarting,
+    ErrorCode::DownstreamDied,
+    ErrorCode::RateLimited,
+];
+/// More attempts than any task may have.
 const MOST_TRIES: u64 = 16;
-/// How many programs of one run have workers at a time: the others of the process need some too.
+/// The number of task programs of one run that have workers at a time: other runs of the process need some too.
 const PROGRAMS_AT_ONCE: usize = 16;
 
-/// The tasks of a run as they stand.
-pub(super) struct Dag {
+/// The state of the tasks of a run.
+pub(super) struct DagRun {
     plan: Arc<Plan>,
     tasks: Vec<DagTask>,
     schedule: Schedule,
-    stood: Vec<Stood>,
-    /// What references to tasks stand for.
+    progress: Vec<TaskProgress>,
+    /// The results that references to tasks resolve to.
     results: HashMap<String, Box<RawValue>>,
-    numbers: Numbers,
-    frames: HashMap<usize, Frame>,
-    /// Programs whose end is recorded: they are not run again.
+    numbers: CallNumbers,
+    frames: HashMap<usize, TaskFrame>,
+    /// The task programs whose end is recorded; they are not run again.
     finished: HashSet<usize>,
-    /// Deliveries that are not a living program's, or were not taken by one that is gone.
+    /// The number of deliveries that belong to no live program, or that an ended one did not take.
     taken: u32,
     /// The time of the last delivery.
     now: i64,
-    /// Tasks that have ended since somebody's word was last waited for.
-    since: Vec<usize>,
-    paused: Option<Layer>,
-    said: VecDeque<Event<Ending>>,
-    /// Programs that are to begin, the first first.
+    /// The tasks that have ended since the last wait for an answer.
+    ended_since_pause: Vec<usize>,
+    paused: Option<LayerQuestion>,
+    said: VecDeque<RunEvent<RunEnding>>,
+    /// The task programs that wait for a worker, in order.
     wants: VecDeque<usize>,
-    /// Capabilities that began as tasks, of which nobody was told yet.
-    begun: Vec<Begun>,
-    /// The run is not to go on.
+    /// The capabilities started as tasks that have not been reported yet.
+    begun: Vec<StartedTask>,
+    /// Whether the run is to stop.
     stopped: bool,
 }
 
-/// A capability that begins as a task.
-pub(super) struct Begun {
-    /// The frame of the task.
-    pub(super) frame: u32,
-    /// Which capability, by its place.
-    pub(super) place: u32,
-    pub(super) node: NodeId,
-    /// What it is given, with its defaults.
-    pub(super) arguments: Box<RawValue>,
-    /// When it was its turn.
-    pub(super) at: i64,
-}
-
-/// How a task stands.
+/// The state of a task.
 #[derive(Debug, Clone, Default)]
-struct Stood {
+struct TaskProgress {
     begun: Option<i64>,
     ended: Option<i64>,
     value: Option<Box<RawValue>>,
-    error: Option<CallError>,
+    error: Option<CallFailure>,
 }
 
-/// The frame of a task; frame 0 is the DAG itself.
+/// The frame number of a task; frame 0 is the DAG itself.
 fn frame_of(task: usize) -> u32 {
     u32::try_from(task + 1).unwrap_or(u32::MAX)
 }
@@ -97,24 +94,24 @@ fn task_of(frame: u32) -> Option<usize> {
     (frame as usize).checked_sub(1)
 }
 
-impl Dag {
-    /// The tasks of `plan`, which `history` will be told to.
-    pub(super) fn new(plan: &Arc<Plan>, dag: &DagPlan, history: &History) -> Dag {
+impl DagRun {
+    /// The tasks of `plan`. The deliveries in `history` must be made to them afterwards.
+    pub(super) fn new(plan: &Arc<Plan>, dag: &DagPlan, history: &History) -> DagRun {
         let finished = history.deliveries.iter().filter_map(|(_, what)| match what {
-            Delivered::Frame { frame, .. } => task_of(*frame),
+            RunDelivery::Frame { frame, .. } => task_of(*frame),
             _ => None,
         });
-        Dag {
+        DagRun {
             schedule: Schedule::new(nodes(&dag.tasks), dag.pause),
-            stood: vec![Stood::default(); dag.tasks.len()],
+            progress: vec![TaskProgress::default(); dag.tasks.len()],
             tasks: dag.tasks.clone(),
             results: HashMap::new(),
-            numbers: Numbers::of(history),
+            numbers: CallNumbers::of(history),
             frames: HashMap::new(),
             finished: finished.collect(),
             taken: 0,
             now: plan.start,
-            since: Vec::new(),
+            ended_since_pause: Vec::new(),
             paused: None,
             said: VecDeque::new(),
             wants: VecDeque::new(),
@@ -124,30 +121,30 @@ impl Dag {
         }
     }
 
-    /// As `history` left it; nothing is run.
-    pub(super) fn as_it_stood(plan: &Arc<Plan>, history: &History) -> Option<Dag> {
-        let mut dag = Dag::new(plan, plan.dag()?, history);
+    /// The state that `history` leads to; nothing is run.
+    pub(super) fn restore(plan: &Arc<Plan>, history: &History) -> Option<DagRun> {
+        let mut dag = DagRun::new(plan, plan.dag()?, history);
         dag.begin();
         history.deliveries.iter().for_each(|(at, what)| dag.deliver(*at, what));
         Some(dag)
     }
 
-    /// Begins.
+    /// Starts the schedule.
     pub(super) fn begin(&mut self) {
         let steps = self.schedule.go_on();
         self.carry_out(steps);
         self.say_if_quiet();
     }
 
-    /// What is asked for, in this order.
-    pub(super) fn said(&mut self) -> VecDeque<Event<Ending>> {
+    /// Takes the events issued so far, in order.
+    pub(super) fn take_events(&mut self) -> VecDeque<RunEvent<RunEnding>> {
         let said = std::mem::take(&mut self.said);
         if self.stopped { VecDeque::new() } else { said }
     }
 
-    /// Gives programs that are to begin their workers, as many as may have one. They begin in the order they were wanted
-    /// in, so those that have done something come first also when the run is taken up again.
-    pub(super) fn start_wanted(&mut self, frames: &Frames) {
+    /// Gives waiting programs their workers, as many as the limit allows. They start in the order in which they were
+    /// queued, so that programs which have done something come first after a resume too.
+    pub(super) fn start_queued_programs(&mut self, frames: &TaskWorkers) {
         while !self.stopped
             && !self.is_full()
             && let Some(task) = self.wants.pop_front()
@@ -162,27 +159,27 @@ impl Dag {
         self.frames.values().filter(|frame| frame.has_worker()).count() >= PROGRAMS_AT_ONCE
     }
 
-    fn program(&self, task: usize) -> Option<pml_sandbox::Program> {
+    fn program(&self, task: usize) -> Option<pml_sandbox::SandboxProgram> {
         let TaskWork::Code(code) = &self.tasks[task].work else { return None };
         let arguments = self.given(code, &self.arguments(task).ok()?);
-        // Its time is the one at which it was its turn, however late it begins or begins again.
-        let began = self.frames.get(&task)?.began();
+        // The program's clock starts at its turn, however late it starts or restarts.
+        let began = self.frames.get(&task)?.started_at();
         let which = u64::from(frame_of(task));
         Some(self.plan.program_for_worker(&code.program, arguments.get(), &code.sees, which, began))
     }
 
-    /// What a program is given: a capability gets its defaults too.
+    /// The arguments of a program; a capability also gets its defaults.
     fn given(&self, code: &TaskCode, arguments: &RawValue) -> Box<RawValue> {
         let nested = code.capability.and_then(|place| self.plan.nested.get(place as usize));
-        nested.map_or_else(|| arguments.to_owned(), |nested| nested.given(arguments))
+        nested.map_or_else(|| arguments.to_owned(), |nested| nested.with_defaults(arguments))
     }
 
-    /// The capabilities that have begun as tasks since this was last asked.
-    pub(super) fn begun(&mut self) -> Vec<Begun> {
+    /// The capabilities started as tasks since the last call of this function.
+    pub(super) fn take_started_capabilities(&mut self) -> Vec<StartedTask> {
         std::mem::take(&mut self.begun)
     }
 
-    /// How long the try of a task that makes `call` may take.
+    /// The timeout of the attempt that makes `call`.
     pub(super) fn timeout(&self, call: u32) -> Option<Duration> {
         let (frame, _) = self.numbers.places.get(&call)?;
         let task = self.tasks.get(task_of(*frame)?)?;
@@ -192,7 +189,7 @@ impl Dag {
             .map(Duration::from_millis)
     }
 
-    /// A person's word is waited for before `call` is made; that is not the program's time.
+    /// Stops the timeout of a program while `call` waits for approval.
     pub(super) fn stop_clock(&mut self, call: u32) {
         let asker = self.numbers.places.get(&call).and_then(|(frame, _)| task_of(*frame));
         if let Some(frame) = asker.and_then(|task| self.frames.get_mut(&task)) {
@@ -200,7 +197,7 @@ impl Dag {
         }
     }
 
-    /// The word has come: programs that waited for it have their time anew.
+    /// Restarts the timeouts of programs that waited for an answer.
     pub(super) fn restart_clocks(&mut self) {
         let now = Instant::now();
         for (task, frame) in &mut self.frames {
@@ -210,58 +207,60 @@ impl Dag {
         }
     }
 
-    /// When the first program is out of time, and which.
+    /// The earliest timeout of a program, and its task.
     pub(super) fn deadline(&self) -> Option<(Instant, usize)> {
         self.frames.iter().filter_map(|(task, frame)| Some((frame.deadline?, *task))).min()
     }
 
-    /// A program is out of time.
-    pub(super) fn out_of_time(&mut self, task: usize) {
+    /// Handles a program that reached its timeout.
+    pub(super) fn fail_timed_out(&mut self, task: usize) {
         let ms = self.tasks[task].timeout_ms.unwrap_or_default();
         let message = format!("task `{}` took longer than {ms} ms", self.tasks[task].id);
-        self.end_frame(task, Err(CallError::new("TIMEOUT", message)));
+        self.end_frame(task, Err(CallFailure::new(ErrorCode::Timeout, message)));
     }
 
-    /// Ends all programs.
+    /// Stops all programs.
     pub(super) fn stop(&mut self) {
-        self.frames.values_mut().for_each(Frame::stop);
+        self.frames.values_mut().for_each(TaskFrame::stop);
         self.wants.clear();
         self.stopped = true;
     }
 
-    /// What it waits for somebody's word on.
-    pub(super) fn paused(&self) -> Option<Layer> {
+    /// The layer question that the run waits on.
+    pub(super) fn paused_layer(&self) -> Option<LayerQuestion> {
         self.paused.clone()
     }
 
-    /// Takes in a delivery.
-    pub(super) fn deliver(&mut self, at: i64, what: &Delivered) {
+    /// Handles a delivery.
+    pub(super) fn deliver(&mut self, at: i64, what: &RunDelivery) {
         self.now = self.now.max(at);
         match what {
-            Delivered::Result { call, .. } | Delivered::Error { call, .. } => self.answered(*call, at, what),
-            Delivered::Timer { timer } => self.timer(*timer, at),
-            Delivered::Frame { frame, value, error, .. } => {
+            RunDelivery::Result { call, .. } | RunDelivery::Error { call, .. } => {
+                self.answered(*call, at, what);
+            }
+            RunDelivery::Timer { timer } => self.timer(*timer, at),
+            RunDelivery::Frame { frame, value, error, .. } => {
                 self.frame_over(*frame, at, value.as_deref(), error.as_ref());
             }
-            Delivered::Layer { replan, .. } => {
+            RunDelivery::Layer { replan, .. } => {
                 self.taken += 1;
                 self.paused = None;
-                self.since.clear();
+                self.ended_since_pause.clear();
                 if let Some(replan) = replan {
                     self.replan(replan);
                 }
                 let steps = self.schedule.go_on();
                 self.carry_out(steps);
             }
-            Delivered::Pause => {
+            RunDelivery::Pause => {
                 self.taken += 1;
-                self.schedule.pause();
+                self.schedule.request_pause();
             }
         }
         self.say_if_quiet();
     }
 
-    fn answered(&mut self, call: u32, at: i64, what: &Delivered) {
+    fn answered(&mut self, call: u32, at: i64, what: &RunDelivery) {
         let place = self.numbers.places.get(&call).copied();
         let Some((task, seq)) = place.and_then(|(frame, seq)| Some((task_of(frame)?, seq))) else {
             self.taken += 1;
@@ -269,11 +268,11 @@ impl Dag {
         };
         if let Some(frame) = self.frames.get_mut(&task) {
             let what = match what {
-                Delivered::Result { value, .. } => {
-                    pml_sandbox::What::Result { call: seq, json: value.get().to_owned() }
+                RunDelivery::Result { value, .. } => {
+                    pml_sandbox::DeliveryPayload::Result { call: seq, json: value.get().to_owned() }
                 }
-                Delivered::Error { error, .. } => {
-                    pml_sandbox::What::Error { call: seq, error: error.for_worker() }
+                RunDelivery::Error { error, .. } => {
+                    pml_sandbox::DeliveryPayload::Error { call: seq, error: error.for_worker() }
                 }
                 _ => return,
             };
@@ -285,9 +284,9 @@ impl Dag {
             return;
         }
         let steps = match what {
-            Delivered::Result { value, .. } => self.ended(task, at, Ok(value.clone()), false),
-            Delivered::Error { error, .. } => {
-                let again = FOR_NOW.contains(&error.code.as_str()) && self.is_idempotent(task);
+            RunDelivery::Result { value, .. } => self.ended(task, at, Ok(value.clone()), false),
+            RunDelivery::Error { error, .. } => {
+                let again = FOR_NOW.contains(&error.code) && self.is_idempotent(task);
                 self.ended(task, at, Err(error.clone()), again)
             }
             _ => Vec::new(),
@@ -308,7 +307,10 @@ impl Dag {
             match self.frames.get_mut(&task) {
                 Some(frame) => {
                     let timer = u32::try_from(timer & u64::from(u32::MAX)).unwrap_or(0);
-                    frame.deliver(Delivery { now_ms: at, what: pml_sandbox::What::Timer { timer } });
+                    frame.deliver(Delivery {
+                        now_ms: at,
+                        what: pml_sandbox::DeliveryPayload::Timer { timer },
+                    });
                 }
                 None => self.taken += 1,
             }
@@ -321,11 +323,11 @@ impl Dag {
         }
     }
 
-    fn frame_over(&mut self, frame: u32, at: i64, value: Option<&RawValue>, error: Option<&CallError>) {
+    fn frame_over(&mut self, frame: u32, at: i64, value: Option<&RawValue>, error: Option<&CallFailure>) {
         self.taken += 1;
         let Some(task) = task_of(frame) else { return };
         if let Some(frame) = self.frames.remove(&task) {
-            self.taken += frame.given;
+            self.taken += frame.delivered_count;
         }
         self.wants.retain(|wanted| *wanted != task);
         let end = match (value, error) {
@@ -337,21 +339,21 @@ impl Dag {
         self.carry_out(steps);
     }
 
-    /// A try of a task has ended; what is to be done then.
+    /// Handles the end of an attempt and returns the next steps.
     fn ended(
         &mut self,
         task: usize,
         at: i64,
-        end: Result<Box<RawValue>, CallError>,
+        end: Result<Box<RawValue>, CallFailure>,
         again: bool,
-    ) -> Vec<Step> {
+    ) -> Vec<ScheduleStep> {
         let tried = match (&end, again) {
-            (Ok(_), _) => Tried::Worked,
-            (Err(_), true) => Tried::FailedForNow,
-            (Err(_), false) => Tried::Failed,
+            (Ok(_), _) => AttemptOutcome::Succeeded,
+            (Err(_), true) => AttemptOutcome::FailedTransiently,
+            (Err(_), false) => AttemptOutcome::Failed,
         };
         let id = self.tasks[task].id.clone();
-        let stood = &mut self.stood[task];
+        let stood = &mut self.progress[task];
         stood.ended = Some(at);
         match end {
             Ok(value) => {
@@ -360,44 +362,44 @@ impl Dag {
                 stood.value = Some(value);
             }
             Err(error) => {
-                // Tasks that run all the same see what went wrong.
+                // Tasks that run despite the failure see the error.
                 self.results
                     .insert(id, raw(&json!({ "error": { "code": error.code, "message": error.message } })));
                 stood.error = Some(error);
             }
         }
-        let steps = self.schedule.tried(task, tried);
+        let steps = self.schedule.on_attempt_ended(task, tried);
         if self.schedule.end_of(task).is_some() {
-            self.since.push(task);
+            self.ended_since_pause.push(task);
         }
         steps
     }
 
-    fn carry_out(&mut self, steps: Vec<Step>) {
+    fn carry_out(&mut self, steps: Vec<ScheduleStep>) {
         let mut steps = VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
             match step {
-                // One that ends at once may have others begin.
-                Step::Start { task, attempt } => steps.extend(self.start(task, attempt)),
-                Step::Rest { task, attempt, ms } => self.said.push_back(Event::TimerSet {
+                // A task that ends at once may let others start.
+                ScheduleStep::Start { task, attempt } => steps.extend(self.start(task, attempt)),
+                ScheduleStep::Rest { task, attempt, ms } => self.said.push_back(RunEvent::TimerSet {
                     timer: task as u64 * MOST_TRIES + u64::from(attempt),
                     delay_ms: ms,
                     from: Some(self.now),
                 }),
-                Step::Pause { layer } => {
+                ScheduleStep::Pause { layer } => {
                     self.paused = Some(self.layer(layer));
-                    self.said.push_back(Event::Paused);
+                    self.said.push_back(RunEvent::Paused);
                 }
-                Step::Over => {
+                ScheduleStep::Over => {
                     let ending = self.ending();
-                    self.said.push_back(Event::Ended(ending));
+                    self.said.push_back(RunEvent::Ended(ending));
                 }
             }
         }
     }
 
-    fn start(&mut self, task: usize, attempt: u32) -> Vec<Step> {
-        self.stood[task].begun.get_or_insert(self.now);
+    fn start(&mut self, task: usize, attempt: u32) -> Vec<ScheduleStep> {
+        self.progress[task].begun.get_or_insert(self.now);
         let arguments = match self.arguments(task) {
             Ok(arguments) => arguments,
             Err(error) => return self.ended(task, self.now, Err(error), false),
@@ -410,12 +412,12 @@ impl Dag {
                 };
                 let node = Some(self.tasks[task].node.to_string());
                 let asks = self.plan.tools[handle as usize].asks.is_some();
-                let issued = Issued::new(call, (frame_of(task), handle), node, arguments.get(), asks);
-                self.said.push_back(Event::Issued(issued));
+                let issued = IssuedCall::new(call, (frame_of(task), handle), node, arguments.get(), asks);
+                self.said.push_back(RunEvent::Issued(issued));
             }
             TaskWork::Code(_) if self.finished.contains(&task) => {}
             TaskWork::Code(code) => {
-                let begun = code.capability.map(|place| Begun {
+                let begun = code.capability.map(|place| StartedTask {
                     frame: frame_of(task),
                     place,
                     node: self.tasks[task].node,
@@ -423,94 +425,108 @@ impl Dag {
                     at: self.now,
                 });
                 self.begun.extend(begun);
-                self.frames.insert(task, Frame::new(self.now));
+                self.frames.insert(task, TaskFrame::new(self.now));
                 self.wants.push_back(task);
             }
         }
         Vec::new()
     }
 
-    /// The number of a call, while the run may make another.
+    /// The number for a call, if the run may make another one.
     fn number(&mut self, frame: u32, seq: u32) -> Option<u32> {
         let may =
             self.numbers.known.contains_key(&(frame, seq)) || self.numbers.last < self.plan.limits.calls;
         may.then(|| self.numbers.get(frame, seq))
     }
 
-    fn too_many_calls(&self) -> CallError {
+    fn too_many_calls(&self) -> CallFailure {
         let most = self.plan.limits.calls;
-        let error =
-            CallError::new("TOOL_CALL_LIMIT", format!("all tasks together make more than {most} calls"));
-        CallError { hint: Some("call less often, or raise `limits.calls` in pml.toml".to_owned()), ..error }
+        let error = CallFailure::new(
+            ErrorCode::ToolCallLimit,
+            format!("all tasks together make more than {most} calls"),
+        );
+        CallFailure { hint: Some("call less often, or raise `limits.calls` in pml.toml".to_owned()), ..error }
     }
 
-    fn arguments(&self, task: usize) -> Result<Box<RawValue>, CallError> {
+    fn arguments(&self, task: usize) -> Result<Box<RawValue>, CallFailure> {
         let result = |id: &str| self.results.get(id).map(|value| &**value);
-        let given =
-            substitute(&self.tasks[task].given, &self.plan.arguments, &result).map_err(|unresolved| {
-                CallError::new("UNRESOLVED", format!("task `{}`: {unresolved}", self.tasks[task].id))
-            })?;
+        let given = fill_references(&self.tasks[task].given, &self.plan.arguments, &result).map_err(
+            |unresolved| {
+                CallFailure::new(
+                    ErrorCode::Unresolved,
+                    format!("task `{}`: {unresolved}", self.tasks[task].id),
+                )
+            },
+        )?;
         let (size, most) = (given.get().len() as u64, self.plan.limits.argument_bytes);
         if size > most {
             let id = &self.tasks[task].id;
-            let error = CallError::new(
-                "TOO_LARGE",
+            let error = CallFailure::new(
+                ErrorCode::TooLarge,
                 format!("the arguments of task `{id}` have {size} bytes and may have {most}"),
             );
             let hint = "hand on less, or raise `limits.arguments` in pml.toml".to_owned();
-            return Err(CallError { hint: Some(hint), ..error });
+            return Err(CallFailure { hint: Some(hint), ..error });
         }
         Ok(given)
     }
 
-    /// What a program says. What is not for the tasks is given back, with the frame and the node of its task.
-    pub(super) fn heard(&mut self, task: usize, word: Word) -> Option<(u32, NodeId, Seen)> {
-        // What one that was stopped had said before does not count either.
+    /// Handles a message of a task's program. Returns the event, with the frame and node of the task, if it is not for
+    /// the tasks.
+    pub(super) fn on_frame_message(
+        &mut self,
+        task: usize,
+        word: FrameMessage,
+    ) -> Option<(u32, NodeId, WorkerEvent)> {
+        // Messages that a stopped program sent before do not count either.
         let frame = self.frames.get_mut(&task).filter(|frame| frame.has_worker())?;
+        frame.hand_over();
         let seen = match word {
-            Word::Began => {
+            FrameMessage::Started => {
                 let timeout = self.tasks[task].timeout_ms.map(Duration::from_millis);
                 frame.deadline = timeout.map(|timeout| Instant::now() + timeout);
                 return None;
             }
-            Word::Seen(seen) => seen,
-            Word::Gone(trouble) => {
-                if let (Trouble::Fault(Fault::Died { .. }), Some(again)) = (&trouble, frame.once_more()) {
+            FrameMessage::Event(seen) => seen,
+            FrameMessage::WorkerGone(trouble) => {
+                if let (WorkerFailure::Fault(WorkerFault::Died { .. }), Some(again)) =
+                    (&trouble, frame.restarted())
+                {
                     self.frames.insert(task, again);
                     self.wants.push_front(task);
                     return None;
                 }
-                let error = frame::faulted(&self.plan, &trouble);
+                let error = frame::worker_call_failure(&self.plan, &trouble);
                 self.end_frame(task, Err(error));
                 return None;
             }
         };
-        frame.touched |= matches!(seen, Seen::Call { .. } | Seen::Timer { .. });
+        frame.has_acted |= matches!(seen, WorkerEvent::Call { .. } | WorkerEvent::Timer { .. });
         let number = u64::from(frame_of(task)) << 32;
         match seen {
-            Seen::Call { call, frame: by, point, context, handle, arguments } => {
+            WorkerEvent::Call { call, frame: by, point, context, handle, arguments } => {
                 let Some(number) = self.number(frame_of(task), call) else {
                     self.end_frame(task, Err(self.too_many_calls()));
                     return None;
                 };
                 let node = Some(self.tasks[task].node.to_string());
                 let asks = self.plan.tools[handle as usize].asks.is_some();
-                let issued = Issued::new(number, (frame_of(task), handle), node, &arguments, asks);
-                let within = Some(Within { frame: by, order: call, point, context });
-                self.said.push_back(Event::Issued(Issued { within, ..issued }));
+                let issued = IssuedCall::new(number, (frame_of(task), handle), node, &arguments, asks);
+                let within = Some(TaskCallSite { frame: by, order: call, point, context });
+                self.said.push_back(RunEvent::Issued(IssuedCall { task_site: within, ..issued }));
             }
-            Seen::Timer { timer, delay_ms } => {
+            WorkerEvent::Timer { timer, delay_ms } => {
                 let from = Some(frame.time());
-                self.said.push_back(Event::TimerSet { timer: number | u64::from(timer), delay_ms, from });
+                self.said.push_back(RunEvent::TimerSet { timer: number | u64::from(timer), delay_ms, from });
             }
-            Seen::TimerCleared { timer } => {
-                self.said.push_back(Event::TimerCleared { timer: number | u64::from(timer) });
+            WorkerEvent::TimerCleared { timer } => {
+                self.said.push_back(RunEvent::TimerCleared { timer: number | u64::from(timer) });
             }
-            Seen::Quiet { taken, .. } => {
+            WorkerEvent::Quiet { taken, .. } => {
                 frame.taken = Some(taken);
                 self.say_if_quiet();
             }
-            Seen::Ended(ending) => {
+            WorkerEvent::Ended(ending) => {
                 let end = self.outcome(task, &ending);
                 self.end_frame(task, end);
             }
@@ -519,12 +535,12 @@ impl Dag {
         None
     }
 
-    fn outcome(&self, task: usize, ended: &pml_sandbox::Ending) -> Result<Box<RawValue>, CallError> {
+    fn outcome(&self, task: usize, ended: &pml_sandbox::ProgramEnding) -> Result<Box<RawValue>, CallFailure> {
         let TaskWork::Code(code) = &self.tasks[task].work else { return Ok(raw(&Value::Null)) };
         frame::outcome(&self.plan, &code.program, ended)
     }
 
-    fn end_frame(&mut self, task: usize, end: Result<Box<RawValue>, CallError>) {
+    fn end_frame(&mut self, task: usize, end: Result<Box<RawValue>, CallFailure>) {
         let (value, error) = match end {
             Ok(value) => (Some(value), None),
             Err(error) => (None, Some(error)),
@@ -532,7 +548,7 @@ impl Dag {
         if let Some(frame) = self.frames.get_mut(&task) {
             frame.stop();
         }
-        self.said.push_back(Event::FrameOver(Delivered::Frame {
+        self.said.push_back(RunEvent::FrameOver(RunDelivery::Frame {
             frame: frame_of(task),
             value,
             error,
@@ -541,75 +557,75 @@ impl Dag {
         self.say_if_quiet();
     }
 
-    /// The time of the program of a task, which is a past one while what it did is gone through again.
+    /// The clock of a task's program, which is in the past during replay.
     pub(super) fn time_of(&self, task: usize) -> Option<i64> {
-        self.frames.get(&task).map(Frame::time)
+        self.frames.get(&task).map(TaskFrame::time)
     }
 
-    /// The layer of each task.
+    /// The layer of each task, by node.
     pub(super) fn layers(&self) -> HashMap<NodeId, u32> {
         let layer = |task: usize| u32::try_from(self.schedule.layer_of(task)).unwrap_or(u32::MAX);
         self.tasks.iter().enumerate().map(|(place, task)| (task.node, layer(place))).collect()
     }
 
-    /// The name of the task a frame is of.
+    /// The id of the task that a frame belongs to.
     pub(super) fn name_of(&self, frame: u32) -> &str {
         task_of(frame).and_then(|task| self.tasks.get(task)).map_or("", |task| task.id.as_str())
     }
 
-    /// Says that nobody does anything before the next delivery, where that is so. Programs for which there is no worker
-    /// left do nothing until another ends.
+    /// Issues a quiet event if nothing happens before the next delivery. Programs that wait for a free worker do
+    /// nothing until another one ends.
     fn say_if_quiet(&mut self) {
         let full = self.is_full();
-        let waits = |frame: &Frame| full && frame.is_new();
+        let waits = |frame: &TaskFrame| full && frame.is_new();
         let quiet = self.frames.values().all(|frame| frame.is_quiet() || waits(frame));
         if quiet && (full || self.wants.is_empty()) {
-            let taken = self.frames.values().map(|frame| frame.given).sum::<u32>() + self.taken;
-            self.said.push_back(Event::Quiet { taken });
+            let taken = self.frames.values().map(|frame| frame.delivered_count).sum::<u32>() + self.taken;
+            self.said.push_back(RunEvent::Quiet { taken });
         }
     }
 
-    /// Puts other tasks in place of those that have not run.
+    /// Replaces the tasks that have not run.
     fn replan(&mut self, replan: &Replan) {
-        // What was skipped has not run, and is dropped or may run now.
+        // A skipped task has not run; it is dropped or may run now.
         let end = |(place, task): (usize, &DagTask)| match task.dropped {
-            true => Some(End::Skipped),
+            true => Some(TaskEnd::Skipped),
             false if place < self.tasks.len() => {
-                self.schedule.end_of(place).filter(|end| *end != End::Skipped)
+                self.schedule.end_of(place).filter(|end| *end != TaskEnd::Skipped)
             }
             false => None,
         };
-        let ends: Vec<Option<End>> = replan.tasks.iter().enumerate().map(end).collect();
+        let ends: Vec<Option<TaskEnd>> = replan.tasks.iter().enumerate().map(end).collect();
         self.plan = Arc::new(self.plan.replanned(replan));
         self.tasks.clone_from(&replan.tasks);
-        self.stood.resize_with(self.tasks.len(), Stood::default);
-        self.schedule = self.schedule.anew(nodes(&self.tasks), &ends);
+        self.progress.resize_with(self.tasks.len(), TaskProgress::default);
+        self.schedule = self.schedule.with_tasks(nodes(&self.tasks), &ends);
     }
 }
 
-/// Goes through the tasks of a plan with calls that are answered at once, and gives how many there were: what a run of
-/// them computes, apart from the calls. It is for plans that run no programs.
-pub(crate) fn rehearse(plan: &Arc<Plan>) -> Option<u32> {
-    let mut dag = Dag::new(plan, plan.dag()?, &History::default());
+/// Runs the tasks of a plan with calls that are answered at once, and returns the number of calls. This measures what a
+/// run computes apart from its calls. It is for plans without programs.
+pub fn rehearse(plan: &Arc<Plan>) -> Option<u32> {
+    let mut dag = DagRun::new(plan, plan.dag()?, &History::default());
     let mut calls = 0;
     dag.begin();
     loop {
-        let said = dag.said();
+        let said = dag.take_events();
         if said.is_empty() {
             return Some(calls);
         }
         for event in said {
-            if let Event::Issued(issued) = event {
+            if let RunEvent::Issued(issued) = event {
                 calls += 1;
                 let value = raw(&issued.call);
-                dag.deliver(plan.start, &Delivered::Result { call: issued.call, value, parts: Vec::new() });
+                dag.deliver(plan.start, &RunDelivery::Result { call: issued.call, value, parts: Vec::new() });
             }
         }
     }
 }
 
-fn nodes(tasks: &[DagTask]) -> Vec<Node> {
-    let node = |task: &DagTask| Node {
+fn nodes(tasks: &[DagTask]) -> Vec<ScheduledTask> {
+    let node = |task: &DagTask| ScheduledTask {
         after: task.after.clone(),
         safe_to_fail: task.safe_to_fail,
         retries: task.retries,

@@ -1,145 +1,69 @@
-//! What is written down of a run, and what a later process reads in it.
+//! The journal of a run: the records that are written, and the history that a later process reads from them.
 
-use pml_model::Digest;
-use pml_model::question::{Doubt, Resolved, Verdict};
-use pml_store::{Entry, Kind};
-use serde::{Deserialize, Serialize};
+use pml_model::question::{CallInDoubt, DoubtVerdict, ResolvedDoubt};
+use pml_model::{Digest, RunId};
+use pml_store::{JournalEntry, JournalEntryKind, RunRecord};
 use serde_json::value::RawValue;
 
-use super::frames::Kept;
-use super::observe::Ending;
-use super::run::Issued;
-use super::{TOOL_CHANGED, changed_since_asked};
-use crate::plan::Grant;
-use crate::plan::Replan;
-use crate::problem::Problem;
-use crate::report::Failure;
-use crate::report::Part;
+use super::delivery::{CallFailure, RunDelivery};
+use super::issued_call::IssuedCall;
+use crate::plan::{Grant, Plan};
+use crate::problem::{ErrorCode, Problem};
 
-/// Something the program was given: what replay gives it again.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Delivered {
-    /// The value of a call.
-    Result {
-        /// Which.
-        call: u32,
-        /// What the program sees.
-        value: Box<RawValue>,
-        /// Images and the like, for which the value holds handles.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        parts: Vec<Part>,
-    },
-    /// The failure of a call.
-    Error {
-        /// Which.
-        call: u32,
-        /// What the program can catch.
-        error: CallError,
-    },
-    /// A timer.
-    Timer {
-        /// Which.
-        timer: u64,
-    },
-    /// The end of a task of a DAG that is a program.
-    Frame {
-        /// Which.
-        frame: u32,
-        /// What it returned.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        value: Option<Box<RawValue>>,
-        /// Why it did not.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<CallError>,
-        /// The capabilities it called: it is not gone through again, so they would not be known any more.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        called: Vec<Kept>,
-    },
-    /// A word on how a DAG goes on after a layer.
-    Layer {
-        /// Which.
-        layer: u32,
-        /// The tasks from now on, where they are others.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        replan: Option<Box<Replan>>,
-    },
-    /// Somebody wants a DAG to wait before its next layer.
-    Pause,
-}
-
-/// Why a call failed, as the program can catch it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct CallError {
-    /// For programs.
-    pub(super) code: String,
-    /// For people.
-    pub(super) message: String,
-    /// What to do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) hint: Option<String>,
-    /// The tool's own words, JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) data: Option<String>,
-    /// It was sent, and whether the tool acted is not known.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) unknown: bool,
-}
-
-/// Something to be written down.
+/// A record of the journal.
 #[derive(Debug)]
-pub(super) enum Record {
-    /// The program asked for a call.
+pub(super) enum JournalRecord {
+    /// The program issued a call.
     Issued {
-        /// `server:tool`.
+        /// The tool, as `server:tool`.
         tool: String,
-        /// The call.
-        issued: Issued,
+        /// The issued call.
+        issued: IssuedCall,
     },
     /// A call that is not idempotent is about to be sent.
     Sending {
-        /// Which.
+        /// Number of the call within its run.
         call: u32,
-        /// When.
+        /// Time in milliseconds since the Unix epoch.
         at: i64,
     },
-    /// The program is given something.
+    /// Something was delivered to the program.
     Delivered {
-        /// When.
+        /// Time in milliseconds since the Unix epoch.
         at: i64,
-        /// What.
-        what: Delivered,
+        /// The delivery.
+        what: RunDelivery,
     },
     /// A call in doubt had no effect and is to be sent again.
-    Again {
-        /// Which.
+    Resend {
+        /// Number of the call within its run.
         call: u32,
-        /// When that was said.
+        /// When a person decided that.
         at: i64,
     },
-    /// A person allowed something.
+    /// A person gave a grant.
     Granted {
-        /// What.
+        /// The grant that was given.
         grant: Grant,
-        /// When it began to count.
+        /// When the grant began to count.
         at: i64,
     },
     /// A grant was used for a call.
     Allowed {
-        /// For which.
+        /// The number of the call.
         call: u32,
-        /// Which grant, from 0.
+        /// The index of the grant, from 0.
         grant: u32,
-        /// When.
+        /// Time in milliseconds since the Unix epoch.
         at: i64,
     },
 }
 
-impl Record {
-    /// As the store keeps it. `now` is when it is written.
-    pub(super) fn entry(&self, now: i64) -> Entry {
-        let empty = Entry {
-            kind: Kind::Issued,
+impl JournalRecord {
+    /// The store entry of the record. `now` is the time of writing.
+    pub(super) fn entry(&self, now: i64) -> JournalEntry {
+        let empty = JournalEntry {
+            kind: JournalEntryKind::Issued,
             call: None,
             frame: 0,
             node: None,
@@ -149,7 +73,7 @@ impl Record {
             body: Vec::new(),
         };
         match self {
-            Record::Issued { tool, issued } => Entry {
+            JournalRecord::Issued { tool, issued } => JournalEntry {
                 call: Some(issued.call),
                 frame: issued.frame,
                 node: issued.node.clone(),
@@ -158,26 +82,28 @@ impl Record {
                 body: issued.arguments.as_bytes().to_vec(),
                 ..empty
             },
-            Record::Sending { call, at } => {
-                Entry { kind: Kind::Sending, call: Some(*call), at: *at, ..empty }
+            JournalRecord::Sending { call, at } => {
+                JournalEntry { kind: JournalEntryKind::Sending, call: Some(*call), at: *at, ..empty }
             }
-            Record::Again { call, at } => Entry { kind: Kind::Again, call: Some(*call), at: *at, ..empty },
-            Record::Granted { grant, at } => Entry {
-                kind: Kind::Granted,
+            JournalRecord::Resend { call, at } => {
+                JournalEntry { kind: JournalEntryKind::Resending, call: Some(*call), at: *at, ..empty }
+            }
+            JournalRecord::Granted { grant, at } => JournalEntry {
+                kind: JournalEntryKind::Granted,
                 tool: Some(grant.tool.clone()),
                 at: *at,
                 body: serde_json::to_vec(grant).expect("a grant is plain data"),
                 ..empty
             },
-            Record::Allowed { call, grant, at } => Entry {
-                kind: Kind::Allowed,
+            JournalRecord::Allowed { call, grant, at } => JournalEntry {
+                kind: JournalEntryKind::Allowed,
                 call: Some(*call),
                 at: *at,
                 body: grant.to_string().into_bytes(),
                 ..empty
             },
-            Record::Delivered { at, what } => Entry {
-                kind: Kind::Delivered,
+            JournalRecord::Delivered { at, what } => JournalEntry {
+                kind: JournalEntryKind::Delivered,
                 call: what.call(),
                 at: *at,
                 body: serde_json::to_vec(what).expect("a delivery is plain data"),
@@ -187,128 +113,78 @@ impl Record {
     }
 }
 
-impl Delivered {
-    /// How much it takes to keep it.
-    pub(super) fn size(&self) -> usize {
-        match self {
-            Delivered::Result { value, parts, .. } => {
-                value.get().len() + parts.iter().map(|part| part.content.get().len()).sum::<usize>()
-            }
-            Delivered::Error { error, .. } => error.message.len(),
-            Delivered::Frame { value, .. } => value.as_ref().map_or(0, |value| value.get().len()),
-            Delivered::Timer { .. } | Delivered::Layer { .. } | Delivered::Pause => 0,
-        }
-    }
-
-    /// Whether it tells the program that it may not.
-    pub(super) fn is_denied(&self) -> bool {
-        matches!(self, Delivered::Error { error, .. } if error.code == "DENIED")
-    }
-
-    /// The call it ends.
-    pub(super) fn call(&self) -> Option<u32> {
-        match self {
-            Delivered::Result { call, .. } | Delivered::Error { call, .. } => Some(*call),
-            Delivered::Timer { .. }
-            | Delivered::Frame { .. }
-            | Delivered::Layer { .. }
-            | Delivered::Pause => None,
-        }
-    }
-}
-
-/// How somebody wants a run to end. Recorded where that takes a while, so that it does also when the process is killed
-/// meanwhile.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Wish {
-    /// Whoever asked for it no longer wants it.
-    Cancel,
-    /// Somebody ends it.
-    Abort {
-        /// Why.
-        reason: Option<String>,
-    },
-}
-
-impl Wish {
-    /// The wish behind an ending, where there is one.
-    pub(super) fn behind(ending: &Ending) -> Option<Wish> {
-        match ending {
-            Ending::Cancelled => Some(Wish::Cancel),
-            Ending::Aborted(reason) => Some(Wish::Abort { reason: reason.clone() }),
-            Ending::Value(_) | Ending::Failed(_) | Ending::Suspended => None,
-        }
-    }
-
-    /// The ending it wants.
-    pub(super) fn ending(self) -> Ending {
-        match self {
-            Wish::Cancel => Ending::Cancelled,
-            Wish::Abort { reason } => Ending::Aborted(reason),
-        }
-    }
-}
-
-/// A call as it was recorded.
+/// A recorded call.
 #[derive(Debug, Clone)]
 pub(super) struct LoggedCall {
-    /// `server:tool`.
+    /// The tool, as `server:tool`.
     pub(super) tool: String,
-    /// Who asked for it: the program, or a task of a DAG.
+    /// The frame that issued the call: the program, or a task of a DAG.
     pub(super) frame: u32,
-    /// The node of the structure it belongs to.
+    /// The node of the structure that the call belongs to.
     pub(super) node: Option<String>,
-    /// Of its arguments.
+    /// The digest of the arguments.
     pub(super) digest: Digest,
-    /// What it was called with.
+    /// The arguments, as JSON.
     pub(super) arguments: String,
-    /// When the program asked for it.
-    pub(super) at: i64,
-    /// When it was about to be sent, where that had to be known beforehand.
-    pub(super) sending: Option<i64>,
-    /// When its end was recorded.
-    pub(super) ended: Option<i64>,
-    /// The grant that was used for it.
-    pub(super) allowed: Option<u32>,
+    /// When the program issued the call.
+    pub(super) issued_at: i64,
+    /// When the call was about to be sent; recorded only for calls that are not idempotent.
+    pub(super) sending_at: Option<i64>,
+    /// When the end of the call was recorded.
+    pub(super) ended_at: Option<i64>,
+    /// The index of the grant that was used for the call.
+    pub(super) grant_index: Option<u32>,
 }
 
-/// All that was recorded.
+/// Everything that was recorded.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// In the order they were asked for.
+    /// The calls, in the order of issue.
     pub(super) calls: Vec<LoggedCall>,
-    /// What people allowed, in the order of their words.
+    /// The grants, in the order in which they were given.
     pub(super) grants: Vec<Grant>,
-    /// How many of those were for a plan that another one has replaced: they allow nothing any more.
+    /// How many of the grants belong to a plan that a replan replaced; those allow nothing any more.
     pub(super) replaced_grants: Option<usize>,
-    /// How many questions were answered.
-    pub(super) answered: u32,
-    /// In the order they were made.
-    pub(super) deliveries: Vec<(i64, Delivered)>,
-    /// When people's words came: until then they were waited for.
+    /// The number of questions that were answered.
+    pub(super) questions_answered: u32,
+    /// The deliveries, in the order in which they were made.
+    pub(super) deliveries: Vec<(i64, RunDelivery)>,
+    /// When people's answers came; the run was waiting until then.
     pub(super) decided_at: Vec<i64>,
 }
 
-/// A journal that no version of this program writes.
+/// The index of an entry that no version of this program writes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("entry {0} of the journal cannot be read")]
-pub(super) struct Unreadable(usize);
+pub(super) struct UnreadableEntry(usize);
+
+/// Decodes the plan and the history of a recorded run.
+pub(super) fn decode_recorded(recorded: &RunRecord) -> Result<(Plan, History), Problem> {
+    let id = &recorded.run.id;
+    let plan = serde_json::from_slice(&recorded.plan).map_err(|error| unreadable(id, &error))?;
+    let history = History::read(recorded.entries.clone()).map_err(|error| unreadable(id, &error))?;
+    Ok((plan, history))
+}
+
+/// The error for a record that this version cannot read.
+pub(super) fn unreadable(id: &RunId, why: &dyn std::error::Error) -> Problem {
+    Problem::new(ErrorCode::Storage, format!("the record of run `{id}` cannot be read: {why}"))
+}
 
 impl History {
     /// Reads the entries of a run, in their order.
-    pub(super) fn read(entries: Vec<Entry>) -> Result<History, Unreadable> {
+    pub(super) fn read(entries: Vec<JournalEntry>) -> Result<History, UnreadableEntry> {
         let mut history = History::default();
         for (index, entry) in entries.into_iter().enumerate() {
-            history.take(entry).ok_or(Unreadable(index))?;
+            history.take(entry).ok_or(UnreadableEntry(index))?;
         }
         Ok(history)
     }
 
-    fn take(&mut self, entry: Entry) -> Option<()> {
+    fn take(&mut self, entry: JournalEntry) -> Option<()> {
         match entry.kind {
-            Kind::Issued => {
-                // Numbers are given in the order of asking, so they need not be looked for.
+            JournalEntryKind::Issued => {
+                // Call numbers follow the order of issue, so they equal the position.
                 if entry.call? as usize != self.calls.len() + 1 {
                     return None;
                 }
@@ -318,32 +194,32 @@ impl History {
                     node: entry.node,
                     digest: entry.digest?,
                     arguments: String::from_utf8(entry.body).ok()?,
-                    at: entry.at,
-                    sending: None,
-                    ended: None,
-                    allowed: None,
+                    issued_at: entry.at,
+                    sending_at: None,
+                    ended_at: None,
+                    grant_index: None,
                 });
             }
-            Kind::Sending => self.call(entry.call?)?.sending = Some(entry.at),
-            Kind::Again => self.call(entry.call?)?.sending = None,
-            Kind::Granted => {
+            JournalEntryKind::Sending => self.call(entry.call?)?.sending_at = Some(entry.at),
+            JournalEntryKind::Resending => self.call(entry.call?)?.sending_at = None,
+            JournalEntryKind::Granted => {
                 self.grants.push(serde_json::from_slice(&entry.body).ok()?);
                 self.decided_at.push(entry.at);
             }
-            Kind::Allowed => {
+            JournalEntryKind::Allowed => {
                 let grant = std::str::from_utf8(&entry.body).ok()?.parse().ok()?;
-                self.call(entry.call?)?.allowed = Some(grant);
+                self.call(entry.call?)?.grant_index = Some(grant);
             }
-            Kind::Delivered => {
-                let what: Delivered = serde_json::from_slice(&entry.body).ok()?;
+            JournalEntryKind::Delivered => {
+                let what: RunDelivery = serde_json::from_slice(&entry.body).ok()?;
                 if let Some(call) = what.call() {
                     let call = self.call(call)?;
-                    call.ended = Some(entry.at);
-                    if what.is_denied() && call.allowed.is_none() {
+                    call.ended_at = Some(entry.at);
+                    if what.is_denied() && call.grant_index.is_none() {
                         self.decided_at.push(entry.at);
                     }
                 }
-                if let Delivered::Layer { replan: Some(_), .. } = &what {
+                if let RunDelivery::Layer { replan: Some(_), .. } = &what {
                     self.replaced_grants = Some(self.grants.len());
                 }
                 self.deliveries.push((entry.at, what));
@@ -356,11 +232,11 @@ impl History {
         self.calls.get_mut((number as usize).checked_sub(1)?)
     }
 
-    /// What nobody knows: calls that were about to be sent and have no end.
-    pub(super) fn doubts(&self) -> Vec<Doubt> {
+    /// The calls in doubt: those about to be sent that have no end.
+    pub(super) fn calls_in_doubt(&self) -> Vec<CallInDoubt> {
         let doubt = |(index, call): (usize, &LoggedCall)| {
-            let sent_at = call.sending.filter(|_| call.ended.is_none())?;
-            Some(Doubt {
+            let sent_at = call.sending_at.filter(|_| call.ended_at.is_none())?;
+            Some(CallInDoubt {
                 call: u32::try_from(index + 1).ok()?,
                 node: call.node.clone(),
                 tool: call.tool.clone(),
@@ -371,20 +247,21 @@ impl History {
         self.calls.iter().enumerate().filter_map(doubt).collect()
     }
 
-    /// Whether anything was done, or allowed.
+    /// Whether the run did anything, or was granted anything.
     pub(super) fn has_begun(&self) -> bool {
         !self.calls.is_empty() || !self.deliveries.is_empty() || !self.grants.is_empty()
     }
 
-    /// The numbers of those calls.
-    pub(super) fn in_doubt(&self) -> Vec<u32> {
-        self.doubts().into_iter().map(|doubt| doubt.call).collect()
+    /// The numbers of the calls in doubt.
+    pub(super) fn call_numbers_in_doubt(&self) -> Vec<u32> {
+        self.calls_in_doubt().into_iter().map(|doubt| doubt.call).collect()
     }
 
-    /// How long the run was worked on, as far as can be told: a pause that is long enough for it to have been put aside
-    /// counts as the shortest such pause, and one that a person's word ended not at all.
+    /// Estimates how long the run was active. A pause long enough for parking counts as the shortest such pause; a
+    /// pause that a person's answer ended does not count.
     pub(super) fn active_ms(&self, start: i64, park_after_ms: u64) -> u64 {
-        let worked = self.calls.iter().map(|call| call.at).chain(self.deliveries.iter().map(|(at, _)| *at));
+        let worked =
+            self.calls.iter().map(|call| call.issued_at).chain(self.deliveries.iter().map(|(at, _)| *at));
         let worked = worked.chain([start]).map(|at| (at, true));
         let mut times: Vec<(i64, bool)> =
             self.decided_at.iter().map(|at| (*at, false)).chain(worked).collect();
@@ -394,100 +271,30 @@ impl History {
         gaps.map(|gap| gap.min(park_after_ms)).sum()
     }
 
-    /// The records that a person's word on calls in doubt amounts to.
+    /// The records that result from a person's answer about calls in doubt.
     ///
     /// # Errors
-    /// It is silent about one of them, or speaks of another; the number of that call.
-    pub(super) fn resolve(&self, said: &[Resolved], now: i64) -> Result<Vec<Record>, u32> {
-        let calls = self.doubts();
+    /// The answer omits one of them, or names another call; the number of that call.
+    pub(super) fn resolve(&self, said: &[ResolvedDoubt], now: i64) -> Result<Vec<JournalRecord>, u32> {
+        let calls = self.calls_in_doubt();
         if let Some(foreign) = said.iter().find(|said| calls.iter().all(|doubt| doubt.call != said.call)) {
             return Err(foreign.call);
         }
-        let record = |doubt: &Doubt| {
+        let record = |doubt: &CallInDoubt| {
             let said = said.iter().find(|said| said.call == doubt.call).ok_or(doubt.call)?;
             let call = doubt.call;
             let what = match &said.verdict {
-                Verdict::Again => return Ok(Record::Again { call, at: now }),
-                Verdict::Done { result } => {
+                DoubtVerdict::Again => return Ok(JournalRecord::Resend { call, at: now }),
+                DoubtVerdict::Done { result } => {
                     let value = RawValue::from_string(result.clone()).map_err(|_| call)?;
-                    Delivered::Result { call, value, parts: Vec::new() }
+                    RunDelivery::Result { call, value, parts: Vec::new() }
                 }
-                Verdict::Failed => Delivered::Error { call, error: CallError::given_up(&doubt.tool) },
+                DoubtVerdict::Failed => {
+                    RunDelivery::Error { call, error: CallFailure::given_up(&doubt.tool) }
+                }
             };
-            Ok(Record::Delivered { at: now, what })
+            Ok(JournalRecord::Delivered { at: now, what })
         };
         calls.iter().map(record).collect()
-    }
-}
-
-impl CallError {
-    /// A failure without anything to do about it.
-    pub(super) fn new(code: &str, message: String) -> CallError {
-        CallError { code: code.to_owned(), message, hint: None, data: None, unknown: false }
-    }
-
-    /// As a worker is told of it.
-    pub(super) fn for_worker(&self) -> pml_sandbox::CallError {
-        pml_sandbox::CallError {
-            code: self.code.clone(),
-            message: self.message.clone(),
-            hint: self.hint.clone(),
-            data: self.data.clone(),
-        }
-    }
-
-    /// A person did not allow a call.
-    pub(super) fn denied(tool: &str, reason: Option<&str>) -> CallError {
-        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        CallError {
-            code: "DENIED".to_owned(),
-            message: format!("a person did not allow `{tool}` to be called{reason}"),
-            hint: Some("do without it; asking again for the same is answered the same".to_owned()),
-            data: None,
-            unknown: false,
-        }
-    }
-
-    /// The definition of a tool changed after it was asked whether it may be called.
-    pub(super) fn tool_changed(tool: &str) -> CallError {
-        CallError {
-            hint: Some(Failure::RUN_ANEW.to_owned()),
-            ..CallError::new(TOOL_CHANGED, changed_since_asked(tool))
-        }
-    }
-
-    /// Too many questions of the client are open.
-    pub(super) fn too_many_open(tool: &str, problem: &Problem) -> CallError {
-        CallError {
-            hint: problem.hint.clone(),
-            ..CallError::new(
-                "TOO_MANY_QUESTIONS",
-                format!("`{tool}` needs a person's answer, and {}", problem.message),
-            )
-        }
-    }
-
-    /// The run has asked too often to ask once more.
-    pub(super) fn too_many_questions(tool: &str, most: u32) -> CallError {
-        CallError {
-            code: "TOO_MANY_QUESTIONS".to_owned(),
-            message: format!("`{tool}` needs a person's word, and the run has asked {most} times already"),
-            hint: Some("ask for fewer calls, or have any arguments allowed for so many calls".to_owned()),
-            data: None,
-            unknown: false,
-        }
-    }
-
-    /// A person says that a call in doubt failed.
-    fn given_up(tool: &str) -> CallError {
-        CallError {
-            code: "OUTCOME_UNKNOWN".to_owned(),
-            message: format!(
-                "whether `{tool}` acted is not known; a person decided to go on as if it had failed"
-            ),
-            hint: None,
-            data: None,
-            unknown: true,
-        }
     }
 }

@@ -1,22 +1,22 @@
-//! Sees to runs while the program runs: keeps our own, takes up those that are due, lets go of old ones.
+//! Upkeep of runs: renews the leases of this process, resumes due runs, deletes old ones.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use pml_mcp::Caller;
 use pml_model::RunState;
-use pml_store::{Audit, Found, Store};
+use pml_store::{NewAuditEntry, Store, UnattendedRun};
 
-use super::Runs;
-use super::{Handle, LEASE_MS, Resumed, resume};
+use super::RunRegistry;
+use super::{LEASE_MS, ResumeOutcome, RunHandle, resume};
 use crate::clock::now_ms;
 use crate::problem::Problem;
 
-/// How often a process says that its runs are its own.
+/// 4 s: the interval at which a process renews the leases of its runs. It must be well below `LEASE_MS`.
 const RENEWAL: Duration = Duration::from_secs(4);
 
-/// Sees to the runs that somebody has to see to: keeps our own, takes up those that are due.
-pub(crate) async fn keep(runs: Arc<Runs>, resumes: bool) {
+/// Resumes due runs and removes old ones, until the program ends.
+pub(crate) async fn upkeep_task(runs: Arc<RunRegistry>, resumes: bool) {
     let mut purged = None;
     let (mut changes, mut seen) = (runs.store.changes(), None);
     loop {
@@ -32,34 +32,34 @@ pub(crate) async fn keep(runs: Arc<Runs>, resumes: bool) {
         }
         tokio::select! {
             () = changes.changed() => {}
-            // Times come without anything being changed.
+            // A timer may become due without a change in the database.
             () = tokio::time::sleep(LOOK) => {}
             () = runs.stop.cancelled() => return,
         }
     }
 }
 
-/// How often runs that are due are looked for.
+/// 100 ms: the interval at which due runs are looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Says again and again that our runs are ours. A task of its own: nothing may hold it up.
-pub(crate) async fn keep_leases(runs: Arc<Runs>) {
+/// Renews the leases of this process's runs. It is a separate task, because nothing may delay it.
+pub(crate) async fn lease_renewal_task(runs: Arc<RunRegistry>) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(RENEWAL) => renew(&runs).await,
-            // Runs are left while the program ends, and are ours until then.
+            // This is cancelled only after the runs have been suspended; their leases must hold until then.
             () = runs.stop.cancelled() => return,
         }
     }
 }
 
-async fn renew(runs: &Runs) {
-    let handles: Vec<Arc<Handle>> = runs.lock().values().cloned().collect();
+async fn renew(runs: &RunRegistry) {
+    let handles: Vec<Arc<RunHandle>> = runs.lock().values().cloned().collect();
     if handles.is_empty() {
         return;
     }
     let leases = handles.iter().map(|handle| handle.lease.clone()).collect::<Vec<_>>();
-    match runs.store.renew(&leases, now_ms() + LEASE_MS).await {
+    match runs.store.renew_leases(&leases, now_ms() + LEASE_MS).await {
         Ok(lost) => {
             handles
                 .iter()
@@ -70,13 +70,13 @@ async fn renew(runs: &Runs) {
     }
 }
 
-/// How long it is known what was last allowed: as long as people can be expected to remember it themselves.
+/// 90 days: how long the last allowed arguments are kept, about as long as people can be expected to remember them.
 const ALLOWED_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1_000;
 
-async fn purge(runs: &Runs) {
+async fn purge(runs: &RunRegistry) {
     let keep = i64::try_from(runs.settings.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
-    let purged = match runs.store.forget_allowed(now_ms() - ALLOWED_KEPT_MS).await {
-        Ok(()) => runs.store.purge(now_ms(), keep).await,
+    let purged = match runs.store.forget_allowed_arguments(now_ms() - ALLOWED_KEPT_MS).await {
+        Ok(()) => runs.store.purge_ended_runs(now_ms(), keep).await,
         Err(error) => Err(error),
     };
     if let Err(error) = purged {
@@ -84,12 +84,16 @@ async fn purge(runs: &Runs) {
     }
 }
 
-/// Takes up what is due. `seen` is when the database was last looked at in earnest, and its version then: most of the
-/// time nothing has changed and no time has come.
-async fn see_to_due(runs: &Arc<Runs>, version: i64, seen: &mut Option<Seen>) -> Result<(), Problem> {
+/// Resumes due runs. `seen` is when the database was last read completely, and its version then: most of the time
+/// nothing has changed and no timer is due.
+async fn see_to_due(
+    runs: &Arc<RunRegistry>,
+    version: i64,
+    seen: &mut Option<DueCheck>,
+) -> Result<(), Problem> {
     let now = now_ms();
     let before = *seen;
-    // After a sleep of the machine our own leases have lapsed, and nobody has a better right to them.
+    // After the machine slept, this process's own leases have expired, and no other process has a better claim to them.
     if before.is_some_and(|before| now - before.orphans_at > LEASE_MS / 2) {
         renew(runs).await;
     }
@@ -98,60 +102,60 @@ async fn see_to_due(runs: &Arc<Runs>, version: i64, seen: &mut Option<Seen>) -> 
     let automatic = runs.settings.config().runs.resume;
     for found in found {
         let wanted = automatic || found.state != RunState::Interrupted;
-        if wanted && !runs.is_closing() && runs.coming().insert(found.run.clone()) {
+        if wanted && !runs.is_closing() && runs.resuming().insert(found.run.clone()) {
             let here = Arc::clone(runs);
             runs.drivers.spawn(async move {
                 take_up(&here, &found).await;
-                here.coming().remove(&found.run);
+                here.resuming().remove(&found.run);
             });
         }
     }
     Ok(())
 }
 
-async fn take_up(runs: &Arc<Runs>, found: &Found) {
+async fn take_up(runs: &Arc<RunRegistry>, found: &UnattendedRun) {
     match resume(runs, &found.principal, &found.run, Caller::silent()).await {
-        Ok(Resumed::Going(handle)) => tracing::info!(run = %handle.id, "a run was taken up again"),
-        Ok(Resumed::Asks { .. }) => {
-            tracing::warn!(run = %found.run, "a run waits for a word on calls in doubt");
+        Ok(ResumeOutcome::Running(handle)) => tracing::info!(run = %handle.id, "a run was taken up again"),
+        Ok(ResumeOutcome::Asks { .. }) => {
+            tracing::warn!(run = %found.run, "a run waits for an answer about calls in doubt");
         }
-        Ok(Resumed::Held | Resumed::Over(_)) => {}
+        Ok(ResumeOutcome::HeldElsewhere | ResumeOutcome::Over(_)) => {}
         Err(problem) => tracing::warn!(run = %found.run, %problem, "a run could not be taken up again"),
     }
 }
 
-/// Ends the runs that may not wait any longer.
+/// Ends the runs that have waited too long.
 async fn expire(store: &Store, now: i64) -> Result<(), pml_store::Error> {
-    let expired = |run: Found| Audit {
+    let expired = |run: UnattendedRun| NewAuditEntry {
         at: now,
         principal: run.principal,
         run: Some(run.run),
         kind: "expired",
         body: serde_json::json!({}),
     };
-    let gone: Vec<Audit> = store.expire(now).await?.into_iter().map(expired).collect();
-    if gone.is_empty() { Ok(()) } else { store.audit(gone).await }
+    let gone: Vec<NewAuditEntry> = store.expire_runs(now).await?.into_iter().map(expired).collect();
+    if gone.is_empty() { Ok(()) } else { store.append_audit(gone).await }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct DueCheck {
     version: i64,
     next_wake: Option<i64>,
     orphans_at: i64,
 }
 
-/// How often it is looked whether the owners of runs still live.
+/// 1 s: the interval at which the owners of runs are checked for being alive.
 const ORPHANS_MS: i64 = 1_000;
 
 async fn look(
     store: &Store,
     version: i64,
-    seen: Option<Seen>,
+    seen: Option<DueCheck>,
     now: i64,
-) -> Result<(Vec<Found>, Seen), pml_store::Error> {
+) -> Result<(Vec<UnattendedRun>, DueCheck), pml_store::Error> {
     let orphans_due = seen.is_none_or(|seen| now - seen.orphans_at >= ORPHANS_MS);
     if orphans_due {
-        store.interrupt_orphans(now).await?;
+        store.release_orphaned_runs(now).await?;
     }
     let quiet = seen.filter(|seen| {
         seen.version == version && !orphans_due && seen.next_wake.is_none_or(|wake| wake > now)
@@ -161,7 +165,7 @@ async fn look(
     }
     expire(store, now).await?;
     store.end_expired_rules(now).await?;
-    let found = store.due(now).await?;
+    let found = store.due_runs(now).await?;
     let orphans_at = if orphans_due { now } else { seen.map_or(now, |seen| seen.orphans_at) };
-    Ok((found, Seen { version, next_wake: store.next_wake().await?, orphans_at }))
+    Ok((found, DueCheck { version, next_wake: store.next_wake_at().await?, orphans_at }))
 }

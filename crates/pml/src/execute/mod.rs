@@ -1,13 +1,16 @@
-//! Runs programs: in a worker, by the run core, with every step in the journal.
+//! Executes runs: in a worker, controlled by the run core, with every step in the journal.
 //!
-//! `run` decides (pure), `driver` carries out (the only part that waits), `journal` and `plan` are what is kept,
-//! `observe` and `report` what is told. A run belongs to the process whose driver has it; where that process ends, another
-//! takes the run up from its journal.
+//! `run` decides (pure), `driver` carries out (the only part that waits), `journal` and `plan` are what is stored,
+//! `observe` and `report` what is reported. A run belongs to the process whose driver has it; if that process ends,
+//! another one resumes the run from its journal.
 
 mod ask;
 mod dag;
+mod delivery;
 mod driver;
+mod ending;
 mod frames;
+mod issued_call;
 mod journal;
 mod keep;
 mod observe;
@@ -26,244 +29,246 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use pml_mcp::Caller;
-use pml_model::question::{Approval, Question};
+use pml_model::question::{ApprovalQuestion, Question};
 use pml_model::{Principal, RunId, RunState};
-use pml_sandbox::{Pool, Unavailable};
-use pml_store::{Idempotency, Lease, NewRun, OpenLimit, Opened, Process, RunKind, Store, Urgency};
-use tokio::sync::{mpsc, oneshot, watch};
+use pml_sandbox::{PoolUnavailable, WorkerPool};
+use pml_store::{
+    AskingRunOutcome, Idempotency, Lease, NewRun, OpenApprovalLimit, ProcessIdentity, RunKind, Store, Urgency,
+};
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::now_ms;
 use crate::knowledge::Knowledge;
-use crate::knowledge::cache::Ticket;
+use crate::knowledge::cache::CacheTicket;
 use crate::plan::Plan;
-use crate::problem::{Code, Problem};
-use crate::report::{Progress, Report, Standing};
-use crate::runtime::this_program;
-use crate::settings::Settings;
+use crate::problem::{ErrorCode, Problem};
+use crate::report::{RunProgress, RunReport, RunStatus};
+use crate::runtime::program_of_parts;
+use crate::settings::AppSettings;
 use crate::tools::Toolset;
-pub(crate) use dag::{rehearse, schedule};
-use driver::{Ack, Driver, Parts, Stops};
+pub use dag::{DagTasks, rehearse, schedule};
+use driver::{Ack, AckSender, Driver, DriverParts, StopSignals};
 use journal::History;
-pub(crate) use keep::{keep, keep_leases};
-pub use results::{Overview, Page, Tasks, Wanted, overview, result, tasks_of};
+pub(crate) use keep::{lease_renewal_task, upkeep_task};
+pub use results::{ResultPage, ResultRequest, RunDetails, dag_tasks, overview, result_page};
 pub use resume::{abort, cancel, pause, resume};
 
-/// How long a process holds a run without saying so again.
+/// 15 s in milliseconds: how long the lease of a run holds without renewal.
 const LEASE_MS: i64 = 15_000;
-/// How long a run may wait for a person or a time.
+/// 30 days in milliseconds: how long a run may wait for a person or a timer.
 const LONGEST_WAIT_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
-/// How many programs run at a time in one process.
+/// The number of programs that run concurrently in one process.
 const AT_ONCE: usize = 64;
-/// How many may wait for their turn.
+/// The number of programs that may queue.
 const QUEUE: usize = 1_000;
-/// How long runs are given to be left in good order when the process ends.
+/// 8 s: how long runs may take to suspend when the process ends.
 const LEAVING: Duration = Duration::from_secs(8);
 
-/// How long a run that nobody waits for is patient.
+/// 60 s: how long a run without a waiting client waits for a worker.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The runs of this process.
-pub struct Runs {
-    settings: Arc<Settings>,
+pub struct RunRegistry {
+    settings: Arc<AppSettings>,
     tools: Arc<Toolset>,
     knowledge: Arc<Knowledge>,
     store: Store,
-    process: Process,
-    pool: OnceLock<Pool>,
-    here: Mutex<HashMap<RunId, Arc<Handle>>>,
-    /// Those that are being taken up: waiting for a worker takes as long as others run.
-    coming: Mutex<HashSet<RunId>>,
-    /// Those that are about to ask, with their sessions: their questions count before they are stored.
+    process: ProcessIdentity,
+    pool: OnceLock<WorkerPool>,
+    local: Mutex<HashMap<RunId, Arc<RunHandle>>>,
+    /// The runs being resumed: waiting for a worker takes as long as other runs occupy it.
+    resuming: Mutex<HashSet<RunId>>,
+    /// The runs about to ask, with their sessions: their questions count before they are stored.
     about_to_ask: Mutex<HashMap<RunId, String>>,
     drivers: TaskTracker,
     /// Cancelled when the program ends.
     stop: CancellationToken,
 }
 
-impl std::fmt::Debug for Runs {
+impl std::fmt::Debug for RunRegistry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Runs").field("process", &self.process).finish_non_exhaustive()
     }
 }
 
-/// A run of this process.
+/// The handle of a run in this process.
 #[derive(Debug)]
-pub struct Handle {
-    /// Its name.
+pub struct RunHandle {
+    /// The id of the run.
     pub id: RunId,
-    /// Whose it is.
+    /// The principal of the run.
     pub principal: Principal,
     store: Store,
     lease: Lease,
-    stops: Arc<Stops>,
-    standing: watch::Receiver<Standing>,
+    stops: Arc<StopSignals>,
+    status: watch::Receiver<RunStatus>,
 }
 
-impl Handle {
-    /// How it stands now.
-    pub fn standing(&self) -> Standing {
-        self.standing.borrow().clone()
+impl RunHandle {
+    /// The current status.
+    pub fn status(&self) -> RunStatus {
+        self.status.borrow().clone()
     }
 
-    /// Waits until it is over or put aside, `patience` at most, and says how it stands then.
-    pub async fn wait(&self, patience: Duration) -> Standing {
-        let mut standing = self.standing.clone();
-        let settled = standing.wait_for(|standing| !matches!(standing, Standing::Running(_)));
+    /// Waits until the run has ended or is parked, at most `patience`, and returns its status then.
+    pub async fn wait(&self, patience: Duration) -> RunStatus {
+        let mut standing = self.status.clone();
+        let settled = standing.wait_for(|standing| !matches!(standing, RunStatus::Running(_)));
         match tokio::time::timeout(patience, settled).await {
             Ok(Ok(standing)) => standing.clone(),
-            // The driver is gone without a word, which it is only when it panicked.
-            Ok(Err(_)) => Standing::Elsewhere,
-            Err(_) => self.standing(),
+            // The driver is gone without a final status, which happens only if it panicked.
+            Ok(Err(_)) => RunStatus::Elsewhere,
+            Err(_) => self.status(),
         }
     }
 
-    /// Waits until it is stored as far as it has come. Whoever is told the name of a run that goes on finds it again,
-    /// whatever becomes of this process.
+    /// Waits until the progress so far is stored. A client that knows the id of a run then finds it again, whatever
+    /// happens to this process.
     ///
     /// # Errors
-    /// It cannot be recorded.
-    pub async fn kept(&self) -> Result<(), Problem> {
+    /// The run cannot be recorded.
+    pub async fn wait_until_stored(&self) -> Result<(), Problem> {
         let (tell, told) = oneshot::channel();
         let told_of = move |stored| drop(tell.send(stored));
-        self.store.append(&self.lease, Vec::new(), None, Urgency::Soon, told_of);
+        self.store.append_journal(&self.lease, Vec::new(), None, Urgency::Soon, told_of);
         match told.await {
-            // That it is over or another's by now is recorded too.
-            Ok(Ok(()) | Err(pml_store::Error::Over { .. } | pml_store::Error::Fenced { .. })) => Ok(()),
+            // That the run has ended or has another owner is recorded too.
+            Ok(Ok(()) | Err(pml_store::Error::RunEnded { .. } | pml_store::Error::Fenced { .. })) => Ok(()),
             Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(Problem::new(Code::Storage, "the run could not be recorded")),
+            Err(_) => Err(Problem::new(ErrorCode::Storage, "the run could not be recorded")),
         }
     }
 
-    /// Whoever asked for it no longer wants it.
+    /// Cancels the run because its client no longer wants it.
     pub fn cancel(&self) {
         self.stops.cancel.cancel();
     }
 
-    /// Ends it.
+    /// Aborts the run.
     pub fn abort(&self, reason: &str) {
         self.stops.abort.send_replace(Some(reason.to_owned()));
     }
 }
 
-/// A run that is about to be resumed, until this is dropped.
+/// Reserves a run that is about to be resumed, until dropped.
 #[derive(Debug)]
-pub(crate) struct Reserved {
-    runs: Arc<Runs>,
-    /// `None` where somebody else reserved it before.
+pub(crate) struct ResumeReservation {
+    runs: Arc<RunRegistry>,
+    /// `None` if another task reserved the run before.
     id: Option<RunId>,
 }
 
-impl Drop for Reserved {
+impl Drop for ResumeReservation {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
-            self.runs.coming().remove(id);
+            self.runs.resuming().remove(id);
         }
     }
 }
 
-/// A run to be made.
+/// A run to be started.
 #[derive(Debug)]
-pub struct Asked {
-    /// Who asks.
+pub struct PlannedRun {
+    /// The principal that the run acts for.
     pub principal: Principal,
-    /// In which session.
+    /// The session of the client.
     pub session: String,
-    /// What is run.
+    /// The plan to execute.
     pub plan: Plan,
-    /// Who hears of it meanwhile.
+    /// The receiver of progress and log messages.
     pub caller: Caller,
-    /// What makes a repeated request the same run.
+    /// The idempotency key that makes a repeated request the same run.
     pub idempotency: Option<Idempotency>,
-    /// Marks what is asked for, where a repeated request finds this run while its question is open.
+    /// The mark of the request, by which a repeated request finds this run while its question is open.
     pub request_mark: Option<String>,
-    /// How long it may wait for its turn.
-    pub patience: Duration,
-    /// What its result may be kept under.
-    pub(crate) ticket: Option<Ticket>,
+    /// How long the run may queue.
+    pub max_wait: Duration,
+    /// The permission to cache the result, with its cache key.
+    pub(crate) ticket: Option<CacheTicket>,
 }
 
-/// What became of a run that a person has to allow before it begins.
+/// The outcome of starting a run that needs approval first.
 #[derive(Debug)]
-pub enum First {
-    /// It waits for the answer.
-    Waits(RunId, Standing),
-    /// The same was asked for before and its question is still open.
-    Same(RunId, Standing),
+pub enum AskFirstOutcome {
+    /// The run waits for the answer.
+    Waiting(RunId, RunStatus),
+    /// The same request was made before and its question is still open.
+    AlreadyAsked(RunId, RunStatus),
 }
 
-/// What became of taking a run up again.
+/// The outcome of resuming a run.
 #[derive(Debug)]
-pub enum Resumed {
-    /// It goes on in this process.
-    Going(Arc<Handle>),
-    /// It asks something first.
+pub enum ResumeOutcome {
+    /// The run is executing in this process.
+    Running(Arc<RunHandle>),
+    /// The run asks a question first.
     Asks {
-        /// The name of the question.
+        /// The id of the question.
         id: String,
-        /// What.
+        /// The open question.
         question: Question,
     },
-    /// Another process has it.
-    Held,
-    /// It is over.
+    /// Another process has the run.
+    HeldElsewhere,
+    /// The run has ended.
     Over(RunState),
 }
 
-impl Runs {
-    /// None yet. `process` is this one.
+impl RunRegistry {
+    /// An empty registry of the process `process`.
     pub(crate) fn new(
-        (settings, tools, knowledge): (Arc<Settings>, Arc<Toolset>, Arc<Knowledge>),
+        (settings, tools, knowledge): (Arc<AppSettings>, Arc<Toolset>, Arc<Knowledge>),
         store: Store,
-        process: Process,
+        process: ProcessIdentity,
         stop: CancellationToken,
-    ) -> Arc<Runs> {
-        Arc::new(Runs {
+    ) -> Arc<RunRegistry> {
+        Arc::new(RunRegistry {
             settings,
             tools,
             knowledge,
             store,
             process,
             pool: OnceLock::new(),
-            here: Mutex::default(),
-            coming: Mutex::default(),
+            local: Mutex::default(),
+            resuming: Mutex::default(),
             about_to_ask: Mutex::default(),
             drivers: TaskTracker::new(),
             stop,
         })
     }
 
-    /// The run of that name, if this process has it.
-    pub fn here(&self, id: &RunId) -> Option<Arc<Handle>> {
+    /// The handle of the run, if this process has it.
+    pub fn local_handle(&self, id: &RunId) -> Option<Arc<RunHandle>> {
         self.lock().get(id).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Handle>>> {
-        self.here.lock()
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Arc<RunHandle>>> {
+        self.local.lock()
     }
 
-    fn coming(&self) -> MutexGuard<'_, HashSet<RunId>> {
-        self.coming.lock()
+    fn resuming(&self) -> MutexGuard<'_, HashSet<RunId>> {
+        self.resuming.lock()
     }
 
-    /// Keeps the background from taking up a run that whoever answers it is about to resume: then the run would have
-    /// nobody to tell and ask what its tools say meanwhile.
-    pub(crate) fn reserve(self: &Arc<Self>, id: &RunId) -> Reserved {
-        let ours = self.coming().insert(id.clone());
-        Reserved { runs: Arc::clone(self), id: ours.then(|| id.clone()) }
+    /// Keeps the upkeep task from resuming a run that the request which answered it is about to resume. A run resumed
+    /// in the background has no client for progress messages and for questions of its tools.
+    pub(crate) fn reserve(self: &Arc<Self>, id: &RunId) -> ResumeReservation {
+        let ours = self.resuming().insert(id.clone());
+        ResumeReservation { runs: Arc::clone(self), id: ours.then(|| id.clone()) }
     }
 
-    /// Makes room for a question of a run, beside those that are `open` and those that are about to be.
+    /// Reserves a question for a run, beside the `open` ones and those about to be asked.
     ///
     /// # Errors
-    /// There is no room.
+    /// Too many questions are open.
     fn reserve_question(
         &self,
         run: &RunId,
         session: &str,
         mut open: Vec<(RunId, String)>,
-        limit: OpenLimit,
+        limit: OpenApprovalLimit,
     ) -> Result<(), Problem> {
         let mut about_to_ask = self.about_to_ask.lock();
         let stored: HashSet<RunId> = open.iter().map(|(run, _)| run.clone()).collect();
@@ -279,35 +284,35 @@ impl Runs {
         }
     }
 
-    /// A run does not ask any more, or its question is stored and counts by itself.
+    /// Releases the reservation: the run asks no more, or its question is stored and counts itself.
     fn release_question(&self, run: &RunId) {
         self.about_to_ask.lock().remove(run);
     }
 
-    /// Has workers ready before the first program comes.
-    pub(crate) fn warm_up(&self, workers: u32) -> Result<&Pool, Problem> {
+    /// Starts the worker pool before the first program needs it.
+    pub(crate) fn ensure_pool(&self, workers: u32) -> Result<&WorkerPool, Problem> {
         if let Some(pool) = self.pool.get() {
             return Ok(pool);
         }
         let failed = |error: std::io::Error| {
-            Problem::new(Code::Sandbox, format!("no sandbox can be started: {error}"))
+            Problem::new(ErrorCode::Sandbox, format!("no sandbox can be started: {error}"))
                 .hint("`pml doctor` tells which walls stand")
         };
-        let program = this_program().map_err(failed)?;
-        let mut settings = pml_sandbox::Settings::new(program, vec![WORKER_COMMAND.into()]);
-        settings.size = usize::try_from(workers).unwrap_or(1).max(1);
-        settings.most = AT_ONCE;
-        settings.queue = QUEUE;
-        let pool = Pool::open(settings).map_err(failed)?;
+        let program = program_of_parts().map_err(failed)?;
+        let mut settings = pml_sandbox::PoolSettings::new(program, vec![WORKER_COMMAND.into()]);
+        settings.ready_workers = usize::try_from(workers).unwrap_or(1).max(1);
+        settings.max_running = AT_ONCE;
+        settings.max_waiting = QUEUE;
+        let pool = WorkerPool::start(settings).map_err(failed)?;
         Ok(self.pool.get_or_init(|| pool))
     }
 
-    /// Whether the process is about to end: what it left to others it does not take up again.
+    /// Whether the process is ending; then it does not resume the runs that it suspended.
     fn is_closing(&self) -> bool {
         self.drivers.is_closed()
     }
 
-    /// Leaves every run in good order.
+    /// Suspends every run. The workers stay until [`RunRegistry::end_workers`].
     pub(crate) async fn close(&self) {
         self.drivers.close();
         self.lock().values().for_each(|handle| handle.stops.suspend.cancel());
@@ -319,26 +324,35 @@ impl Runs {
     }
 }
 
+impl RunRegistry {
+    /// Ends the workers, including those of runs that could not be suspended.
+    pub(crate) async fn end_workers(&self) {
+        if let Some(pool) = self.pool.get() {
+            pool.close().await;
+        }
+    }
+}
+
 /// The argument that makes this program a sandbox worker.
 pub const WORKER_COMMAND: &str = "sandbox-worker";
 
 /// Starts a run.
 ///
 /// # Errors
-/// Too many run already, or nothing can be recorded.
-pub async fn start(runs: &Arc<Runs>, asked: Asked) -> Result<Arc<Handle>, Problem> {
+/// Too many runs are executing, or the run cannot be recorded.
+pub async fn start(runs: &Arc<RunRegistry>, asked: PlannedRun) -> Result<Arc<RunHandle>, Problem> {
     if runs.is_closing() {
-        return Err(Problem::new(Code::Busy, "the program is about to end and takes on nothing new"));
+        return Err(Problem::new(ErrorCode::Busy, "the program is about to end and takes on nothing new"));
     }
     let worker = match asked.plan.program() {
-        Some(_) => Some(take_worker(runs, asked.patience).await?),
+        Some(_) => Some(take_worker(runs, asked.max_wait).await?),
         None => None,
     };
-    let (acks, acked) = mpsc::unbounded_channel();
+    let (acks, acked) = AckSender::for_run(asked.plan.limits.calls);
     let lease = create(runs, new_run(runs, &asked)?, acks.clone()).await?;
-    Ok(go(
+    Ok(spawn_driver(
         runs,
-        Parts {
+        DriverParts {
             runs: Arc::clone(runs),
             principal: asked.principal,
             plan: Arc::new(asked.plan),
@@ -347,56 +361,59 @@ pub async fn start(runs: &Arc<Runs>, asked: Asked) -> Result<Arc<Handle>, Proble
             history: History::default(),
             ticket: asked.ticket,
             caller: asked.caller,
-            stops: Arc::default(),
-            standing: watch::Sender::new(Standing::Running(Progress::default())),
+            stop_signals: Arc::default(),
+            status: watch::Sender::new(RunStatus::Running(RunProgress::default())),
             acks,
             acked,
         },
     ))
 }
 
-async fn take_worker(runs: &Runs, patience: Duration) -> Result<pml_sandbox::Worker, Problem> {
-    let busy = |text: String| Problem::new(Code::Busy, text).hint("nothing was run; try again later");
-    let pool = runs.warm_up(runs.settings.config().runs.workers)?;
-    match tokio::time::timeout(patience, pool.take()).await {
+async fn take_worker(runs: &RunRegistry, patience: Duration) -> Result<pml_sandbox::Worker, Problem> {
+    let busy = |text: String| Problem::new(ErrorCode::Busy, text).hint("nothing was run; try again later");
+    let pool = runs.ensure_pool(runs.settings.config().runs.workers)?;
+    match tokio::time::timeout(patience, pool.take_worker()).await {
         Ok(Ok(worker)) => Ok(worker),
-        Ok(Err(unavailable @ Unavailable::Busy { .. })) => Err(busy(unavailable.to_string())),
-        Ok(Err(unavailable @ Unavailable::Failed(_))) => {
-            Err(Problem::new(Code::Sandbox, unavailable.to_string())
+        Ok(Err(unavailable @ PoolUnavailable::Busy { .. })) => Err(busy(unavailable.to_string())),
+        Ok(Err(unavailable @ PoolUnavailable::Failed(_))) => {
+            Err(Problem::new(ErrorCode::Sandbox, unavailable.to_string())
                 .hint("`pml doctor` tells which walls stand"))
         }
         Err(_) => Err(busy("all sandboxes are in use".to_owned())),
     }
 }
 
-/// Gives up the workers that waited beside one that died. Where none can be started, whoever takes one is told.
-fn renew_workers(runs: &Runs) {
-    if let Ok(pool) = runs.warm_up(runs.settings.config().runs.workers) {
-        pool.renew();
+/// Replaces the idle workers after one died. If none can be started, the next request for one gets the error.
+fn renew_workers(runs: &RunRegistry) {
+    if let Ok(pool) = runs.ensure_pool(runs.settings.config().runs.workers) {
+        pool.replace_idle_workers();
     }
 }
 
-/// Whether a program could be run.
+/// Checks that a program could be run.
 ///
 /// # Errors
-/// No worker can be had.
-pub async fn try_out(runs: &Runs) -> Result<(), Problem> {
+/// No worker is available.
+pub async fn check_worker_available(runs: &RunRegistry) -> Result<(), Problem> {
     take_worker(runs, PATIENCE).await.map(drop)
 }
 
-/// The code of what fails because a tool is no longer what it was.
-pub(crate) const TOOL_CHANGED: &str = "TOOL_CHANGED";
+/// The error code for a tool whose definition has changed.
+pub(crate) const TOOL_CHANGED: ErrorCode = ErrorCode::ToolChanged;
 
-pub(crate) fn changed_since_asked(tool: &str) -> String {
+pub(crate) fn tool_changed_message(tool: &str) -> String {
     format!("the definition of `{tool}` changed since it was asked whether it may be called")
 }
 
-/// Records a run that begins when a person has allowed it, unless the same is asked already. It needs no worker until
-/// then.
+/// Records a run that starts after approval, unless the same request is waiting already. It needs no worker until then.
 ///
 /// # Errors
-/// Too many questions are open, or nothing can be recorded.
-pub async fn ask_first(runs: &Arc<Runs>, asked: Asked, question: Approval) -> Result<First, Problem> {
+/// Too many questions are open, or the run cannot be recorded.
+pub async fn create_waiting_run(
+    runs: &Arc<RunRegistry>,
+    asked: PlannedRun,
+    question: ApprovalQuestion,
+) -> Result<AskFirstOutcome, Problem> {
     let mut new = new_run(runs, &asked)?;
     let (run, now) = (new.id.clone(), new.now);
     let id = ask::question_id(&run, &question);
@@ -406,30 +423,31 @@ pub async fn ask_first(runs: &Arc<Runs>, asked: Asked, question: Approval) -> Re
     let question = (id, Question::Approval(question));
     let (limit, stored) = (approvals.open_limit(), question.clone());
     match runs.store.create_asking_run(new, stored, limit).await? {
-        Opened::Made => {
-            Ok(First::Waits(run, Standing::Waiting { question: Some(question), wake_at: None, in_flight: 0 }))
+        AskingRunOutcome::Created => Ok(AskFirstOutcome::Waiting(
+            run,
+            RunStatus::Waiting { question: Some(question), wake_at: None, in_flight: 0 },
+        )),
+        AskingRunOutcome::AlreadyAsked(same) => {
+            let standing = run_status(runs, &asked.principal, &same).await?;
+            Ok(AskFirstOutcome::AlreadyAsked(same, standing))
         }
-        Opened::Same(same) => {
-            let standing = standing(runs, &asked.principal, &same).await?;
-            Ok(First::Same(same, standing))
-        }
-        Opened::Full(open) => Err(too_many_open(&open)),
+        AskingRunOutcome::TooManyOpen(open) => Err(too_many_open(&open)),
     }
 }
 
-/// That no more questions can be asked before one of these has its answer.
+/// The error that no question can be asked before one of these is answered.
 fn too_many_open(open: &[RunId]) -> Problem {
     let oldest: Vec<String> = open.iter().take(3).map(|run| format!("`{run}`")).collect();
     let text = format!("{} questions wait for an answer already, which is all there may be", open.len());
-    Problem::new(Code::TooManyQuestions, text).hint(format!(
+    Problem::new(ErrorCode::TooManyQuestions, text).hint(format!(
         "have one answered or end it with `pml_abort` first; the oldest are {}; `approvals.open` in pml.toml is how many \
          one client may have",
         oldest.join(", ")
     ))
 }
 
-fn new_run(runs: &Runs, asked: &Asked) -> Result<NewRun, Problem> {
-    let (id, now) = (new_id()?, now_ms());
+fn new_run(runs: &RunRegistry, asked: &PlannedRun) -> Result<NewRun, Problem> {
+    let (id, now) = (new_run_id()?, now_ms());
     let by_rules = asked.plan.grants.iter().map(|grant| ask::rule_audit(&asked.principal, &id, grant, now));
     Ok(NewRun {
         audit: by_rules.collect(),
@@ -441,11 +459,11 @@ fn new_run(runs: &Runs, asked: &Asked) -> Result<NewRun, Problem> {
             Some(dag) if dag.single => RunKind::Tool,
             Some(_) => RunKind::Dag,
         },
-        // It stands in lists for as long as there are any, unsealed.
-        intent: runs.knowledge.memory.sanitiser().text(&asked.plan.intent).into_owned(),
+        // The intent is shown in lists for as long as the run exists, and is not encrypted.
+        intent: runs.knowledge.memory.sanitiser().clean_text(&asked.plan.intent).into_owned(),
         code_hash: asked.plan.code_hash.clone(),
         plan: serde_json::to_vec(&asked.plan).map_err(|error| {
-            Problem::new(Code::InvalidRequest, format!("the plan cannot be recorded: {error}"))
+            Problem::new(ErrorCode::InvalidRequest, format!("the plan cannot be recorded: {error}"))
         })?,
         expires_at: Some(now + LONGEST_WAIT_MS),
         idempotency: asked.idempotency.clone(),
@@ -456,13 +474,13 @@ fn new_run(runs: &Runs, asked: &Asked) -> Result<NewRun, Problem> {
     })
 }
 
-/// With a key that makes a request the same run, whether it is new has to be known first; otherwise the row is stored
-/// together with what comes next.
-async fn create(runs: &Runs, new: NewRun, acks: mpsc::UnboundedSender<Ack>) -> Result<Lease, Problem> {
+/// Creates the row of a run. With an idempotency key, this waits until it is known whether the run is new; otherwise
+/// the row is stored together with the next records.
+async fn create(runs: &RunRegistry, new: NewRun, acks: AckSender) -> Result<Lease, Problem> {
     if new.idempotency.is_none() {
         let told = move |stored: Result<(), pml_store::Error>| {
             if let Err(error) = stored {
-                drop(acks.send(Ack::Failed(error)));
+                acks.tell(Ack::Failed(error));
             }
         };
         return Ok(runs.store.create_run(new, Urgency::Lazy, told)?);
@@ -471,86 +489,88 @@ async fn create(runs: &Runs, new: NewRun, acks: mpsc::UnboundedSender<Ack>) -> R
     let lease = runs.store.create_run(new, Urgency::Soon, move |stored| drop(tell.send(stored)))?;
     match told.await {
         Ok(stored) => stored?,
-        Err(_) => return Err(Problem::new(Code::Storage, "the run could not be recorded")),
+        Err(_) => return Err(Problem::new(ErrorCode::Storage, "the run could not be recorded")),
     }
     Ok(lease)
 }
 
-/// Gives a run to a driver of its own.
-fn go(runs: &Arc<Runs>, parts: Parts) -> Arc<Handle> {
-    let handle = Arc::new(Handle {
+/// Spawns the driver of a run.
+fn spawn_driver(runs: &Arc<RunRegistry>, parts: DriverParts) -> Arc<RunHandle> {
+    let handle = Arc::new(RunHandle {
         id: parts.lease.run().clone(),
         principal: parts.principal.clone(),
         store: runs.store.clone(),
         lease: parts.lease.clone(),
-        stops: Arc::clone(&parts.stops),
-        standing: parts.standing.subscribe(),
+        stops: Arc::clone(&parts.stop_signals),
+        status: parts.status.subscribe(),
     });
     if let Some(before) = runs.lock().insert(handle.id.clone(), Arc::clone(&handle)) {
         before.stops.lost.cancel();
     }
     if runs.is_closing() {
-        // Those that were there when closing began have been told.
+        // Runs that existed when closing began have been notified already.
         handle.stops.suspend.cancel();
     }
     let (here, id, fence) = (Arc::clone(runs), handle.id.clone(), handle.lease.fence());
     runs.drivers.spawn(async move {
         Driver::new(parts).drive().await;
         here.release_question(&id);
-        // It may have been lost to this very process, and then the name is another driver's.
+        // The run may have been lost to another driver of this very process; then the entry belongs to that driver.
         here.lock().retain(|held, handle| *held != id || handle.lease.fence() != fence);
     });
     handle
 }
 
-/// How a run stands, wherever it is.
+/// The status of a run, in whichever process it executes.
 ///
 /// # Errors
 /// There is no such run, or it cannot be read.
-pub async fn standing(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Standing, Problem> {
-    if let Some(handle) = runs.here(id).filter(|handle| handle.principal == *principal) {
-        return Ok(handle.standing());
+pub async fn run_status(runs: &RunRegistry, principal: &Principal, id: &RunId) -> Result<RunStatus, Problem> {
+    if let Some(handle) = runs.local_handle(id).filter(|handle| handle.principal == *principal) {
+        return Ok(handle.status());
     }
-    let stored = runs.store.standing(principal, id).await?.ok_or_else(|| no_run(id))?;
+    let stored = runs.store.run_overview(principal, id).await?.ok_or_else(|| no_run(id))?;
     Ok(match stored.run.state {
-        RunState::Running => Standing::Running(Progress { calls: stored.run.calls, ..Progress::default() }),
-        RunState::Interrupted => Standing::Interrupted,
+        RunState::Running => {
+            RunStatus::Running(RunProgress { calls: stored.run.calls, ..RunProgress::default() })
+        }
+        RunState::Interrupted => RunStatus::Interrupted,
         RunState::Waiting => {
-            Standing::Waiting { question: stored.question, wake_at: stored.run.wake_at, in_flight: 0 }
+            RunStatus::Waiting { question: stored.question, wake_at: stored.run.wake_at, in_flight: 0 }
         }
         RunState::Expired => {
-            Standing::Over(Arc::new(Report::expired(stored.run.created_at, stored.run.ended_at)))
+            RunStatus::Finished(Arc::new(RunReport::expired(stored.run.created_at, stored.run.ended_at)))
         }
         RunState::Done | RunState::Failed | RunState::Cancelled | RunState::Aborted => {
             let (run, report) = (&stored.run, stored.outcome.as_deref());
             let report = match report.and_then(|outcome| serde_json::from_slice(outcome).ok()) {
                 Some(report) => report,
                 None if run.purged_at.is_none() => {
-                    Report::unrecorded(run.error_code.as_deref(), run.created_at, run.ended_at)
+                    RunReport::unrecorded(run.error_code.as_deref(), run.created_at, run.ended_at)
                 }
                 None => {
                     return Err(Problem::new(
-                        Code::Gone,
+                        ErrorCode::Gone,
                         format!("the results of run `{id}` are no longer kept"),
                     )
                     .hint("`runs.keep_results` in pml.toml says how long they are"));
                 }
             };
-            Standing::Over(Arc::new(report))
+            RunStatus::Finished(Arc::new(report))
         }
     })
 }
 
-/// That the principal has no run of this name.
+/// The error that the principal has no run with this id.
 pub fn no_run(id: &RunId) -> Problem {
-    Problem::new(Code::UnknownRun, format!("there is no run `{id}`"))
+    Problem::new(ErrorCode::UnknownRun, format!("there is no run `{id}`"))
         .hint("`pml runs list` shows the runs there are")
 }
 
-pub(crate) fn new_id() -> Result<RunId, Problem> {
+pub(crate) fn new_run_id() -> Result<RunId, Problem> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| {
-        Problem::new(Code::Sandbox, format!("the system gives no random numbers: {error}"))
+        Problem::new(ErrorCode::Sandbox, format!("the system gives no random numbers: {error}"))
     })?;
     Ok(RunId::new(u128::from_le_bytes(random)))
 }

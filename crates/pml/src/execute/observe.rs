@@ -1,78 +1,66 @@
-//! Watches a run and can tell what it did, live or replayed.
+//! Observes a run, live or replayed, and builds its report.
 
 mod tasks;
 
+use pml_model::ErrorCode;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use pml_model::RunState;
 use pml_model::json::raw;
 use pml_model::structure::{NodeId, NodeKind};
-use pml_sandbox::{Ending as Ended, Event as Seen, Fault, Level, Limit, Thrown};
+use pml_sandbox::{ConsoleLevel, ExceededLimit, ProgramEnding, ThrownError, WorkerEvent};
 use serde_json::value::RawValue;
 
-use super::frames::{Began, Frames, Place, Root, ToolCall};
-use super::journal::{CallError, Delivered};
-use super::operations::{OperationPlace, OperationSeen};
-use super::path::{Sites, Way};
-use super::run::Issued;
+use super::delivery::{CallFailure, RunDelivery};
+use super::ending::{RunEnding, out_of_memory};
+use super::frames::{CallSite, CapabilityFrames, FrameStart, RootFrame, ToolCall};
+use super::issued_call::IssuedCall;
+use super::operations::{OperationPlace, ReportedOperation};
+use super::path::{PathBuilder, Sites};
 use crate::plan::{Plan, TaskWork, source_line};
-use crate::report::Part;
-use crate::report::Path;
+use crate::report::ContentPart;
+use crate::report::ExecutedPath;
 use crate::report::{
-    Failure, Line, MOST_OPERATIONS, Operated, Progress, Report, Task, TaskStatus, numbered, preview,
+    CallReport, ConsoleLine, MOST_OPERATIONS, OperationReport, RunFailure, RunProgress, RunReport,
+    TaskStatus, number_places, preview,
 };
-use crate::trace::{Ended as CallEnded, Recorder, When, Which};
+use crate::trace::{CallEnding, CallRef, Recorder, TurnTime};
 
-/// How a program came to its end.
-#[derive(Debug, Clone)]
-pub(super) enum Ending {
-    /// It returned this; JSON.
-    Value(String),
-    /// It did not get that far.
-    Failed(Failure),
-    /// Whoever asked for it no longer wants it.
-    Cancelled,
-    /// Somebody ended it.
-    Aborted(Option<String>),
-    /// This process ends; another may go on.
-    Suspended,
-}
-
-/// What is known of a run so far.
+/// The observations of a run so far.
 #[derive(Debug)]
 pub(super) struct Observer {
     plan: Arc<Plan>,
     sites: Sites,
-    way: Way,
-    tasks: Vec<Task>,
-    operations: Vec<Operated>,
-    parts: Vec<Part>,
-    console: Vec<Line>,
+    way: PathBuilder,
+    tasks: Vec<CallReport>,
+    operations: Vec<OperationReport>,
+    parts: Vec<ContentPart>,
+    console: Vec<ConsoleLine>,
     console_cut: bool,
     hint: Option<Box<RawValue>>,
-    progress: Progress,
-    /// What to do about calls that failed.
+    progress: RunProgress,
+    /// The hints for calls that failed.
     hints: HashMap<u32, String>,
-    /// The lines of the source the calls stand at, in their order, and who makes them.
+    /// The source lines of the calls, in order of issue, and the frames that made them.
     lines: Vec<Option<u32>>,
     made_by: Vec<u32>,
-    /// The nodes of the calls, within the capabilities that make them too.
+    /// The nodes of the calls, including those within capabilities.
     nodes: Vec<Option<String>>,
-    /// The capabilities that are called.
-    frames: Frames,
-    /// The program has run until it had nothing left to do.
+    /// The frames of called capabilities.
+    frames: CapabilityFrames,
+    /// Whether the program has run until it had nothing left to do.
     has_rested: bool,
-    /// Deliveries that are on their way to a program that is gone through again.
-    coming: VecDeque<(i64, Delivered)>,
+    /// The deliveries on their way to a program that is being replayed.
+    coming: VecDeque<(i64, RunDelivery)>,
     caught_up: u32,
     recorder: Recorder,
-    /// How often the program had been given something when it said what it says now.
+    /// The number of deliveries before the events that the program reports now.
     turn: u64,
-    /// How often it was given something, and when.
+    /// The number of deliveries, and their times.
     deliveries: u64,
     given_at: Vec<i64>,
-    /// How many calls the program of each task has asked for, by its frame.
+    /// The number of calls that the program of each task has issued, by frame.
     asked: HashMap<u32, u32>,
 }
 
@@ -81,19 +69,19 @@ impl Observer {
         Observer {
             sites: plan.program().map_or_else(Sites::none, |program| Sites::new(program, &plan.structure)),
             plan,
-            way: Way::default(),
+            way: PathBuilder::default(),
             tasks: Vec::new(),
             operations: Vec::new(),
             parts: Vec::new(),
             console: Vec::new(),
             console_cut: false,
             hint: None,
-            progress: Progress::default(),
+            progress: RunProgress::default(),
             hints: HashMap::new(),
             lines: Vec::new(),
             made_by: Vec::new(),
             nodes: Vec::new(),
-            frames: Frames::default(),
+            frames: CapabilityFrames::default(),
             has_rested: false,
             coming: VecDeque::new(),
             caught_up: 0,
@@ -105,39 +93,39 @@ impl Observer {
         }
     }
 
-    /// Its calls so far.
-    pub(super) fn tasks(&self) -> Vec<Task> {
+    /// The reports of the calls so far.
+    pub(super) fn call_reports(&self) -> Vec<CallReport> {
         let mut tasks = self.tasks.clone();
-        for (task, id) in tasks.iter_mut().zip(numbered(&self.nodes)) {
+        for (task, id) in tasks.iter_mut().zip(number_places(&self.nodes)) {
             let own = task.node_id.map(|node| node.to_string());
             task.task_id = id.filter(|id| own.as_ref() != Some(id) || self.is_program(task.node_id));
             if task.task_id == own {
-                // The node alone stands for the task, which may make further calls.
+                // The node alone names the task, which may make further calls.
                 task.task_id = own.map(|own| format!("{own}#1"));
             }
         }
         tasks
     }
 
-    /// Whether a node is a task of a DAG that is a program: its result is not that of a call.
+    /// Whether a node is a DAG task with a program: its result is not that of a call.
     fn is_program(&self, node: Option<NodeId>) -> bool {
         let mut tasks = self.plan.dag().into_iter().flat_map(|dag| &dag.tasks);
         tasks.any(|task| Some(task.node) == node && matches!(task.work, TaskWork::Code(_)))
     }
 
-    /// What is kept of its calls.
+    /// The recorder of the calls, for the trace.
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// The capabilities that were called.
-    pub(super) fn frames(&self) -> &Frames {
+    /// The frames of called capabilities.
+    pub(super) fn frames(&self) -> &CapabilityFrames {
         &self.frames
     }
 
-    /// Its calls that `frame` made.
-    pub(super) fn made_by<'t>(&self, frame: u32, tasks: &'t [Task]) -> Vec<&'t Task> {
-        let own = |task: &&Task| self.frame_of(task.call) == frame;
+    /// The calls that `frame` made.
+    pub(super) fn calls_of_frame<'t>(&self, frame: u32, tasks: &'t [CallReport]) -> Vec<&'t CallReport> {
+        let own = |task: &&CallReport| self.frame_of(task.call) == frame;
         tasks.iter().filter(own).collect()
     }
 
@@ -145,21 +133,21 @@ impl Observer {
         (call as usize).checked_sub(1).and_then(|index| self.made_by.get(index)).copied().unwrap_or(0)
     }
 
-    /// How far it has come.
-    pub(super) fn progress(&self) -> &Progress {
+    /// The progress so far.
+    pub(super) fn progress(&self) -> &RunProgress {
         &self.progress
     }
 
-    /// A call the program asks for, at `at`.
-    pub(super) fn issued(&mut self, seen: &CallSeen, at: i64) -> Issued {
+    /// Handles a call that the program issues at the time `at`.
+    pub(super) fn on_call(&mut self, seen: &ReportedCall, at: i64) -> IssuedCall {
         let tool = self.plan.tools[seen.handle as usize].id.to_string();
         let place = self.placed(seen, &tool, at);
         self.lines.push(place.line);
         let frame = self.frames.number((0, seen.frame));
         self.made_by.push(frame);
         self.progress.calls += 1;
-        let called = self.frames.get(frame).and_then(|frame| frame.nested(&self.plan));
-        self.tasks.push(Task {
+        let called = self.frames.get(frame).and_then(|frame| frame.planned_capability(&self.plan));
+        self.tasks.push(CallReport {
             call: seen.call,
             node_id: place.node,
             task_id: None,
@@ -178,11 +166,11 @@ impl Observer {
             (None, _) => None,
         };
         self.nodes.push(node.clone());
-        Issued::new(seen.call, (seen.frame, seen.handle), node, &seen.arguments, asks)
+        IssuedCall::new(seen.call, (seen.frame, seen.handle), node, &seen.arguments, asks)
     }
 
-    /// Where a call stands, which is part of the way from now on.
-    fn placed(&mut self, seen: &CallSeen, tool: &str, at: i64) -> Place {
+    /// The place of a call, which becomes part of the path.
+    fn placed(&mut self, seen: &ReportedCall, tool: &str, at: i64) -> CallSite {
         let call = ToolCall {
             call: seen.call,
             order: seen.call,
@@ -191,15 +179,15 @@ impl Observer {
             tool,
             arguments: &seen.arguments,
         };
-        let when = When { turn: self.turn, at };
-        if let Some(place) = self.frames.issued(self.frames.number((0, seen.frame)), &call, when) {
+        let when = TurnTime { turn: self.turn, at };
+        if let Some(place) = self.frames.on_call(self.frames.number((0, seen.frame)), &call, when) {
             return place;
         }
         let found = self.sites.call(seen.point, seen.context, tool);
         let (node, line) = (found.map(|site| site.node), found.map(|site| site.at.line));
-        node.into_iter().for_each(|node| self.way.call(node, seen.call));
-        self.recorder.issued(Which::Call(seen.call), node, tool, &seen.arguments, when);
-        Place { node, inner: None, line }
+        node.into_iter().for_each(|node| self.way.visit_call(node, seen.call));
+        self.recorder.record_call(CallRef::Call(seen.call), node, tool, &seen.arguments, when);
+        CallSite { node, inner: None, line }
     }
 
     /// The name of the capability that a node calls.
@@ -216,51 +204,51 @@ impl Observer {
         }
     }
 
-    /// The program will be given something that it was given before.
-    pub(super) fn will_be_delivered(&mut self, what: Delivered, at: i64) {
+    /// Announces a recorded delivery that the program will receive again.
+    pub(super) fn expect_delivery(&mut self, what: RunDelivery, at: i64) {
         self.coming.push_back((at, what));
     }
 
-    /// The program was given something, at `at`.
-    pub(super) fn delivered(&mut self, what: &Delivered, at: i64) {
+    /// Handles a delivery to the program at the time `at`.
+    pub(super) fn on_delivery(&mut self, what: &RunDelivery, at: i64) {
         self.deliveries += 1;
         self.given_at.push(at);
-        self.task_ended(what, When { turn: self.deliveries, at });
+        self.on_task_end(what, TurnTime { turn: self.deliveries, at });
         let made_by = what.call().map_or(0, |call| self.frame_of(call));
         let Some(task) = what.call().and_then(|call| self.tasks.get_mut(call as usize - 1)) else { return };
-        let when = When { turn: self.deliveries, at };
-        let mut ended = |call: u32, ended: &CallEnded<'_>| match made_by {
-            0 => self.recorder.ended(Which::Call(call), ended, when),
-            frame => self.frames.answered(frame, call, ended, when),
+        let when = TurnTime { turn: self.deliveries, at };
+        let mut ended = |call: u32, ended: &CallEnding<'_>| match made_by {
+            0 => self.recorder.record_end(CallRef::Call(call), ended, when),
+            frame => self.frames.on_call_end(frame, call, ended, when),
         };
         self.progress.ended += 1;
         task.execution_time_ms = Some(at - task.issued_at);
         match what {
-            Delivered::Result { value, parts, .. } => {
-                ended(task.call, &CallEnded::Result(value));
+            RunDelivery::Result { value, parts, .. } => {
+                ended(task.call, &CallEnding::Result(value));
                 task.status = TaskStatus::Success;
                 task.result_preview = Some(preview(value.get()));
                 task.result_size = Some(value.get().len());
                 self.parts.extend(parts.iter().cloned());
             }
-            Delivered::Error { error, .. } => {
-                let CallError { code, message, data, .. } = error;
-                ended(task.call, &CallEnded::Error { code, message, data: data.as_deref() });
+            RunDelivery::Error { error, .. } => {
+                let CallFailure { code, message, data, .. } = error;
+                ended(task.call, &CallEnding::Error { code: code.as_str(), message, data: data.as_deref() });
                 task.status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
                 task.result_preview = Some(preview(&format!("{}: {}", error.code, error.message)));
                 if let Some(hint) = &error.hint {
                     self.hints.insert(task.call, hint.clone());
                 }
             }
-            Delivered::Timer { .. }
-            | Delivered::Frame { .. }
-            | Delivered::Layer { .. }
-            | Delivered::Pause => {}
+            RunDelivery::Timer { .. }
+            | RunDelivery::Frame { .. }
+            | RunDelivery::Layer { .. }
+            | RunDelivery::Pause => {}
         }
     }
 
-    /// The plan is another from now on.
-    pub(super) fn replanned(&mut self, plan: Arc<Plan>) {
+    /// Replaces the plan.
+    pub(super) fn set_plan(&mut self, plan: Arc<Plan>) {
         self.plan = plan;
     }
 
@@ -269,25 +257,25 @@ impl Observer {
             && let Some((at, what)) = self.coming.pop_front()
         {
             self.caught_up += 1;
-            self.delivered(&what, at);
+            self.on_delivery(&what, at);
         }
     }
 
-    /// When something happens that is gone through again: at the time of what the program was given then.
+    /// The time of a replayed event: that of the delivery it followed.
     fn replayed_at(&self) -> Option<i64> {
         let (next, _) = self.coming.front()?;
         Some(if self.has_rested { *next } else { self.plan.start })
     }
 
-    /// A capability that a program calls begins or ends, at `at` unless it did before.
-    fn see_frame(&mut self, seen: &Seen, at: i64) {
-        let when = When { turn: self.turn, at: self.replayed_at().unwrap_or(at) };
+    /// Handles the start or end of a called capability, at the time `at` unless it is replayed.
+    fn see_frame(&mut self, seen: &WorkerEvent, at: i64) {
+        let when = TurnTime { turn: self.turn, at: self.replayed_at().unwrap_or(at) };
         match seen {
-            Seen::FrameBegan { frame, parent, nested, point, context, arguments } => {
-                let began = Began {
+            WorkerEvent::FrameBegan { frame, parent, nested, point, context, arguments } => {
+                let began = FrameStart {
                     caller: (0, *frame),
                     parent: Some((0, *parent)),
-                    place: *nested,
+                    nested_index: *nested,
                     point: *point,
                     context: *context,
                     arguments,
@@ -295,105 +283,108 @@ impl Observer {
                 };
                 let site = self.called_at(&began);
                 let (node, line) = (site.map(|(node, _)| node), site.map(|(_, line)| line));
-                let mut root = Root { node, line, recorder: &mut self.recorder };
-                self.frames.began(&self.plan, &mut root, &began, when);
+                let mut root = RootFrame { node, line, recorder: &mut self.recorder };
+                self.frames.on_start(&self.plan, &mut root, &began, when);
             }
-            Seen::FrameEnded { frame, end } => {
+            WorkerEvent::FrameEnded { frame, end } => {
                 let number = self.frames.number((0, *frame));
-                self.frames.ended(&self.plan, &mut self.recorder, number, end, when);
+                self.frames.on_end(&self.plan, &mut self.recorder, number, end, when);
             }
             _ => {}
         }
     }
 
-    /// Where the program itself calls a capability, which is part of its way from now on.
-    fn called_at(&mut self, began: &Began<'_>) -> Option<(NodeId, u32)> {
-        let called = self.plan.nested.get(began.place as usize)?;
+    /// The place where the program itself calls a capability, which becomes part of the path.
+    fn called_at(&mut self, began: &FrameStart<'_>) -> Option<(NodeId, u32)> {
+        let called = self.plan.nested.get(began.nested_index as usize)?;
         if began.parent.is_some_and(|parent| self.frames.number(parent) != 0) {
             return None;
         }
         let site = self.sites.call(began.point, began.context, &called.name)?;
-        self.way.capability(site.node, began.after);
+        self.way.visit_capability(site.node, began.after);
         Some((site.node, site.at.line))
     }
 
-    /// A pure operation of the program of `task`, or of a capability it calls, gave something at `at`.
-    fn see_operation(&mut self, task: u32, seen: &Seen, at: i64) {
-        let Seen::Operation { frame, point, context, took, gave } = seen else { return };
-        let Some(seen) = OperationSeen::new(*point, *context, *took, gave) else { return };
+    /// Handles a pure operation of the program of `task`, or of a capability it calls, at the time `at`.
+    fn see_operation(&mut self, task: u32, seen: &WorkerEvent, at: i64) {
+        let WorkerEvent::Operation { frame, point, context, took, gave } = seen else { return };
+        let Some(seen) = ReportedOperation::new(*point, *context, *took, gave) else { return };
         let turn = if task == 0 { self.turn } else { self.when(at).turn };
-        let when = When { turn, at };
+        let when = TurnTime { turn, at };
         let number = self.frames.number((task, *frame));
         let place = match number {
             0 => self.sites.operation(*point, *context, &self.plan.structure).map(|(node, tool)| {
-                self.recorder.operation(&seen.at(node, tool), when);
+                self.recorder.record_operation(&seen.to_traced(node, tool), when);
                 OperationPlace { node_id: Some(node), tool, capability: None }
             }),
-            number => self.frames.operation(&self.plan, number, &seen, when),
+            number => self.frames.on_operation(&self.plan, number, &seen, when),
         };
         if self.operations.len() < MOST_OPERATIONS {
-            self.operations.extend(place.map(|place| seen.told(place, self.progress.calls, at)));
+            self.operations.extend(place.map(|place| seen.to_report(place, self.progress.calls, at)));
         }
     }
 
-    fn print(&mut self, frame: u32, level: Level, text: &str) {
-        let called = self.frames.get(frame).and_then(|frame| frame.nested(&self.plan));
-        self.console.push(Line {
-            level: word(level).to_owned(),
+    fn print(&mut self, frame: u32, level: ConsoleLevel, text: &str) {
+        let called = self.frames.get(frame).and_then(|frame| frame.planned_capability(&self.plan));
+        self.console.push(ConsoleLine {
+            level: level_name(level).to_owned(),
             text: text.to_owned(),
             capability: called.map(|nested| nested.name.clone()),
         });
     }
 
-    /// Takes in what the program says of itself at `now`.
-    pub(super) fn see(&mut self, seen: &Seen, now: i64) {
+    /// Handles an event of the program at the time `now`.
+    pub(super) fn on_event(&mut self, seen: &WorkerEvent, now: i64) {
         match seen {
-            // Only when a delivery is taken is it sure that the call it answers has been seen.
-            Seen::Quiet { taken, .. } => {
+            // Only a taken delivery proves that the call it answers has been observed.
+            WorkerEvent::Quiet { taken, .. } => {
                 self.turn = u64::from(*taken) + 1;
                 self.catch_up(*taken);
                 self.has_rested = true;
             }
-            Seen::Ended(_) => self.catch_up(u32::MAX),
-            Seen::Reached { frame: 0, places } => {
+            WorkerEvent::Ended(_) => self.catch_up(u32::MAX),
+            WorkerEvent::Reached { frame: 0, places } => {
                 for reached in places {
-                    self.way.take(reached, &self.sites);
+                    self.way.add_report(reached, &self.sites);
                 }
             }
-            Seen::Reached { frame, places } => self.frames.reached(self.frames.number((0, *frame)), places),
-            Seen::Operation { .. } => self.see_operation(0, seen, self.replayed_at().unwrap_or(now)),
-            Seen::FrameBegan { .. } | Seen::FrameEnded { .. } => self.see_frame(seen, now),
-            Seen::Console { frame, level, text } => {
+            WorkerEvent::Reached { frame, places } => {
+                self.frames.reached(self.frames.number((0, *frame)), places);
+            }
+            WorkerEvent::Operation { .. } => self.see_operation(0, seen, self.replayed_at().unwrap_or(now)),
+            WorkerEvent::FrameBegan { .. } | WorkerEvent::FrameEnded { .. } => self.see_frame(seen, now),
+            WorkerEvent::Console { frame, level, text } => {
                 self.print(self.frames.number((0, *frame)), *level, text);
             }
-            Seen::ConsoleCut => self.console_cut = true,
-            Seen::Hint { json } => self.hint = RawValue::from_string(json.clone()).ok(),
-            Seen::Progress { done, total, message } => {
+            WorkerEvent::ConsoleCut => self.console_cut = true,
+            WorkerEvent::Hint { json } => self.hint = RawValue::from_string(json.clone()).ok(),
+            WorkerEvent::Progress { done, total, message } => {
                 self.progress.done = Some(*done);
                 self.progress.total = *total;
                 self.progress.message = message.clone();
             }
-            Seen::Call { .. } | Seen::Timer { .. } | Seen::TimerCleared { .. } => {}
+            WorkerEvent::Call { .. } | WorkerEvent::Timer { .. } | WorkerEvent::TimerCleared { .. } => {}
         }
     }
 
-    /// The node a call belongs to.
+    /// The node that a call belongs to.
     pub(super) fn node_of(&self, call: u32) -> Option<NodeId> {
         self.tasks.get(call as usize - 1)?.node_id
     }
 
-    /// The line a call stands at.
+    /// The source line of a call.
     pub(super) fn line_of(&self, call: u32) -> Option<u32> {
         *self.lines.get(call as usize - 1)?
     }
 
-    /// The text that line is of.
+    /// The source text that the line belongs to.
     pub(super) fn text_of(&self, call: u32) -> &str {
-        let called = self.frames.get(self.frame_of(call)).and_then(|frame| frame.nested(&self.plan));
+        let called =
+            self.frames.get(self.frame_of(call)).and_then(|frame| frame.planned_capability(&self.plan));
         called.map_or(&self.plan.source, |nested| &nested.source)
     }
 
-    /// The name of the capability that makes a call, where one does.
+    /// The name of the capability that makes a call, if one does.
     pub(super) fn caller_of(&self, call: u32) -> Option<&str> {
         self.tasks.get((call as usize).checked_sub(1)?)?.capability.as_deref()
     }
@@ -403,43 +394,46 @@ impl Observer {
         self.tasks.get((call as usize).checked_sub(1)?).map(|task| task.tool.as_str())
     }
 
-    /// How the program says it ended.
-    pub(super) fn ending(&self, ended: &Ended) -> Ending {
+    /// The ending that the program reports.
+    pub(super) fn ending(&self, ended: &ProgramEnding) -> RunEnding {
         let failure = match ended {
-            Ended::Value(json) => return Ending::Value(json.clone()),
-            Ended::Thrown(thrown) => self.thrown(thrown),
-            Ended::Unhandled(thrown) => {
+            ProgramEnding::Value(json) => return RunEnding::Value(json.clone()),
+            ProgramEnding::Thrown(thrown) => self.thrown(thrown),
+            ProgramEnding::Unhandled(thrown) => {
                 let failure = self.thrown(thrown);
                 let message = format!("nobody handled an error: {}", failure.message);
-                Failure { message, ..failure }.hint("put `await` before the call, or catch its error")
+                RunFailure { message, ..failure }.hint("put `await` before the call, or catch its error")
             }
-            Ended::Deadlock => Failure::new(
-                "DEADLOCK",
+            ProgramEnding::Deadlock => RunFailure::new(
+                ErrorCode::Deadlock,
                 "the program waits for something that cannot come: no call and no timer is left",
             )
             .hint("look for a promise that nothing resolves"),
-            Ended::Limit(Limit::Memory) => out_of_memory(&self.plan),
-            Ended::Limit(Limit::Calls) => {
+            ProgramEnding::Limit(ExceededLimit::Memory) => out_of_memory(&self.plan),
+            ProgramEnding::Limit(ExceededLimit::Calls) => {
                 let most = self.plan.limits.calls;
-                Failure::new("TOOL_CALL_LIMIT", format!("the program made more than {most} calls"))
+                RunFailure::new(ErrorCode::ToolCallLimit, format!("the program made more than {most} calls"))
                     .hint("call less often, or raise `limits.calls` in pml.toml")
             }
-            Ended::Limit(Limit::Result) => {
+            ProgramEnding::Limit(ExceededLimit::Result) => {
                 let most = self.plan.limits.result_bytes;
-                Failure::new("RESULT_TOO_LARGE", format!("the program returned more than {most} bytes"))
-                    .hint("return less, or raise `limits.result` in pml.toml")
+                RunFailure::new(
+                    ErrorCode::ResultTooLarge,
+                    format!("the program returned more than {most} bytes"),
+                )
+                .hint("return less, or raise `limits.result` in pml.toml")
             }
         };
-        Ending::Failed(failure)
+        RunEnding::Failed(failure)
     }
 
-    /// An uncaught error, in the words and lines of the source.
-    fn thrown(&self, thrown: &Thrown) -> Failure {
-        let code = thrown.code.as_deref().unwrap_or("PROGRAM_ERROR");
+    /// The failure for an uncaught error, with messages and lines of the source.
+    fn thrown(&self, thrown: &ThrownError) -> RunFailure {
+        let code = thrown.code.unwrap_or(ErrorCode::ProgramError);
         let tool = thrown.call.and_then(|call| self.tool(call));
         let message = match (thrown.name.as_str(), thrown.message.as_str()) {
-            // The program has the tool's own words; whoever reads this does not know whose they are.
-            ("ToolError", message) if code == "TOOL_ERROR" => {
+            // The program knows that these are the tool's own words; a reader of the report does not.
+            ("ToolError", message) if code == ErrorCode::ToolError => {
                 tool.map_or_else(|| message.to_owned(), |tool| format!("`{tool}` failed: {message}"))
             }
             ("ToolError" | "CapabilityError", message) => message.to_owned(),
@@ -452,45 +446,47 @@ impl Observer {
             (None, Some(call)) => (self.node_of(call), self.line_of(call)),
             (None, None) => (None, None),
         };
-        Failure {
+        RunFailure {
             hint: thrown.call.and_then(|call| self.hints.get(&call).cloned()),
             node_id: node.map(|node| node.to_string()),
-            // An error that came from outside has no place in the program but that of its call.
+            // An error from outside has no place in the program but that of its call.
             line: line.or_else(|| source_line(self.plan.program()?, thrown.line, thrown.column)),
-            ..Failure::new(code, message)
+            ..RunFailure::new(code, message)
         }
     }
 
-    /// What there is to tell.
-    pub(super) fn report(&self, ending: &Ending, in_doubt: &[u32], ended_at: i64) -> Report {
+    /// Builds the report of the run.
+    pub(super) fn build_report(&self, ending: &RunEnding, in_doubt: &[u32], ended_at: i64) -> RunReport {
         let (state, result, error) = match ending {
-            Ending::Value(json) => (RunState::Done, RawValue::from_string(json.clone()).ok(), None),
-            Ending::Failed(failure) => (RunState::Failed, None, Some(failure.clone())),
-            Ending::Cancelled => {
-                (RunState::Cancelled, None, Some(Failure::new("CANCELLED", "the run was cancelled")))
-            }
-            Ending::Aborted(reason) => {
+            RunEnding::Value(json) => (RunState::Done, RawValue::from_string(json.clone()).ok(), None),
+            RunEnding::Failed(failure) => (RunState::Failed, None, Some(failure.clone())),
+            RunEnding::Cancelled => (
+                RunState::Cancelled,
+                None,
+                Some(RunFailure::new(ErrorCode::Cancelled, "the run was cancelled")),
+            ),
+            RunEnding::Aborted(reason) => {
                 let reason = reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
                 (
                     RunState::Aborted,
                     None,
-                    Some(Failure::new("ABORTED", format!("the run was aborted{reason}"))),
+                    Some(RunFailure::new(ErrorCode::Aborted, format!("the run was aborted{reason}"))),
                 )
             }
-            Ending::Suspended => (RunState::Interrupted, None, None),
+            RunEnding::Suspended => (RunState::Interrupted, None, None),
         };
-        let mut tasks = self.tasks();
+        let mut tasks = self.call_reports();
         for task in &mut tasks {
             if in_doubt.contains(&task.call) {
                 task.status = TaskStatus::Unknown;
             }
         }
         let text = result.as_ref().map(|result| result.get()).unwrap_or_default();
-        Report {
+        RunReport {
             state,
             whole: false,
             parts: self.named_in(text),
-            error: error.map(|error| Failure { in_doubt: in_doubt.to_vec(), ..error }),
+            error: error.map(|error| RunFailure { in_doubt: in_doubt.to_vec(), ..error }),
             result: result.or_else(|| (state == RunState::Done).then(|| raw(&serde_json::Value::Null))),
             tasks,
             operations: self.operations.clone(),
@@ -512,13 +508,13 @@ impl Observer {
 }
 
 impl Observer {
-    /// Which way it went, where it is a program.
-    fn path(&self) -> Path {
-        self.way.path(&self.plan.structure)
+    /// The path of the run; empty unless it is a program.
+    fn path(&self) -> ExecutedPath {
+        self.way.build(&self.plan.structure)
     }
 
-    /// The parts that a result names, as many as may be shown with it.
-    fn named_in(&self, result: &str) -> Vec<Part> {
+    /// The parts that a result refers to, up to the size limit.
+    fn named_in(&self, result: &str) -> Vec<ContentPart> {
         let mut left = MAX_PARTS_BYTES;
         let named = self.parts.iter().filter(|part| result.contains(&format!("\"{}\"", part.uri)));
         let fits = named.take_while(|part| {
@@ -531,32 +527,18 @@ impl Observer {
     }
 }
 
-/// The node of a call in the program's own structure: where a capability made it, its own node stands behind that.
+/// The node of a call in the run's own structure. For a call within a capability, that capability's node follows it.
 fn outer(node: Option<&str>) -> Option<NodeId> {
     let own = node.map(|node| node.split_once('/').map_or(node, |(own, _)| own));
     own.and_then(|node| NodeId::try_from(node.to_owned()).ok())
 }
 
-/// What is shown with a result has at most this many bytes.
+/// 8 MiB: the limit of all parts that are shown with a result.
 const MAX_PARTS_BYTES: usize = 8 << 20;
 
-/// A worker's fault, as a failure of the run.
-pub(super) fn faulted(plan: &Plan, fault: &Fault) -> Failure {
-    match fault {
-        Fault::Cpu => {
-            let time = plan.limits.cpu_ms;
-            Failure::new("TIMEOUT", format!("the program computed for {time} ms without an end"))
-                .hint("look for an endless loop, or raise `limits.cpu` in pml.toml")
-        }
-        Fault::Died { .. } => Failure::new("WORKER_CRASHED", fault.to_string())
-            .hint("run it again; if it happens again, please report the program"),
-        Fault::Broke(_) => Failure::new("DENIED", fault.to_string()),
-    }
-}
-
-/// A call as the worker tells of it.
+/// A call as the worker reports it.
 #[derive(Debug)]
-pub(super) struct CallSeen {
+pub(super) struct ReportedCall {
     pub(super) call: u32,
     pub(super) frame: u32,
     pub(super) point: u32,
@@ -565,20 +547,13 @@ pub(super) struct CallSeen {
     pub(super) arguments: String,
 }
 
-/// The program wanted more memory than it may have.
-pub(super) fn out_of_memory(plan: &Plan) -> Failure {
-    let most = plan.limits.heap_bytes;
-    Failure::new("MEMORY", format!("the program needs more than {most} bytes of memory"))
-        .hint("work on less at a time, or raise `limits.heap` in pml.toml")
-}
-
-/// The word for a level of the console.
-pub(super) fn word(level: Level) -> &'static str {
+/// The name of a console level.
+pub(super) fn level_name(level: ConsoleLevel) -> &'static str {
     match level {
-        Level::Debug => "debug",
-        Level::Log => "log",
-        Level::Info => "info",
-        Level::Warn => "warn",
-        Level::Error => "error",
+        ConsoleLevel::Debug => "debug",
+        ConsoleLevel::Log => "log",
+        ConsoleLevel::Info => "info",
+        ConsoleLevel::Warn => "warn",
+        ConsoleLevel::Error => "error",
     }
 }

@@ -1,34 +1,34 @@
-//! Which way a program went: the nodes it came to, the outcomes of its decisions, the turns of its loops.
+//! Builds the path of a program: the nodes it reached, the outcomes of its decisions, the turns of its loops.
 //!
-//! The path is in the order in which nodes were first come to; what ran side by side in a fork stands in the order of the
-//! structure, so that two runs that did the same have the same path however long their calls took.
+//! Nodes are in the order in which they were first reached. Concurrent branches of a fork are in the order of the
+//! structure, so that two equal runs have the same path however long their calls took.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use pml_analysis::{Program, Site};
-use pml_model::structure::{DecisionForm, Letter, Link, NodeId, NodeKind, Structure};
-use pml_sandbox::{Kind, Reached};
+use pml_analysis::{InstrumentedProgram, ProbeSite};
+use pml_model::structure::{DecisionForm, EdgeLink, NodeId, NodeKind, NodeLetter, Structure};
+use pml_sandbox::{ProbeKind, ReachedPoint};
 use serde::{Deserialize, Serialize};
 
-use crate::report::{Decided, Path, Turns};
+use crate::report::{ExecutedPath, LoopTurns, PathDecision};
 
-/// Finds the node of a report.
+/// Finds the node of a probe report.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
-    exact: HashMap<(u32, u32), Site>,
-    all: Vec<Site>,
-    /// The decisions that are taken where there is nothing on the left.
+    exact: HashMap<(u32, u32), ProbeSite>,
+    all: Vec<ProbeSite>,
+    /// The decisions that are taken if the left side is `null` or `undefined`.
     nullish: HashSet<NodeId>,
 }
 
 impl Sites {
-    /// Where there is no program.
+    /// No sites, for a run without a program.
     pub(super) fn none() -> Sites {
         Sites::default()
     }
 
-    pub(super) fn new(program: &Program, structure: &Structure) -> Sites {
+    pub(super) fn new(program: &InstrumentedProgram, structure: &Structure) -> Sites {
         let exact = program.sites.iter().map(|site| ((site.point, site.context), site.clone())).collect();
         let is_nullish =
             |kind: &NodeKind| matches!(kind, NodeKind::Decision { form: DecisionForm::Nullish, .. });
@@ -37,10 +37,10 @@ impl Sites {
         Sites { exact, all: program.sites.clone(), nullish }
     }
 
-    /// The site of a call. One made in a context nobody foresaw belongs to the first site of its point and tool;
-    /// one that carries no point, to the place where its tool was handed on as a value.
-    pub(super) fn call(&self, point: u32, context: u32, tool: &str) -> Option<&Site> {
-        let is_it = |site: &&Site| site.tool.as_deref() == Some(tool);
+    /// The site of a call. A call in an unforeseen context belongs to the first site of its point and tool; a call
+    /// without a point belongs to the place where its tool was passed on as a value.
+    pub(super) fn call(&self, point: u32, context: u32, tool: &str) -> Option<&ProbeSite> {
+        let is_it = |site: &&ProbeSite| site.tool.as_deref() == Some(tool);
         let exact = self.exact.get(&(point, context)).filter(|site| is_it(site));
         exact
             .or_else(|| self.all.iter().filter(is_it).find(|site| site.point == point))
@@ -61,54 +61,54 @@ impl Sites {
         }
     }
 
-    fn report(&self, reached: &Reached) -> Option<&Site> {
+    fn report(&self, reached: &ReachedPoint) -> Option<&ProbeSite> {
         self.exact.get(&(reached.point, reached.context))
     }
 }
 
-/// Puts together what probes reported.
+/// Assembles the path from probe reports.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Way {
-    path: Path,
-    /// When each node was first come to: what is told of a turn comes after all its calls.
-    seen: HashMap<NodeId, Moment>,
-    /// The nodes that call capabilities: they are told of at once, and what was come to before them only later.
+pub(super) struct PathBuilder {
+    path: ExecutedPath,
+    /// When each node was first reached: the reports of a turn arrive after all its calls.
+    seen: HashMap<NodeId, VisitOrder>,
+    /// The nodes that call capabilities. They are reported at once, while nodes reached before them are reported later.
     #[serde(default)]
     capabilities: HashSet<NodeId>,
 }
 
-/// When something was come to: after how many calls, and whether it is the last of them itself.
-type Moment = (u32, bool);
+/// When a node was reached: after how many calls, and whether it is itself the last of those calls.
+type VisitOrder = (u32, bool);
 
-impl Way {
-    /// A call of the program, by its number, belongs to this node.
-    pub(super) fn call(&mut self, node: NodeId, number: u32) {
+impl PathBuilder {
+    /// Records that call `number` belongs to this node.
+    pub(super) fn visit_call(&mut self, node: NodeId, number: u32) {
         self.visit(node, (number, false));
     }
 
-    /// A capability was called after so many calls, and belongs to this node.
-    pub(super) fn capability(&mut self, node: NodeId, after: u32) {
+    /// Records that the capability at this node was called after `after` calls.
+    pub(super) fn visit_capability(&mut self, node: NodeId, after: u32) {
         self.visit(node, (after, true));
         self.capabilities.insert(node);
     }
 
-    fn visit(&mut self, node: NodeId, moment: Moment) {
+    fn visit(&mut self, node: NodeId, moment: VisitOrder) {
         if let Entry::Vacant(free) = self.seen.entry(node) {
             free.insert(moment);
             self.path.nodes.push(node);
         }
     }
 
-    /// Takes in a report.
-    pub(super) fn take(&mut self, reached: &Reached, sites: &Sites) {
+    /// Takes in a probe report.
+    pub(super) fn add_report(&mut self, reached: &ReachedPoint, sites: &Sites) {
         let Some(site) = sites.report(reached) else { return };
         self.visit(site.node, (reached.after, true));
         if let Some(outcome) = outcome(reached, site, sites) {
             self.decided(site.node, outcome, reached.count);
         }
-        if reached.kind == Kind::Turn {
+        if reached.kind == ProbeKind::Turn {
             self.turned(site.node, reached.count);
-        } else if reached.kind == Kind::Loop {
+        } else if reached.kind == ProbeKind::Loop {
             self.turned(site.node, 0);
         }
     }
@@ -116,19 +116,19 @@ impl Way {
     fn decided(&mut self, node: NodeId, outcome: String, times: u64) {
         match self.path.decisions.iter_mut().find(|seen| seen.node == node && seen.outcome == outcome) {
             Some(seen) => seen.times += times,
-            None => self.path.decisions.push(Decided { node, outcome, times }),
+            None => self.path.decisions.push(PathDecision { node, outcome, times }),
         }
     }
 
     fn turned(&mut self, node: NodeId, turns: u64) {
         match self.path.loops.iter_mut().find(|seen| seen.node == node) {
             Some(seen) => seen.turns += turns,
-            None => self.path.loops.push(Turns { node, turns }),
+            None => self.path.loops.push(LoopTurns { node, turns }),
         }
     }
 
     /// The path so far, in an order that does not depend on how long calls took.
-    pub(super) fn path(&self, structure: &Structure) -> Path {
+    pub(super) fn build(&self, structure: &Structure) -> ExecutedPath {
         let mut path = self.path.clone();
         path.nodes.sort_by_key(|node| self.seen.get(node).copied());
         let order: HashMap<NodeId, usize> =
@@ -144,8 +144,9 @@ impl Way {
     }
 }
 
-impl Way {
-    /// Of what was come to between the same two calls, a capability stands behind all that the structure has before it.
+impl PathBuilder {
+    /// Among nodes reached between the same two calls, moves a capability behind everything that precedes it in the
+    /// structure.
     fn put_capabilities_behind_what_led_to_them(
         &self,
         nodes: &mut Vec<NodeId>,
@@ -165,9 +166,9 @@ impl Way {
     }
 }
 
-/// A `try` is told of when its handler is entered, but it was come to before what it tries.
+/// A `try` is reported when its handler is entered, but was reached before its body.
 fn put_tries_before_their_bodies(nodes: &mut [NodeId], order: &HashMap<NodeId, usize>) {
-    let mut tries: Vec<NodeId> = nodes.iter().copied().filter(|node| node.letter == Letter::T).collect();
+    let mut tries: Vec<NodeId> = nodes.iter().copied().filter(|node| node.letter == NodeLetter::T).collect();
     tries.sort_by_key(|node| order.get(node).copied());
     for own in tries {
         let behind = |node: &NodeId| order.get(node) > order.get(&own);
@@ -180,18 +181,18 @@ fn put_tries_before_their_bodies(nodes: &mut [NodeId], order: &HashMap<NodeId, u
     }
 }
 
-fn outcome(reached: &Reached, site: &Site, sites: &Sites) -> Option<String> {
+fn outcome(reached: &ReachedPoint, site: &ProbeSite, sites: &Sites) -> Option<String> {
     let truth = |truth: bool| Some(if truth { "true" } else { "false" }.to_owned());
     match reached.kind {
-        Kind::Is => truth(reached.outcome != 0),
-        // The right side is taken where there is nothing on the left.
-        Kind::Has if sites.nullish.contains(&site.node) => truth(reached.outcome == 0),
-        Kind::Has => truth(reached.outcome != 0),
-        Kind::Case => {
+        ProbeKind::Is => truth(reached.outcome != 0),
+        // The right side is taken if the left side is `null` or `undefined`.
+        ProbeKind::Has if sites.nullish.contains(&site.node) => truth(reached.outcome == 0),
+        ProbeKind::Has => truth(reached.outcome != 0),
+        ProbeKind::Case => {
             usize::try_from(reached.outcome).ok().and_then(|index| site.outcomes.get(index).cloned())
         }
-        Kind::Caught => Some("error".to_owned()),
-        Kind::Loop | Kind::Turn | Kind::Did | Kind::Fork => None,
+        ProbeKind::Caught => Some("error".to_owned()),
+        ProbeKind::Loop | ProbeKind::Turn | ProbeKind::Did | ProbeKind::Fork => None,
     }
 }
 
@@ -200,7 +201,7 @@ fn in_structure_order_within_forks(
     place: &HashMap<NodeId, usize>,
     structure: &Structure,
 ) {
-    let forks: Vec<NodeId> = nodes.iter().copied().filter(|id| id.letter == Letter::F).collect();
+    let forks: Vec<NodeId> = nodes.iter().copied().filter(|id| id.letter == NodeLetter::F).collect();
     for fork in forks {
         let members = members(fork, structure);
         let places: Vec<usize> =
@@ -210,7 +211,7 @@ fn in_structure_order_within_forks(
         for (index, id) in places.iter().zip(inside) {
             nodes[*index] = id;
         }
-        // It reports itself when its members have begun.
+        // A fork reports itself after its members have started.
         let own = nodes.iter().position(|id| *id == fork);
         if let (Some(own), Some(first)) = (own, places.first())
             && *first < own
@@ -222,7 +223,7 @@ fn in_structure_order_within_forks(
 
 /// The nodes between a fork and its join.
 fn members(fork: NodeId, structure: &Structure) -> HashSet<NodeId> {
-    // They are numbered apart, but stand at the same place.
+    // Fork and join have different numbers, but the same position.
     let at = structure.node(fork).map(|node| node.at);
     let is_its_join = |id: NodeId| {
         structure.node(id).is_some_and(|node| matches!(node.kind, NodeKind::Join) && Some(node.at) == at)
@@ -231,7 +232,8 @@ fn members(fork: NodeId, structure: &Structure) -> HashSet<NodeId> {
     let mut waiting = vec![fork];
     while let Some(from) = waiting.pop() {
         for edge in structure.edges.iter().filter(|edge| edge.from == from && !is_its_join(edge.to)) {
-            let follows = matches!(edge.link, Link::Sequence | Link::Conditional { .. } | Link::Contains);
+            let follows =
+                matches!(edge.link, EdgeLink::Sequence | EdgeLink::Conditional { .. } | EdgeLink::Contains);
             if follows && members.insert(edge.to) {
                 waiting.push(edge.to);
             }
@@ -242,19 +244,19 @@ fn members(fork: NodeId, structure: &Structure) -> HashSet<NodeId> {
 
 #[cfg(test)]
 mod tests {
-    use pml_analysis::{Catalogue, analyse};
+    use pml_analysis::{AnalysisCatalogue, analyse};
 
     use super::*;
 
     /// The path of a program whose probes report `reports`, each a kind, a node and an outcome.
-    fn path(source: &str, reports: &[(Kind, &str, i32)]) -> Path {
-        let analysis = analyse(source, &Catalogue::default()).unwrap();
+    fn path(source: &str, reports: &[(ProbeKind, &str, i32)]) -> ExecutedPath {
+        let analysis = analyse(source, &AnalysisCatalogue::default()).unwrap();
         let sites = Sites::new(&analysis.program, &analysis.structure);
-        let mut way = Way::default();
+        let mut way = PathBuilder::default();
         for (kind, node, outcome) in reports {
             let node = NodeId::try_from((*node).to_owned()).unwrap();
             let site = analysis.program.sites.iter().find(|site| site.node == node).unwrap();
-            let reached = Reached {
+            let reached = ReachedPoint {
                 kind: *kind,
                 point: site.point,
                 context: site.context,
@@ -262,12 +264,12 @@ mod tests {
                 count: 1,
                 after: 0,
             };
-            way.take(&reached, &sites);
+            way.add_report(&reached, &sites);
         }
-        way.path(&analysis.structure)
+        way.build(&analysis.structure)
     }
 
-    fn names(path: &Path) -> String {
+    fn names(path: &ExecutedPath) -> String {
         path.nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
@@ -276,11 +278,21 @@ mod tests {
         let source = "const [a, b] = await Promise.all([mcp.s.a({}), mcp.s.b({})]); return mcp.s.c({ a, b })";
         let one = path(
             source,
-            &[(Kind::Did, "n2", 0), (Kind::Did, "n1", 0), (Kind::Fork, "f1", 0), (Kind::Did, "n3", 0)],
+            &[
+                (ProbeKind::Did, "n2", 0),
+                (ProbeKind::Did, "n1", 0),
+                (ProbeKind::Fork, "f1", 0),
+                (ProbeKind::Did, "n3", 0),
+            ],
         );
         let other = path(
             source,
-            &[(Kind::Did, "n1", 0), (Kind::Fork, "f1", 0), (Kind::Did, "n2", 0), (Kind::Did, "n3", 0)],
+            &[
+                (ProbeKind::Did, "n1", 0),
+                (ProbeKind::Fork, "f1", 0),
+                (ProbeKind::Did, "n2", 0),
+                (ProbeKind::Did, "n3", 0),
+            ],
         );
         assert_eq!(names(&one), "f1 n1 n2 n3");
         assert_eq!(one, other);
@@ -289,24 +301,27 @@ mod tests {
     #[test]
     fn a_decision_stands_before_the_call_it_led_to_though_it_is_told_later() {
         let source = "const file = await mcp.fs.stat({}); if (file.exists) await mcp.fs.read({}); else await mcp.fs.create({});";
-        let analysis = analyse(source, &Catalogue::default()).unwrap();
+        let analysis = analyse(source, &AnalysisCatalogue::default()).unwrap();
         let sites = Sites::new(&analysis.program, &analysis.structure);
         let node = |name: &str| NodeId::try_from(name.to_owned()).unwrap();
-        let mut way = Way::default();
-        way.call(node("n1"), 1);
-        way.call(node("n2"), 2);
+        let mut way = PathBuilder::default();
+        way.visit_call(node("n1"), 1);
+        way.visit_call(node("n2"), 2);
         let decision = analysis.program.sites.iter().find(|site| site.node == node("d1")).unwrap();
         let (point, context) = (decision.point, decision.context);
-        way.take(&Reached { kind: Kind::Is, point, context, outcome: 1, count: 1, after: 1 }, &sites);
-        assert_eq!(names(&way.path(&analysis.structure)), "n1 d1 n2");
+        way.add_report(
+            &ReachedPoint { kind: ProbeKind::Is, point, context, outcome: 1, count: 1, after: 1 },
+            &sites,
+        );
+        assert_eq!(names(&way.build(&analysis.structure)), "n1 d1 n2");
     }
 
     #[test]
     fn what_follows_a_fork_is_none_of_its_members() {
         let source = "await Promise.all([1].map(async (x) => { await Promise.all([mcp.s.a({ x }), mcp.s.b({ x })]); }));\
                       for (const y of args.ys) { if (y) await mcp.s.c({}); else await mcp.s.d({}); }";
-        let analysis = analyse(source, &Catalogue::default()).unwrap();
-        let outer = NodeId { letter: Letter::F, number: 1 };
+        let analysis = analyse(source, &AnalysisCatalogue::default()).unwrap();
+        let outer = NodeId { letter: NodeLetter::F, number: 1 };
         let mut inside: Vec<String> =
             members(outer, &analysis.structure).iter().map(ToString::to_string).collect();
         inside.sort();
@@ -317,17 +332,17 @@ mod tests {
     #[test]
     fn a_loop_stands_once_with_its_turns_and_its_body_in_the_order_of_the_first_visit() {
         let source = "for (const x of args.xs) { if (x) await mcp.s.a({}); else await mcp.s.b({}); }";
-        let turn = (Kind::Turn, "l1", 0);
+        let turn = (ProbeKind::Turn, "l1", 0);
         let seen = path(
             source,
             &[
-                (Kind::Loop, "l1", 0),
+                (ProbeKind::Loop, "l1", 0),
                 turn,
-                (Kind::Is, "d1", 0),
-                (Kind::Did, "n2", 0),
+                (ProbeKind::Is, "d1", 0),
+                (ProbeKind::Did, "n2", 0),
                 turn,
-                (Kind::Is, "d1", 1),
-                (Kind::Did, "n1", 0),
+                (ProbeKind::Is, "d1", 1),
+                (ProbeKind::Did, "n1", 0),
             ],
         );
         assert_eq!(names(&seen), "l1 d1 n2 n1");
@@ -339,10 +354,12 @@ mod tests {
 
     #[test]
     fn nothing_on_the_left_of_a_nullish_operator_is_its_true_outcome() {
-        let seen =
-            path("return args.x ?? (await mcp.s.a({}))", &[(Kind::Has, "d1", 0), (Kind::Did, "n1", 0)]);
+        let seen = path(
+            "return args.x ?? (await mcp.s.a({}))",
+            &[(ProbeKind::Has, "d1", 0), (ProbeKind::Did, "n1", 0)],
+        );
         assert_eq!(seen.decisions[0].outcome, "true");
-        let seen = path("return args.x?.y && (await mcp.s.a({}))", &[(Kind::Is, "d1", 1)]);
+        let seen = path("return args.x?.y && (await mcp.s.a({}))", &[(ProbeKind::Is, "d1", 1)]);
         assert_eq!(seen.decisions[0].outcome, "true");
     }
 
@@ -350,11 +367,15 @@ mod tests {
     fn the_handler_of_a_try_is_an_outcome_of_it() {
         let seen = path(
             "try { await mcp.s.a({}) } catch { await mcp.s.b({}) }",
-            &[(Kind::Did, "n1", 0), (Kind::Caught, "t1", 0)],
+            &[(ProbeKind::Did, "n1", 0), (ProbeKind::Caught, "t1", 0)],
         );
         assert_eq!(
             seen.decisions,
-            [Decided { node: NodeId::try_from("t1".to_owned()).unwrap(), outcome: "error".into(), times: 1 }]
+            [PathDecision {
+                node: NodeId::try_from("t1".to_owned()).unwrap(),
+                outcome: "error".into(),
+                times: 1
+            }]
         );
     }
 }

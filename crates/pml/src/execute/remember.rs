@@ -1,98 +1,104 @@
-//! What a run that is over leaves in memory.
+//! Builds what a finished run leaves in memory: traces and the learned capability.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pml_model::structure::{Argument, NodeId, Structure};
-use pml_model::trace::{ErrorType, Status, Trace};
+use pml_model::trace::{ErrorType, Trace, TraceStatus};
 use pml_model::{CapabilityId, Digest, Principal, RunId, TraceId};
-use pml_store::{IntentFit, Memory};
+use pml_store::{IntentFit, RunMemory};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::Runs;
-use super::frames::Frame;
+use super::RunRegistry;
+use super::frames::CapabilityFrame;
 use super::observe::Observer;
 use crate::capability;
 use crate::knowledge::{cache, intents};
-use crate::plan::Learn;
-use crate::plan::{DagTask, Nested, Plan, TaskWork, Work};
-use crate::report::Report;
+use crate::plan::LearningPlan;
+use crate::plan::{DagTask, Plan, PlannedCapability, PlannedWork, TaskWork};
+use crate::report::RunReport;
 use crate::sanitise::{Sanitiser, is_common};
-use crate::trace::{About, OfTask};
+use crate::trace::{TaskInfo, TraceContext};
 use crate::validate;
 
-/// A run that is over.
-pub(super) struct Over<'o> {
+/// A finished run.
+pub(super) struct FinishedRun<'o> {
     pub(super) run: &'o RunId,
     pub(super) principal: &'o Principal,
     pub(super) plan: &'o Plan,
     pub(super) observer: &'o Observer,
-    pub(super) report: &'o Report,
-    /// The layers of its tasks, where it is made of tasks.
+    pub(super) report: &'o RunReport,
+    /// The layer of each task; empty unless the run is a DAG.
     pub(super) layers: HashMap<NodeId, u32>,
-    /// How long it was worked on.
+    /// How long the run was active, in milliseconds.
     pub(super) active_ms: i64,
-    /// A person allowed what it did.
+    /// Whether a person approved its calls.
     pub(super) approved: bool,
 }
 
-/// Whether the procedure of a plan is there already, and works.
-pub(super) async fn is_known(runs: &Arc<Runs>, principal: &Principal, plan: &Plan) -> bool {
+/// Whether the capability of a plan exists already and works.
+pub(super) async fn is_known(runs: &Arc<RunRegistry>, principal: &Principal, plan: &Plan) -> bool {
     match &plan.learn {
-        Some(Learn { capability: Some(_), .. }) => true,
-        Some(learn) => runs.knowledge.memory.is_active(principal, &learn.capability_of(principal)).await,
+        Some(LearningPlan { capability: Some(_), .. }) => true,
+        Some(learn) => runs.knowledge.memory.is_active(principal, &learn.capability_id(principal)).await,
         None => false,
     }
 }
 
-/// What is to be stored with the end of the run; its procedure too, unless that is `known`.
-pub(super) fn memory(runs: &Runs, over: &Over<'_>, known: bool) -> Option<Box<Memory>> {
+/// The memory to be stored with the end of the run, including its capability unless that is `known`.
+pub(super) fn build_memory(
+    runs: &RunRegistry,
+    over: &FinishedRun<'_>,
+    known: bool,
+) -> Option<Box<RunMemory>> {
     let learn = over.plan.learn.as_ref()?;
     let digest = |tool: &str| definition(over.plan, tool);
     let (mut trace, mut nested, sanitiser) = traces(runs, over, &digest, &runs.knowledge.memory.sanitiser());
     blame_caller(&mut trace, &over.plan.structure, &learn.parameters, &over.plan.arguments);
-    let id = learn.capability_of(over.principal);
+    let id = learn.capability_id(over.principal);
     let hint = over.report.hint.as_deref();
     let make = || {
-        let tools = runs.knowledge.known_to(over.principal, &over.plan.source);
+        let tools = runs.knowledge.catalogue_for(over.principal, &over.plan.source);
         let cacheable = cache::only_reads(&runs.knowledge, over.plan);
-        capability::procedure(over.plan, learn, over.principal, hint, (&sanitiser, &tools, cacheable))
+        capability::build_procedure(over.plan, learn, over.principal, hint, (&sanitiser, &tools, cacheable))
     };
     let cut_off = !over.report.cut_off(&over.plan.structure).is_empty();
-    // What computes and calls nothing is written anew as quickly as it is found, unless its writer wants it kept.
+    // A program that only computes is rewritten as quickly as it is found, so it is kept only if its author asks for
+    // that.
     let keeps = !learn.changed && !cut_off && (known || hint.is_some() || calls_something(over));
     let procedure = if known || !keeps { None } else { make() };
-    let intent = match runs.knowledge.memory.called(over.principal, id.as_str()).filter(|_| known && keeps) {
-        Some(known) => intents::fit(&known, &trace.intent, &given(over.plan, learn, &sanitiser)),
-        None => IntentFit::Unchecked,
-    };
+    let intent =
+        match runs.knowledge.memory.cached_by_name(over.principal, id.as_str()).filter(|_| known && keeps) {
+            Some(known) => intents::fit(&known, &trace.intent, &given(over.plan, learn, &sanitiser)),
+            None => IntentFit::Unchecked,
+        };
     trace.capability_id = ((known && keeps) || procedure.is_some()).then_some(id);
     if cut_off {
-        trace.status = Status::Partial;
+        trace.status = TraceStatus::Partial;
         nested.iter_mut().for_each(|part| part.capability_id = None);
     }
-    Some(Box::new(Memory {
+    Some(Box::new(RunMemory {
         procedure: procedure.map(Box::new),
         activates: activates(over, trace.status),
         tools: capability::tools(over.plan),
-        values: capability::values(over.plan, learn, &sanitiser),
+        values: capability::example_values(over.plan, learn, &sanitiser),
         intent,
-        untaught: cut_off,
+        excluded_from_learning: cut_off,
         nested,
         trace: Box::new(trace),
     }))
 }
 
 /// Whether a run called a tool or a capability, or could have.
-fn calls_something(over: &Over<'_>) -> bool {
+fn calls_something(over: &FinishedRun<'_>) -> bool {
     over.plan.structure.nodes.iter().any(|node| node.kind.is_call()) || !over.report.tasks.is_empty()
 }
 
-/// What a run was given, in the words in which an intent may say it.
-fn given(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value> {
-    let mut given = capability::values(plan, learn, sanitiser);
-    // Examples are small; what is compared may be of any size.
+/// The arguments of a run, in the form in which an intent may state them.
+fn given(plan: &Plan, learn: &LearningPlan, sanitiser: &Sanitiser) -> Map<String, Value> {
+    let mut given = capability::example_values(plan, learn, sanitiser);
+    // Examples are small; compared values may have any size.
     let all: Map<String, Value> = serde_json::from_str(plan.arguments.get()).unwrap_or_default();
     for (name, value) in all {
         given.entry(name).or_insert(value);
@@ -100,31 +106,31 @@ fn given(plan: &Plan, learn: &Learn, sanitiser: &Sanitiser) -> Map<String, Value
     given
 }
 
-/// The trace of the run, those of the capabilities it called, and what takes its secrets out of everything else that is
-/// kept of it. A value that was taken out at one place is taken out at all: what is a secret by its name in the arguments
-/// may come back under no name in a result or an error.
+/// The trace of the run, those of the capabilities it called, and the sanitiser that removes its secrets from
+/// everything else that is kept. A value removed at one place is removed everywhere: a secret that is recognised by its
+/// name in the arguments may reappear without that name in a result or an error.
 fn traces(
-    runs: &Runs,
-    over: &Over<'_>,
+    runs: &RunRegistry,
+    over: &FinishedRun<'_>,
     digest: &dyn Fn(&str) -> Digest,
     sanitiser: &Sanitiser,
 ) -> (Trace, Vec<Trace>, Sanitiser) {
-    let noting = sanitiser.noting();
+    let noting = sanitiser.recording_secrets();
     let (trace, nested) = (whole(over, digest, &noting), parts(runs, over, digest, &noting));
-    let secrets = noting.noted();
+    let secrets = noting.recorded_secrets();
     if secrets.is_empty() {
         return (trace, nested, noting);
     }
-    let wider = sanitiser.with(secrets.iter().cloned());
+    let wider = sanitiser.with_secrets(secrets.iter().cloned());
     let (trace, nested) = (whole(over, digest, &wider), parts(runs, over, digest, &wider));
-    // A password that is a common word may be a word of the program as well, which would not be the same program then.
+    // A password that is a common word may also be a word of the program; removing it there would change the program.
     let telling = secrets.into_iter().filter(|secret| !is_common(secret));
-    (trace, nested, sanitiser.with(telling))
+    (trace, nested, sanitiser.with_secrets(telling))
 }
 
 /// The trace of the run itself.
-fn whole(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser) -> Trace {
-    over.observer.recorder().trace(&About {
+fn whole(over: &FinishedRun<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser) -> Trace {
+    over.observer.recorder().build_trace(&TraceContext {
         run: over.run,
         principal: over.principal,
         session: &over.plan.session,
@@ -141,17 +147,22 @@ fn whole(over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser
     })
 }
 
-/// The traces of the capabilities that were called.
-fn parts(runs: &Runs, over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser) -> Vec<Trace> {
-    let part = |frame: &Frame| {
-        let nested = frame.nested(over.plan)?;
-        let own = over.observer.made_by(frame.number, &over.report.tasks);
+/// The traces of the called capabilities.
+fn parts(
+    runs: &RunRegistry,
+    over: &FinishedRun<'_>,
+    digest: &dyn Fn(&str) -> Digest,
+    sanitiser: &Sanitiser,
+) -> Vec<Trace> {
+    let part = |frame: &CapabilityFrame| {
+        let nested = frame.planned_capability(over.plan)?;
+        let own = over.observer.calls_of_frame(frame.number, &over.report.tasks);
         let report = frame.report(over.plan, own.into_iter().cloned().collect(), over.report);
-        let mut trace = frame.recorder.trace(&About {
+        let mut trace = frame.recorder.build_trace(&TraceContext {
             run: over.run,
             principal: over.principal,
             session: &over.plan.session,
-            // It was called and not asked for.
+            // A called capability was not requested by an intent.
             intent: "",
             code_hash: &nested.code_hash,
             structure: &nested.structure,
@@ -163,24 +174,24 @@ fn parts(runs: &Runs, over: &Over<'_>, digest: &dyn Fn(&str) -> Digest, sanitise
             approved: over.approved,
             sanitiser,
         });
-        if let Some(known) = runs.knowledge.memory.known(over.principal, &nested.id) {
+        if let Some(known) = runs.knowledge.memory.active_by_id(over.principal, &nested.id) {
             blame_caller(&mut trace, &nested.structure, &known.parameters, &frame.arguments);
         }
-        trace.id = TraceId::part(over.run, frame.number);
+        trace.id = TraceId::of_frame(over.run, frame.number);
         trace.capability_id = frame.capability(over.plan);
         trace.parent_trace_id = Some(match frame.parent {
             0 => TraceId::of(over.run),
-            parent => TraceId::part(over.run, parent),
+            parent => TraceId::of_frame(over.run, parent),
         });
         Some(trace)
     };
     over.observer.frames().traced().filter_map(part).collect()
 }
 
-/// Takes a failure for the caller's where it gave what the procedure does not take: arguments that are missing or of
-/// another type, or a value that went into a call which refused it as invalid, with nothing of the program's own but constants.
+/// Attributes a failure to the caller if it gave invalid input: arguments that are missing or of another type, or a
+/// value that went into a call which refused it as invalid, combined with nothing of the program but constants.
 fn blame_caller(trace: &mut Trace, structure: &Structure, parameters: &Value, arguments: &RawValue) {
-    if trace.status != Status::Failed {
+    if trace.status != TraceStatus::Failed {
         return;
     }
     let refused = || {
@@ -189,11 +200,11 @@ fn blame_caller(trace: &mut Trace, structure: &Structure, parameters: &Value, ar
         structure.node(node)?.kind.arguments().filter(|argument| is_from_caller(argument))
     };
     if !validate::satisfies(parameters, arguments) || refused().is_some() {
-        trace.status = Status::Blocked;
+        trace.status = TraceStatus::Blocked;
     }
 }
 
-/// Whether an argument is made of what the caller gave and of what is written, of something of the caller's at least.
+/// Whether an argument consists only of the caller's values and constants, with at least one of the caller's values.
 fn is_from_caller(argument: &Argument) -> bool {
     fn gather(argument: &Argument, given: &mut bool, other: &mut bool) {
         match argument {
@@ -212,12 +223,12 @@ fn is_from_caller(argument: &Argument) -> bool {
     given && !other
 }
 
-/// Whether the run shows that the procedure works. One that called what its text does not declare shows nothing.
-fn activates(over: &Over<'_>, status: Status) -> bool {
+/// Whether the run proves that the procedure works. A run that called undeclared tools proves nothing.
+fn activates(over: &FinishedRun<'_>, status: TraceStatus) -> bool {
     let undeclared = || match over.plan.work {
-        Work::Code(_) => over.report.tasks.iter().any(|task| task.node_id.is_none()),
-        // The calls of a task are told as the task's, declared or not.
-        Work::Dag(_) => !over.plan.opaque.is_empty() && over.plan.codes().next().is_some(),
+        PlannedWork::Code(_) => over.report.tasks.iter().any(|task| task.node_id.is_none()),
+        // The calls of a task are reported as the task's, declared or not.
+        PlannedWork::Dag(_) => !over.plan.opaque.is_empty() && over.plan.task_programs().next().is_some(),
     };
     status.evidence() == Some(true) && !undeclared()
 }
@@ -230,10 +241,10 @@ fn definition(plan: &Plan, tool: &str) -> Digest {
     granted.map_or_else(|| Digest::of(b""), |granted| granted.digest.clone())
 }
 
-fn tasks(over: &Over<'_>) -> HashMap<NodeId, OfTask> {
+fn tasks(over: &FinishedRun<'_>) -> HashMap<NodeId, TaskInfo> {
     let tasks = over.plan.dag().map(|dag| dag.tasks.as_slice()).unwrap_or_default();
     let outcomes = &over.report.outcomes;
-    let of = |task: &DagTask| OfTask {
+    let of = |task: &DagTask| TaskInfo {
         id: task.id.clone(),
         layer: over.layers.get(&task.node).copied(),
         retried: matches!(task.work, TaskWork::Tool { .. }),
@@ -242,16 +253,21 @@ fn tasks(over: &Over<'_>) -> HashMap<NodeId, OfTask> {
     tasks.iter().map(|task| (task.node, of(task))).collect()
 }
 
-/// The tasks of a capability that is a document.
-fn tasks_within(nested: &Nested) -> HashMap<NodeId, OfTask> {
-    let of = |id: &String| OfTask { id: id.clone(), layer: None, retried: false, took_ms: None };
+/// The tasks of a capability that is a DAG document.
+fn tasks_within(nested: &PlannedCapability) -> HashMap<NodeId, TaskInfo> {
+    let of = |id: &String| TaskInfo { id: id.clone(), layer: None, retried: false, took_ms: None };
     nested.tasks.iter().map(|(node, id)| (*node, of(id))).collect()
 }
 
-/// Adds to what is told of the run: what it can be called by from now on, and what usually comes next.
-pub(super) fn tell(runs: &Runs, memory: &Memory, plan: &Plan, report: &mut Report) {
+/// Adds the learned capability to the report, and the suggestions of what usually comes next.
+pub(super) fn add_learned_to_report(
+    runs: &RunRegistry,
+    memory: &RunMemory,
+    plan: &Plan,
+    report: &mut RunReport,
+) {
     let trace = &memory.trace;
-    if trace.status.evidence() != Some(true) || memory.untaught {
+    if trace.status.evidence() != Some(true) || memory.excluded_from_learning {
         return;
     }
     report.capability_id.clone_from(&trace.capability_id);
@@ -264,17 +280,17 @@ pub(super) fn tell(runs: &Runs, memory: &Memory, plan: &Plan, report: &mut Repor
     let last = calls().next_back().map(|task| task.tool.as_str());
     let mut next = runs.knowledge.next_after(&trace.principal, trace.capability_id.as_ref(), last, &ran);
     let used: Vec<&str> = calls().map(|task| task.tool.as_str()).collect();
-    runs.knowledge.memory.used(&trace.principal, &trace.session, &used);
-    let like = runs.knowledge.next_like(&trace.principal, &trace.intent, &used);
+    runs.knowledge.memory.record_session_use(&trace.principal, &trace.session, &used);
+    let like = runs.knowledge.next_in_similar_requests(&trace.principal, &trace.intent, &used);
     crate::knowledge::add_next(&mut next, like, &ran);
-    if let Some(graph) = runs.knowledge.of(&trace.principal).graph().filter(|_| !used.is_empty()) {
-        crate::knowledge::add_next(&mut next, crate::knowledge::next_close(&graph, &used), &ran);
+    if let Some(graph) = runs.knowledge.of_principal(&trace.principal).graph().filter(|_| !used.is_empty()) {
+        crate::knowledge::add_next(&mut next, crate::knowledge::next_related(&graph, &used), &ran);
     }
     report.next = next;
 }
 
-/// The tools and capabilities that a run used, within the capabilities it called too, and its own capability.
-fn ran_in<'r>(memory: &'r Memory, report: &'r Report) -> HashSet<&'r str> {
+/// The tools and capabilities that a run used, including within called capabilities, and its own capability.
+fn ran_in<'r>(memory: &'r RunMemory, report: &'r RunReport) -> HashSet<&'r str> {
     let traces = || std::iter::once(&*memory.trace).chain(&memory.nested);
     let tools = report.tasks.iter().map(|task| task.tool.as_str());
     let called = traces().flat_map(|trace| &trace.body.task_results).map(|task| task.tool.as_str());

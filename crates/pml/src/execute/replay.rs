@@ -1,40 +1,41 @@
-//! Runs a recorded run again, offline: the journal answers, nothing is sent, nothing is stored.
+//! Replays a recorded run offline: the journal answers the calls, nothing is sent, nothing is stored.
 
 use std::sync::Arc;
 
 use pml_model::{Principal, RunId};
-use pml_sandbox::{Delivery, Event as Seen};
+use pml_sandbox::{Delivery, WorkerEvent};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::Runs;
-use super::driver::for_worker;
-use super::journal::{Delivered, History, LoggedCall};
-use super::observe::{CallSeen, Ending, Observer, faulted};
-use super::resume::{understood, unreadable};
-use super::run::{self, Action, Event, Run};
+use super::RunRegistry;
+use super::delivery::RunDelivery;
+use super::driver::worker_delivery;
+use super::ending::{RunEnding, fault_failure};
+use super::journal::{History, LoggedCall, decode_recorded, unreadable};
+use super::observe::{Observer, ReportedCall};
+use super::run::{self, Action, RunCore, RunEvent};
 use super::{PATIENCE, no_run, take_worker};
 use crate::plan::Plan;
-use crate::problem::{Code, Problem};
-use crate::report::{Failure, Report};
+use crate::problem::{ErrorCode, Problem};
+use crate::report::{RunFailure, RunReport};
 
-/// All that was recorded of a run: enough to run it again anywhere.
+/// Everything recorded about a run: enough to replay it anywhere.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recording {
-    /// Of this shape.
+    /// The version of the recording format.
     pub schema_version: u32,
-    /// Which run it was.
+    /// The id of the recorded run.
     pub run: RunId,
-    /// What was run.
+    /// The plan that was executed.
     pub plan: Plan,
-    /// The calls it made, in their order.
+    /// The calls, in the order of issue.
     calls: Vec<RecordedCall>,
-    /// What it was given, in this order.
+    /// The deliveries, in their order.
     deliveries: Vec<RecordedDelivery>,
-    /// What came of it, where it came to an end.
+    /// The report; `None` if the run had not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<Report>,
+    pub report: Option<RunReport>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,50 +51,50 @@ struct RecordedCall {
 #[derive(Debug, Serialize, Deserialize)]
 struct RecordedDelivery {
     at: i64,
-    what: Delivered,
+    what: RunDelivery,
 }
 
-/// The shape of recordings.
+/// The version of the recording format that this code writes and reads.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What running it again showed.
+/// The outcome of a replay.
 #[derive(Debug, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Replayed {
-    /// It did the same and came to the same end.
+pub enum ReplayOutcome {
+    /// The program did the same and ended the same way.
     Same {
-        /// What it did.
-        report: Box<Report>,
+        /// The report of the replay.
+        report: Box<RunReport>,
     },
-    /// It did the same and came to another end.
+    /// The program did the same and ended differently.
     Differs {
-        /// What came of it now.
-        report: Box<Report>,
-        /// What came of it then.
-        recorded: Box<Report>,
+        /// The report of the replay.
+        report: Box<RunReport>,
+        /// The report of the recorded run.
+        recorded: Box<RunReport>,
     },
-    /// It did the same as far as was recorded.
+    /// The program did the same up to the end of the record.
     Unfinished {
-        /// What it did.
-        report: Box<Report>,
+        /// The report of the replay.
+        report: Box<RunReport>,
     },
-    /// It asked for something else.
+    /// The program diverged from the record.
     Diverged {
-        /// Where.
+        /// The first difference, as text.
         divergence: String,
     },
 }
 
-/// Reads what is recorded of a run.
+/// Reads the recording of a run.
 ///
 /// # Errors
 /// There is no such run, or its records are no longer kept.
-pub async fn recording(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Recording, Problem> {
-    let recorded = runs.store.load(principal, id).await.map_err(|error| match error {
-        pml_store::Error::NoRun { .. } => no_run(id),
+pub async fn recording(runs: &RunRegistry, principal: &Principal, id: &RunId) -> Result<Recording, Problem> {
+    let recorded = runs.store.load_run(principal, id).await.map_err(|error| match error {
+        pml_store::Error::UnknownRun { .. } => no_run(id),
         other => Problem::from(other),
     })?;
-    let (plan, history) = understood(&recorded)?;
+    let (plan, history) = decode_recorded(&recorded)?;
     let report = match &recorded.outcome {
         Some(outcome) => Some(serde_json::from_slice(outcome).map_err(|error| unreadable(id, &error))?),
         None => None,
@@ -106,15 +107,15 @@ impl Recording {
         run: RunId,
         plan: Plan,
         history: History,
-        report: Option<Report>,
+        report: Option<RunReport>,
     ) -> Result<Recording, serde_json::Error> {
         let call = |call: LoggedCall| {
             Ok(RecordedCall {
                 tool: call.tool,
                 node: call.node,
                 arguments: RawValue::from_string(call.arguments)?,
-                at: call.at,
-                ended: call.ended.is_some(),
+                at: call.issued_at,
+                ended: call.ended_at.is_some(),
             })
         };
         let delivery = |(at, what)| RecordedDelivery { at, what };
@@ -128,13 +129,13 @@ impl Recording {
         })
     }
 
-    /// Reads an exported recording.
+    /// Parses an exported recording.
     ///
     /// # Errors
-    /// It is not one, or one of another version.
+    /// The text is no recording, or one of another version.
     pub fn parse(text: &str) -> Result<Recording, Problem> {
         let wrong = |what: String| {
-            Problem::new(Code::InvalidRequest, format!("the file is not a recorded run: {what}"))
+            Problem::new(ErrorCode::InvalidRequest, format!("the file is not a recorded run: {what}"))
                 .hint("`pml runs export` writes one")
         };
         let recording: Recording = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
@@ -144,7 +145,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// How many calls it made.
+    /// The number of calls that the run made.
     pub fn calls(&self) -> u32 {
         u32::try_from(self.calls.len()).unwrap_or(u32::MAX)
     }
@@ -156,84 +157,84 @@ impl Recording {
             node: call.node.clone(),
             digest: pml_model::Digest::of(call.arguments.get().as_bytes()),
             arguments: call.arguments.get().to_owned(),
-            at: call.at,
-            sending: None,
-            ended: call.ended.then_some(call.at),
-            allowed: None,
+            issued_at: call.at,
+            sending_at: None,
+            ended_at: call.ended.then_some(call.at),
+            grant_index: None,
         };
         self.calls.iter().map(logged).collect()
     }
 }
 
-/// Runs `recording` again with `plan`, which is its own or one for changed code.
+/// Replays `recording` with `plan`, which is its own or one for changed code.
 ///
 /// # Errors
-/// No worker can be had, or it is another engine's.
-pub async fn replay(runs: &Runs, recording: &Recording, plan: Plan) -> Result<Replayed, Problem> {
+/// No worker is available, or the recording belongs to another engine version.
+pub async fn replay(runs: &RunRegistry, recording: &Recording, plan: Plan) -> Result<ReplayOutcome, Problem> {
     if plan.engine != pml_sandbox::ENGINE {
         return Err(Problem::new(
-            Code::InvalidRequest,
+            ErrorCode::InvalidRequest,
             format!("the run was recorded with `{}` and this is `{}`", plan.engine, pml_sandbox::ENGINE),
         ));
     }
     let Some(program) = plan.program().cloned() else {
         return Err(Problem::new(
-            Code::InvalidRequest,
+            ErrorCode::InvalidRequest,
             "the run is one of tasks, not of a program, and has nothing to replay",
         )
         .hint("`pml runs show` tells what its tasks did"));
     };
     let mut worker = take_worker(runs, PATIENCE).await?;
     let plan = Arc::new(plan);
-    let (rules, tools) = run::rules(&plan);
-    let mut run: Run<Ending> = Run::new(rules, tools, plan.start);
+    let (rules, tools) = run::core_setup(&plan);
+    let mut run: RunCore<RunEnding> = RunCore::new(rules, tools, plan.start);
     let mut observer = Observer::new(Arc::clone(&plan));
-    worker.begin(&plan.for_worker(&program));
+    worker.begin_program(&plan.for_worker(&program));
     let deliveries = recording.deliveries.iter().map(|given| (given.at, given.what.clone())).collect();
-    for action in run.replay(Vec::new(), recording.logged(), deliveries) {
+    for action in run.restore(Vec::new(), recording.logged(), deliveries) {
         if let Action::Deliver { at, what } = action {
-            observer.will_be_delivered(what.clone(), at);
-            worker.deliver(&Delivery { now_ms: at, what: for_worker(&what) });
+            observer.expect_delivery(what.clone(), at);
+            worker.deliver(&Delivery { now_ms: at, what: worker_delivery(&what) });
         }
     }
     let ended_at = recording.report.as_ref().map_or(plan.start, |report| report.ended_at);
-    let report = |observer: &Observer, ending: &Ending| {
-        Box::new(observer.report(ending, &[], ended_at).without_measured_times())
+    let report = |observer: &Observer, ending: &RunEnding| {
+        Box::new(observer.build_report(ending, &[], ended_at).without_measured_times())
     };
     let last = recording.deliveries.last().map_or(plan.start, |given| given.at);
     loop {
-        let seen = match worker.next().await {
+        let seen = match worker.next_event().await {
             Ok(seen) => seen,
             Err(fault) => {
-                let failure = faulted(&plan, &fault);
-                return Ok(compare(report(&observer, &Ending::Failed(failure)), recording));
+                let failure = fault_failure(&plan, &fault);
+                return Ok(compare(report(&observer, &RunEnding::Failed(failure)), recording));
             }
         };
-        observer.see(&seen, last);
+        observer.on_event(&seen, last);
         let event = match seen {
-            Seen::Call { call, frame, point, context, handle, arguments } => {
+            WorkerEvent::Call { call, frame, point, context, handle, arguments } => {
                 let at = recording.calls.get(call as usize - 1).map_or(last, |call| call.at);
-                let seen = CallSeen { call, frame, point, context, handle, arguments };
-                Event::Issued(observer.issued(&seen, at))
+                let seen = ReportedCall { call, frame, point, context, handle, arguments };
+                RunEvent::Issued(observer.on_call(&seen, at))
             }
-            Seen::Timer { timer, delay_ms } => {
-                Event::TimerSet { timer: u64::from(timer), delay_ms, from: None }
+            WorkerEvent::Timer { timer, delay_ms } => {
+                RunEvent::TimerSet { timer: u64::from(timer), delay_ms, from: None }
             }
-            Seen::TimerCleared { timer } => Event::TimerCleared { timer: u64::from(timer) },
-            Seen::Quiet { taken, .. } => Event::Quiet { taken },
-            Seen::Ended(ending) => Event::Ended(observer.ending(&ending)),
+            WorkerEvent::TimerCleared { timer } => RunEvent::TimerCleared { timer: u64::from(timer) },
+            WorkerEvent::Quiet { taken, .. } => RunEvent::Quiet { taken },
+            WorkerEvent::Ended(ending) => RunEvent::Ended(observer.ending(&ending)),
             _ => continue,
         };
-        let quiet = matches!(event, Event::Quiet { .. });
+        let quiet = matches!(event, RunEvent::Quiet { .. });
         for action in run.on(event, last) {
             match action {
                 Action::Diverged(divergence) => {
-                    return Ok(Replayed::Diverged { divergence: divergence.to_string() });
+                    return Ok(ReplayOutcome::Diverged { divergence: divergence.to_string() });
                 }
                 Action::Finish(over) => return Ok(compare(report(&observer, &over.ending), recording)),
                 // What would come next was not recorded.
                 Action::Send(_) | Action::Promise { .. } | Action::Ask { .. } | Action::Park { .. } => {
-                    return Ok(unfinished(report(&observer, &Ending::Suspended), recording));
+                    return Ok(unfinished(report(&observer, &RunEnding::Suspended), recording));
                 }
                 Action::Record(_)
                 | Action::Deliver { .. }
@@ -244,30 +245,31 @@ pub async fn replay(runs: &Runs, recording: &Recording, plan: Plan) -> Result<Re
             }
         }
         if quiet && !run.is_replaying() {
-            return Ok(unfinished(report(&observer, &Ending::Suspended), recording));
+            return Ok(unfinished(report(&observer, &RunEnding::Suspended), recording));
         }
     }
 }
 
-/// The record ends before the program does. Where the run itself did too, by a limit or by somebody's wish, that is the
-/// same end.
-fn unfinished(report: Box<Report>, recording: &Recording) -> Replayed {
+/// The outcome if the record ends before the program does. If the run itself was ended by a limit or a request, that is
+/// the same end.
+fn unfinished(report: Box<RunReport>, recording: &Recording) -> ReplayOutcome {
     match &recording.report {
         Some(recorded) if recorded.result.is_some() => {
-            Replayed::Differs { report, recorded: Box::new(recorded.clone()) }
+            ReplayOutcome::Differs { report, recorded: Box::new(recorded.clone()) }
         }
-        Some(_) | None => Replayed::Unfinished { report },
+        Some(_) | None => ReplayOutcome::Unfinished { report },
     }
 }
 
-fn compare(report: Box<Report>, recording: &Recording) -> Replayed {
-    let Some(recorded) = &recording.report else { return Replayed::Unfinished { report } };
-    let text = |report: &Report| report.result.as_ref().map(|result| result.get().to_owned());
-    // Whether a call was in doubt is not the program's doing.
-    let error = |report: &Report| report.error.clone().map(|error| Failure { in_doubt: Vec::new(), ..error });
+fn compare(report: Box<RunReport>, recording: &Recording) -> ReplayOutcome {
+    let Some(recorded) = &recording.report else { return ReplayOutcome::Unfinished { report } };
+    let text = |report: &RunReport| report.result.as_ref().map(|result| result.get().to_owned());
+    // Whether a call was in doubt does not depend on the program.
+    let error =
+        |report: &RunReport| report.error.clone().map(|error| RunFailure { in_doubt: Vec::new(), ..error });
     if text(&report) == text(recorded) && error(&report) == error(recorded) && report.path == recorded.path {
-        Replayed::Same { report }
+        ReplayOutcome::Same { report }
     } else {
-        Replayed::Differs { report, recorded: Box::new(recorded.clone()) }
+        ReplayOutcome::Differs { report, recorded: Box::new(recorded.clone()) }
     }
 }

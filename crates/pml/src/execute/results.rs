@@ -1,4 +1,4 @@
-//! Looks into a run: its tasks as they stand, and their results in full.
+//! Reads a run: the status of its tasks, and their complete results.
 
 use std::sync::Arc;
 
@@ -7,115 +7,97 @@ use pml_model::{Principal, RunId, RunState};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Runs;
-use super::dag::Dag;
-use super::journal::{Delivered, History};
+use super::RunRegistry;
+use super::dag::{DagRun, DagTasks};
+use super::delivery::RunDelivery;
+use super::journal::{History, decode_recorded};
 use super::no_run;
 use super::observe::Observer;
-use super::resume::understood;
-use crate::plan::{Bounds, DagTask, Granted, Nested};
-use crate::problem::{Code, Problem};
-use crate::report::{Called, Report, Task, TaskStatus};
+use crate::problem::{ErrorCode, Problem};
+use crate::report::{CallReport, CapabilityResult, RunReport, TaskStatus};
 
-/// A run in a few words.
+/// The details of a run.
 #[derive(Debug)]
-pub struct Overview {
-    /// How it stands.
+pub struct RunDetails {
+    /// The state of the run.
     pub state: RunState,
-    /// Its calls so far.
-    pub tasks: Vec<Task>,
-    /// What became of the tasks of a DAG so far.
+    /// The calls so far.
+    pub tasks: Vec<CallReport>,
+    /// The outcomes of the tasks of a DAG so far.
     pub outcomes: Vec<LayerResult>,
-    /// The capabilities it called, without what they returned; known once the run is over.
-    pub called: Vec<Called>,
-    /// What it asks, under its name.
+    /// The called capabilities without their results; known once the run has ended.
+    pub called: Vec<CapabilityResult>,
+    /// The open question, with its id.
     pub question: Option<(String, Question)>,
 }
 
-/// Which part of which result is wanted.
+/// A request for a part of a result.
 #[derive(Debug)]
-pub struct Wanted {
-    /// `n2` (the latest call there), `n2#1` (the first), `n3/n1` (a call within the capability that is called at `n3`), the
-    /// number of a call, the name of a task of a DAG, or `result`.
+pub struct ResultRequest {
+    /// The task: `n2` (the latest call there), `n2#1` (the first), `n3/n1` (a call within the capability that is called
+    /// at `n3`), the number of a call, the id of a task of a DAG, or `result`.
     pub task: String,
-    /// From which byte.
+    /// The first byte.
     pub offset: usize,
-    /// How many bytes at most.
+    /// The number of bytes at most.
     pub limit: usize,
-    /// Indented, if it is JSON.
+    /// Whether to indent JSON.
     pub pretty: bool,
 }
 
-/// What the run itself returned, unless a task of a DAG is called that; the other one always is.
+/// The names of the run's own result. A task of a DAG may take the first name; the second always means the run.
 const OWN_RESULT: [&str; 2] = ["result", "$result"];
 
 /// A part of a result.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Page {
-    /// What became of the task.
+pub struct ResultPage {
+    /// The outcome of the task.
     pub status: TaskStatus,
-    /// As it was asked for.
+    /// The task id of the request.
     pub task_id: String,
-    /// The part.
+    /// The text of this part.
     pub content: String,
-    /// Where it begins.
+    /// The offset of this part, in bytes.
     pub offset: usize,
-    /// Where the rest begins.
+    /// The offset of the next part; `None` at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<usize>,
-    /// The size of the whole.
+    /// The size of the complete result.
     pub total_bytes: usize,
 }
 
-/// How a run stands, call by call.
+/// The status of a run, call by call.
 ///
 /// # Errors
 /// There is no such run, or its records are no longer kept.
-pub async fn overview(runs: &Runs, principal: &Principal, id: &RunId) -> Result<Overview, Problem> {
-    let recorded = runs.store.load(principal, id).await.map_err(|error| told(id, error))?;
-    let (plan, history) = understood(&recorded)?;
+pub async fn overview(runs: &RunRegistry, principal: &Principal, id: &RunId) -> Result<RunDetails, Problem> {
+    let recorded = runs.store.load_run(principal, id).await.map_err(|error| told(id, error))?;
+    let (plan, history) = decode_recorded(&recorded)?;
     let plan = Arc::new(plan);
     let mut observer = Observer::new(Arc::clone(&plan));
-    observer.remember(&history);
-    let outcomes = Dag::as_it_stood(&plan, &history).map(|dag| dag.outcomes()).unwrap_or_default();
-    let without_result = |called: Called| Called { result: None, ..called };
+    observer.restore(&history);
+    let outcomes = DagRun::restore(&plan, &history).map(|dag| dag.outcomes()).unwrap_or_default();
+    let without_result = |called: CapabilityResult| CapabilityResult { result: None, ..called };
     let called = over(&recorded).map(|report| report.called).unwrap_or_default();
-    Ok(Overview {
+    Ok(RunDetails {
         state: recorded.run.state,
-        tasks: observer.tasks(),
+        tasks: observer.call_reports(),
         outcomes,
         called: called.into_iter().map(without_result).collect(),
         question: recorded.question,
     })
 }
 
-/// The tasks of a DAG run and which of them have run.
-#[derive(Debug)]
-pub struct Tasks {
-    /// All of them.
-    pub tasks: Vec<DagTask>,
-    /// Whether each has run.
-    pub has_run: Vec<bool>,
-    /// Whether each failed.
-    pub failed: Vec<bool>,
-    /// The tools they may call.
-    pub tools: Vec<Granted>,
-    /// The capabilities they may call.
-    pub nested: Vec<Nested>,
-    /// What the run may use up.
-    pub limits: Bounds,
-}
-
-/// How the tasks of a run stand.
+/// The tasks of a DAG run and their status.
 ///
 /// # Errors
-/// It is no run of tasks, or its record cannot be read.
-pub fn tasks_of(recorded: &pml_store::Recorded) -> Result<Tasks, Problem> {
-    let (plan, history) = understood(recorded)?;
+/// The run is not a DAG, or its record cannot be read.
+pub fn dag_tasks(recorded: &pml_store::RunRecord) -> Result<DagTasks, Problem> {
+    let (plan, history) = decode_recorded(recorded)?;
     let plan = Arc::new(plan);
-    let dag = Dag::as_it_stood(&plan, &history).ok_or_else(|| {
-        Problem::new(Code::InvalidRequest, format!("run `{}` has no tasks", recorded.run.id))
+    let dag = DagRun::restore(&plan, &history).ok_or_else(|| {
+        Problem::new(ErrorCode::InvalidRequest, format!("run `{}` has no tasks", recorded.run.id))
     })?;
     Ok(dag.into_tasks())
 }
@@ -124,20 +106,20 @@ pub fn tasks_of(recorded: &pml_store::Recorded) -> Result<Tasks, Problem> {
 ///
 /// # Errors
 /// There is no such run or task, the task has no result, or results are no longer kept.
-pub async fn result(
-    runs: &Runs,
+pub async fn result_page(
+    runs: &RunRegistry,
     principal: &Principal,
     id: &RunId,
-    wanted: &Wanted,
-) -> Result<Page, Problem> {
-    let recorded = runs.store.load(principal, id).await.map_err(|error| told(id, error))?;
-    let (plan, history) = understood(&recorded)?;
+    wanted: &ResultRequest,
+) -> Result<ResultPage, Problem> {
+    let recorded = runs.store.load_run(principal, id).await.map_err(|error| told(id, error))?;
+    let (plan, history) = decode_recorded(&recorded)?;
     let plan = Arc::new(plan);
-    let dag = Dag::as_it_stood(&plan, &history);
+    let dag = DagRun::restore(&plan, &history);
     let (status, text) = match &dag {
         Some(dag) if dag.ids().any(|id| id == wanted.task) => of_task(dag, &wanted.task)?,
         _ if OWN_RESULT.contains(&wanted.task.as_str()) => own(over(&recorded).as_ref(), &wanted.task)?,
-        // Its calls, where it is no task.
+        // The id names a call, not a task.
         Some(dag) if dag.result(&wanted.task).is_none() && number(&history, &wanted.task).is_some() => {
             find(&history, &[], &wanted.task)?
         }
@@ -154,13 +136,13 @@ pub async fn result(
     Ok(page(&text, status, wanted))
 }
 
-/// What is told of a run that is over.
-fn over(recorded: &pml_store::Recorded) -> Option<Report> {
+/// The report of a finished run.
+fn over(recorded: &pml_store::RunRecord) -> Option<RunReport> {
     serde_json::from_slice(recorded.outcome.as_deref()?).ok()
 }
 
-/// What the run itself came to.
-fn own(over: Option<&Report>, task: &str) -> Result<(TaskStatus, String), Problem> {
+/// The result of the run itself.
+fn own(over: Option<&RunReport>, task: &str) -> Result<(TaskStatus, String), Problem> {
     let report = over.ok_or_else(|| not_yet(task))?;
     match (&report.result, &report.error) {
         (Some(result), _) => Ok((TaskStatus::Success, result.get().to_owned())),
@@ -171,8 +153,8 @@ fn own(over: Option<&Report>, task: &str) -> Result<(TaskStatus, String), Proble
     }
 }
 
-/// What a capability that was called came to.
-fn of_capability(called: &Called) -> Result<(TaskStatus, String), Problem> {
+/// The result of a called capability.
+fn of_capability(called: &CapabilityResult) -> Result<(TaskStatus, String), Problem> {
     let task = &called.task_id;
     match (&called.result, &called.error) {
         (Some(result), _) => Ok((called.status, result.get().to_owned())),
@@ -181,7 +163,7 @@ fn of_capability(called: &Called) -> Result<(TaskStatus, String), Problem> {
         }
         (None, None) if called.status == TaskStatus::Success => {
             let text = format!("what `{}` returned at `{task}` was too large to be kept", called.capability);
-            Err(Problem::new(Code::TooLarge, text)
+            Err(Problem::new(ErrorCode::TooLarge, text)
                 .hint("return it from the program, or ask for the calls within it"))
         }
         (None, None) => Err(not_yet(task)),
@@ -190,17 +172,18 @@ fn of_capability(called: &Called) -> Result<(TaskStatus, String), Problem> {
 
 fn told(id: &RunId, error: pml_store::Error) -> Problem {
     match error {
-        pml_store::Error::NoRun { .. } => no_run(id),
-        pml_store::Error::Expired { .. } => {
-            Problem::new(Code::Gone, format!("the results of run `{id}` have expired and are no longer kept"))
-                .hint("`runs.keep_results` in pml.toml says how long they are")
-        }
+        pml_store::Error::UnknownRun { .. } => no_run(id),
+        pml_store::Error::RecordsExpired { .. } => Problem::new(
+            ErrorCode::Gone,
+            format!("the results of run `{id}` have expired and are no longer kept"),
+        )
+        .hint("`runs.keep_results` in pml.toml says how long they are"),
         other => other.into(),
     }
 }
 
-/// The result of a call of a tool or of a capability, or its error, as text.
-fn find(history: &History, called: &[Called], task: &str) -> Result<(TaskStatus, String), Problem> {
+/// The result or error of a tool or capability call, as text.
+fn find(history: &History, called: &[CapabilityResult], task: &str) -> Result<(TaskStatus, String), Problem> {
     let call = number(history, task);
     if call.is_none()
         && let Some(called) = called.iter().rev().find(|called| is_at(&called.task_id, task))
@@ -216,21 +199,24 @@ fn find(history: &History, called: &[Called], task: &str) -> Result<(TaskStatus,
             false => format!("it has {}", known.join(", ")),
         };
         Problem::new(
-            Code::InvalidRequest,
+            ErrorCode::InvalidRequest,
             format!("the run has no task `{}`", pml_model::name::printable(task)),
         )
         .hint(hint)
     })?;
     let ended = history.deliveries.iter().rev().find(|(_, what)| what.call() == Some(call));
     match ended {
-        Some((_, Delivered::Result { value, .. })) => Ok((TaskStatus::Success, value.get().to_owned())),
-        Some((_, Delivered::Error { error, .. })) => {
+        Some((_, RunDelivery::Result { value, .. })) => Ok((TaskStatus::Success, value.get().to_owned())),
+        Some((_, RunDelivery::Error { error, .. })) => {
             let status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
             Ok((status, serde_json::to_string(error).expect("an error is plain data")))
         }
         Some((
             _,
-            Delivered::Timer { .. } | Delivered::Frame { .. } | Delivered::Layer { .. } | Delivered::Pause,
+            RunDelivery::Timer { .. }
+            | RunDelivery::Frame { .. }
+            | RunDelivery::Layer { .. }
+            | RunDelivery::Pause,
         ))
         | None => Err(not_yet(task)),
     }
@@ -238,14 +224,14 @@ fn find(history: &History, called: &[Called], task: &str) -> Result<(TaskStatus,
 
 fn not_yet(task: &str) -> Problem {
     Problem::new(
-        Code::InvalidRequest,
+        ErrorCode::InvalidRequest,
         format!("task `{}` has no result yet", pml_model::name::printable(task)),
     )
     .hint("wait for the run with `pml_continue`")
 }
 
-/// The same for a task of a DAG.
-fn of_task(dag: &Dag, task: &str) -> Result<(TaskStatus, String), Problem> {
+/// The result or error of a task of a DAG, as text.
+fn of_task(dag: &DagRun, task: &str) -> Result<(TaskStatus, String), Problem> {
     match dag.result(task) {
         Some(Ok(value)) => Ok((TaskStatus::Success, value.get().to_owned())),
         Some(Err(error)) => {
@@ -256,7 +242,7 @@ fn of_task(dag: &Dag, task: &str) -> Result<(TaskStatus, String), Problem> {
         None => {
             let known: Vec<&str> = dag.ids().take(20).collect();
             Err(Problem::new(
-                Code::InvalidRequest,
+                ErrorCode::InvalidRequest,
                 format!("the run has no task `{}`", pml_model::name::printable(task)),
             )
             .hint(format!("it has {}", known.join(", "))))
@@ -269,7 +255,7 @@ fn is_at(id: &str, task: &str) -> bool {
     id == task || id.split_once('#').is_some_and(|(place, _)| place == task)
 }
 
-/// The number of the call that is meant.
+/// The number of the call that `task` names.
 fn number(history: &History, task: &str) -> Option<u32> {
     if let Ok(call) = task.parse::<u32>() {
         return (1..=history.calls.len()).contains(&(call as usize)).then_some(call);
@@ -286,17 +272,17 @@ fn number(history: &History, task: &str) -> Option<u32> {
     }
 }
 
-/// A part that begins and ends where characters do.
-fn page(text: &str, status: TaskStatus, wanted: &Wanted) -> Page {
+/// A part that starts and ends at character boundaries.
+fn page(text: &str, status: TaskStatus, wanted: &ResultRequest) -> ResultPage {
     let boundary =
         |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let offset = boundary(wanted.offset);
     let mut end = boundary(offset.saturating_add(wanted.limit));
     if end == offset {
-        // Not even one character fits; without it nobody would ever get further.
+        // Not even one character fits the limit; without this the client would never get further.
         end += text[offset..].chars().next().map_or(0, char::len_utf8);
     }
-    Page {
+    ResultPage {
         status,
         task_id: wanted.task.clone(),
         content: text[offset..end].to_owned(),
@@ -310,8 +296,12 @@ fn page(text: &str, status: TaskStatus, wanted: &Wanted) -> Page {
 mod tests {
     use super::*;
 
-    fn read(text: &str, offset: usize, limit: usize) -> Page {
-        page(text, TaskStatus::Success, &Wanted { task: "n1".to_owned(), offset, limit, pretty: false })
+    fn read(text: &str, offset: usize, limit: usize) -> ResultPage {
+        page(
+            text,
+            TaskStatus::Success,
+            &ResultRequest { task: "n1".to_owned(), offset, limit, pretty: false },
+        )
     }
 
     #[test]

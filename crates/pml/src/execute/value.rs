@@ -1,37 +1,39 @@
-//! The outcome of a call as a program is given it.
+//! Converts the outcome of a call to the value that the program receives.
 //!
-//! A result with structured content is that value; else a single text that is JSON is that JSON; else the text. Images,
-//! audio and resources stay handles: the program can pass them on and return them, and never holds their bytes.
+//! A result with structured content becomes that value; else a single text that is JSON becomes that JSON; else the
+//! text. Images, audio and resources become handles: the program can pass them on and return them, but never holds
+//! their bytes.
 
+use pml_model::ErrorCode;
 use pml_model::RunId;
 use pml_model::json::{Fields, raw};
-use pml_model::name::{printable, shortened};
+use pml_model::name::{printable, truncate_text};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::journal::{CallError, Delivered};
+use super::delivery::{CallFailure, RunDelivery};
 use crate::problem::Problem;
-use crate::report::Part;
-use crate::tools::{Outcome, ToolError};
+use crate::report::ContentPart;
+use crate::tools::{CallOutcome, ToolError};
 
-/// The longest error text a program is given.
+/// The number of characters of an error text that a program receives.
 const MAX_ERROR_CHARACTERS: usize = 4_000;
 
-/// How many bytes a result may have.
+/// The limits on the size of results, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
-    /// Each result of a call.
+pub(super) struct ResultBudget {
+    /// The limit of each result of a call.
     pub(super) each: usize,
-    /// All results of a run together.
+    /// The limit of all results of a run together.
     pub(super) all: usize,
-    /// What is left of that.
+    /// What remains of `all`.
     pub(super) left: usize,
 }
 
-impl Room {
-    /// Why a result of `size` bytes has no room.
-    pub(super) fn refusal(self, tool: &str, size: usize) -> Option<CallError> {
-        let Room { each, all, left } = self;
+impl ResultBudget {
+    /// The failure for a result of `size` bytes that exceeds a limit; `None` if it fits.
+    pub(super) fn refusal(self, tool: &str, size: usize) -> Option<CallFailure> {
+        let ResultBudget { each, all, left } = self;
         let (message, hint) = if size > each {
             (
                 format!("the result of `{tool}` has {size} bytes and may have {each}"),
@@ -47,94 +49,106 @@ impl Room {
         } else {
             return None;
         };
-        Some(CallError { hint: Some(hint.to_owned()), ..error("RESULT_TOO_LARGE", message) })
+        Some(CallFailure { hint: Some(hint.to_owned()), ..error(ErrorCode::ResultTooLarge, message) })
     }
 }
 
-/// The most that is kept of a direct call's result: what the store takes in one piece, with room for the rest.
+/// 15 MiB: the limit of a stored direct call result. It leaves room for the rest of the record in the largest entry
+/// that the store accepts.
 pub(super) const DIRECT_BYTES: usize = 15 << 20;
 
-/// What is kept of the one call of a direct run: the tool's own result, whole. Of a result that says that the tool
-/// failed, the error's data is the whole result.
-pub(super) fn delivered_whole(run: &RunId, call: u32, tool: &str, outcome: Outcome, room: Room) -> Delivered {
+/// The journal record of the call of a direct run: the tool's own result, complete. If the result is marked as an
+/// error, the data of the error is the complete result.
+pub(super) fn whole_result_delivery(
+    run: &RunId,
+    call: u32,
+    tool: &str,
+    outcome: CallOutcome,
+    room: ResultBudget,
+) -> RunDelivery {
     match outcome {
-        Outcome::Ok(result) if !pml_mcp::protocol::is_input_required(&result) => {
+        CallOutcome::Ok(result) if !pml_mcp::protocol::is_input_required(&result) => {
             match room.refusal(tool, result.get().len()) {
-                Some(error) => Delivered::Error { call, error },
-                None => Delivered::Result { call, value: result, parts: Vec::new() },
+                Some(error) => RunDelivery::Error { call, error },
+                None => RunDelivery::Result { call, value: result, parts: Vec::new() },
             }
         }
-        Outcome::ToolError(ToolError::Result(result)) if result.get().len() <= MAX_ERROR_BYTES => {
+        CallOutcome::ToolError(ToolError::Result(result)) if result.get().len() <= MAX_ERROR_BYTES => {
             let data = Some(result.get().to_owned());
-            Delivered::Error { call, error: CallError { data, ..told(&result) } }
+            RunDelivery::Error { call, error: CallFailure { data, ..told(&result) } }
         }
-        other => delivered(run, call, tool, other, room),
+        other => outcome_delivery(run, call, tool, other, room),
     }
 }
 
-/// The result of a direct call as a person told it who found out what became of it.
+/// The result of a direct call in doubt, as a person reported it.
 pub(super) fn told_result(value: &RawValue) -> Box<RawValue> {
     let text = serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| value.get().to_owned());
     raw(&json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
-/// The largest error of a direct call that is kept whole.
+/// 1 MiB: the largest error of a direct call that is kept complete.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
-/// What the program is given for call number `call` of `run`.
-pub(super) fn delivered(run: &RunId, call: u32, tool: &str, outcome: Outcome, room: Room) -> Delivered {
-    let failed = |error| Delivered::Error { call, error };
+/// The delivery to the program for call number `call` of `run`.
+pub(super) fn outcome_delivery(
+    run: &RunId,
+    call: u32,
+    tool: &str,
+    outcome: CallOutcome,
+    room: ResultBudget,
+) -> RunDelivery {
+    let failed = |error| RunDelivery::Error { call, error };
     match outcome {
-        Outcome::Ok(result) if pml_mcp::protocol::is_input_required(&result) => failed(CallError {
+        CallOutcome::Ok(result) if pml_mcp::protocol::is_input_required(&result) => failed(CallFailure {
             hint: Some("call it outside a program, from a client that can answer".to_owned()),
-            ..error("INPUT_REQUIRED", format!("`{tool}` asks for input while it works"))
+            ..error(ErrorCode::InputRequired, format!("`{tool}` asks for input while it works"))
         }),
-        Outcome::Ok(result) => {
+        CallOutcome::Ok(result) => {
             let (value, parts) = value(run, call, &result);
             let size = value.get().len() + parts.iter().map(|part| part.content.get().len()).sum::<usize>();
             match room.refusal(tool, size) {
                 Some(refusal) => failed(refusal),
-                None => Delivered::Result { call, value, parts },
+                None => RunDelivery::Result { call, value, parts },
             }
         }
-        Outcome::ToolError(ToolError::Result(result)) => failed(told(&result)),
-        Outcome::ToolError(ToolError::Rpc(rpc)) => {
-            failed(error("SERVER_ERROR", format!("`{tool}` answered: {}", readable(&rpc.to_string()))))
+        CallOutcome::ToolError(ToolError::Result(result)) => failed(told(&result)),
+        CallOutcome::ToolError(ToolError::Rpc(rpc)) => failed(error(
+            ErrorCode::ServerError,
+            format!("`{tool}` answered: {}", readable(&rpc.to_string())),
+        )),
+        CallOutcome::NotSent(problem) | CallOutcome::NeedsApproval(problem) => {
+            failed(of_problem(&problem, false))
         }
-        Outcome::NotSent(problem) | Outcome::NeedsApproval(problem) => failed(of_problem(&problem, false)),
-        Outcome::Unknown(problem) => failed(of_problem(&problem, true)),
+        CallOutcome::Unknown(problem) => failed(of_problem(&problem, true)),
     }
 }
 
-fn error(code: &str, message: String) -> CallError {
-    CallError { code: code.to_owned(), message, hint: None, data: None, unknown: false }
+fn error(code: ErrorCode, message: String) -> CallFailure {
+    CallFailure { code, message, hint: None, data: None, unknown: false }
 }
 
-fn of_problem(problem: &Problem, unknown: bool) -> CallError {
-    CallError {
-        hint: problem.hint.clone(),
-        unknown,
-        ..error(&problem.code_text(), readable(&problem.message))
-    }
+fn of_problem(problem: &Problem, unknown: bool) -> CallFailure {
+    CallFailure { hint: problem.hint.clone(), unknown, ..error(problem.code, readable(&problem.message)) }
 }
 
-/// A tool's own words on why it failed.
-fn told(result: &RawValue) -> CallError {
+/// The failure with the tool's own error text.
+fn told(result: &RawValue) -> CallFailure {
     let fields = Fields::parse(result.get()).unwrap_or_default();
     let content: Vec<Value> = fields.read("content").unwrap_or_default();
     let texts: Vec<&str> = content.iter().filter_map(|part| part["text"].as_str()).collect();
     let text = if texts.is_empty() { "it gives no reason".to_owned() } else { readable(&texts.join("\n")) };
     let data = fields.get("structuredContent").map(|data| data.get().to_owned());
     let data = data.filter(|data| data.len() <= MAX_ERROR_CHARACTERS);
-    CallError { data, ..error("TOOL_ERROR", text) }
+    CallFailure { data, ..error(ErrorCode::ToolError, text) }
 }
 
 fn readable(text: &str) -> String {
-    shortened(&printable(text), MAX_ERROR_CHARACTERS)
+    truncate_text(&printable(text), MAX_ERROR_CHARACTERS)
 }
 
-/// What a result means to a program, and the parts it has only handles of.
-fn value(run: &RunId, call: u32, result: &RawValue) -> (Box<RawValue>, Vec<Part>) {
+/// The value of a result for the program, and the parts that it contains only handles of.
+fn value(run: &RunId, call: u32, result: &RawValue) -> (Box<RawValue>, Vec<ContentPart>) {
     let fields = Fields::parse(result.get()).unwrap_or_default();
     if let Some(structured) = fields.get("structuredContent") {
         return (structured.to_owned(), Vec::new());
@@ -152,9 +166,9 @@ fn value(run: &RunId, call: u32, result: &RawValue) -> (Box<RawValue>, Vec<Part>
             Some("image" | "audio" | "resource") => {
                 let uri = format!("pml://runs/{run}/calls/{call}/parts/{index}");
                 values.push(raw(&handle(&read, &uri)));
-                parts.push(Part { uri, content: part });
+                parts.push(ContentPart { uri, content: part });
             }
-            // A link is a handle already.
+            // A resource link is a handle already.
             Some(_) | None => values.push(part),
         }
     }
@@ -172,7 +186,7 @@ fn json_or_text(text: &str) -> Box<RawValue> {
     }
 }
 
-/// What stands for an image, a sound or a resource.
+/// The handle that represents an image, a sound or a resource.
 fn handle(part: &Fields<'_>, uri: &str) -> Value {
     let resource: Value = part.read("resource").unwrap_or_default();
     let kind: String = part.read("type").unwrap_or_default();
@@ -194,7 +208,7 @@ fn handle(part: &Fields<'_>, uri: &str) -> Value {
     handle
 }
 
-/// How many bytes a text in base64 stands for.
+/// The number of bytes that a base64 text encodes.
 fn decoded_len(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }
@@ -203,16 +217,16 @@ fn decoded_len(base64: &str) -> usize {
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room { each: 1_000, all: 5_000, left: 500 };
+    const ROOM: ResultBudget = ResultBudget { each: 1_000, all: 5_000, left: 500 };
 
     fn run() -> RunId {
         RunId::new(1)
     }
 
     fn seen(result: &Value) -> String {
-        match delivered(&run(), 2, "s:t", Outcome::Ok(raw(result)), ROOM) {
-            Delivered::Result { value, .. } => value.get().to_owned(),
-            Delivered::Error { error, .. } => format!("{}: {}", error.code, error.message),
+        match outcome_delivery(&run(), 2, "s:t", CallOutcome::Ok(raw(result)), ROOM) {
+            RunDelivery::Result { value, .. } => value.get().to_owned(),
+            RunDelivery::Error { error, .. } => format!("{}: {}", error.code, error.message),
             other => panic!("{other:?}"),
         }
     }
@@ -235,7 +249,8 @@ mod tests {
     fn an_image_is_a_handle_and_its_bytes_are_kept() {
         let image = json!({ "type": "image", "mimeType": "image/png", "data": "aGVsbG8=" });
         let result = raw(&json!({ "content": [image] }));
-        let Delivered::Result { value, parts, .. } = delivered(&run(), 2, "s:t", Outcome::Ok(result), ROOM)
+        let RunDelivery::Result { value, parts, .. } =
+            outcome_delivery(&run(), 2, "s:t", CallOutcome::Ok(result), ROOM)
         else {
             panic!("a result");
         };
@@ -257,12 +272,12 @@ mod tests {
         );
         let failed =
             raw(&json!({ "content": [{ "type": "text", "text": "no \u{1b}[31mfile" }], "isError": true }));
-        let Delivered::Error { error, .. } =
-            delivered(&run(), 1, "s:t", Outcome::ToolError(ToolError::Result(failed)), ROOM)
+        let RunDelivery::Error { error, .. } =
+            outcome_delivery(&run(), 1, "s:t", CallOutcome::ToolError(ToolError::Result(failed)), ROOM)
         else {
             panic!("an error");
         };
-        assert_eq!(error.code, "TOOL_ERROR");
+        assert_eq!(error.code, ErrorCode::ToolError);
         assert!(error.message.starts_with("no "), "the tool's own words: {}", error.message);
         assert!(!error.message.contains('\u{1b}'), "{}", error.message);
     }

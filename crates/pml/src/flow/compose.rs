@@ -1,37 +1,39 @@
-//! Puts a DAG together for an intent that nothing learned serves.
+//! Composes a DAG for an intent that no learned capability serves.
 //!
-//! Each step of the intent gets a tool whose effect agrees with it: a step that only reads is never given one that is known to
-//! change something, nor one that changes something else a tool that takes something away. What is too unlikely is not suggested at all.
+//! Each step of the intent gets a tool whose effect agrees with it. A step that only reads never gets a tool known to
+//! change something. A step that changes something else never gets a tool that removes something. Candidates that are
+//! too unlikely are not suggested at all.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use pml_graph::graph::fields;
 use pml_model::{Principal, ToolId};
-use pml_store::{Order, Traces};
+use pml_store::{TraceOrder, TraceQuery};
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::approve::{Effect, Mode};
-use crate::catalogue::{Snapshot, Tool};
+use crate::approve::{CallPermission, Effect};
+use crate::catalogue::{CatalogueTool, ToolSnapshot};
 use crate::discover;
 use crate::knowledge::graph::{fields_of, output_of};
-use crate::suggest::{self, Example, Step, SuggestedDag, deprecated, effect};
+use crate::suggest::{self, CallExample, SuggestStep, SuggestedDag, deprecated, effect};
 
-/// How many tools are looked at for each step.
+/// The number of candidate tools considered for each step.
 const LOOKED_AT: usize = 4;
-/// How likely a tool must be to be named beside the best.
+/// The least probability of a tool that is named as an alternative.
 const ALSO: f64 = 0.2;
-/// How sure it must be that earlier requests show the way.
+/// The least confidence in the tools that served earlier requests.
 const LEARNED: f64 = 0.5;
-/// What is less likely than this is no suggestion: a step, and the DAG as a whole. The scores are probabilities, and what is
-/// wrong three times of four costs an agent more than the list of tools, which it gets anyway.
+/// The least probability of a step. A suggestion that is wrong three times out of four costs an agent more than the
+/// list of tools, which it gets anyway.
 const LEAST_STEP: f64 = 0.25;
+/// The least probability of the DAG as a whole, the product of its steps' probabilities.
 const LEAST: f64 = 0.1;
-/// How much of what a call gave is shown.
+/// Bytes of an example result that are shown.
 const SHOWN_BYTES: usize = 500;
 
-/// A DAG for the intent, of tools that are `visible`; nothing where no tool has to do with it.
+/// Composes a DAG for the intent from the `visible` tools; `None` if no tool matches it.
 pub(super) async fn compose(
     app: &Arc<App>,
     principal: &Principal,
@@ -40,29 +42,30 @@ pub(super) async fn compose(
     text: &str,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Option<SuggestedDag> {
-    let (snapshot, past_runs) = (app.tools.snapshot(), app.knowledge.of(principal));
+    let (snapshot, past_runs) = (app.tools.snapshot(), app.knowledge.of_principal(principal));
     let observed = past_runs.observed();
-    let vectors = app.knowledge.embeddings.of_tools(&snapshot);
-    let clauses = suggest::clauses(text);
-    let effects = effect::asked_of_each(&clauses);
+    let vectors = app.knowledge.embeddings.tool_vectors(&snapshot);
+    let clauses = suggest::split_clauses(text);
+    let effects = effect::asked_effects(&clauses);
     let policy = app.policy();
     let only_reads = effects.iter().all(|effect| *effect == Some(Effect::Reads));
-    let fits = |tool: &Tool| {
-        visible(&tool.id) && (!only_reads || effect::of_tool(&policy, tool) != Some(Effect::Writes))
+    let fits = |tool: &CatalogueTool| {
+        visible(&tool.id) && (!only_reads || effect::tool_effect(&policy, tool) != Some(Effect::Writes))
     };
-    let mut chosen: Vec<(String, Vec<(&Tool, f64)>)> = learned(app, principal, &snapshot, text, &fits).await;
+    let mut chosen: Vec<(String, Vec<(&CatalogueTool, f64)>)> =
+        learned(app, principal, &snapshot, text, &fits).await;
     let found_before = !chosen.is_empty();
     let mut left_out = Vec::new();
     for (clause, asked) in clauses.into_iter().zip(effects).filter(|_| !found_before) {
-        let wanted = app.knowledge.embeddings.wanted(&clause).await;
+        let wanted = app.knowledge.embeddings.read_intent(&clause).await;
         let past = past_runs.advice(&snapshot, &wanted);
-        let suits = |tool: &Tool| match effect::takes_away_unasked(&clause, tool) {
+        let suits = |tool: &CatalogueTool| match effect::removes_unasked(&clause, tool) {
             true => None,
-            false => effect::suits(asked, effect::of_tool(&policy, tool)),
+            false => effect::suitability(asked, effect::tool_effect(&policy, tool)),
         };
-        let eligible = |tool: &Tool| visible(&tool.id) && suits(tool).is_some();
+        let eligible = |tool: &CatalogueTool| visible(&tool.id) && suits(tool).is_some();
         let mut found =
-            discover::best(&snapshot, Some(&vectors), &wanted, past.as_ref(), LOOKED_AT, eligible);
+            discover::best_tools(&snapshot, Some(&vectors), &wanted, past.as_ref(), LOOKED_AT, eligible);
         found.iter_mut().for_each(|(tool, score)| *score *= suits(tool).unwrap_or_default());
         let found = without_deprecated(&snapshot, found, eligible);
         if found.first().is_some_and(|(_, score)| *score >= LEAST_STEP) {
@@ -71,23 +74,23 @@ pub(super) async fn compose(
             left_out.push(clause);
         }
     }
-    let read: Vec<Vec<fields::Tool>> = chosen
+    let read: Vec<Vec<fields::ToolFields>> = chosen
         .iter()
         .map(|(_, found)| found.iter().map(|(tool, _)| fields_of(tool, &observed)).collect())
         .collect();
-    let choice = suggest::choose(intent, &chosen, &read);
-    let steps: Vec<Step<'_>> = chosen
+    let choice = suggest::choose_tools(intent, &chosen, &read);
+    let steps: Vec<SuggestStep<'_>> = chosen
         .iter()
         .zip(&read)
         .zip(&choice)
-        .map(|(((clause, found), fields), &place)| Step {
+        .map(|(((clause, found), fields), &place)| SuggestStep {
             words: clause,
             tool: found[place].0,
             fields: &fields[place],
             score: found[place].1,
-            reads: reads(app, found[place].0),
-            said: !found_before,
-            others: also(found, place),
+            reads_only: reads(app, found[place].0),
+            from_intent: !found_before,
+            alternatives: also(found, place),
         })
         .collect();
     if steps.is_empty() || steps.iter().map(|step| step.score).product::<f64>() < LEAST {
@@ -97,23 +100,24 @@ pub(super) async fn compose(
     for step in &steps {
         examples.push((step.tool.id.clone(), examples_of(app, principal, &step.tool.id).await));
     }
-    let examples_of = |tool: &Tool| {
+    let examples_of = |tool: &CatalogueTool| {
         let of_tool = examples.iter().find(|(id, _)| *id == tool.id);
         of_tool.map(|(_, examples)| examples.clone()).unwrap_or_default()
     };
-    let mut dag = suggest::suggest(intent, context, &steps, |tool| output_of(tool, &observed), examples_of);
-    dag.leaves_out(&left_out);
+    let mut dag = suggest::build_dag(intent, context, &steps, |tool| output_of(tool, &observed), examples_of);
+    dag.note_left_out(&left_out);
     Some(dag)
 }
 
-/// The same with deprecated tools last: one whose description names another gives that one its score, any other loses some.
+/// Ranks deprecated tools last. A deprecated tool whose description names a replacement passes its score on to that;
+/// any other loses part of its score.
 fn without_deprecated<'s>(
-    snapshot: &'s Snapshot,
-    found: Vec<(&'s Tool, f64)>,
-    eligible: impl Fn(&Tool) -> bool,
-) -> Vec<(&'s Tool, f64)> {
-    let mut kept: Vec<(&Tool, f64)> = Vec::with_capacity(found.len());
-    let mut last: Vec<(&Tool, f64)> = Vec::new();
+    snapshot: &'s ToolSnapshot,
+    found: Vec<(&'s CatalogueTool, f64)>,
+    eligible: impl Fn(&CatalogueTool) -> bool,
+) -> Vec<(&'s CatalogueTool, f64)> {
+    let mut kept: Vec<(&CatalogueTool, f64)> = Vec::with_capacity(found.len());
+    let mut last: Vec<(&CatalogueTool, f64)> = Vec::new();
     for (tool, score) in found {
         if !deprecated::is_deprecated(tool) {
             kept.push((tool, score));
@@ -127,7 +131,7 @@ fn without_deprecated<'s>(
     let mut seen = HashSet::new();
     kept.retain(|(tool, _)| seen.insert(&tool.id));
     let best = kept.first().map_or(0.0, |(_, score)| *score);
-    // Nothing else would do: a deprecated tool is better than none.
+    // No other tool would do: a deprecated one is better than none.
     if best < LEAST_STEP {
         last.extend(kept);
         last.sort_by(|one, other| other.1.total_cmp(&one.1));
@@ -137,24 +141,24 @@ fn without_deprecated<'s>(
     kept
 }
 
-/// The others that would do for a step.
-fn also<'s>(found: &[(&'s Tool, f64)], place: usize) -> Vec<&'s Tool> {
+/// The alternative tools for a step.
+fn also<'s>(found: &[(&'s CatalogueTool, f64)], place: usize) -> Vec<&'s CatalogueTool> {
     let others = found.iter().enumerate().filter(|(other, (_, score))| *other != place && *score >= ALSO);
     others.map(|(_, (tool, _))| *tool).collect()
 }
 
-/// The tools that what served other requests makes likely, each with how sure that is; nothing where words and meaning
-/// tell more.
+/// The tools that earlier, similar requests make likely, each with its confidence. Empty if words and embeddings tell
+/// more.
 async fn learned<'s>(
     app: &Arc<App>,
     principal: &Principal,
-    snapshot: &'s Arc<Snapshot>,
+    snapshot: &'s Arc<ToolSnapshot>,
     text: &str,
-    fits: &(dyn Fn(&Tool) -> bool + Send + Sync),
-) -> Vec<(String, Vec<(&'s Tool, f64)>)> {
-    let wanted = app.knowledge.embeddings.wanted(text).await;
-    let vectors = app.knowledge.embeddings.of_tools(snapshot);
-    let found = app.knowledge.of(principal).with_experience(|experience| {
+    fits: &(dyn Fn(&CatalogueTool) -> bool + Send + Sync),
+) -> Vec<(String, Vec<(&'s CatalogueTool, f64)>)> {
+    let wanted = app.knowledge.embeddings.read_intent(text).await;
+    let vectors = app.knowledge.embeddings.tool_vectors(snapshot);
+    let found = app.knowledge.of_principal(principal).with_experience(|experience| {
         let (tools, suggestion) = experience.suggest(snapshot, &vectors, &wanted)?;
         let ids: Vec<ToolId> = tools.iter().map(|tool| tool.id.clone()).collect();
         Some((ids, f64::from(suggestion.confidence)))
@@ -162,35 +166,36 @@ async fn learned<'s>(
     let Some((ids, confidence)) = found.flatten().filter(|(_, confidence)| *confidence >= LEARNED) else {
         return Vec::new();
     };
-    let tools: Vec<&Tool> = ids.iter().filter_map(|id| snapshot.tool(id).ok()).collect();
+    let tools: Vec<&CatalogueTool> = ids.iter().filter_map(|id| snapshot.tool(id).ok()).collect();
     if tools.len() != ids.len() || !tools.iter().all(|tool| fits(tool)) {
         return Vec::new();
     }
-    // All together are as sure as is said.
+    // The confidences of all steps together multiply to `confidence`.
     let each = confidence.powf(1.0 / tools.len().max(1) as f64);
-    let step = |tool: &'s Tool| (tool.definition.name.replace(['_', '-'], " "), vec![(tool, each)]);
+    let step = |tool: &'s CatalogueTool| (tool.definition.name.replace(['_', '-'], " "), vec![(tool, each)]);
     tools.into_iter().map(step).collect()
 }
 
-/// Whether the policy lets all its tools be called without a word from anybody, and none of them changes anything.
-pub(super) fn only_reads(app: &App, snapshot: &Snapshot, dag: &SuggestedDag) -> bool {
+/// Whether the policy lets every tool of the DAG be called without approval, and none of them changes anything.
+pub(super) fn only_reads(app: &App, snapshot: &ToolSnapshot, dag: &SuggestedDag) -> bool {
     dag.tool_schemas.keys().all(|id| {
         let tool = ToolId::parse(id).ok().and_then(|id| snapshot.tool(&id).ok());
         tool.is_some_and(|tool| reads(app, tool))
     })
 }
 
-/// Whether a tool may be called without a word from anybody, and changes nothing.
-fn reads(app: &App, tool: &Tool) -> bool {
-    let verdict = app.policy().of(&tool.id, &tool.definition.annotations);
-    verdict.mode == Mode::Auto && verdict.read_only
+/// Whether a tool may be called without approval and changes nothing.
+fn reads(app: &App, tool: &CatalogueTool) -> bool {
+    let verdict = app.policy().verdict(&tool.id, &tool.definition.annotations);
+    verdict.mode == CallPermission::Auto && verdict.read_only
 }
 
-/// A call of the tool that worked, where one is remembered.
-async fn examples_of(app: &Arc<App>, principal: &Principal, tool: &ToolId) -> Vec<Example> {
+/// A recorded call of the tool that succeeded, if there is one.
+async fn examples_of(app: &Arc<App>, principal: &Principal, tool: &ToolId) -> Vec<CallExample> {
     let id = tool.to_string();
-    let Some(known) = app.knowledge.memory.that_uses(principal, &id) else { return Vec::new() };
-    let wanted = Traces { capability: Some(known.id.clone()), order: Order::Newest, limit: 1, after: None };
+    let Some(known) = app.knowledge.memory.most_used_with_tool(principal, &id) else { return Vec::new() };
+    let wanted =
+        TraceQuery { capability: Some(known.id.clone()), order: TraceOrder::Newest, limit: 1, after: None };
     let traces = match app.store.traces(principal, &wanted).await {
         Ok(traces) => traces,
         Err(error) => {
@@ -203,7 +208,7 @@ async fn examples_of(app: &Arc<App>, principal: &Principal, tool: &ToolId) -> Ve
         trace.body.task_results.into_iter().map(move |call| (intent.clone(), call))
     });
     let of_tool = calls.filter(|(_, call)| call.tool == id && call.success);
-    let example = of_tool.map(|(intent, call)| Example {
+    let example = of_tool.map(|(intent, call)| CallExample {
         description: intent,
         input: call.args,
         output: call.result.filter(|result| result.get().len() <= SHOWN_BYTES),

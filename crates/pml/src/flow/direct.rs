@@ -1,7 +1,7 @@
-//! A tool that is called by name, outside any program.
+//! Direct calls: a tool that a client calls by name, outside any program.
 //!
-//! It is held to the same rules as a call of a program. What nobody has to be asked about is called at once; what
-//! somebody has to allow becomes a run of that one call, which asks.
+//! The same policy applies as to a call of a program. A call that needs no approval is made at once. A call that needs
+//! approval becomes a run of that one call, which asks for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,91 +14,96 @@ use pml_store::Idempotency;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{Executed, asked_before, execute};
+use super::{ExecuteOutcome, execute, find_repeated_run};
 use crate::app::App;
-use crate::planning::{Asked, Execution};
+use crate::planning::{RunRequest, Work};
 use crate::problem::Problem;
-use crate::tools::{self, Context, Direct, Outcome};
+use crate::tools::{self, CallContext, CallOutcome, DirectCaller};
 
-/// A call by name.
+/// A request to call a tool by name.
 pub struct NamedCall<'c> {
-    /// Who asks.
+    /// The principal that the call is made for.
     pub principal: Principal,
-    /// In which session.
+    /// The session of the client.
     pub session: String,
-    /// Which client, and whether it counts as having asked its user.
-    pub direct: Direct,
-    /// The tool.
+    /// The client, and whether it counts as having asked its user.
+    pub direct: DirectCaller,
+    /// The tool to call.
     pub tool: &'c ToolId,
-    /// What it is called with.
+    /// The arguments of the call, a JSON object.
     pub arguments: &'c RawValue,
-    /// Further members of the request, such as `_meta`. They go to the server with a call that is made at once;
-    /// nobody who allows a call sees them, so they do not go with one that was asked for.
-    pub passing: Fields<'c>,
-    /// Who hears of it meanwhile.
+    /// Further members of the request, such as `_meta`. They are sent to the server only if the call is made at once. A
+    /// person who approves a call does not see them, so they are dropped if the call needs approval.
+    pub extra_params: Fields<'c>,
+    /// The receiver of progress and log messages.
     pub caller: Caller,
-    /// When to give up.
+    /// Cancels the call.
     pub cancel: CancellationToken,
-    /// Whose answer counts where somebody has to be asked.
-    pub by: Answerer,
-    /// What makes a repeated request the same run.
+    /// Whose answer counts if the call needs approval.
+    pub answerer: Answerer,
+    /// The idempotency key that makes a repeated request the same run.
     pub idempotency: Option<Idempotency>,
-    /// How long a run of it may wait for its turn.
-    pub patience: Duration,
+    /// How long a run of the call may queue.
+    pub max_wait: Duration,
 }
 
-/// What became of a call by name.
-pub enum Called {
-    /// It was made, or refused, at once.
-    Answered(Outcome),
-    /// It is a run, because somebody has to allow it or because the same request was one before.
-    Run(Executed),
+/// The outcome of a direct call.
+pub enum DirectOutcome {
+    /// The call was made, or refused, at once.
+    Answered(CallOutcome),
+    /// The call became a run, because it needs approval or because the same request was a run before.
+    Run(ExecuteOutcome),
 }
 
-/// A tool is called by name.
+/// Calls a tool by name.
 ///
 /// # Errors
-/// The run that it becomes cannot be recorded.
+/// The run that the call becomes cannot be recorded.
 pub async fn call(
     app: &Arc<App>,
     call: NamedCall<'_>,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
-) -> Result<Called, Problem> {
+) -> Result<DirectOutcome, Problem> {
     if let Some(idempotency) = &call.idempotency
-        && let Some(before) = asked_before(app, &call.principal, idempotency).await?
+        && let Some(before) = find_repeated_run(app, &call.principal, idempotency).await?
     {
-        return Ok(Called::Run(before));
+        return Ok(DirectOutcome::Run(before));
     }
-    let NamedCall { principal, session, direct, tool, arguments, passing, caller, cancel, .. } = call;
-    let context = Context::direct(principal.clone(), direct, caller.clone(), cancel);
+    let NamedCall {
+        principal, session, direct, tool, arguments, extra_params: passing, caller, cancel, ..
+    } = call;
+    let context = CallContext::direct(principal.clone(), direct, caller.clone(), cancel);
     let outcome = tools::call(&app.tools, &context, tool, arguments, passing).await;
-    let (Outcome::NeedsApproval(_), tools::Authority::Direct(direct)) = (&outcome, context.authority) else {
-        return Ok(Called::Answered(outcome));
+    let (CallOutcome::NeedsApproval(_), tools::Authority::Direct(direct)) = (&outcome, context.authority)
+    else {
+        return Ok(DirectOutcome::Answered(outcome));
     };
-    let execution = Execution {
+    let execution = RunRequest {
         principal,
         session,
         intent: format!("direct call of {tool} by client {}", direct.client),
-        work: Asked::Call(tool.clone()),
+        work: Work::Call(tool.clone()),
         arguments: arguments.to_owned(),
         timeout: None,
         caller,
         idempotency: call.idempotency,
-        patience: call.patience,
-        by: call.by,
+        max_wait: call.max_wait,
+        answerer: call.answerer,
         dynamic: app.config().approvals.dynamic,
-        // Nobody said what the call is for, so there is no intent it could be found by again.
+        // A direct call has no intent by which it could be found again.
         learn: false,
         capability: None,
-        cache: false,
+        use_cache: false,
     };
     match execute(app, execution, visible).await? {
-        Executed::Refused(refused) => Ok(Called::Answered(Outcome::NotSent(refused.problem))),
-        other => Ok(Called::Run(other)),
+        ExecuteOutcome::Refused(refused) => {
+            Ok(DirectOutcome::Answered(CallOutcome::NotSent(refused.problem)))
+        }
+        other => Ok(DirectOutcome::Run(other)),
     }
 }
 
-/// How long a direct call of a tool may take: what its server may, which can be more than runs usually have.
+/// Milliseconds a direct call of a tool may take: the timeout of its server, which can exceed that of runs.
 pub(super) fn longest_ms(app: &App, tool: &ToolId) -> u64 {
     let longest = app.tools.servers.get(&tool.server).map_or(Duration::ZERO, |slot| {
         slot.settings().start_timeout.saturating_add(slot.settings().call_timeout)

@@ -1,8 +1,8 @@
-//! What was learned is used again: a capability that is asked for by name, or one that serves an intent.
+//! Reuses learned capabilities: one requested by name, or one that serves an intent.
 
 use std::sync::Arc;
 
-use pml_model::capability::{Source, State, Statistics};
+use pml_model::capability::{CapabilitySource, CapabilityState, CapabilityStatistics};
 use pml_model::json::{Fields, raw};
 use pml_model::{CapabilityId, ToolId};
 use serde::Serialize;
@@ -10,67 +10,68 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
-use crate::approve::Mode;
-use crate::catalogue::{Snapshot, Tool};
-use crate::discover::{self, Found};
+use crate::approve::CallPermission;
+use crate::catalogue::{CatalogueTool, ToolSnapshot};
+use crate::discover::{self, DiscoverResult};
 use crate::knowledge::cache;
-use crate::knowledge::{Candidate, Known, intents};
+use crate::knowledge::{CapabilityCandidate, IndexedCapability, intents};
 use crate::plan::Pause;
-use crate::planning::{Asked, Execution};
-use crate::problem::{Code, Problem};
-use crate::reuse::{self, Binding, Contradiction, Procedure};
+use crate::planning::{RunRequest, Work};
+use crate::problem::{ErrorCode, Problem};
+use crate::reuse::{self, ArgumentBinding, Contradiction, ReusableProcedure};
 use crate::suggest::SuggestedDag;
 
 use super::compose::{compose, only_reads};
 
-/// How many capabilities and tools are suggested.
+/// The number of capabilities and of tools that are suggested.
 const SUGGESTED: usize = 5;
-/// How good a capability must be to be suggested at all, before it has shown anything; one success is enough.
+/// The least quality of an untried capability that is suggested; one success is enough to reach it.
 const WORTH_IT: f64 = 0.45;
-/// How much what came of a capability moves that, and how far.
+/// The change of that threshold per unit of the success estimate.
 const MOVES: f64 = 0.5;
+/// The range of the moved threshold.
 const LOWEST: f64 = 0.40;
 const HIGHEST: f64 = 0.95;
-/// How sure it must be that one beside the best is meant.
+/// The least confidence of a suggestion other than the best.
 const LIKELY: f64 = 0.5;
-/// How many capabilities are looked at to find these.
+/// The number of candidate capabilities examined to find the suggestions.
 const LOOKED_AT: usize = 15;
-/// The longest program that is sent along to be written anew, in bytes.
+/// Bytes: the longest program that is sent along for the agent to rewrite.
 const LONGEST_PROGRAM: usize = 2_000;
-/// How often a capability with tools that a person is asked about must have worked to be run without being named.
+/// How many successful runs a capability with tools that need approval must have before it runs without being named.
 const TRIED: u64 = 3;
 
-/// What came of looking for something to run.
-pub(super) enum Recalled {
-    /// This is run.
-    Run(Box<Execution>),
-    /// This is what there is; somebody has to choose.
-    Suggested(Box<Suggested>),
+/// The outcome of looking for something to run.
+pub(super) enum RecallOutcome {
+    /// This request is to be run.
+    Run(Box<RunRequest>),
+    /// Nothing runs; the client has to choose from the suggestions.
+    Suggested(Box<Suggestions>),
 }
 
-/// What could be run, and what is missing.
+/// The candidates that could be run, and the inputs they lack.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Suggested {
-    /// Why nothing was run.
+pub struct Suggestions {
+    /// The reason why nothing was run.
     pub because: String,
-    /// How sure it is that the first candidate is meant, from 0 to 1.
+    /// The confidence that the first candidate is the right one, from 0 to 1.
     pub confidence: f64,
-    /// What came of nearly the same intent before.
+    /// The cached result of nearly the same intent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub earlier: Option<Earlier>,
+    pub earlier: Option<EarlierResult>,
     /// Capabilities, best first.
-    pub candidates: Vec<Suggestion>,
+    pub candidates: Vec<CapabilitySuggestion>,
     /// Tools, best first.
-    pub tools: Vec<Found>,
-    /// A DAG of tools that could serve.
+    pub tools: Vec<DiscoverResult>,
+    /// A DAG of tools that could serve the intent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggested_dag: Option<SuggestedDag>,
 }
 
-impl Suggested {
-    /// As programs are told of it.
-    pub fn body(&self) -> Value {
+impl Suggestions {
+    /// The JSON form for clients.
+    pub fn to_json(&self) -> Value {
         let mut body = json!({ "status": "suggestions", "suggestions": self });
         if let Some(earlier) = &self.earlier {
             body["cacheHit"] = "intent_similar".into();
@@ -81,15 +82,15 @@ impl Suggested {
     }
 }
 
-/// What came of nearly the same intent before.
+/// The cached result of nearly the same intent.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Earlier {
-    /// What was asked for then.
+pub struct EarlierResult {
+    /// The earlier intent.
     pub intent: String,
-    /// How alike the two are.
+    /// The similarity of the two intents, from 0 to 1.
     pub similarity: f64,
-    /// How old the result is.
+    /// The age of the result, in milliseconds.
     pub age_ms: i64,
     /// The result.
     pub result: Box<RawValue>,
@@ -98,89 +99,94 @@ pub struct Earlier {
 /// A capability that could be run.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Suggestion {
-    /// Its id.
+pub struct CapabilitySuggestion {
+    /// The id of the capability.
     pub id: CapabilityId,
-    /// Its name.
+    /// The name programs call it by.
     pub name: String,
-    /// What it is for.
+    /// The description of its purpose.
     pub description: String,
-    /// How sure it is that it is meant.
+    /// The confidence that this capability is the right one, from 0 to 1.
     pub confidence: f64,
-    /// An intent it served.
+    /// An intent that it served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub served: Option<String>,
-    /// What it would be run with.
+    /// The arguments it would run with.
     pub arguments: Map<String, Value>,
-    /// What has to be given before it can be run, and why.
+    /// The inputs it lacks, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<Missing>,
-    /// The value of the intent that contradicts it; it is not run for this intent.
+    pub missing: Vec<MissingInput>,
+    /// The value in the intent that contradicts a constant of the capability; if set, it is not run for this intent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub contradiction: Option<Contradicted>,
-    /// What it runs, where that has to be sent with another value in it.
+    pub contradiction: Option<ContradictedConstant>,
+    /// Its program, if the client has to send that with another value in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// What it takes.
+    /// The schema of its parameters.
     pub parameters: Value,
 }
 
-/// A constant that an intent contradicts.
+/// A constant of a capability that the intent contradicts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Contradicted {
-    /// What the capability is fixed to.
+pub struct ContradictedConstant {
+    /// The constant in the capability.
     pub constant: String,
-    /// What the intent says instead.
+    /// The value in the intent.
     pub intent_says: String,
 }
 
-/// Something that has to be given.
+/// An input that the client has to give.
 #[derive(Debug, Serialize)]
-pub struct Missing {
-    /// The parameter; nothing where something was said that has no place.
+pub struct MissingInput {
+    /// The parameter; `None` if the intent contains a value that fits no parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What to do, in a sentence.
+    /// What to do, in one sentence.
     pub why: String,
 }
 
-/// What is to be run, where a capability is asked for or anything that serves.
-pub(super) async fn recall(
+/// Resolves a request for a capability or for an intent to the work to run, or to suggestions.
+pub(super) async fn resolve_work(
     app: &Arc<App>,
-    asked: Execution,
+    asked: RunRequest,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
-) -> Result<Recalled, Problem> {
+) -> Result<RecallOutcome, Problem> {
     match &asked.work {
-        Asked::Code(_) | Asked::Dag { .. } | Asked::Tool { .. } | Asked::Call(_) => {
-            Ok(Recalled::Run(Box::new(asked)))
+        Work::Code(_) | Work::Dag { .. } | Work::Tool { .. } | Work::Call(_) => {
+            Ok(RecallOutcome::Run(Box::new(asked)))
         }
-        Asked::Capability(name) => by_name(app, &name.clone(), asked).await,
-        Asked::Anything => by_intent(app, asked, visible).await,
+        Work::Capability(name) => by_name(app, &name.clone(), asked).await,
+        Work::Intent => by_intent(app, asked, visible).await,
     }
 }
 
-async fn by_name(app: &Arc<App>, name: &str, asked: Execution) -> Result<Recalled, Problem> {
-    let known = app.knowledge.memory.named(&asked.principal, name).await?;
-    let Some(known) = known.filter(|known| known.state != State::Planned) else {
+async fn by_name(app: &Arc<App>, name: &str, asked: RunRequest) -> Result<RecallOutcome, Problem> {
+    let known = app.knowledge.memory.find_by_name(&asked.principal, name).await?;
+    let Some(known) = known.filter(|known| known.state != CapabilityState::Planned) else {
         return Err(Problem::new(
-            Code::NotFound,
+            ErrorCode::NotFound,
             format!("there is no capability `{}`", pml_model::name::printable(name)),
         )
         .hint("`pml_discover` finds capabilities by what they are for"));
     };
-    let binding = bound(app, &known, &asked)?.by_name(&context(&asked)?);
+    let binding = bound(app, &known, &asked)?.for_named_procedure(&context(&asked)?);
     let contradiction = contradiction(&known, &asked, &binding);
-    if binding.runs() && contradiction.is_none() {
-        return run(known.as_ref(), &binding, asked);
+    if binding.is_complete() && contradiction.is_none() {
+        return request_for_capability(known.as_ref(), &binding, asked);
     }
     let because = match &contradiction {
         Some(contradiction) => refused(&known, contradiction),
         None => format!("`{}` needs to be told more", known.name),
     };
-    let candidate = Candidate { similarity: 1.0, like: known.intents.first().cloned(), score: 1.0, known };
+    let candidate = CapabilityCandidate {
+        similarity: 1.0,
+        similar_intent: known.intents.first().cloned(),
+        score: 1.0,
+        capability: known,
+    };
     let suggestion = suggestion(&candidate, &binding, contradiction);
-    Ok(Recalled::Suggested(Box::new(Suggested {
+    Ok(RecallOutcome::Suggested(Box::new(Suggestions {
         because,
         confidence: 1.0,
         earlier: None,
@@ -192,40 +198,41 @@ async fn by_name(app: &Arc<App>, name: &str, asked: Execution) -> Result<Recalle
 
 async fn by_intent(
     app: &Arc<App>,
-    mut asked: Execution,
+    mut asked: RunRequest,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
-) -> Result<Recalled, Problem> {
-    let request = discover::Request::new(asked.intent.clone(), SUGGESTED);
-    discover::check(&request)?;
-    let wanted = app.knowledge.embeddings.wanted(&asked.intent).await;
+) -> Result<RecallOutcome, Problem> {
+    let request = discover::DiscoverRequest::new(asked.intent.clone(), SUGGESTED);
+    discover::check_request(&request)?;
+    let wanted = app.knowledge.embeddings.read_intent(&asked.intent).await;
     let snapshot = app.tools.snapshot();
-    let close = super::close_to(app, &asked.principal, &asked.session);
-    let seen = |tool: &Tool| visible(&tool.id);
-    let tools = super::found(app, &asked.principal, &wanted, (Vec::new(), close), &request, seen)?.results;
+    let close = super::related_to_session(app, &asked.principal, &asked.session);
+    let seen = |tool: &CatalogueTool| visible(&tool.id);
+    let tools =
+        super::rank_for_request(app, &asked.principal, &wanted, (Vec::new(), close), &request, seen)?.results;
     let mut found = app.knowledge.find(&asked.principal, &asked.intent, &wanted).await?;
-    found.retain(|candidate| is_worth_suggesting(&candidate.known.statistics));
-    app.knowledge.put_in_order(&asked.principal, &mut found, &wanted);
+    found.retain(|candidate| is_worth_suggesting(&candidate.capability.statistics));
+    app.knowledge.order_candidates(&asked.principal, &mut found, &wanted);
     found.truncate(LOOKED_AT);
     let mut bindings = Vec::with_capacity(found.len());
     for candidate in &mut found {
-        let binding = bound(app, &candidate.known, &asked)?;
-        // With what it would be given in its place, more can be said.
+        let binding = bound(app, &candidate.capability, &asked)?;
+        // The similarity is more precise once the arguments are bound.
         candidate.similarity = binding.similarity;
         bindings.push(binding);
     }
-    let mut found: Vec<(Candidate, Binding)> = found.into_iter().zip(bindings).collect();
+    let mut found: Vec<(CapabilityCandidate, ArgumentBinding)> = found.into_iter().zip(bindings).collect();
     found.sort_by(|one, other| confidence(&other.0).total_cmp(&confidence(&one.0)));
     found.truncate(SUGGESTED);
     let (found, mut contradictions) = without_contradiction_first(found, &asked);
     let kept_from = match found.first() {
         None => None,
         Some((best, binding)) => {
-            // One that does something else for sure is no rival.
+            // A capability that contradicts the intent is no rival.
             let next = found.get(1).filter(|_| contradictions[1].is_none()).map(|next| &next.0);
             match &contradictions[0] {
-                Some(contradiction) => Some(refused(&best.known, contradiction)),
+                Some(contradiction) => Some(refused(&best.capability, contradiction)),
                 None => match kept_from(app, best, binding, next) {
-                    None => return run(&best.known.clone(), binding, asked),
+                    None => return request_for_capability(&best.capability.clone(), binding, asked),
                     because => because,
                 },
             }
@@ -233,14 +240,14 @@ async fn by_intent(
     };
     let given = context(&asked)?;
     let composed = compose(app, &asked.principal, &asked.intent, &given, &wanted.text, visible).await;
-    // What was learned and may be meant is not passed over; nor is it done in another way what a value speaks against.
+    // A composed DAG must not bypass a likely capability, nor do in another way what a contradicted constant rules out.
     let likely = found.first().is_some_and(|(best, _)| confidence(best) >= LIKELY)
         || contradictions.first().is_some_and(Option::is_some);
     if let Some(dag) = composed.as_ref().filter(|dag| !likely && sure(app, &snapshot, dag)) {
-        asked.work = Asked::Dag { document: dag.dag_structure.to_string(), pause: Pause::None };
-        return Ok(Recalled::Run(Box::new(asked)));
+        asked.work = Work::Dag { document: dag.dag_structure.to_string(), pause: Pause::None };
+        return Ok(RecallOutcome::Run(Box::new(asked)));
     }
-    let candidates: Vec<Suggestion> = found
+    let candidates: Vec<CapabilitySuggestion> = found
         .iter()
         .enumerate()
         .filter(|(place, (candidate, _))| worth(*place, candidate))
@@ -249,7 +256,7 @@ async fn by_intent(
     let confidence = candidates.first().map_or(0.0, |first| first.confidence);
     let earlier = earlier(app, &found, &asked, visible).await;
     let suggested_dag = match &composed {
-        // What was learned comes first; a DAG beside it would only be more to read.
+        // A likely capability comes first; a DAG beside it would only be more to read.
         Some(_) if confidence >= LIKELY => None,
         _ => composed,
     };
@@ -263,24 +270,24 @@ async fn by_intent(
         };
         format!("nothing that was learned serves this; {todo}")
     });
-    let suggested = Suggested { because, confidence, earlier, candidates, tools, suggested_dag };
-    Ok(Recalled::Suggested(Box::new(suggested)))
+    let suggested = Suggestions { because, confidence, earlier, candidates, tools, suggested_dag };
+    Ok(RecallOutcome::Suggested(Box::new(suggested)))
 }
 
-/// Whether one of several candidates is offered: the best, and those that are likely.
-fn worth(place: usize, candidate: &Candidate) -> bool {
+/// Whether a candidate is offered: the best always is, the others if they are likely.
+fn worth(place: usize, candidate: &CapabilityCandidate) -> bool {
     place == 0 || confidence(candidate) >= LIKELY
 }
 
-/// The candidates with what each of those that are offered contradicts: likely ones that fit before those that do not, so
-/// that of two procedures that differ in a constant the one with the value that is asked for counts.
+/// Pairs each offered candidate with the constant it contradicts. Likely candidates without a contradiction come first,
+/// so that of two procedures that differ in a constant, the one with the requested value wins.
 fn without_contradiction_first(
-    found: Vec<(Candidate, Binding)>,
-    asked: &Execution,
-) -> (Vec<(Candidate, Binding)>, Vec<Option<Contradiction>>) {
-    let judged = |(place, (candidate, binding)): (usize, (Candidate, Binding))| {
+    found: Vec<(CapabilityCandidate, ArgumentBinding)>,
+    asked: &RunRequest,
+) -> (Vec<(CapabilityCandidate, ArgumentBinding)>, Vec<Option<Contradiction>>) {
+    let judged = |(place, (candidate, binding)): (usize, (CapabilityCandidate, ArgumentBinding))| {
         let offered = worth(place, &candidate);
-        let contradiction = offered.then(|| contradiction(&candidate.known, asked, &binding)).flatten();
+        let contradiction = offered.then(|| contradiction(&candidate.capability, asked, &binding)).flatten();
         ((candidate, binding), contradiction)
     };
     let mut judged: Vec<_> = found.into_iter().enumerate().map(judged).collect();
@@ -292,78 +299,89 @@ fn without_contradiction_first(
     judged.into_iter().unzip()
 }
 
-/// Whether a DAG that was put together is simply run: it is surely meant, nothing is missing, and it only reads.
-fn sure(app: &App, snapshot: &Snapshot, dag: &SuggestedDag) -> bool {
+/// Whether a composed DAG runs without a choice by the client: it is surely right, lacks nothing, and only reads.
+fn sure(app: &App, snapshot: &ToolSnapshot, dag: &SuggestedDag) -> bool {
     let enough = dag.confidence * 100.0 >= f64::from(app.config().memory.confidence);
     enough && dag.complete && only_reads(app, snapshot, dag)
 }
 
-/// What came of nearly the same intent with the same values before, where the user wants to see that.
+/// The result of nearly the same intent with the same values, if the user has enabled that.
 async fn earlier(
     app: &Arc<App>,
-    found: &[(Candidate, Binding)],
-    asked: &Execution,
+    found: &[(CapabilityCandidate, ArgumentBinding)],
+    asked: &RunRequest,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
-) -> Option<Earlier> {
-    // What is given beside the intent is not said in it, and makes another result.
+) -> Option<EarlierResult> {
+    // Context given beside the intent is not part of its text, and leads to another result.
     if !context(asked).is_ok_and(|given| given.is_empty()) {
         return None;
     }
-    let shown = found
-        .iter()
-        .filter(|(candidate, _)| asked.cache && cache::is_shown(&app.knowledge, &candidate.known.cache));
+    let shown = found.iter().filter(|(candidate, _)| {
+        asked.use_cache && cache::shows_similar_results(&app.knowledge, &candidate.capability.cache)
+    });
     for (candidate, binding) in shown {
-        let Ok(Recalled::Run(work)) = run(&candidate.known, binding, asked.clone()) else { continue };
-        let Ok(plan) = super::planned(app, &work, visible).await else { continue };
-        let Some(ticket) =
-            cache::ticket(&app.knowledge, &plan, &asked.principal, Some(&candidate.known.id)).await
+        let Ok(RecallOutcome::Run(work)) =
+            request_for_capability(&candidate.capability, binding, asked.clone())
         else {
             continue;
         };
-        if let Some(cache::Alike { result, intent, similarity, age_ms }) =
-            app.knowledge.cache.alike(&app.knowledge, &ticket).await
+        let Ok(plan) = super::plan_request(app, &work, visible).await else { continue };
+        let Some(ticket) =
+            cache::make_ticket(&app.knowledge, &plan, &asked.principal, Some(&candidate.capability.id)).await
+        else {
+            continue;
+        };
+        if let Some(cache::SimilarResult { result, intent, similarity, age_ms }) =
+            app.knowledge.cache.find_similar(&app.knowledge, &ticket).await
         {
             let similarity = (similarity * 1000.0).round() / 1000.0;
-            return Some(Earlier { intent, similarity, age_ms, result });
+            return Some(EarlierResult { intent, similarity, age_ms, result });
         }
     }
     None
 }
 
-/// Whether a capability is good enough to be suggested. Use alone does not carry one that fails: what is asked of it grows
-/// with its failures.
-fn is_worth_suggesting(statistics: &Statistics) -> bool {
+/// Whether a capability is good enough to be suggested. Frequent use alone does not carry one that fails: the threshold
+/// rises with its failures.
+fn is_worth_suggesting(statistics: &CapabilityStatistics) -> bool {
     statistics.quality() >= bar(statistics)
 }
 
-/// How good a capability must be. A run of it that worked is a hit and one that failed is waste, whether it was suggested,
-/// named or written out again: each shows what the next suggestion would come to. [`Statistics::success`] is the mean of
-/// Beta(hits + 1.6, waste + 0.4), the posterior of a prior whose mean an untried one has; the bar rises by how far it fell
-/// short of that, and falls by how far it went beyond.
-fn bar(statistics: &Statistics) -> f64 {
-    let expected = Statistics::default().success();
-    (WORTH_IT + MOVES * (expected - statistics.success())).clamp(LOWEST, HIGHEST)
+/// The least quality at which a capability is suggested. A successful run counts as a hit and a failed one as waste,
+/// whether the capability was suggested, named or written out again, because each predicts how the next suggestion
+/// would end. [`CapabilityStatistics::success_estimate`] is the mean of the posterior Beta(hits + 1.6, waste + 0.4); an
+/// untried capability has the mean of the prior. The threshold rises by how far the estimate falls short of the prior's
+/// mean, and falls by how far it exceeds it.
+fn bar(statistics: &CapabilityStatistics) -> f64 {
+    let expected = CapabilityStatistics::default().success_estimate();
+    (WORTH_IT + MOVES * (expected - statistics.success_estimate())).clamp(LOWEST, HIGHEST)
 }
 
-/// How sure it is that running this is what is wanted.
-fn confidence(candidate: &Candidate) -> f64 {
-    candidate.similarity * candidate.known.reliability()
+/// The confidence that running this capability serves the intent, from 0 to 1.
+fn confidence(candidate: &CapabilityCandidate) -> f64 {
+    candidate.similarity * candidate.capability.reliability()
 }
 
-/// Why the best capability is not simply run.
-fn kept_from(app: &App, best: &Candidate, binding: &Binding, next: Option<&Candidate>) -> Option<String> {
-    let known = &best.known;
+/// The reason why the best capability is not run without a choice; `None` if it is.
+fn kept_from(
+    app: &App,
+    best: &CapabilityCandidate,
+    binding: &ArgumentBinding,
+    next: Option<&CapabilityCandidate>,
+) -> Option<String> {
+    let known = &best.capability;
     if confidence(best) * 100.0 < f64::from(app.config().memory.confidence) {
         return Some(format!("it is not sure enough that `{}` is meant", known.name));
     }
-    // One that is as good would do something else.
+    // An equally likely capability would do something else.
     if let Some(next) = next.filter(|next| confidence(next) >= confidence(best)) {
-        return Some(format!("`{}` and `{}` serve this alike", known.name, next.known.name));
+        return Some(format!("`{}` and `{}` serve this alike", known.name, next.capability.name));
     }
-    if !binding.runs() {
+    if !binding.is_complete() {
         return Some(format!("`{}` needs to be told more", known.name));
     }
-    let asks = verdicts(app, known).any(|verdict| verdict.is_none_or(|verdict| verdict.mode != Mode::Auto));
+    let asks = verdicts(app, known)
+        .any(|verdict| verdict.is_none_or(|verdict| verdict.mode != CallPermission::Auto));
     if asks && !known.approved && known.statistics.success_count < TRIED {
         return Some(format!(
             "`{}` calls tools that a person is asked about, and is too new to be run unnamed",
@@ -373,33 +391,44 @@ fn kept_from(app: &App, best: &Candidate, binding: &Binding, next: Option<&Candi
     None
 }
 
-fn verdicts<'k>(app: &App, known: &'k Known) -> impl Iterator<Item = Option<crate::approve::Verdict>> + 'k {
+fn verdicts<'k>(
+    app: &App,
+    known: &'k IndexedCapability,
+) -> impl Iterator<Item = Option<crate::approve::ToolVerdict>> + 'k {
     let (snapshot, policy) = (app.tools.snapshot(), app.policy());
     known.tools.iter().map(move |tool| {
         let id = ToolId::parse(&tool.id).ok()?;
         let tool = snapshot.tool(&id).ok()?;
-        Some(policy.of(&id, &tool.definition.annotations))
+        Some(policy.verdict(&id, &tool.definition.annotations))
     })
 }
 
-/// What the capability would be run with.
-fn bound(app: &App, known: &Known, asked: &Execution) -> Result<Binding, Problem> {
+/// Binds the request to the parameters of the capability.
+fn bound(app: &App, known: &IndexedCapability, asked: &RunRequest) -> Result<ArgumentBinding, Problem> {
     let context = context(asked)?;
     let intents: Vec<&str> = known.intents.iter().map(String::as_str).collect();
     let reads_only = verdicts(app, known).all(|verdict| verdict.is_some_and(|verdict| verdict.read_only));
     let parameters = known.with_first_values();
-    let procedure =
-        Procedure { parameters: &parameters, intents: &intents, examples: &known.examples, reads_only };
+    let procedure = ReusableProcedure {
+        parameters: &parameters,
+        intents: &intents,
+        examples: &known.examples,
+        reads_only,
+    };
     Ok(reuse::bind(&procedure, &asked.intent, &context))
 }
 
 /// The constant of a capability that the intent contradicts.
-fn contradiction(known: &Known, asked: &Execution, binding: &Binding) -> Option<Contradiction> {
+fn contradiction(
+    known: &IndexedCapability,
+    asked: &RunRequest,
+    binding: &ArgumentBinding,
+) -> Option<Contradiction> {
     intents::judge(known, &asked.intent, &binding.arguments).contradiction
 }
 
-/// That a capability does not do what is asked, and what to do instead.
-fn refused(known: &Known, contradiction: &Contradiction) -> String {
+/// The message that a capability contradicts the intent, and what to do instead.
+fn refused(known: &IndexedCapability, contradiction: &Contradiction) -> String {
     format!(
         "`{}` does not do this: {contradiction}; send the program for this intent: \
          {{\"implementation\": {{\"type\": \"code\", \"code\": …}}}}",
@@ -407,46 +436,53 @@ fn refused(known: &Known, contradiction: &Contradiction) -> String {
     )
 }
 
-fn context(asked: &Execution) -> Result<Map<String, Value>, Problem> {
+fn context(asked: &RunRequest) -> Result<Map<String, Value>, Problem> {
     serde_json::from_str(asked.arguments.get()).map_err(|_| {
-        Problem::new(Code::InvalidArguments, "`context` is not a JSON object")
+        Problem::new(ErrorCode::InvalidArguments, "`context` is not a JSON object")
             .hint("give the arguments as {\"path\": \"notes.txt\"}")
     })
 }
 
-fn suggestion(candidate: &Candidate, binding: &Binding, contradiction: Option<Contradiction>) -> Suggestion {
+fn suggestion(
+    candidate: &CapabilityCandidate,
+    binding: &ArgumentBinding,
+    contradiction: Option<Contradiction>,
+) -> CapabilitySuggestion {
     let missing = binding
         .missing
         .iter()
-        .map(|missing| Missing { name: Some(missing.name.clone()), why: missing.why.clone() });
-    let unplaced =
-        binding.unplaced.iter().map(|text| Missing { name: None, why: unclear(&candidate.known, text) });
-    let known = &candidate.known;
-    Suggestion {
+        .map(|missing| MissingInput { name: Some(missing.name.clone()), why: missing.reason.clone() });
+    let unplaced = binding
+        .unplaced
+        .iter()
+        .map(|text| MissingInput { name: None, why: unclear(&candidate.capability, text) });
+    let known = &candidate.capability;
+    CapabilitySuggestion {
         id: known.id.clone(),
         name: known.name.clone(),
         description: known.description.clone(),
         confidence: (confidence(candidate) * 1000.0).round() / 1000.0,
-        served: candidate.like.clone(),
+        served: candidate.similar_intent.clone(),
         arguments: binding.arguments.clone(),
         missing: missing.chain(unplaced).collect(),
         program: contradiction.as_ref().and_then(|_| program(known)),
-        contradiction: contradiction
-            .map(|Contradiction { fixed, said, .. }| Contradicted { constant: fixed, intent_says: said }),
+        contradiction: contradiction.map(|Contradiction { constant: fixed, said_instead: said, .. }| {
+            ContradictedConstant { constant: fixed, intent_says: said }
+        }),
         parameters: known.parameters.clone(),
     }
 }
 
-/// The program of a capability, as it was written, where it is short enough to be sent along.
-fn program(known: &Known) -> Option<String> {
+/// The program of a capability as it was written, if it is short enough to be sent along.
+fn program(known: &IndexedCapability) -> Option<String> {
     match &known.source {
-        Source::Code { code, .. } if code.len() <= LONGEST_PROGRAM => Some(code.clone()),
-        Source::Code { .. } | Source::Dag { .. } | Source::Tool { .. } => None,
+        CapabilitySource::Code { code, .. } if code.len() <= LONGEST_PROGRAM => Some(code.clone()),
+        CapabilitySource::Code { .. } | CapabilitySource::Dag { .. } | CapabilitySource::Tool { .. } => None,
     }
 }
 
-/// That something was said which the capability has no place for.
-fn unclear(known: &Known, text: &str) -> String {
+/// The message that the intent contains a value which fits no parameter of the capability.
+fn unclear(known: &IndexedCapability, text: &str) -> String {
     let members = known.parameters.get("properties").and_then(Value::as_object);
     let names: Vec<String> =
         members.into_iter().flat_map(|all| all.keys().map(|name| format!("`{name}`"))).collect();
@@ -461,37 +497,41 @@ fn unclear(known: &Known, text: &str) -> String {
     }
 }
 
-/// The capability as it is run.
-pub(super) fn run(known: &Known, binding: &Binding, mut asked: Execution) -> Result<Recalled, Problem> {
+/// The request that runs the capability with the bound arguments.
+pub(super) fn request_for_capability(
+    known: &IndexedCapability,
+    binding: &ArgumentBinding,
+    mut asked: RunRequest,
+) -> Result<RecallOutcome, Problem> {
     asked.capability = Some(known.id.clone());
     asked.arguments = raw(&binding.arguments);
     asked.work = match &known.source {
-        Source::Code { code, template } => Asked::Code(template.as_ref().unwrap_or(code).clone()),
-        Source::Dag { dag_structure, template } => {
+        CapabilitySource::Code { code, template } => Work::Code(template.as_ref().unwrap_or(code).clone()),
+        CapabilitySource::Dag { dag_structure, template } => {
             let document = template.as_ref().unwrap_or(dag_structure).get().to_owned();
-            Asked::Dag { document, pause: Pause::None }
+            Work::Dag { document, pause: Pause::None }
         }
-        Source::Tool { tool_id, default_args } => {
-            let tool =
-                ToolId::parse(tool_id).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
-            // What it was made with is among the arguments already, where it still counts.
+        CapabilitySource::Tool { tool_id, default_args } => {
+            let tool = ToolId::parse(tool_id)
+                .map_err(|error| Problem::new(ErrorCode::UnknownTool, error.to_string()))?;
+            // Bound arguments override the defaults that the capability was made with.
             let mut defaults = Fields::parse(default_args.get()).unwrap_or_default();
             for name in binding.arguments.keys() {
                 defaults.remove(name);
             }
-            Asked::Tool { tool, defaults: defaults.to_raw() }
+            Work::Tool { tool, defaults: defaults.to_raw() }
         }
     };
-    Ok(Recalled::Run(Box::new(asked)))
+    Ok(RecallOutcome::Run(Box::new(asked)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tried(success_count: u64, failure_count: u64) -> Statistics {
+    fn tried(success_count: u64, failure_count: u64) -> CapabilityStatistics {
         let usage_count = success_count + failure_count;
-        Statistics { usage_count, success_count, failure_count, ..Statistics::default() }
+        CapabilityStatistics { usage_count, success_count, failure_count, ..CapabilityStatistics::default() }
     }
 
     #[test]

@@ -1,28 +1,32 @@
-//! Requests that are made again while the question of the first is open.
+//! Repeated requests: the same request again while the question of the first run is open.
 //!
-//! An agent that is told to wait for a person often just sends its request once more. That finds the open question instead
-//! of asking the person twice, also after a restart. Two requests are the same where the same client of the same principal
-//! asks for the same code with the same arguments, under the same setting and with the tools as they are: the words of
-//! the intent do not matter, an idempotency key does.
+//! An agent that has to wait for a person often just sends its request again. The repeated request finds the open
+//! question, even after a restart, so that the person is not asked twice. Two requests are the same if the same client
+//! of the same principal requests the same code with the same arguments, under the same answerer setting and with
+//! unchanged tool definitions. The wording of the intent does not matter; an idempotency key does.
 
 use pml_model::Principal;
-use pml_model::json::canonical;
+use pml_model::json::canonical_json;
 
-use super::Executed;
+use super::ExecuteOutcome;
 use crate::app::App;
 use crate::clock::now_ms;
 use crate::execute;
 use crate::plan::Plan;
-use crate::planning::Execution;
+use crate::planning::RunRequest;
 use crate::problem::Problem;
-use crate::report::Standing;
+use crate::report::RunStatus;
 
-/// Marks what is asked for, where a person may be asked about it.
+/// The mark that identifies a request, a keyed digest; `None` if its plan can never need approval.
 ///
 /// # Errors
 /// The key file cannot be used.
-pub(super) async fn mark(app: &App, asked: &Execution, plan: &Plan) -> Result<Option<String>, Problem> {
-    if !plan.asks() {
+pub(super) async fn request_mark(
+    app: &App,
+    asked: &RunRequest,
+    plan: &Plan,
+) -> Result<Option<String>, Problem> {
+    if !plan.may_need_approval() {
         return Ok(None);
     }
     let client = asked.session.rsplit_once('/').map_or(asked.session.as_str(), |(client, _)| client);
@@ -32,9 +36,9 @@ pub(super) async fn mark(app: &App, asked: &Execution, plan: &Plan) -> Result<Op
         "a request".to_owned(),
         asked.principal.0.clone(),
         client.to_owned(),
-        asked.by.as_str().to_owned(),
+        asked.answerer.as_str().to_owned(),
         plan.approved_hash(),
-        canonical(arguments).unwrap_or_else(|_| arguments.to_owned()),
+        canonical_json(arguments).unwrap_or_else(|_| arguments.to_owned()),
         format!("{:?}", plan.pause()),
         plan.limits.wall_ms.to_string(),
         key,
@@ -49,13 +53,19 @@ pub(super) async fn mark(app: &App, asked: &Execution, plan: &Plan) -> Result<Op
 ///
 /// # Errors
 /// The database cannot be read.
-pub(super) async fn open(app: &App, principal: &Principal, mark: &str) -> Result<Option<Executed>, Problem> {
-    let Some(id) = app.store.asked_already(principal, mark, now_ms()).await? else {
+pub(super) async fn find_open_run(
+    app: &App,
+    principal: &Principal,
+    mark: &str,
+) -> Result<Option<ExecuteOutcome>, Problem> {
+    let Some(id) = app.store.run_of_open_request(principal, mark, now_ms()).await? else {
         return Ok(None);
     };
-    Ok(match execute::standing(&app.runs, principal, &id).await? {
-        standing @ Standing::Waiting { question: Some(_), .. } => Some(Executed::AsksAlready(id, standing)),
-        // It was answered meanwhile.
+    Ok(match execute::run_status(&app.runs, principal, &id).await? {
+        standing @ RunStatus::Waiting { question: Some(_), .. } => {
+            Some(ExecuteOutcome::AlreadyWaiting(id, standing))
+        }
+        // The question was answered in between.
         _ => None,
     })
 }

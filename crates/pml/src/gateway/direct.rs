@@ -1,55 +1,53 @@
 //! Tools of downstream servers that a client calls by name.
 //!
-//! Clients check structured content against what the tool itself says of its results, so everything that is not
-//! the tool's own result is told in text alone, as an error; the run it is about is named in `_meta` as well.
+//! Clients check structured content against the output schema of the tool. So everything that is not the tool's own
+//! result is returned as text only, as an error; `_meta` names the run as well.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use pml_mcp::RpcError;
-use pml_mcp::server::Incoming;
-use pml_model::json::{Fields, raw};
+use pml_mcp::server::IncomingRequest;
+use pml_model::json::Fields;
 use pml_model::question::Answerer;
-use pml_model::{Digest, RunId, ToolId};
-use serde_json::json;
+use pml_model::{Digest, ToolId};
 use serde_json::value::RawValue;
 
-use super::ask::{self, Began, Settled};
-use super::execute::{TURN, WAIT_MS, idempotency, wait};
-use super::meta_tools::session_of;
-use super::reply::{failure_text, question_text};
-use super::{Door, client_name, is_callable, is_listed};
+use super::ask::{self, RunOrigin};
+use super::request::{read_idempotency, session_id};
+use super::wait::{TURN, WAIT_MS, wait_for_run};
+use super::{ClientAccess, client_name, is_callable, is_listed};
 use crate::app::App;
-use crate::flow::{self, Called, Executed, NamedCall};
-use crate::problem::{Problem, Sent};
-use crate::report::Standing;
-use crate::tools::{AskedByClient, Direct, Outcome, ToolError};
+use crate::flow::{self, DirectOutcome, ExecuteOutcome, NamedCall};
+use crate::problem::{Problem, SentStatus};
+use crate::report::RunStatus;
+use crate::tools::{AskedByClient, CallOutcome, DirectCaller, ToolError};
 
-/// Calls a tool for a client. Where somebody has to allow the call, they are asked.
+/// Calls a tool for a client. Where the call needs an approval, it is asked for.
 pub(super) async fn call(
     app: &Arc<App>,
-    request: &Incoming,
-    door: &Door,
+    request: &IncomingRequest,
+    door: &ClientAccess,
     tool: &ToolId,
     arguments: &RawValue,
     passing: Fields<'_>,
 ) -> Result<Box<RawValue>, RpcError> {
     let called = async {
-        let by = app.config().approvals.by.unwrap_or(door.by);
+        let by = app.config().approvals.answerer.unwrap_or(door.default_answerer);
         let call = NamedCall {
             principal: request.client.principal.clone(),
-            session: session_of(request),
-            direct: direct(app, request, door, tool, by),
+            session: session_id(request),
+            direct: direct_caller(app, request, door, tool, by),
             tool,
             arguments,
-            passing,
+            extra_params: passing,
             caller: request.caller.clone(),
             cancel: request.cancel.clone(),
-            by,
-            idempotency: idempotency(&request.params, None, || {
+            answerer: by,
+            idempotency: read_idempotency(&request.params, None, || {
                 Digest::of(format!("{tool} {arguments}").as_bytes())
             })?,
-            patience: TURN,
+            max_wait: TURN,
         };
         flow::call(app, call, |id| is_callable(id, &door.expose)).await
     };
@@ -58,90 +56,72 @@ pub(super) async fn call(
         false => problem.to_tool_result(),
     };
     let run = match called.await {
-        Ok(Called::Answered(outcome)) => return answer(outcome, told),
-        Ok(Called::Run(run)) => run,
+        Ok(DirectOutcome::Answered(outcome)) => return outcome_result(outcome, told),
+        Ok(DirectOutcome::Run(run)) => run,
         Err(problem) => return Ok(told(&problem)),
     };
-    Ok(followed(app, request, door, run).await.unwrap_or_else(|problem| problem.to_typed_tool_result()))
+    Ok(follow_run(app, request, door, run).await.unwrap_or_else(|problem| problem.to_typed_tool_result()))
 }
 
-/// The client as the gate sees it. One whose key says so has asked its user itself; so has one whose word counts and
-/// that was listed the tool.
-fn direct(app: &App, request: &Incoming, door: &Door, tool: &ToolId, by: Answerer) -> Direct {
+/// The client as the policy gate sees it. A client has asked its user itself if its key says so, or if its answers
+/// count and the tool was listed to it.
+fn direct_caller(
+    app: &App,
+    request: &IncomingRequest,
+    door: &ClientAccess,
+    tool: &ToolId,
+    by: Answerer,
+) -> DirectCaller {
     let key = request.client.key.and_then(|key| app.keys.get(key));
     let asked_by_client = match (&key, by) {
         (Some(key), _) if key.asks_itself => Some(AskedByClient::Key),
         (_, Answerer::Client) if is_listed(tool, &door.expose) => Some(AskedByClient::Listed),
         (_, Answerer::Client | Answerer::Human) => None,
     };
-    Direct { client: client_name(app, &request.client), key: key.map(|key| key.id), asked_by_client }
+    DirectCaller { client: client_name(app, &request.client), key: key.map(|key| key.id), asked_by_client }
 }
 
-/// Follows the run that a call became, for as long as clients wait.
-async fn followed(
+/// Follows the run that a call became, for at most `WAIT_MS`.
+async fn follow_run(
     app: &Arc<App>,
-    request: &Incoming,
-    door: &Door,
-    run: Executed,
+    request: &IncomingRequest,
+    door: &ClientAccess,
+    run: ExecuteOutcome,
 ) -> Result<Box<RawValue>, Problem> {
-    let mut began = Began::ByThisRequest;
+    let mut began = RunOrigin::ThisRequest;
     let (id, standing) = match run {
-        Executed::Going(handle) => {
-            let standing = wait(&handle, Duration::from_millis(WAIT_MS), request).await?;
+        ExecuteOutcome::Running(handle) => {
+            let standing = wait_for_run(&handle, Duration::from_millis(WAIT_MS), request).await?;
             (handle.id.clone(), standing)
         }
-        Executed::Stands(id, standing) => (id, standing),
-        Executed::AsksAlready(id, standing) => {
-            began = Began::ByEarlierRequest;
+        ExecuteOutcome::Status(id, standing) => (id, standing),
+        ExecuteOutcome::AlreadyWaiting(id, standing) => {
+            began = RunOrigin::EarlierRequest;
             (id, standing)
         }
-        Executed::Known(known) => (known.id, Standing::Over(Arc::new(known.report))),
-        Executed::Refused(refused) => return Err(refused.problem),
-        Executed::Suggested(_) => unreachable!("a tool was named"),
+        ExecuteOutcome::Cached(known) => (known.id, RunStatus::Finished(Arc::new(known.report))),
+        ExecuteOutcome::Refused(refused) => return Err(refused.problem),
+        ExecuteOutcome::Suggested(_) => unreachable!("a tool was named"),
     };
-    let settled = ask::settle_or_cancel(app, request, door, &id, standing, began).await?;
-    Ok(told(&settled, &id))
-}
-
-/// The run of a direct call, as the client that called the tool is told of it.
-pub(super) fn told(settled: &Settled, id: &RunId) -> Box<RawValue> {
-    let standing = match settled {
-        Settled::Asks(question) => return question.clone(),
-        Settled::Stands(standing) => standing,
-    };
-    let (status, text) = match standing {
-        Standing::Over(report) => match report.tool_result() {
-            Some(result) => return result.to_owned(),
-            None => ("failed", failure_text(id, report)),
-        },
-        Standing::Waiting { question: Some((_, question)), in_flight, .. } => {
-            ("approval_required", format!("approval_required: {}", question_text(id, question, *in_flight)))
-        }
-        Standing::Waiting { question: None, .. }
-        | Standing::Running(_)
-        | Standing::Interrupted
-        | Standing::Elsewhere => (
-            "running",
-            format!("running: {id} is not over yet. Call `pml_continue` with it to wait for the result."),
-        ),
-    };
-    raw(&json!({
-        "content": [{ "type": "text", "text": text }],
-        "isError": true,
-        "_meta": { "pml/workflowId": id, "pml/status": status },
-    }))
+    let settled = ask::ask_user_or_cancel(app, request, door, &id, standing, began).await?;
+    Ok(settled.told_of_direct_call(&id))
 }
 
 fn has_output_schema(app: &App, tool: &ToolId) -> bool {
     app.tools.snapshot().tool(tool).is_ok_and(|tool| tool.definition.output_schema.is_some())
 }
 
-/// The outcome of a call that was made, or refused, at once.
-fn answer(outcome: Outcome, told: impl Fn(&Problem) -> Box<RawValue>) -> Result<Box<RawValue>, RpcError> {
+/// The tool result of a call that was made, or refused, without a run.
+fn outcome_result(
+    outcome: CallOutcome,
+    told: impl Fn(&Problem) -> Box<RawValue>,
+) -> Result<Box<RawValue>, RpcError> {
     match outcome {
-        Outcome::Ok(result) | Outcome::ToolError(ToolError::Result(result)) => Ok(result),
-        Outcome::ToolError(ToolError::Rpc(error)) => Err(error),
-        Outcome::NotSent(problem) | Outcome::NeedsApproval(problem) => Ok(told(&problem.sent(Sent::No))),
-        Outcome::Unknown(problem) => Ok(told(&problem.sent(Sent::Unknown))),
+        CallOutcome::Ok(result) | CallOutcome::ToolError(ToolError::Result(result)) => Ok(result),
+        CallOutcome::ToolError(ToolError::Rpc(error)) => Err(error),
+        CallOutcome::NotSent(problem) | CallOutcome::NeedsApproval(problem) => {
+            Ok(told(&problem.sent(SentStatus::No)))
+        }
+        CallOutcome::Unknown(problem) => Ok(told(&problem.sent(SentStatus::Unknown))),
     }
 }

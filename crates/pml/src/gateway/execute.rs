@@ -1,53 +1,45 @@
-//! `pml_execute` and what follows it, as clients see them.
+//! `pml_execute`: its definition, its arguments and its reply.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use pml_mcp::server::Incoming;
-use pml_model::json::{Fields, empty_object, raw};
+use pml_mcp::server::IncomingRequest;
+use pml_model::json::{empty_object, raw};
 use pml_model::{Digest, ToolId};
-use pml_store::Idempotency;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::ask::{self, Began};
-use super::meta_tools::session_of;
-use super::reply::{refusal, reply, suggestions};
-use super::runs::read;
-use super::{Door, is_callable};
+use super::ask::{self, RunOrigin};
+use super::reply::{refusal_result, status_result, suggestions_result};
+use super::request::{MAX_KEY_BYTES, parse_arguments, read_idempotency, session_id};
+use super::wait::{TURN, WAIT_MS, wait_for_run};
+use super::{ClientAccess, is_callable};
 use crate::app::App;
-use crate::execute::Handle;
-use crate::flow::{self, Executed};
+use crate::flow::{self, ExecuteOutcome};
 use crate::plan::Pause;
-use crate::planning::{Asked, Execution};
-use crate::problem::{Code, Problem};
-use crate::report::Standing;
+use crate::planning::{RunRequest, Work};
+use crate::problem::{ErrorCode, Problem};
+use crate::report::RunStatus;
 
-/// How long a client waits where it does not say: most give up at a minute.
-pub(super) const WAIT_MS: u64 = 45_000;
-/// How long a program waits for its turn at least, where all sandboxes are in use.
-pub(super) const TURN: Duration = Duration::from_secs(2);
-/// Where in `_meta` a request has the key that makes it the same run when it is repeated.
-const IDEMPOTENCY_KEY: &str = "pml/idempotencyKey";
-/// The longest it can be asked to.
+/// 10 min: the longest wait that a client can request.
 const MAX_WAIT_MS: u64 = 10 * 60 * 1_000;
 
 /// The arguments of `pml_execute`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {
+struct ExecuteArguments {
     intent: String,
-    implementation: Option<Implementation>,
+    implementation: Option<ExecuteImplementation>,
     context: Option<Box<RawValue>>,
     #[serde(default)]
-    options: Options,
+    options: ExecuteOptions,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Implementation {
-    r#type: Kind,
+struct ExecuteImplementation {
+    r#type: ImplementationKind,
     code: Option<String>,
     #[serde(alias = "dag_structure")]
     dag_structure: Option<Box<RawValue>>,
@@ -60,38 +52,39 @@ struct Implementation {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum ImplementationKind {
     Code,
     Dag,
     Tool,
     Capability,
 }
 
-impl Implementation {
-    /// What is to be run.
-    fn work(self, options: &Options) -> Result<Asked, Problem> {
+impl ExecuteImplementation {
+    /// The work that the arguments name.
+    fn work(self, options: &ExecuteOptions) -> Result<Work, Problem> {
         let missing = |what: &str| {
-            Problem::new(Code::InvalidArguments, format!("`implementation.{what}` is missing")).hint(SMALLEST)
+            Problem::new(ErrorCode::InvalidArguments, format!("`implementation.{what}` is missing"))
+                .hint(SMALLEST)
         };
         Ok(match self.r#type {
-            Kind::Code => Asked::Code(self.code.ok_or_else(|| missing("code"))?),
-            Kind::Dag => Asked::Dag {
+            ImplementationKind::Code => Work::Code(self.code.ok_or_else(|| missing("code"))?),
+            ImplementationKind::Dag => Work::Dag {
                 document: self.dag_structure.ok_or_else(|| missing("dagStructure"))?.get().to_owned(),
                 pause: options.pause(),
             },
-            Kind::Tool => Asked::Tool {
+            ImplementationKind::Tool => Work::Tool {
                 tool: ToolId::parse(&self.tool_id.ok_or_else(|| missing("toolId"))?)
-                    .map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?,
+                    .map_err(|error| Problem::new(ErrorCode::UnknownTool, error.to_string()))?,
                 defaults: self.default_args.unwrap_or_else(empty_object),
             },
-            Kind::Capability => Asked::Capability(self.id.ok_or_else(|| missing("id"))?),
+            ImplementationKind::Capability => Work::Capability(self.id.ok_or_else(|| missing("id"))?),
         })
     }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Options {
+struct ExecuteOptions {
     timeout_ms: Option<u64>,
     wait_ms: Option<u64>,
     #[serde(default)]
@@ -106,7 +99,7 @@ struct Options {
     idempotency_key: Option<String>,
 }
 
-impl Options {
+impl ExecuteOptions {
     fn pause(&self) -> Pause {
         if self.per_layer_validation { Pause::PerLayer } else { self.decision_points }
     }
@@ -198,128 +191,73 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
 pub(super) async fn execute(
     app: &Arc<App>,
     arguments: &RawValue,
-    request: &Incoming,
-    door: &Door,
+    request: &IncomingRequest,
+    door: &ClientAccess,
 ) -> Box<RawValue> {
-    let asked: Request = match read("pml_execute", arguments, SMALLEST) {
+    let asked: ExecuteArguments = match parse_arguments("pml_execute", arguments, SMALLEST) {
         Ok(asked) => asked,
         Err(problem) => return problem.to_tool_result(),
     };
     let option = asked.options.idempotency_key.as_deref();
-    let idempotency = match idempotency(&request.params, option, || Digest::of(arguments.get().as_bytes())) {
-        Ok(idempotency) => idempotency,
-        Err(problem) => return problem.to_tool_result(),
-    };
+    let idempotency =
+        match read_idempotency(&request.params, option, || Digest::of(arguments.get().as_bytes())) {
+            Ok(idempotency) => idempotency,
+            Err(problem) => return problem.to_tool_result(),
+        };
     let work = match asked.implementation.map(|implementation| implementation.work(&asked.options)) {
         Some(Ok(work)) => work,
         Some(Err(problem)) => return problem.to_tool_result(),
-        None => Asked::Anything,
+        None => Work::Intent,
     };
     let patience = match asked.options.detach {
         true => Duration::ZERO,
         false => Duration::from_millis(asked.options.wait_ms.unwrap_or(WAIT_MS).min(MAX_WAIT_MS)),
     };
     let config = app.config();
-    let execution = Execution {
+    let execution = RunRequest {
         principal: request.client.principal.clone(),
-        session: session_of(request),
+        session: session_id(request),
         intent: asked.intent,
         work,
         arguments: asked.context.unwrap_or_else(empty_object),
         timeout: asked.options.timeout_ms.map(Duration::from_millis),
         caller: request.caller.clone(),
         idempotency,
-        patience: patience.max(TURN),
-        by: config.approvals.by.unwrap_or(door.by),
+        max_wait: patience.max(TURN),
+        answerer: config.approvals.answerer.unwrap_or(door.default_answerer),
         dynamic: config.approvals.dynamic,
         learn: config.memory.learn && asked.options.learn.unwrap_or(true),
         capability: None,
-        cache: config.memory.cache && asked.options.cache.unwrap_or(true),
+        use_cache: config.memory.cache && asked.options.cache.unwrap_or(true),
     };
     let executed = tokio::select! {
         executed = flow::execute(app, execution, |id| is_callable(id, &door.expose)) => executed,
         () = request.cancel.cancelled() => {
-            return Problem::new(Code::Cancelled, "the request was cancelled before anything ran").to_tool_result();
+            return Problem::new(ErrorCode::Cancelled, "the request was cancelled before anything ran").to_tool_result();
         }
     };
-    let mut began = Began::ByThisRequest;
+    let mut began = RunOrigin::ThisRequest;
     let (id, standing) = match executed {
-        Ok(Executed::Going(handle)) => match wait(&handle, patience, request).await {
+        Ok(ExecuteOutcome::Running(handle)) => match wait_for_run(&handle, patience, request).await {
             Ok(standing) => (handle.id.clone(), standing),
             Err(problem) => return problem.to_tool_result(),
         },
-        Ok(Executed::Stands(id, standing)) => (id, standing),
-        Ok(Executed::AsksAlready(id, standing)) => {
-            began = Began::ByEarlierRequest;
+        Ok(ExecuteOutcome::Status(id, standing)) => (id, standing),
+        Ok(ExecuteOutcome::AlreadyWaiting(id, standing)) => {
+            began = RunOrigin::EarlierRequest;
             (id, standing)
         }
-        Ok(Executed::Refused(refused)) => return refusal(&refused),
-        Ok(Executed::Suggested(suggested)) => return suggestions(&suggested),
-        Ok(Executed::Known(known)) => (known.id, Standing::Over(Arc::new(known.report))),
+        Ok(ExecuteOutcome::Refused(refused)) => return refusal_result(&refused),
+        Ok(ExecuteOutcome::Suggested(suggested)) => return suggestions_result(&suggested),
+        Ok(ExecuteOutcome::Cached(known)) => (known.id, RunStatus::Finished(Arc::new(known.report))),
         Err(problem) => return problem.to_tool_result(),
     };
     if asked.options.detach {
-        return reply(&id, &standing);
+        return status_result(&id, &standing);
     }
-    let settled = ask::settle_or_cancel(app, request, door, &id, standing, began).await;
-    settled.map_or_else(|problem| problem.to_tool_result(), |settled| settled.told(&id))
-}
-
-/// Waits for a run this process has; whoever cancels the request ends it.
-pub(super) async fn wait(
-    handle: &Handle,
-    patience: Duration,
-    request: &Incoming,
-) -> Result<Standing, Problem> {
-    let standing = tokio::select! {
-        standing = handle.wait(patience) => standing,
-        () = request.cancel.cancelled() => {
-            handle.cancel();
-            handle.wait(Duration::from_secs(10)).await
-        }
-    };
-    if let Standing::Running(_) | Standing::Interrupted = standing {
-        handle.kept().await?;
-    }
-    Ok(standing)
+    let settled = ask::ask_user_or_cancel(app, request, door, &id, standing, began).await;
+    settled.map_or_else(|problem| problem.to_tool_result(), |settled| settled.to_tool_result(&id))
 }
 
 const SMALLEST: &str =
     r#"the smallest call is {"intent": "…", "implementation": {"type": "code", "code": "return 1"}}"#;
-
-/// The longest key.
-const MAX_KEY_BYTES: usize = 200;
-
-/// The key under which a client repeats a request without repeating the run: beside the arguments, where programs put
-/// it, or in `options`, where agents can. `digest` is of what the request asks for.
-pub(super) fn idempotency(
-    params: &RawValue,
-    option: Option<&str>,
-    digest: impl FnOnce() -> Digest,
-) -> Result<Option<Idempotency>, Problem> {
-    let wrong = |text: String| Problem::new(Code::InvalidRequest, text);
-    let (name, key) = match (key_beside(params), option) {
-        (Some(beside), Some(option)) if beside != option => {
-            return Err(wrong("`options.idempotencyKey` and `pml/idempotencyKey` differ".to_owned())
-                .hint("give the key once"));
-        }
-        (Some(key), _) => (IDEMPOTENCY_KEY, key),
-        (None, Some(key)) => ("options.idempotencyKey", key.to_owned()),
-        (None, None) => return Ok(None),
-    };
-    if key.is_empty() || key.len() > MAX_KEY_BYTES {
-        return Err(wrong(format!("`{name}` is not a text of 1 to {MAX_KEY_BYTES} bytes")));
-    }
-    Ok(Some(Idempotency { key, request: digest() }))
-}
-
-/// The key beside the arguments; empty where it is not a text.
-fn key_beside(params: &RawValue) -> Option<String> {
-    // Looked for as text first: few requests carry one and some are large. The slash may be written as an escape.
-    if !params.get().contains("idempotencyKey") {
-        return None;
-    }
-    let params = Fields::parse(params.get()).unwrap_or_default();
-    let meta = Fields::parse(params.get("_meta")?.get()).unwrap_or_default();
-    meta.get(IDEMPOTENCY_KEY).map(|key| serde_json::from_str(key.get()).unwrap_or_default())
-}

@@ -1,11 +1,11 @@
-//! Lists in pages, and definitions as clients may see them.
+//! Pagination of lists, and tool definitions as clients may see them.
 
 use pml_mcp::{RpcError, code};
 use pml_model::json::{self, Fields, raw};
-use pml_model::name::shortened;
+use pml_model::name::truncate_text;
 use serde_json::value::RawValue;
 
-use crate::catalogue::Tool;
+use crate::catalogue::CatalogueTool;
 
 /// Items on one page.
 const PAGE: usize = 500;
@@ -13,7 +13,7 @@ const PAGE: usize = 500;
 const MAX_DESCRIPTION: usize = 2 * 1024;
 
 /// One page of `items` under `key`, from the cursor in `params` on.
-pub(super) fn page(
+pub(super) fn paginate(
     items: impl Iterator<Item = Box<RawValue>>,
     key: &'static str,
     params: &RawValue,
@@ -35,15 +35,15 @@ pub(super) fn page(
     Ok(result.to_raw())
 }
 
-/// A tool's definition under its exposed name, with nothing in it that does not show.
-pub(super) fn shown(tool: &Tool) -> Box<RawValue> {
-    let clean = json::without_hidden(&tool.definition.raw);
+/// A tool's definition under its exposed name, without invisible characters.
+pub(super) fn exposed_definition(tool: &CatalogueTool) -> Box<RawValue> {
+    let clean = json::strip_hidden_characters(&tool.definition.raw);
     let mut fields = Fields::parse(clean.get()).unwrap_or_default();
     let description: String = fields.read("description").unwrap_or_default();
     if description.chars().nth(MAX_DESCRIPTION).is_some() {
-        fields.set("description", raw(&shortened(&description, MAX_DESCRIPTION)));
+        fields.set("description", raw(&truncate_text(&description, MAX_DESCRIPTION)));
     }
-    fields.set("name", raw(&tool.exposed));
+    fields.set("name", raw(&tool.exposed_name));
     if fields.get("inputSchema").is_none() {
         fields.set("inputSchema", raw(&serde_json::json!({ "type": "object" })));
     }
@@ -61,13 +61,13 @@ mod tests {
     #[test]
     fn pages_follow_one_another_and_end() {
         let items = || (0..1200).map(|n| raw(&n));
-        let first = page(items(), "tools", &json("{}")).unwrap();
+        let first = paginate(items(), "tools", &json("{}")).unwrap();
         let cursor: String = Fields::parse(first.get()).unwrap().read("nextCursor").unwrap();
-        let last = page(items(), "tools", &json(r#"{"cursor":"1000"}"#)).unwrap();
+        let last = paginate(items(), "tools", &json(r#"{"cursor":"1000"}"#)).unwrap();
         let last = Fields::parse(last.get()).unwrap();
         assert_eq!(cursor, "500");
         assert_eq!(last.read::<Vec<u32>>("tools").unwrap().len(), 200);
         assert!(last.get("nextCursor").is_none());
-        assert!(page(items(), "tools", &json(r#"{"cursor":"x"}"#)).is_err());
+        assert!(paginate(items(), "tools", &json(r#"{"cursor":"x"}"#)).is_err());
     }
 }

@@ -1,24 +1,25 @@
-//! PML's own tools, as clients see them.
+//! PML's own tools: definitions, descriptions and dispatch.
 
 use std::sync::Arc;
 
-use pml_mcp::server::Incoming;
+use pml_mcp::server::IncomingRequest;
 use pml_model::json::{Fields, raw};
-use pml_model::name::{is_plain, shortened};
+use pml_model::name::{is_plain, truncate_text};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{Door, execute, is_callable, runs};
+use super::request::{parse_arguments, session_id};
+use super::{ClientAccess, execute, is_callable, runs};
 use crate::app::App;
-use crate::catalogue::Snapshot;
+use crate::catalogue::ToolSnapshot;
 use crate::config::Expose;
-use crate::discover::{Kind, Page, Request};
+use crate::discover::{DiscoverPage, DiscoverRequest, ResultKind};
 use crate::flow;
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
-/// Servers that descriptions name; the others are counted.
+/// The number of servers that descriptions name; the others are counted.
 const NAMED_SERVERS: usize = 12;
-/// The longest word on what a server is for.
+/// The longest purpose of a server in a description, in characters.
 const PURPOSE_CHARACTERS: usize = 50;
 
 /// Tools of the first version, each with the call that replaced it.
@@ -37,9 +38,10 @@ const REMOVED: &[(&str, &str)] = &[
 ];
 
 /// The definitions of PML's own tools.
-pub(super) fn definitions(snapshot: &Snapshot) -> Vec<Box<RawValue>> {
-    let connected = connected(snapshot);
-    let ours = std::iter::once(discover_definition(&connected)).chain(execute::definitions(&names(snapshot)));
+pub(super) fn definitions(snapshot: &ToolSnapshot) -> Vec<Box<RawValue>> {
+    let connected = describe_servers(snapshot);
+    let ours =
+        std::iter::once(discover_definition(&connected)).chain(execute::definitions(&server_names(snapshot)));
     ours.chain(runs::definitions()).collect()
 }
 
@@ -91,19 +93,19 @@ fn discover_definition(connected: &str) -> Box<RawValue> {
     }))
 }
 
-/// How the gateway is meant to be used.
-pub(super) fn instructions(snapshot: &Snapshot) -> String {
+/// The server instructions: how a client should use the gateway.
+pub(super) fn instructions(snapshot: &ToolSnapshot) -> String {
     format!(
         "PML stands in front of all connected MCP servers. 1. Call `pml_discover` with what you want to do; it ranks \
          the tools of all servers and gives TypeScript signatures. 2. Write the work as one program over those tools and \
          give it to `pml_execute`; only what it returns comes back. 3. If it answers `running` or `approval_required`, call `pml_continue` with \
          its `workflowId`; whole results are read with `pml_get_task_result`. 4. An error carries a code, a sentence and a hint: follow the hint. Connected: {}.",
-        connected(snapshot)
+        describe_servers(snapshot)
     )
 }
 
-/// The names of the connected servers, bounded.
-fn names(snapshot: &Snapshot) -> String {
+/// The names of the connected servers, at most `NAMED_SERVERS`.
+fn server_names(snapshot: &ToolSnapshot) -> String {
     let mut names: Vec<&str> =
         snapshot.servers.iter().take(NAMED_SERVERS).map(|server| server.name.as_str()).collect();
     if snapshot.servers.len() > NAMED_SERVERS {
@@ -112,8 +114,8 @@ fn names(snapshot: &Snapshot) -> String {
     names.join(", ")
 }
 
-/// The connected servers and what they are for, bounded.
-fn connected(snapshot: &Snapshot) -> String {
+/// The connected servers with their purposes, at most `NAMED_SERVERS`.
+fn describe_servers(snapshot: &ToolSnapshot) -> String {
     let mut named: Vec<String> = snapshot
         .servers
         .iter()
@@ -129,10 +131,10 @@ fn connected(snapshot: &Snapshot) -> String {
     if named.is_empty() { "no servers yet".to_owned() } else { named.join(", ") }
 }
 
-/// A server's word on itself is data: one short line without anything that does not show.
+/// One short line without invisible characters. What a server says of itself is data, never an instruction.
 fn plain(text: &str) -> String {
     let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| is_plain(*c)).collect();
-    shortened(line.trim_end_matches('.'), PURPOSE_CHARACTERS)
+    truncate_text(line.trim_end_matches('.'), PURPOSE_CHARACTERS)
 }
 
 /// Answers a call of one of PML's own tools; `None` where the name is not one of them.
@@ -140,12 +142,12 @@ pub(super) async fn call(
     app: &Arc<App>,
     name: &str,
     arguments: &RawValue,
-    request: &Incoming,
-    door: &Door,
+    request: &IncomingRequest,
+    door: &ClientAccess,
 ) -> Option<Box<RawValue>> {
     if let Some((_, replacement)) = REMOVED.iter().find(|(removed, _)| *removed == name) {
         return Some(
-            Problem::new(Code::RemovedTool, format!("`{name}` no longer exists"))
+            Problem::new(ErrorCode::RemovedTool, format!("`{name}` no longer exists"))
                 .hint(*replacement)
                 .to_tool_result(),
         );
@@ -153,7 +155,7 @@ pub(super) async fn call(
     match name {
         "pml_discover" => Some(discover(app, arguments, request, &door.expose).await),
         "pml_execute" => Some(execute::execute(app, arguments, request, door).await),
-        "pml_continue" => Some(runs::go_on_with(app, arguments, request, door).await),
+        "pml_continue" => Some(runs::continue_run(app, arguments, request, door).await),
         "pml_replan" => Some(runs::replan(app, arguments, request, door).await),
         "pml_abort" => Some(runs::abort(app, arguments, request).await),
         "pml_get_task_result" => Some(runs::task_result(app, arguments, request).await),
@@ -161,21 +163,18 @@ pub(super) async fn call(
     }
 }
 
-async fn discover(app: &App, arguments: &RawValue, asked: &Incoming, exposure: &Expose) -> Box<RawValue> {
-    let wrong = |text: String| {
-        Problem::new(Code::InvalidArguments, format!("the arguments of `pml_discover` are {text}"))
-            .hint(r#"the smallest call is {"intent": "what you want to do"}"#)
-            .to_tool_result()
-    };
-    // An array with the members' values in their order would be read as well.
-    if !arguments.get().starts_with('{') {
-        return wrong("not a JSON object".to_owned());
-    }
-    let request: Request = match serde_json::from_str(arguments.get()) {
+async fn discover(
+    app: &App,
+    arguments: &RawValue,
+    asked: &IncomingRequest,
+    exposure: &Expose,
+) -> Box<RawValue> {
+    let hint = r#"the smallest call is {"intent": "what you want to do"}"#;
+    let request: DiscoverRequest = match parse_arguments("pml_discover", arguments, hint) {
         Ok(request) => request,
-        Err(error) => return wrong(format!("wrong: {error}")),
+        Err(problem) => return problem.to_tool_result(),
     };
-    let session = session_of(asked);
+    let session = session_id(asked);
     let whose = (&asked.client.principal, Some(session.as_str()));
     match flow::discover(app, whose, &request, |tool| is_callable(&tool.id, exposure)).await {
         Ok(page) => {
@@ -189,20 +188,15 @@ async fn discover(app: &App, arguments: &RawValue, asked: &Incoming, exposure: &
     }
 }
 
-/// The session that a request is made in, by which its runs are known.
-pub(super) fn session_of(request: &Incoming) -> String {
-    format!("{}/{}", request.client.name, request.caller.session())
-}
-
-/// A page as a model reads it.
-fn text(page: &Page) -> String {
+/// A page of results as text for a model.
+fn text(page: &DiscoverPage) -> String {
     let mut blocks: Vec<String> = page
         .results
         .iter()
         .map(|found| {
             let call = match found.kind {
-                Kind::Capability => format!("run as capability `{}`", found.name),
-                Kind::Tool | Kind::All => format!("call as `{}`", found.name),
+                ResultKind::Capability => format!("run as capability `{}`", found.name),
+                ResultKind::Tool | ResultKind::All => format!("call as `{}`", found.name),
             };
             format!("{} [{:.2}] {call}\n{}\n", found.id, found.score, found.signature)
         })

@@ -1,7 +1,7 @@
-//! PML as an MCP server: which requests of clients mean what.
+//! PML as an MCP server: dispatches the requests of clients.
 //!
-//! The protocol itself is `pml-mcp`'s business; what happens to an intent or a call is `flow`'s.
-//! Here names are resolved, lists are put together and results take their wire shape.
+//! `pml-mcp` implements the protocol; `flow` decides what happens to an intent or a call. This module resolves names,
+//! assembles lists and gives results their wire shape.
 
 mod ask;
 mod direct;
@@ -10,12 +10,16 @@ mod listing;
 mod meta_tools;
 mod passthrough;
 mod reply;
+mod request;
 mod runs;
+mod wait;
 
 use std::sync::Arc;
 
-use pml_mcp::param_headers::Mirrored;
-use pml_mcp::server::{Answer, Change, Client, Handler, Incoming, Welcome};
+use pml_mcp::param_headers::MirroredParameter;
+use pml_mcp::server::{
+    ChangeNotice, ConnectedClient, Handler, HandlerFuture, IncomingRequest, ServerIntroduction,
+};
 use pml_mcp::{RpcError, code};
 use pml_model::json::{Fields, empty_object, raw};
 use pml_model::question::Answerer;
@@ -25,67 +29,73 @@ use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 
 use crate::app::App;
-use crate::catalogue::Snapshot;
+use crate::catalogue::ToolSnapshot;
 use crate::config::Expose;
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
-/// The gateway as clients see it; clones are the same gateway.
+/// The MCP server for clients. Clones share one gateway.
 #[derive(Clone)]
 pub struct Gateway {
     app: Arc<App>,
-    expose: Option<Expose>,
-    by: Answerer,
-    routes: Arc<passthrough::Routes>,
+    expose_override: Option<Expose>,
+    default_answerer: Answerer,
+    routes: Arc<passthrough::PassthroughRoutes>,
 }
 
-/// What differs from door to door.
-struct Door {
-    /// Which tools are seen.
+/// What a client may see, and whose approvals count by default. It depends on the client and on the interface (stdio
+/// or HTTP).
+struct ClientAccess {
+    /// The tools that the client sees.
     expose: Expose,
-    /// Whose word counts where the configuration does not say.
-    by: Answerer,
+    /// Whose approval counts where the configuration does not say.
+    default_answerer: Answerer,
 }
 
 impl Gateway {
-    /// A gateway over `app`; `expose` overrides the configuration for all clients, and where that does not say whose
-    /// word counts when a person has to be asked, `by` does.
+    /// A gateway over `app`. `expose` overrides the configuration for all clients. `by` says whose approval counts
+    /// where the configuration does not.
     pub fn new(app: Arc<App>, expose: Option<Expose>, by: Answerer) -> Gateway {
-        Gateway { app, expose, by, routes: Arc::default() }
+        Gateway { app, expose_override: expose, default_answerer: by, routes: Arc::default() }
     }
 
-    fn exposure(&self, client: &Client) -> Expose {
+    fn exposure(&self, client: &ConnectedClient) -> Expose {
         let name = client_name(&self.app, client);
-        self.expose.clone().unwrap_or_else(|| self.app.config().expose_to(&name).clone())
+        self.expose_override.clone().unwrap_or_else(|| self.app.config().expose_to(&name).clone())
     }
 
-    async fn serve(self, request: Incoming) -> Result<Box<RawValue>, RpcError> {
+    async fn serve(self, request: IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         match request.method.as_str() {
             "tools/list" => self.list_tools(&request).await,
             "tools/call" => self.call_tool(request).await,
             "logging/setLevel" => Ok(empty_object()),
-            _ => self.pass(request).await,
+            _ => self.pass_through(request).await,
         }
     }
 
-    async fn list_tools(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
+    async fn list_tools(&self, request: &IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         let exposure = self.exposure(&request.client);
         if exposure != Expose::Meta {
             self.app.tools.ensure_manifests_loaded().await;
         }
         let snapshot = self.app.tools.snapshot();
         let own = meta_tools::definitions(&snapshot);
-        let shown = snapshot.tools.iter().filter(|tool| is_listed(&tool.id, &exposure)).map(listing::shown);
-        listing::page(own.into_iter().chain(shown), "tools", &request.params)
+        let shown = snapshot
+            .tools
+            .iter()
+            .filter(|tool| is_listed(&tool.id, &exposure))
+            .map(listing::exposed_definition);
+        listing::paginate(own.into_iter().chain(shown), "tools", &request.params)
     }
 
-    async fn call_tool(&self, request: Incoming) -> Result<Box<RawValue>, RpcError> {
+    async fn call_tool(&self, request: IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         let params = Fields::parse(request.params.get()).unwrap_or_default();
         let Some(name) = params.read::<String>("name") else {
             return Err(RpcError::new(code::INVALID_PARAMS, "`tools/call` without `name`"));
         };
         let arguments = params.get("arguments").map_or_else(empty_object, ToOwned::to_owned);
-        let door = Door { expose: self.exposure(&request.client), by: self.by };
-        if let Some(answer) = ask::retried(&self.app, &request, &door, &name).await {
+        let door =
+            ClientAccess { expose: self.exposure(&request.client), default_answerer: self.default_answerer };
+        if let Some(answer) = ask::answer_retry(&self.app, &request, &door, &name).await {
             return answer;
         }
         if let Some(answer) = meta_tools::call(&self.app, &name, &arguments, &request, &door).await {
@@ -102,92 +112,102 @@ impl Gateway {
         direct::call(&self.app, &request, &door, &id, &arguments, passing).await
     }
 
-    /// The tool a client means, if it may call it. A name nobody knows may belong to a server that
-    /// nobody has met.
-    async fn resolve(&self, name: &str, client: &Client) -> Result<ToolId, Problem> {
+    /// The tool that a client names, if it may call it. An unknown name may belong to a server whose manifest is not
+    /// loaded yet, so all manifests are loaded before the name is refused.
+    async fn resolve(&self, name: &str, client: &ConnectedClient) -> Result<ToolId, Problem> {
         let exposure = self.exposure(client);
         let snapshot = self.app.tools.snapshot();
-        if let Ok(tool) = snapshot.named(name) {
-            return allowed(&tool.id, &exposure);
+        if let Ok(tool) = snapshot.resolve_name(name) {
+            return check_callable(&tool.id, &exposure);
         }
-        // It may have become again what was accepted, which the call finds out.
-        if let Some(held) = snapshot.held_named(name) {
-            return allowed(&held.id, &exposure);
+        // Its definition may be the accepted one again by now; the call finds out.
+        if let Some(held) = snapshot.find_quarantined_by_name(name) {
+            return check_callable(&held.id, &exposure);
         }
-        // Where the name says whose tool it is, the others need not be waited for: the call asks its server.
+        // The name says which server has the tool, so the other manifests need not be loaded: the call asks that
+        // server.
         if let Ok(id) = ToolId::parse(name) {
             if snapshot.servers.iter().any(|server| server.name == id.server) {
-                return allowed(&id, &exposure);
+                return check_callable(&id, &exposure);
             }
-            if let Some(problem) = self.left_out(&id) {
+            if let Some(problem) = self.left_out_problem(&id) {
                 return Err(problem);
             }
         }
         self.app.tools.ensure_manifests_loaded().await;
         let snapshot = self.app.tools.snapshot();
-        let tool = snapshot.named(name).map_err(|unknown| self.unready(name).unwrap_or(unknown))?;
-        allowed(&tool.id, &exposure)
+        let tool =
+            snapshot.resolve_name(name).map_err(|unknown| self.unready_problem(name).unwrap_or(unknown))?;
+        check_callable(&tool.id, &exposure)
     }
 
-    /// Why the server that the name of a tool begins with has not listed its tools, where it has not.
-    fn unready(&self, name: &str) -> Option<Problem> {
+    /// Why the server that a tool name begins with has not listed its tools; `None` where it has.
+    fn unready_problem(&self, name: &str) -> Option<Problem> {
         let is_of = |server: &ServerName| {
             name.strip_prefix(server.as_str()).is_some_and(|tool| tool.starts_with("__"))
         };
-        self.app.tools.unready().into_iter().find(|(server, _)| is_of(server)).map(|(_, problem)| problem)
+        self.app
+            .tools
+            .unready_servers()
+            .into_iter()
+            .find(|(server, _)| is_of(server))
+            .map(|(_, problem)| problem)
     }
 
-    /// Why the server of a tool is left out of the configuration, where it is.
-    fn left_out(&self, id: &ToolId) -> Option<Problem> {
+    /// Why the server of a tool was left out of the configuration; `None` where it was not.
+    fn left_out_problem(&self, id: &ToolId) -> Option<Problem> {
         let config = self.app.config();
         let problem = config.problems.iter().find(|problem| problem.server == id.server.as_str())?;
         Some(Problem::from(&*problem.complaint))
     }
 }
 
-/// The name of a client: that of its key, which the operator gave it, else the one it gives itself.
-fn client_name(app: &App, client: &Client) -> String {
+/// The name of a client: the one the operator gave its key, else the one the client gives itself.
+fn client_name(app: &App, client: &ConnectedClient) -> String {
     let key = client.key.and_then(|key| app.keys.get(key));
     key.map_or_else(|| client.name.clone(), |key| key.client.clone())
 }
 
-fn allowed(id: &ToolId, exposure: &Expose) -> Result<ToolId, Problem> {
+fn check_callable(id: &ToolId, exposure: &Expose) -> Result<ToolId, Problem> {
     if is_callable(id, exposure) {
         return Ok(id.clone());
     }
-    Err(Problem::new(Code::UnknownTool, format!("tool `{id}` is not exposed to this client"))
+    Err(Problem::new(ErrorCode::UnknownTool, format!("tool `{id}` is not exposed to this client"))
         .hint("add it to `expose` in pml.toml"))
 }
 
 impl Handler for Gateway {
-    fn welcome(&self, _: &Client) -> Welcome {
+    fn introduction(&self, _: &ConnectedClient) -> ServerIntroduction {
         let snapshot = self.app.tools.snapshot();
-        Welcome { capabilities: capabilities(&snapshot), instructions: meta_tools::instructions(&snapshot) }
+        ServerIntroduction {
+            capabilities: capabilities(&snapshot),
+            instructions: meta_tools::instructions(&snapshot),
+        }
     }
 
-    fn handle(&self, request: Incoming) -> Answer {
+    fn handle(&self, request: IncomingRequest) -> HandlerFuture {
         Box::pin(self.clone().serve(request))
     }
 
-    fn changes(&self) -> broadcast::Receiver<Change> {
+    fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
         self.app.changes()
     }
 
-    fn mirrored(&self, _: &Client, tool: &str) -> Vec<Mirrored> {
+    fn mirrored_parameters(&self, _: &ConnectedClient, tool: &str) -> Vec<MirroredParameter> {
         let snapshot = self.app.tools.snapshot();
-        snapshot.named(tool).map(|tool| tool.mirrored.clone()).unwrap_or_default()
+        snapshot.resolve_name(tool).map(|tool| tool.header_parameters.clone()).unwrap_or_default()
     }
 }
 
-/// What is declared: tools always, and what some server has or, not yet known, may have.
-fn capabilities(snapshot: &Snapshot) -> Box<RawValue> {
+/// The capabilities to declare: tools always, others if some server declares them or is not known yet.
+fn capabilities(snapshot: &ToolSnapshot) -> Box<RawValue> {
     let may_have = |capability: &str| {
         snapshot.servers.iter().any(|server| {
             let declared = server
                 .capabilities
                 .as_deref()
                 .map(|text| Fields::parse(text).is_ok_and(|f| f.get(capability).is_some()));
-            declared.unwrap_or(!server.known)
+            declared.unwrap_or(!server.tools_known)
         })
     };
     let mut all = serde_json::Map::new();
@@ -213,7 +233,8 @@ fn is_listed(tool: &ToolId, exposure: &Expose) -> bool {
     }
 }
 
-/// Listing less saves a client's context; only a list of names takes tools away from it.
+/// Whether a client may call a tool. `meta` only lists fewer tools to save context; a list of names also forbids the
+/// others.
 fn is_callable(id: &ToolId, exposure: &Expose) -> bool {
     match exposure {
         Expose::Meta | Expose::Full => true,
@@ -224,7 +245,7 @@ fn is_callable(id: &ToolId, exposure: &Expose) -> bool {
     }
 }
 
-/// Whether a client may see anything of a server.
+/// Whether a client may see anything at all of a server.
 fn is_visible(server: &ServerName, exposure: &Expose) -> bool {
     match exposure {
         Expose::Meta | Expose::Full => true,

@@ -4,33 +4,33 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pml_mcp::client::{Call, Connection, Failure};
-use pml_mcp::server::{Client, Incoming};
+use pml_mcp::client::{Connection, OutgoingRequest, RequestFailure};
+use pml_mcp::server::{ConnectedClient, IncomingRequest};
 use pml_mcp::{Era, RpcError, code};
 use pml_model::ServerName;
-use pml_model::json::{Fields, empty_object, raw, without_hidden};
+use pml_model::json::{Fields, empty_object, raw, strip_hidden_characters};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{Gateway, is_visible, listing};
-use crate::config::Naming;
+use crate::config::ToolNaming;
 use crate::problem::Problem;
-use crate::servers::{InUse, Slot};
+use crate::servers::{ServerHandle, ServerUseGuard};
 
-/// How long one server may take to list what it has.
+/// How long one server may take to list its prompts or resources, or to subscribe to a resource.
 const LIST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where things that clients name by themselves are found.
+/// The server of each prompt and resource that was listed, by the name the client uses.
 #[derive(Debug, Default)]
-pub(super) struct Routes {
+pub(super) struct PassthroughRoutes {
     prompts: Mutex<HashMap<String, (ServerName, String)>>,
     resources: Mutex<HashMap<String, ServerName>>,
 }
 
 impl Gateway {
-    /// Serves a request that is about something of a downstream server.
-    pub(super) async fn pass(&self, request: Incoming) -> Result<Box<RawValue>, RpcError> {
+    /// Answers a request about a resource, a prompt or a completion of a downstream server.
+    pub(super) async fn pass_through(&self, request: IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         match request.method.as_str() {
             "prompts/list" => self.list_prompts(&request).await,
             "resources/list" => self.list_resources(&request).await,
@@ -53,7 +53,7 @@ impl Gateway {
         }
     }
 
-    async fn list_prompts(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
+    async fn list_prompts(&self, request: &IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         let all = self.collect("prompts", "prompts/list", &request.client).await;
         let mut counts: HashMap<String, usize> = HashMap::new();
         let own_name =
@@ -67,8 +67,8 @@ impl Gateway {
         for (server, item) in all {
             let Some(own) = own_name(&item) else { continue };
             let name = match naming {
-                Naming::Plain if counts[&own] == 1 => own.clone(),
-                Naming::Plain | Naming::Qualified => format!("{server}__{own}"),
+                ToolNaming::Plain if counts[&own] == 1 => own.clone(),
+                ToolNaming::Plain | ToolNaming::Qualified => format!("{server}__{own}"),
             };
             let mut fields = Fields::parse(item.get()).unwrap_or_default();
             fields.set("name", raw(&name));
@@ -76,23 +76,23 @@ impl Gateway {
             routes.insert(name, (server, own));
         }
         *self.routes.prompts.lock().unwrap_or_else(PoisonError::into_inner) = routes;
-        listing::page(shown.into_iter(), "prompts", &request.params)
+        listing::paginate(shown.into_iter(), "prompts", &request.params)
     }
 
-    async fn prompt(&self, name: &str, client: &Client) -> Result<(ServerName, String), RpcError> {
+    async fn prompt(&self, name: &str, client: &ConnectedClient) -> Result<(ServerName, String), RpcError> {
         for listed in [false, true] {
             if let Some(route) = self.routes.prompts.lock().unwrap_or_else(PoisonError::into_inner).get(name)
             {
                 return Ok(route.clone());
             }
             if !listed {
-                let everything = Incoming {
+                let everything = IncomingRequest {
                     method: "prompts/list".into(),
                     params: empty_object(),
                     client: client.clone(),
                     caller: pml_mcp::Caller::silent(),
                     cancel: CancellationToken::new(),
-                    taken_back: CancellationToken::new(),
+                    cancelled_by_sender: CancellationToken::new(),
                 };
                 self.list_prompts(&everything).await?;
             }
@@ -103,7 +103,7 @@ impl Gateway {
         ))
     }
 
-    async fn list_resources(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
+    async fn list_resources(&self, request: &IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         let all = self.collect("resources", "resources/list", &request.client).await;
         {
             let mut routes = self.routes.resources.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,27 +114,32 @@ impl Gateway {
                 }
             }
         }
-        listing::page(all.into_iter().map(|(_, item)| item), "resources", &request.params)
+        listing::paginate(all.into_iter().map(|(_, item)| item), "resources", &request.params)
     }
 
-    async fn list_templates(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
+    async fn list_templates(&self, request: &IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         let all = self.collect("resources", "resources/templates/list", &request.client).await;
-        listing::page(all.into_iter().map(|(_, item)| item), "resourceTemplates", &request.params)
+        listing::paginate(all.into_iter().map(|(_, item)| item), "resourceTemplates", &request.params)
     }
 
-    /// Asks the server that listed the resource; where none did, each that has resources, in turn.
-    async fn resource_request(&self, request: &Incoming, uri: &str) -> Result<Box<RawValue>, RpcError> {
+    /// Sends the request to the server that listed the resource; where none did, to each server with resources in
+    /// turn.
+    async fn resource_request(
+        &self,
+        request: &IncomingRequest,
+        uri: &str,
+    ) -> Result<Box<RawValue>, RpcError> {
         let known = self.routes.resources.lock().unwrap_or_else(PoisonError::into_inner).get(uri).cloned();
         let candidates = match known.filter(|server| is_visible(server, &self.exposure(&request.client))) {
             Some(server) => vec![server],
-            None => self.having("resources", &request.client),
+            None => self.servers_with("resources", &request.client),
         };
         let mut refusal = not_found(uri, request.caller.era());
         for server in candidates {
             let params = Fields::parse(request.params.get()).unwrap_or_default();
             let outcome = match request.method.as_str() {
                 "resources/subscribe" => self.watch(&server, uri).await,
-                // Nobody else may be watching, but a server that tells too much does no harm.
+                // Other clients may still watch it, and a superfluous notification does no harm.
                 "resources/unsubscribe" => Ok(empty_object()),
                 _ => self.forward(request, &server, params).await,
             };
@@ -155,10 +160,10 @@ impl Gateway {
         let watched = connection.watch_resource(uri, Instant::now() + LIST_PATIENCE).await;
         watched
             .map(|()| empty_object())
-            .map_err(|failure| rpc(self.app.tools.servers.get(server), server, failure))
+            .map_err(|failure| failure_to_rpc(self.app.tools.servers.get(server), server, failure))
     }
 
-    async fn complete(&self, request: &Incoming) -> Result<Box<RawValue>, RpcError> {
+    async fn complete(&self, request: &IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         let mut params = Fields::parse(request.params.get()).unwrap_or_default();
         let given = params.get("ref").map_or_else(empty_object, ToOwned::to_owned);
         let mut reference = Fields::parse(given.get()).unwrap_or_default();
@@ -170,7 +175,7 @@ impl Gateway {
                 self.forward(request, &server, params).await
             }
             (None, Some(_)) => {
-                for server in self.having("completions", &request.client) {
+                for server in self.servers_with("completions", &request.client) {
                     let params = Fields::parse(request.params.get()).unwrap_or_default();
                     if let Ok(result) = self.forward(request, &server, params).await {
                         return Ok(result);
@@ -186,14 +191,14 @@ impl Gateway {
 
     async fn forward(
         &self,
-        request: &Incoming,
+        request: &IncomingRequest,
         server: &ServerName,
         params: Fields<'_>,
     ) -> Result<Box<RawValue>, RpcError> {
         let (_in_use, connection) = self.connect(server, &request.cancel).await?;
         let timeout =
             self.app.tools.servers.get(server).map_or(LIST_PATIENCE, |slot| slot.settings().call_timeout);
-        let call = Call {
+        let call = OutgoingRequest {
             method: &request.method,
             params,
             mirrored: Vec::new(),
@@ -204,33 +209,33 @@ impl Gateway {
         connection
             .request(call)
             .await
-            .map_err(|failure| rpc(self.app.tools.servers.get(server), server, failure))
+            .map_err(|failure| failure_to_rpc(self.app.tools.servers.get(server), server, failure))
     }
 
-    /// A connection, and the mark that keeps the server from being stopped as idle meanwhile.
+    /// A connection, and a guard that keeps the server from being stopped as idle meanwhile.
     async fn connect(
         &self,
         server: &ServerName,
         cancel: &CancellationToken,
-    ) -> Result<(InUse, Arc<Connection>), RpcError> {
+    ) -> Result<(ServerUseGuard, Arc<Connection>), RpcError> {
         let slot = self.app.tools.servers.get(server);
         let slot =
             slot.ok_or_else(|| RpcError::new(code::INTERNAL_ERROR, format!("server `{server}` is gone")))?;
         let deadline = Instant::now() + slot.settings().start_timeout;
-        let in_use = slot.in_use();
+        let in_use = slot.mark_in_use();
         let connection =
             slot.connection(deadline, cancel).await.map_err(|unavailable| unavailable.0.to_rpc())?;
         Ok((in_use, connection))
     }
 
-    /// Everything all servers list, each with its server. One that fails is left out.
+    /// The lists of all servers, each item with its server. A server that fails is left out.
     async fn collect(
         &self,
         capability: &str,
         method: &'static str,
-        client: &Client,
+        client: &ConnectedClient,
     ) -> Vec<(ServerName, Box<RawValue>)> {
-        let asking = self.having(capability, client).into_iter().map(|server| async move {
+        let asking = self.servers_with(capability, client).into_iter().map(|server| async move {
             let (_in_use, connection) = self.connect(&server, &CancellationToken::new()).await.ok()?;
             let deadline = Instant::now() + LIST_PATIENCE;
             match connection.list(method, deadline).await {
@@ -245,14 +250,13 @@ impl Gateway {
         let listed = listed.into_iter().flatten();
         listed
             .flat_map(|(server, items)| {
-                items.into_iter().map(move |item| (server.clone(), without_hidden(&item)))
+                items.into_iter().map(move |item| (server.clone(), strip_hidden_characters(&item)))
             })
             .collect()
     }
 
-    /// The servers that declared a capability, now or the last time, and of which the client may see
-    /// something.
-    fn having(&self, capability: &str, client: &Client) -> Vec<ServerName> {
+    /// The servers that declare a capability (or last declared it) and of which the client may see something.
+    fn servers_with(&self, capability: &str, client: &ConnectedClient) -> Vec<ServerName> {
         let snapshot = self.app.tools.snapshot();
         let exposure = self.exposure(client);
         let has = |text: &str| Fields::parse(text).is_ok_and(|fields| fields.get(capability).is_some());
@@ -272,9 +276,9 @@ fn not_found(uri: &str, era: Era) -> RpcError {
     RpcError::new(code, message).with_data(&json!({ "uri": uri }))
 }
 
-fn rpc(slot: Option<Arc<Slot>>, server: &ServerName, failure: Failure) -> RpcError {
+fn failure_to_rpc(slot: Option<Arc<ServerHandle>>, server: &ServerName, failure: RequestFailure) -> RpcError {
     match failure {
-        Failure::Rpc(error) => error,
+        RequestFailure::Rpc(error) => error,
         other => {
             let problem = slot
                 .map_or_else(|| Problem::of_failure(server.as_str(), &other), |slot| slot.problem(&other));

@@ -1,23 +1,23 @@
-//! How runs stand, as clients are told of it.
+//! Run statuses, refusals and suggestions as tool results for clients.
 
 use pml_model::json::{Fields, raw};
-use pml_model::name::shortened;
+use pml_model::name::truncate_text;
 use pml_model::question::{Answerer, LayerResult, Question};
 use pml_model::{RunId, RunState};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::approve::words;
-use crate::flow::Suggested;
-use crate::planning::Refused;
-use crate::report::{Failure, Report, Standing, Task};
+use crate::flow::Suggestions;
+use crate::planning::PlanRefusal;
+use crate::report::{CallReport, RunFailure, RunReport, RunStatus};
 use crate::suggest::SuggestedDag;
 
-/// How much of a result the text says; the structured content has all of it.
+/// The number of characters of a result in the text; the structured content has all of it.
 const TEXT_CHARACTERS: usize = 20_000;
 
-/// A program that is not run, as the client is told of it.
-pub(super) fn refusal(refused: &Refused) -> Box<RawValue> {
+/// The tool result for a program that was refused.
+pub(super) fn refusal_result(refused: &PlanRefusal) -> Box<RawValue> {
     let mut error = serde_json::to_value(&refused.problem).unwrap_or_default();
     if let Some(line) = refused.line {
         error["line"] = line.into();
@@ -26,14 +26,14 @@ pub(super) fn refusal(refused: &Refused) -> Box<RawValue> {
         Some(line) => format!("not run: line {line}: {}", refused.problem),
         None => format!("not run: {}", refused.problem),
     };
-    if refused.all.len() > 1 {
-        text.push_str(&format!("\nall {} reasons:\n{}", refused.all.len(), refused.all.join("\n")));
+    if refused.reasons.len() > 1 {
+        text.push_str(&format!("\nall {} reasons:\n{}", refused.reasons.len(), refused.reasons.join("\n")));
     }
     tool_result(&text, &json!({ "status": "failed", "error": error }), &[], true)
 }
 
-/// What could be run instead of nothing, as the client is told of it.
-pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
+/// The tool result with candidates, where nothing was run.
+pub(super) fn suggestions_result(suggested: &Suggestions) -> Box<RawValue> {
     let mut text = format!("nothing was run: {}", suggested.because);
     for (place, candidate) in suggested.candidates.iter().enumerate() {
         text.push_str(&format!(
@@ -54,7 +54,7 @@ pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
         if let Some(program) = candidate.program.as_ref().filter(|_| place == 0) {
             text.push_str(&format!("\n  its program, to be sent with the other value in it:\n{program}"));
         }
-        // Of the others it is enough to know that they are there.
+        // Missing arguments are listed for the best candidate only; the others are just named.
         for missing in candidate.missing.iter().filter(|_| place == 0) {
             text.push_str(&format!("\n  needed: {}", missing.why));
         }
@@ -72,21 +72,21 @@ pub(super) fn suggestions(suggested: &Suggested) -> Box<RawValue> {
             words::age(earlier.age_ms),
             earlier.intent,
             earlier.similarity,
-            shortened(earlier.result.get(), TEXT_CHARACTERS)
+            truncate_text(earlier.result.get(), TEXT_CHARACTERS)
         ));
     }
     if let Some(dag) = &suggested.suggested_dag {
-        text.push_str(&format!("\n{}", of_dag(dag)));
+        text.push_str(&format!("\n{}", dag_text(dag)));
     }
     let tools: Vec<&str> = suggested.tools.iter().map(|tool| tool.signature.as_str()).collect();
     if !tools.is_empty() {
         text.push_str(&format!("\nTools:\n{}", tools.join("\n")));
     }
-    tool_result(&text, &suggested.body(), &[], false)
+    tool_result(&text, &suggested.to_json(), &[], false)
 }
 
-/// A DAG that could serve, as a model reads it.
-pub(super) fn of_dag(dag: &SuggestedDag) -> String {
+/// A suggested DAG as text for a model.
+pub(super) fn dag_text(dag: &SuggestedDag) -> String {
     let mut text = format!("Suggested DAG [{:.2}]: {}\n{}", dag.confidence, dag.rationale, dag.dag_structure);
     for path in &dag.dependency_paths {
         text.push_str(&format!("\n  {} → {}: {}", path.from, path.to, path.explanation));
@@ -100,11 +100,11 @@ pub(super) fn of_dag(dag: &SuggestedDag) -> String {
     text
 }
 
-/// How a run stands, as the client is told of it.
-pub(super) fn reply(id: &RunId, standing: &Standing) -> Box<RawValue> {
+/// The tool result for the status of a run.
+pub(super) fn status_result(id: &RunId, standing: &RunStatus) -> Box<RawValue> {
     match standing {
-        Standing::Over(report) => over(id, report),
-        Standing::Running(progress) => {
+        RunStatus::Finished(report) => report_result(id, report),
+        RunStatus::Running(progress) => {
             let text = format!(
                 "{id} is running, {} of {} calls ended. Call `pml_continue` with it to wait again.",
                 progress.ended, progress.calls
@@ -116,20 +116,20 @@ pub(super) fn reply(id: &RunId, standing: &Standing) -> Box<RawValue> {
                 false,
             )
         }
-        Standing::Interrupted => {
+        RunStatus::Interrupted => {
             let text = format!(
                 "{id} was interrupted and nobody works on it yet. It is taken up again by itself, or with `pml runs resume {id}`."
             );
             tool_result(&text, &json!({ "status": "running", "workflowId": id }), &[], false)
         }
-        Standing::Elsewhere => {
+        RunStatus::Elsewhere => {
             let text = format!("{id} goes on in another process. Call `pml_continue` with it to wait again.");
             tool_result(&text, &json!({ "status": "running", "workflowId": id }), &[], false)
         }
-        Standing::Waiting { question: Some((name, question)), in_flight, .. } => {
-            asks(id, name, question, *in_flight)
+        RunStatus::Waiting { question: Some((name, question)), in_flight, .. } => {
+            question_result(id, name, question, *in_flight)
         }
-        Standing::Waiting { question: None, wake_at, .. } => {
+        RunStatus::Waiting { question: None, wake_at, .. } => {
             let text = format!("{id} sleeps until its timer is due. Call `pml_continue` with it later.");
             let body = json!({ "status": "running", "workflowId": id, "wakeAt": wake_at });
             tool_result(&text, &body, &[], false)
@@ -137,12 +137,37 @@ pub(super) fn reply(id: &RunId, standing: &Standing) -> Box<RawValue> {
     }
 }
 
-/// A run that is over, as the client is told of it.
-pub(super) fn over(id: &RunId, report: &Report) -> Box<RawValue> {
-    if report.state == RunState::Done { success(id, report) } else { failed(id, report) }
+/// The tool result for a run that is over.
+pub(super) fn report_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
+    if report.state == RunState::Done { success_result(id, report) } else { failure_result(id, report) }
 }
 
-/// What a run asks, and what to do about it.
+/// The tool result for the client that called a tool by name, from the status of the run its call became.
+pub(super) fn of_direct_call(id: &RunId, standing: &RunStatus) -> Box<RawValue> {
+    let (status, text) = match standing {
+        RunStatus::Finished(report) => match report.tool_result() {
+            Some(result) => return result.to_owned(),
+            None => ("failed", failure_text(id, report)),
+        },
+        RunStatus::Waiting { question: Some((_, question)), in_flight, .. } => {
+            ("approval_required", format!("approval_required: {}", question_text(id, question, *in_flight)))
+        }
+        RunStatus::Waiting { question: None, .. }
+        | RunStatus::Running(_)
+        | RunStatus::Interrupted
+        | RunStatus::Elsewhere => (
+            "running",
+            format!("running: {id} is not over yet. Call `pml_continue` with it to wait for the result."),
+        ),
+    };
+    raw(&json!({
+        "content": [{ "type": "text", "text": text }],
+        "isError": true,
+        "_meta": { "pml/workflowId": id, "pml/status": status },
+    }))
+}
+
+/// The question of a run, and how to answer it.
 pub(super) fn question_text(id: &RunId, question: &Question, in_flight: usize) -> String {
     let mut text = format!("{id} {}", words::question(question));
     match question {
@@ -170,7 +195,7 @@ pub(super) fn question_text(id: &RunId, question: &Question, in_flight: usize) -
     text
 }
 
-fn asks(id: &RunId, name: &str, question: &Question, in_flight: usize) -> Box<RawValue> {
+fn question_result(id: &RunId, name: &str, question: &Question, in_flight: usize) -> Box<RawValue> {
     let text = question_text(id, question, in_flight);
     let mut body = json!({ "workflowId": id, "questionId": name, "inFlight": in_flight });
     match question {
@@ -186,15 +211,15 @@ fn asks(id: &RunId, name: &str, question: &Question, in_flight: usize) -> Box<Ra
     tool_result(&text, &body, &[], false)
 }
 
-fn success(id: &RunId, report: &Report) -> Box<RawValue> {
+fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
     let result = report.result.as_ref().map_or("null", |result| result.get());
     let mut body = Fields::default();
     body.set("status", raw(&"success"));
     body.set("workflowId", raw(id));
     body.set("result", report.result.clone().unwrap_or_else(|| raw(&Value::Null)));
-    body.set("tasks", raw(&report.tasks.iter().map(brief).collect::<Vec<_>>()));
+    body.set("tasks", raw(&report.tasks.iter().map(task_summary).collect::<Vec<_>>()));
     if !report.outcomes.is_empty() {
-        // What they gave is asked for where it is wanted.
+        // Previews are left out: `pml_get_task_result` returns the results.
         let brief = |one: &LayerResult| LayerResult { result_preview: None, ..one.clone() };
         body.set("outcomes", raw(&report.outcomes.iter().map(brief).collect::<Vec<_>>()));
     }
@@ -221,7 +246,7 @@ fn success(id: &RunId, report: &Report) -> Box<RawValue> {
         body.set("warnings", raw(&report.warnings));
     }
     let content: Vec<&RawValue> = report.contents().collect();
-    let mut text = shortened(result, TEXT_CHARACTERS);
+    let mut text = truncate_text(result, TEXT_CHARACTERS);
     if let Some(hit) = &report.cache_hit {
         text.push_str(&format!(
             "\nnot run: this result was kept by an earlier run, {} ago; `\"options\": {{\"cache\": false}}` runs it anew",
@@ -240,17 +265,19 @@ fn success(id: &RunId, report: &Report) -> Box<RawValue> {
     result_of(&text, &body.to_raw(), &content, false)
 }
 
-/// The answer to `pml_abort`. A run that ended as it was asked to is no error of that call.
-pub(super) fn aborted(id: &RunId, standing: &Standing) -> Box<RawValue> {
+/// The result of `pml_abort`. A run that was aborted as requested is no error of that call.
+pub(super) fn abort_result(id: &RunId, standing: &RunStatus) -> Box<RawValue> {
     match standing {
-        Standing::Over(report) if report.state == RunState::Aborted => over_without_result(id, report, false),
-        other => reply(id, other),
+        RunStatus::Finished(report) if report.state == RunState::Aborted => {
+            over_without_result(id, report, false)
+        }
+        other => status_result(id, other),
     }
 }
 
-/// Why a run has no result.
-pub(super) fn failure_text(id: &RunId, report: &Report) -> String {
-    let fallback = Failure::nothing_known();
+/// Why a run failed.
+pub(super) fn failure_text(id: &RunId, report: &RunReport) -> String {
+    let fallback = RunFailure::nothing_known();
     let error = report.error.as_ref().unwrap_or(&fallback);
     let place = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
     let mut text = format!("{}: {}{place}", error.code, error.message);
@@ -258,20 +285,20 @@ pub(super) fn failure_text(id: &RunId, report: &Report) -> String {
         text.push_str(&format!("\nhint: {hint}"));
     }
     if !report.tasks.is_empty() {
-        let done = report.tasks.iter().map(|task| format!("{} {}", task.tool, word(task)));
+        let done = report.tasks.iter().map(|task| format!("{} {}", task.tool, task_line(task)));
         text.push_str(&format!("\ncalls so far: {}", done.collect::<Vec<_>>().join(", ")));
     }
     text.push_str(&format!("\nrun: {id}"));
     text
 }
 
-fn failed(id: &RunId, report: &Report) -> Box<RawValue> {
+fn failure_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
     over_without_result(id, report, true)
 }
 
-fn over_without_result(id: &RunId, report: &Report, is_error: bool) -> Box<RawValue> {
+fn over_without_result(id: &RunId, report: &RunReport, is_error: bool) -> Box<RawValue> {
     let text = failure_text(id, report);
-    let fallback = Failure::nothing_known();
+    let fallback = RunFailure::nothing_known();
     let error = report.error.as_ref().unwrap_or(&fallback);
     let mut body = json!({
         "status": "failed", "workflowId": id, "error": error, "tasks": report.tasks, "console": report.console,
@@ -285,15 +312,15 @@ fn over_without_result(id: &RunId, report: &Report, is_error: bool) -> Box<RawVa
     tool_result(&text, &body, &[], is_error)
 }
 
-fn word(task: &Task) -> String {
+fn task_line(task: &CallReport) -> String {
     serde_json::to_value(task.status)
         .ok()
         .and_then(|word| word.as_str().map(str::to_owned))
         .unwrap_or_default()
 }
 
-/// A call of a run that went well.
-fn brief(task: &Task) -> Value {
+/// A successful call of a run.
+fn task_summary(task: &CallReport) -> Value {
     let mut told = json!({ "nodeId": task.node_id, "tool": task.tool, "status": task.status, "executionTimeMs": task.execution_time_ms });
     if let Some(id) = &task.task_id {
         told["taskId"] = id.as_str().into();

@@ -1,30 +1,27 @@
-//! What clients do with runs: wait for them, answer them, look into them, end them.
+//! The tools that clients use on runs: wait, answer, replan, abort, read results.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use pml_mcp::server::Incoming;
+use pml_mcp::server::IncomingRequest;
 use pml_model::json::raw;
 use pml_model::{RunId, ToolId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::ask::{self, Settled};
-use super::execute::WAIT_MS;
-use super::meta_tools::session_of;
-use super::reply::{aborted, of_dag, refusal, tool_result};
-use super::{Door, is_callable};
+use super::ask::{self, AskOutcome};
+use super::reply::{abort_result, dag_text, refusal_result, tool_result};
+use super::request::{parse_arguments, session_id};
+use super::wait::{resume_and_wait, wait_for_news};
+use super::{ClientAccess, is_callable};
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::execute::{Reserved, Resumed};
-use crate::flow::{self, Said, Wanted};
-use crate::problem::{Code, Problem};
-use crate::report::Standing;
+use crate::flow::{self, AnswerInput, ResultRequest};
+use crate::problem::{ErrorCode, Problem};
 
-/// How much of a result is given at a time where nobody says.
+/// The default size of a page of a result, in bytes.
 const PAGE_BYTES: usize = 32 * 1024;
-/// The most that is.
+/// The largest page that a client can request, in bytes.
 const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
 /// The definitions of these tools.
@@ -55,8 +52,8 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                 "required": ["workflow_id"],
                 "additionalProperties": false
             },
-            // Without `outputSchema`: of a direct call it gives what the tool answered, and clients would hold that
-            // against ours.
+            // No `outputSchema`: for a direct call this returns the tool's own result, and clients would check that
+            // against our schema.
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": true }
         })),
         raw(&json!({
@@ -119,144 +116,107 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
 /// The arguments of `pml_continue`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Continue {
+struct ContinueArguments {
     workflow_id: String,
     approved: Option<bool>,
     reason: Option<String>,
-    /// All that can be said, where it is more than yes or no.
-    answer: Option<Said>,
-    /// A DAG is to wait before its next layer.
+    /// The full answer, where `approved` and `reason` are not enough.
+    answer: Option<AnswerInput>,
+    /// Pause a DAG before its next layer.
     #[serde(default)]
     pause: bool,
 }
 
-impl Continue {
-    /// All that is said.
-    fn said(self) -> Result<Said, Problem> {
+impl ContinueArguments {
+    /// The answer, with `approved` and `reason` merged in. Each may be given only once.
+    fn merged_answer(self) -> Result<AnswerInput, Problem> {
         let said = self.answer.unwrap_or_default();
         if (self.approved.is_some() && said.approved.is_some())
             || (self.reason.is_some() && said.reason.is_some())
         {
-            return Err(Problem::new(Code::InvalidRequest, "the same is said beside `answer` and in it")
-                .hint("say `approved` and `reason` once"));
+            return Err(Problem::new(
+                ErrorCode::InvalidRequest,
+                "`approved` or `reason` is given twice: beside `answer` and inside it",
+            )
+            .hint("use either `approved` or `answer.approved`, and `reason` or `answer.reason`"));
         }
-        Ok(Said { approved: self.approved.or(said.approved), reason: self.reason.or(said.reason), ..said })
+        Ok(AnswerInput {
+            approved: self.approved.or(said.approved),
+            reason: self.reason.or(said.reason),
+            ..said
+        })
     }
 }
 
-/// Answers `pml_continue`: takes an answer, waits for a run of the asker's.
-pub(super) async fn go_on_with(
+/// Answers `pml_continue`: stores the answer, if there is one, and waits for a run of the caller's.
+pub(super) async fn continue_run(
     app: &Arc<App>,
     arguments: &RawValue,
-    request: &Incoming,
-    door: &Door,
+    request: &IncomingRequest,
+    door: &ClientAccess,
 ) -> Box<RawValue> {
     let went_on = async {
-        let asked: Continue = read("pml_continue", arguments, OF_RUN)?;
-        let id = run_id(&asked.workflow_id)?;
+        let asked: ContinueArguments = parse_arguments("pml_continue", arguments, OF_RUN)?;
+        let id = parse_run_id(&asked.workflow_id)?;
         if asked.pause {
             flow::pause(app, &request.client.principal, &id).await?;
         }
         let standing = if asked.approved.is_some() || asked.answer.is_some() {
             let reserved = app.runs.reserve(&id);
-            let answered = answer(app, request, door, &id, asked).await?;
-            let standing = go_on(app, request, &id, &answered, reserved).await?;
-            ask::settle(app, request, door, &id, standing).await?
+            let answered = answer_question(app, request, door, &id, asked).await?;
+            let standing = resume_and_wait(app, request, &id, &answered, reserved).await?;
+            ask::ask_user(app, request, door, &id, standing).await?
         } else {
-            wait_again(app, request, door, &id).await?
+            wait_or_ask(app, request, door, &id).await?
         };
-        Ok(standing.told(&id))
+        Ok(standing.to_tool_result(&id))
     };
     went_on.await.unwrap_or_else(|problem| Problem::to_tool_result(&problem))
 }
 
-/// Waits for a run. The user of a client that can ask is asked what nobody else has answered yet.
-async fn wait_again(app: &Arc<App>, request: &Incoming, door: &Door, id: &RunId) -> Result<Settled, Problem> {
-    let standing = flow::standing(app, &request.client.principal, id).await?;
-    let standing = match ask::settle(app, request, door, id, standing).await? {
-        Settled::Stands(standing) => standing,
-        asks @ Settled::Asks(_) => return Ok(asks),
+/// Waits for a run. Where the client can ask its user, the user is asked every question still open.
+async fn wait_or_ask(
+    app: &Arc<App>,
+    request: &IncomingRequest,
+    door: &ClientAccess,
+    id: &RunId,
+) -> Result<AskOutcome, Problem> {
+    let standing = flow::run_status(app, &request.client.principal, id).await?;
+    let standing = match ask::ask_user(app, request, door, id, standing).await? {
+        AskOutcome::Status(standing) => standing,
+        asks @ AskOutcome::InputRequired(_) => return Ok(asks),
     };
-    let known = standing.asks().map(str::to_owned);
-    let standing = wait_for(app, id, request, known.as_deref()).await?;
-    match standing.asks() {
-        asked if asked == known.as_deref() => Ok(Settled::Stands(standing)),
-        _ => ask::settle(app, request, door, id, standing).await,
+    let known = standing.question_id().map(str::to_owned);
+    let standing = wait_for_news(app, id, request, known.as_deref()).await?;
+    match standing.question_id() {
+        asked if asked == known.as_deref() => Ok(AskOutcome::Status(standing)),
+        _ => ask::ask_user(app, request, door, id, standing).await,
     }
 }
 
-/// Answers what the run asks, and gives the name of that question.
-async fn answer(
+/// Answers the open question of the run, and returns the question's name.
+async fn answer_question(
     app: &Arc<App>,
-    request: &Incoming,
-    door: &Door,
+    request: &IncomingRequest,
+    door: &ClientAccess,
     id: &RunId,
-    asked: Continue,
+    asked: ContinueArguments,
 ) -> Result<String, Problem> {
     let whose = &request.client.principal;
     let Some((name, question)) = flow::open_question(app, whose, id).await? else {
-        return Err(flow::asks_nothing(app, whose, id).await?);
+        return Err(flow::why_no_question(app, whose, id).await?);
     };
-    let answer = asked.said()?.to(Some(&question), now_ms())?;
-    flow::answer(app, id, &name, answer, &passed_on(request, door)).await?;
+    let answer = asked.merged_answer()?.into_answer(Some(&question), now_ms())?;
+    flow::answer(app, id, &name, answer, &passed_on_by_client(request, door)).await?;
     Ok(name)
 }
 
-/// What a client passes on is its own word, whoever sits in front of it.
-fn passed_on(request: &Incoming, door: &Door) -> flow::By {
-    flow::By::Client { name: request.client.name.clone(), person: false, door: door.by }
-}
-
-/// Goes on with a run whose question `answered` has its answer, here if nobody else does, and waits for it.
-pub(super) async fn go_on(
-    app: &Arc<App>,
-    request: &Incoming,
-    id: &RunId,
-    answered: &str,
-    reserved: Reserved,
-) -> Result<Standing, Problem> {
-    let resumed = flow::resume(app, &request.client.principal, id, request.caller.clone()).await?;
-    drop(reserved);
-    match resumed {
-        Resumed::Going(_) | Resumed::Held | Resumed::Over(_) => {
-            wait_for(app, id, request, Some(answered)).await
-        }
-        Resumed::Asks { .. } => flow::standing(app, &request.client.principal, id).await,
-    }
-}
-
-/// Waits until a run is over or asks something else than the question `known`.
-async fn wait_for(
-    app: &Arc<App>,
-    id: &RunId,
-    request: &Incoming,
-    known: Option<&str>,
-) -> Result<Standing, Problem> {
-    let whose = &request.client.principal;
-    let until = tokio::time::Instant::now() + Duration::from_millis(WAIT_MS);
-    loop {
-        let left = until.saturating_duration_since(tokio::time::Instant::now());
-        let standing = match flow::run_here(app, whose, id) {
-            Some(handle) => tokio::select! {
-                standing = handle.wait(left) => standing,
-                () = request.cancel.cancelled() => handle.standing(),
-            },
-            None => flow::standing(app, whose, id).await?,
-        };
-        let goes_on = match &standing {
-            Standing::Running(_) | Standing::Interrupted | Standing::Elsewhere => true,
-            // Somebody may answer by another way.
-            Standing::Waiting { question: Some((name, _)), .. } => known == Some(name),
-            Standing::Waiting { question: None, .. } | Standing::Over(_) => false,
-        };
-        if !goes_on || left.is_zero() || request.cancel.is_cancelled() {
-            return Ok(standing);
-        }
-        // Another process has it, or nobody; what becomes of it is seen in the database.
-        tokio::select! {
-            () = tokio::time::sleep(left.min(Duration::from_millis(100))) => {}
-            () = request.cancel.cancelled() => {}
-        }
+/// An answer passed on by a client counts as the client's own, never as a person's.
+fn passed_on_by_client(request: &IncomingRequest, door: &ClientAccess) -> flow::AnswerChannel {
+    flow::AnswerChannel::Client {
+        name: request.client.name.clone(),
+        person: false,
+        door: door.default_answerer,
     }
 }
 
@@ -264,35 +224,35 @@ async fn wait_for(
 pub(super) async fn replan(
     app: &Arc<App>,
     arguments: &RawValue,
-    request: &Incoming,
-    door: &Door,
+    request: &IncomingRequest,
+    door: &ClientAccess,
 ) -> Box<RawValue> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Which {
+    struct TaskResultArguments {
         workflow_id: String,
         #[serde(rename = "dagStructure", alias = "dag_structure")]
         dag_structure: Option<Box<RawValue>>,
         new_requirement: Option<String>,
     }
     let replanned = async {
-        let which: Which = read("pml_replan", arguments, OF_REPLAN)?;
-        let id = run_id(&which.workflow_id)?;
+        let which: TaskResultArguments = parse_arguments("pml_replan", arguments, OF_REPLAN)?;
+        let id = parse_run_id(&which.workflow_id)?;
         let visible = |tool: &ToolId| is_callable(tool, &door.expose);
         match (which.dag_structure, which.new_requirement) {
             (Some(document), None) => {
-                let by = passed_on(request, door);
+                let by = passed_on_by_client(request, door);
                 let (whose, reserved) = (&request.client.principal, app.runs.reserve(&id));
                 let name = match flow::replan(app, whose, &id, document.get(), &by, &visible).await {
                     Ok(name) => name,
-                    Err(refused) => return Ok(refusal(&refused)),
+                    Err(refused) => return Ok(refusal_result(&refused)),
                 };
-                let standing = go_on(app, request, &id, &name, reserved).await?;
-                Ok(ask::settle(app, request, door, &id, standing).await?.told(&id))
+                let standing = resume_and_wait(app, request, &id, &name, reserved).await?;
+                Ok(ask::ask_user(app, request, door, &id, standing).await?.to_tool_result(&id))
             }
-            (None, Some(requirement)) => candidates(app, &id, request, requirement, visible).await,
+            (None, Some(requirement)) => suggest_tools(app, &id, request, requirement, visible).await,
             (_, _) => Err(Problem::new(
-                Code::InvalidArguments,
+                ErrorCode::InvalidArguments,
                 "`pml_replan` wants either `dagStructure` or `new_requirement`",
             )
             .hint(OF_REPLAN)),
@@ -306,19 +266,20 @@ pub(super) async fn replan(
 
 const OF_REPLAN: &str = r#"the call is {"workflow_id": "run_…", "dagStructure": {"tasks": […]}}"#;
 
-/// Tools that could serve a requirement in words.
-async fn candidates(
+/// Tools that could satisfy a requirement given in words.
+async fn suggest_tools(
     app: &Arc<App>,
     id: &RunId,
-    request: &Incoming,
+    request: &IncomingRequest,
     requirement: String,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<Box<RawValue>, Problem> {
-    flow::standing(app, &request.client.principal, id).await?;
-    let wanted: crate::discover::Request = serde_json::from_value(json!({ "intent": requirement }))
-        .map_err(|error| Problem::new(Code::InvalidArguments, error.to_string()))?;
+    flow::run_status(app, &request.client.principal, id).await?;
+    let wanted: crate::discover::DiscoverRequest =
+        serde_json::from_value(json!({ "intent": requirement }))
+            .map_err(|error| Problem::new(ErrorCode::InvalidArguments, error.to_string()))?;
     let whose = &request.client.principal;
-    let session = session_of(request);
+    let session = session_id(request);
     let page = flow::discover(app, (whose, Some(&session)), &wanted, |tool| visible(&tool.id)).await?;
     let dag = flow::suggest_dag(app, whose, &wanted.intent, &visible).await;
     let names: Vec<&str> = page.results.iter().map(|found| found.id.as_str()).collect();
@@ -327,7 +288,7 @@ async fn candidates(
         names.join(", ")
     );
     if let Some(dag) = &dag {
-        text.push_str(&format!("\n{}", of_dag(dag)));
+        text.push_str(&format!("\n{}", dag_text(dag)));
     }
     let body =
         json!({ "status": "suggestions", "workflowId": id, "candidates": page.results, "suggestedDag": dag });
@@ -335,55 +296,59 @@ async fn candidates(
 }
 
 /// Answers `pml_abort`.
-pub(super) async fn abort(app: &Arc<App>, arguments: &RawValue, request: &Incoming) -> Box<RawValue> {
+pub(super) async fn abort(app: &Arc<App>, arguments: &RawValue, request: &IncomingRequest) -> Box<RawValue> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Which {
+    struct ReplanArguments {
         workflow_id: String,
         reason: Option<String>,
     }
     let ended = async {
-        let which: Which = read("pml_abort", arguments, OF_RUN)?;
-        let id = run_id(&which.workflow_id)?;
+        let which: ReplanArguments = parse_arguments("pml_abort", arguments, OF_RUN)?;
+        let id = parse_run_id(&which.workflow_id)?;
         let reason = which.reason.unwrap_or_default();
         Ok((flow::abort(app, &request.client.principal, &id, &reason).await?, id))
     };
     match ended.await {
-        Ok((standing, id)) => aborted(&id, &standing),
+        Ok((standing, id)) => abort_result(&id, &standing),
         Err(problem) => Problem::to_tool_result(&problem),
     }
 }
 
 /// Answers `pml_get_task_result`.
-pub(super) async fn task_result(app: &Arc<App>, arguments: &RawValue, request: &Incoming) -> Box<RawValue> {
+pub(super) async fn task_result(
+    app: &Arc<App>,
+    arguments: &RawValue,
+    request: &IncomingRequest,
+) -> Box<RawValue> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Which {
+    struct AbortArguments {
         workflow_id: String,
         task_id: Option<String>,
         #[serde(default)]
         offset: usize,
         limit: Option<usize>,
         #[serde(default)]
-        format: Format,
+        format: TaskResultFormat,
     }
     #[derive(Default, PartialEq, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    enum Format {
+    enum TaskResultFormat {
         #[default]
         Raw,
         Pretty,
     }
     let looked = async {
-        let which: Which = read("pml_get_task_result", arguments, OF_RUN)?;
-        let id = run_id(&which.workflow_id)?;
+        let which: AbortArguments = parse_arguments("pml_get_task_result", arguments, OF_RUN)?;
+        let id = parse_run_id(&which.workflow_id)?;
         let whose = &request.client.principal;
-        let Some(task) = which.task_id else { return state(app, request, &id).await };
-        let wanted = Wanted {
+        let Some(task) = which.task_id else { return run_overview(app, request, &id).await };
+        let wanted = ResultRequest {
             task,
             offset: which.offset,
             limit: which.limit.unwrap_or(PAGE_BYTES).clamp(1, MAX_PAGE_BYTES),
-            pretty: which.format == Format::Pretty,
+            pretty: which.format == TaskResultFormat::Pretty,
         };
         let page = flow::task_result(app, whose, &id, &wanted).await?;
         let text = match page.next_offset {
@@ -402,8 +367,12 @@ pub(super) async fn task_result(app: &Arc<App>, arguments: &RawValue, request: &
     }
 }
 
-/// How a run stands, with its tasks and what it asks.
-async fn state(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Box<RawValue>, Problem> {
+/// The status of a run, with its tasks and its open question.
+async fn run_overview(
+    app: &Arc<App>,
+    request: &IncomingRequest,
+    id: &RunId,
+) -> Result<Box<RawValue>, Problem> {
     let overview = flow::overview(app, &request.client.principal, id).await?;
     let tasks = overview.tasks.iter().map(|task| {
         let preview = task.result_preview.as_deref().unwrap_or_default();
@@ -429,22 +398,6 @@ async fn state(app: &Arc<App>, request: &Incoming, id: &RunId) -> Result<Box<Raw
 
 const OF_RUN: &str = r#"the call is {"workflow_id": "run_…"}, with the `workflowId` of a reply"#;
 
-/// Reads the arguments of one of our tools.
-pub(super) fn read<'a, T: Deserialize<'a>>(
-    tool: &str,
-    arguments: &'a RawValue,
-    hint: &str,
-) -> Result<T, Problem> {
-    let wrong = |text: String| {
-        Problem::new(Code::InvalidArguments, format!("the arguments of `{tool}` are {text}")).hint(hint)
-    };
-    // An array with the members' values in their order would be read as well.
-    if !arguments.get().starts_with('{') {
-        return Err(wrong("not a JSON object".to_owned()));
-    }
-    serde_json::from_str(arguments.get()).map_err(|error| wrong(format!("wrong: {error}")))
-}
-
-fn run_id(text: &str) -> Result<RunId, Problem> {
-    RunId::parse(text).map_err(|error| Problem::new(Code::UnknownRun, error.to_string()))
+fn parse_run_id(text: &str) -> Result<RunId, Problem> {
+    RunId::parse(text).map_err(|error| Problem::new(ErrorCode::UnknownRun, error.to_string()))
 }

@@ -1,14 +1,15 @@
-//! Results that need not be computed again: those of plans that only read, as long as nothing was written.
+//! The result cache: results of plans that only read, valid as long as nothing was written.
 //!
-//! By default only where nothing outside can have changed them unseen: tools that compute from their arguments alone, and
-//! built-in reads of files, which are compared with what they were each time. Of any other tool the operator has to say how
-//! long what it gave is good for.
+//! By default a result is cached only if nothing outside can have changed it unnoticed: the tools compute from their
+//! arguments alone, or are built-in file reads, whose files are compared at each hit. For any other tool the operator
+//! must configure how long a result stays valid.
 //!
-//! Two places, looked at in this order: what this process ran with exactly the same source and arguments in the last minutes,
-//! and what anybody on this database got from a capability with the same arguments. A result is only used while the write
-//! epoch of every server it came from is what it was before the first of them was read, and while nobody had results dropped.
+//! There are two caches, looked up in this order: what this process ran with exactly the same source and arguments in
+//! the last minutes, and what any process on this database got from a capability with the same arguments. A cache entry
+//! is used only while the write epoch of every server it came from is unchanged since before the first read, and while
+//! nobody invalidated the cache.
 //!
-//! A third place is never an answer: what came of nearly the same intent is only shown, where that is wanted.
+//! A third cache never answers a request: the result of nearly the same intent is only shown, if that is configured.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,169 +17,172 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use pml_model::capability::{CacheConfig, Invalidation, KeyStrategy};
-use pml_model::json::{canonical, raw};
-use pml_model::trace::{Body, Status, Trace};
+use pml_model::json::{canonical_json, raw};
+use pml_model::trace::{Trace, TraceBody, TraceStatus};
 use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, ToolId, TraceId};
-use pml_store::{CacheKey, IntentFit, Memory, NewResult, Urgency};
+use pml_store::{CacheKey, IntentFit, NewCachedResult, RunMemory, Urgency};
 use serde_json::value::RawValue;
 
 use super::Knowledge;
-use crate::approve::Verdict;
-use crate::builtin::{Stamp, Witness};
+use crate::approve::ToolVerdict;
+use crate::builtin::{PathStamp, ReadRecorder};
 use crate::clock::now_ms;
 use crate::plan::Plan;
-use crate::report::{Report, Source, TaskStatus};
+use crate::report::{CacheSource, RunReport, TaskStatus};
 use crate::reuse;
-use crate::runtime::blocking;
+use crate::runtime::run_blocking;
 
-/// How many results this process keeps, and for how long.
+/// The number of results that this process caches.
 const MOST: NonZeroUsize = NonZeroUsize::new(500).expect("500 is not 0");
+/// 5 min: how long this process caches a result.
 const TIME: Duration = Duration::from_secs(5 * 60);
-/// For how long a result is shown for nearly the same intent, and how alike the two must be.
+/// 1 h in milliseconds: how long a result is shown for nearly the same intent.
 const SHOWN_MS: i64 = 60 * 60 * 1000;
+/// The least similarity of two intents that are nearly the same, from 0 to 1.
 const ALIKE: f64 = 0.95;
-/// The largest result that is kept.
+/// 256 KiB: the largest result that is cached.
 const MOST_BYTES: usize = 256 * 1024;
 
 /// The built-in server whose tools read files.
 const FILES: &str = "fs";
 
-/// Words of a program that make it depend on more than what it is given.
+/// The identifiers that make a program depend on more than its input.
 const UNSTEADY: &[&str] = &["Date", "random", "setTimeout", "setInterval"];
 
-/// What this process ran lately.
+/// The results of this process's latest runs.
 #[derive(Debug)]
-pub(crate) struct Cache {
-    results: Mutex<LruCache<Digest, Kept>>,
-    /// How often anybody had results dropped, and the state of the database that was read in.
+pub(crate) struct ResultCache {
+    results: Mutex<LruCache<Digest, CacheEntry>>,
+    /// The database version, and the number of invalidations that was read at it.
     heard: Mutex<Option<(i64, i64)>>,
 }
 
 #[derive(Debug, Clone)]
-struct Kept {
+struct CacheEntry {
     epoch: String,
     drops: i64,
     since: Instant,
     until: i64,
     result: Arc<RawValue>,
     run: RunId,
-    stamps: Arc<[Stamp]>,
+    stamps: Arc<[PathStamp]>,
 }
 
-impl Default for Cache {
-    fn default() -> Cache {
-        Cache { results: Mutex::new(LruCache::new(MOST)), heard: Mutex::default() }
+impl Default for ResultCache {
+    fn default() -> ResultCache {
+        ResultCache { results: Mutex::new(LruCache::new(MOST)), heard: Mutex::default() }
     }
 }
 
-/// What a result is kept under.
+/// The permission to cache a result: its key and conditions.
 #[derive(Debug, Clone)]
-pub(crate) struct Ticket {
+pub(crate) struct CacheTicket {
     key: Digest,
-    /// How often was written when nothing had been read yet.
+    /// The write epochs before anything was read.
     epoch: String,
-    /// How often results had been dropped then.
+    /// The number of cache invalidations at that time.
     drops: i64,
     principal: Principal,
-    /// Whose result it is, and how those are kept.
+    /// The capability whose result it is, with its cache settings.
     capability: Option<CapabilityId>,
     config: CacheConfig,
-    /// Digest of what the capability was given, where it is one that is run.
+    /// The digest of the capability's arguments; `None` unless a capability runs.
     parameters: Option<Digest>,
-    /// Digest of the tools and capabilities that are called, as they are.
+    /// The digest of the definitions of the called tools and capabilities.
     definitions: Digest,
-    /// What was asked for, where the result may be shown for nearly the same.
+    /// The intent, if the result may be shown for nearly the same one.
     intent: Option<String>,
-    /// For how long its tools allow to keep it, where they say.
+    /// The shortest lifetime that the tools' settings give; `None` if they set none.
     tools_ttl: Option<Duration>,
-    /// Notes the files that are read for it.
-    pub(crate) witness: Witness,
+    /// Records the files that are read for the result.
+    pub(crate) witness: ReadRecorder,
 }
 
-/// A result that was known.
+/// A cached result.
 #[derive(Debug, Clone)]
-pub(crate) struct Hit {
+pub(crate) struct CacheHit {
     pub(crate) result: Box<RawValue>,
-    pub(crate) from: Source,
-    /// The run it is of, where that is known.
+    pub(crate) source: CacheSource,
+    /// The run that produced it, if known.
     pub(crate) run: Option<RunId>,
 }
 
-/// A result of nearly the same intent.
+/// The result of nearly the same intent.
 #[derive(Debug, Clone)]
-pub(crate) struct Alike {
+pub(crate) struct SimilarResult {
     pub(crate) result: Box<RawValue>,
-    /// What was asked for then.
+    /// The earlier intent.
     pub(crate) intent: String,
-    /// How alike the two are.
+    /// The similarity of the two intents, from 0 to 1.
     pub(crate) similarity: f64,
     pub(crate) age_ms: i64,
 }
 
-/// What the result of a plan may be kept under, if it may be kept. `named` is the capability that is run, where that is known.
-pub(crate) async fn ticket(
+/// The ticket for the result of a plan; `None` if it may not be cached. `named` is the capability that runs, if known.
+pub(crate) async fn make_ticket(
     knowledge: &Knowledge,
     plan: &Plan,
     principal: &Principal,
     named: Option<&CapabilityId>,
-) -> Option<Ticket> {
+) -> Option<CacheTicket> {
     if plan.question.is_some() || plan.pauses() {
         return None;
     }
-    let tools_ttl = keeps(knowledge, plan).ok()?;
+    let tools_ttl = cache_lifetime(knowledge, plan).ok()?;
     let drops = knowledge.cache.drops(knowledge).await?;
-    let learned = plan.learn.as_ref().map(|learn| learn.capability_of(principal));
+    let learned = plan.learn.as_ref().map(|learn| learn.capability_id(principal));
     let capability = learned.or_else(|| named.cloned());
-    let known = capability.as_ref().and_then(|id| knowledge.memory.called(principal, id.as_str()));
+    let known = capability.as_ref().and_then(|id| knowledge.memory.cached_by_name(principal, id.as_str()));
     let config = known.map(|known| known.cache.clone()).unwrap_or_default();
-    if !config.keeps() {
+    if !config.is_enabled() {
         return None;
     }
-    let arguments = canonical(plan.arguments.get()).ok()?;
+    let arguments = canonical_json(plan.arguments.get()).ok()?;
     let tools: Vec<String> = plan.tools.iter().map(|tool| format!("{} {}", tool.id, tool.digest)).collect();
-    // What is called is what it is now, whatever was called by the same name before.
+    // The definitions are the present ones, whatever had the same name before.
     let called = plan
         .nested
         .iter()
         .map(|nested| format!("{} {} {}", nested.id, nested.code_hash, raw(&nested.defaults)));
     let called = called.collect::<Vec<_>>().join("\n");
     let definitions = format!("{}\n{called}", tools.join("\n"));
-    let counts = if config.goes_with(Invalidation::ToolSchemaChange) { &definitions } else { &called };
+    let counts =
+        if config.is_invalidated_by(Invalidation::ToolSchemaChange) { &definitions } else { &called };
     let given = Digest::of(format!("{counts}\n{arguments}").as_bytes());
-    Some(Ticket {
+    Some(CacheTicket {
         key: Digest::of(format!("{principal}\n{}\n{definitions}\n{arguments}", plan.code_hash).as_bytes()),
         epoch: epoch(knowledge, plan)?,
         drops,
         principal: principal.clone(),
         parameters: plan.learn.as_ref().and_then(|learn| learn.capability.as_ref()).map(|_| given),
         definitions: Digest::of(definitions.as_bytes()),
-        intent: is_shown(knowledge, &config).then(|| told(knowledge, &plan.intent)).flatten(),
+        intent: shows_similar_results(knowledge, &config).then(|| told(knowledge, &plan.intent)).flatten(),
         capability,
         config,
         tools_ttl,
-        witness: Witness::default(),
+        witness: ReadRecorder::default(),
     })
 }
 
-/// Whether a result is shown for nearly the same intent.
-pub(crate) fn is_shown(knowledge: &Knowledge, config: &CacheConfig) -> bool {
-    config.keeps()
+/// Whether results are shown for nearly the same intent.
+pub(crate) fn shows_similar_results(knowledge: &Knowledge, config: &CacheConfig) -> bool {
+    config.is_enabled()
         && (knowledge.settings.config().memory.earlier_results
             || config.key_strategy == KeyStrategy::IntentSimilarity)
 }
 
-/// An intent that can be kept as it is.
+/// The intent, if it can be stored as it is.
 fn told(knowledge: &Knowledge, intent: &str) -> Option<String> {
-    let whole = matches!(knowledge.memory.sanitiser().text(intent), std::borrow::Cow::Borrowed(_));
+    let whole = matches!(knowledge.memory.sanitiser().clean_text(intent), std::borrow::Cow::Borrowed(_));
     (whole && !intent.is_empty()).then(|| intent.to_owned())
 }
 
-/// For how long the result of a plan may be kept, as far as its tools say: those that compute from their arguments alone and
-/// the built-in `fs`, whose files are compared, as long as anybody likes; others as long as the operator says.
+/// How long the result of a plan may be cached, as far as its tools limit that. Tools that compute from their arguments
+/// alone and the built-in `fs`, whose files are compared, set no limit; others have the configured one.
 ///
 /// # Errors
-/// Why it may not be kept at all.
-pub(crate) fn keeps(knowledge: &Knowledge, plan: &Plan) -> Result<Option<Duration>, String> {
+/// The reason why the result may not be cached at all.
+pub(crate) fn cache_lifetime(knowledge: &Knowledge, plan: &Plan) -> Result<Option<Duration>, String> {
     if let Some(because) = changes(knowledge, plan) {
         return Err(because);
     }
@@ -196,12 +200,13 @@ pub(crate) fn keeps(knowledge: &Knowledge, plan: &Plan) -> Result<Option<Duratio
     Ok(shortest)
 }
 
-/// Whether a plan changes nothing and reads neither clock nor chance, so that its results may be kept where its tools allow.
+/// Whether a plan changes nothing and uses neither clock nor random numbers, so that its result may be cached if its
+/// tools permit.
 pub(crate) fn only_reads(knowledge: &Knowledge, plan: &Plan) -> bool {
     changes(knowledge, plan).is_none()
 }
 
-/// Why a plan may change something, or give something else each time whatever its tools give.
+/// The reason why a plan may change something, or give another result each time.
 fn changes(knowledge: &Knowledge, plan: &Plan) -> Option<String> {
     if let Some(what) = plan.opaque.first() {
         return Some(format!("it may call tools that cannot be known before it runs: {what}"));
@@ -215,27 +220,27 @@ fn changes(knowledge: &Knowledge, plan: &Plan) -> Option<String> {
     writes.map(|(id, _)| format!("`{id}` may change something"))
 }
 
-/// What the rules say of each tool of a plan; nothing of one that is gone.
-fn verdicts<'p>(knowledge: &Knowledge, plan: &'p Plan) -> Vec<(&'p ToolId, Option<Verdict>)> {
+/// The verdict on each tool of a plan; `None` for a tool that is gone.
+fn verdicts<'p>(knowledge: &Knowledge, plan: &'p Plan) -> Vec<(&'p ToolId, Option<ToolVerdict>)> {
     let (snapshot, policy) = (knowledge.tools.snapshot(), knowledge.settings.policy());
     let verdict =
-        |id: &ToolId| snapshot.tool(id).ok().map(|tool| policy.of(id, &tool.definition.annotations));
+        |id: &ToolId| snapshot.tool(id).ok().map(|tool| policy.verdict(id, &tool.definition.annotations));
     plan.tools.iter().map(|granted| (&granted.id, verdict(&granted.id))).collect()
 }
 
-/// Whether what a tool reads are files that can be compared with what they were.
+/// Whether a tool reads files whose state can be compared.
 fn is_compared(knowledge: &Knowledge, id: &ToolId) -> bool {
     id.server.as_str() == FILES && knowledge.tools.builtin(FILES).is_some()
 }
 
-/// How often was written on the servers of a plan, in words that other processes understand.
+/// The write epochs of the plan's servers, in a form that all processes share.
 fn epoch(knowledge: &Knowledge, plan: &Plan) -> Option<String> {
     let mut servers: Vec<&ServerName> = plan.tools.iter().map(|tool| &tool.id.server).collect();
     servers.sort_unstable();
     servers.dedup();
     let mut marks = Vec::with_capacity(servers.len());
     for server in servers {
-        match knowledge.tools.epoch.for_server(server) {
+        match knowledge.tools.epoch.mark_for_server(server) {
             Ok(mark) => marks.push(format!("{server}={}", mark.writes())),
             Err(error) => {
                 tracing::debug!(%error, "nothing is kept: nobody knows what was written");
@@ -246,9 +251,9 @@ fn epoch(knowledge: &Knowledge, plan: &Plan) -> Option<String> {
     Some(marks.join(" "))
 }
 
-impl Cache {
-    /// The result, if it is known and what it was made of is still the same.
-    pub(crate) async fn get(&self, knowledge: &Knowledge, ticket: &Ticket) -> Option<Hit> {
+impl ResultCache {
+    /// The cached result, if it exists and its inputs are unchanged.
+    pub(crate) async fn get(&self, knowledge: &Knowledge, ticket: &CacheTicket) -> Option<CacheHit> {
         if let Some((hit, stamps)) = self.here(ticket) {
             if hold(knowledge, stamps).await {
                 return Some(hit);
@@ -256,12 +261,15 @@ impl Cache {
             self.results.lock().unwrap_or_else(PoisonError::into_inner).pop(&ticket.key);
         }
         let key = ticket.stored()?;
-        match knowledge.store.cached(&key, now_ms()).await {
+        match knowledge.store.cached_result(&key, now_ms()).await {
             Ok(found) => {
                 let found = found?;
-                still_holds(knowledge, &found.stamps).await.then(|| Hit {
+                still_holds(knowledge, &found.stamps).await.then(|| CacheHit {
                     result: found.result,
-                    from: Source { kind: "capability".to_owned(), age_ms: (now_ms() - found.at).max(0) },
+                    source: CacheSource {
+                        kind: "capability".to_owned(),
+                        age_ms: (now_ms() - found.at).max(0),
+                    },
                     run: None,
                 })
             }
@@ -272,7 +280,7 @@ impl Cache {
         }
     }
 
-    fn here(&self, ticket: &Ticket) -> Option<(Hit, Arc<[Stamp]>)> {
+    fn here(&self, ticket: &CacheTicket) -> Option<(CacheHit, Arc<[PathStamp]>)> {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = results.get(&ticket.key)?;
         let age = kept.since.elapsed();
@@ -283,9 +291,9 @@ impl Cache {
             results.pop(&ticket.key);
             return None;
         }
-        let hit = Hit {
+        let hit = CacheHit {
             result: (*kept.result).to_owned(),
-            from: Source {
+            source: CacheSource {
                 kind: "execution".to_owned(),
                 age_ms: i64::try_from(age.as_millis()).unwrap_or(i64::MAX),
             },
@@ -294,7 +302,7 @@ impl Cache {
         Some((hit, Arc::clone(&kept.stamps)))
     }
 
-    /// How often results were dropped. What was set for capabilities until then is known afterwards.
+    /// The number of invalidations. It also loads the cache settings of capabilities up to that point.
     async fn drops(&self, knowledge: &Knowledge) -> Option<i64> {
         let looked = async {
             let version = knowledge.store.data_version()?;
@@ -302,8 +310,8 @@ impl Cache {
             if let Some((_, drops)) = heard.filter(|(seen, _)| *seen == version) {
                 return Ok(drops);
             }
-            // One number, read in less time than another thread takes to begin.
-            let drops = knowledge.store.cache_drops()?;
+            // This reads one number, which takes less time than handing it to another thread.
+            let drops = knowledge.store.cache_generation()?;
             if heard.is_none_or(|(_, before)| before != drops) {
                 knowledge.memory.refresh().await?;
             }
@@ -319,21 +327,26 @@ impl Cache {
         }
     }
 
-    /// What came of nearly the same intent that named the same values.
-    pub(crate) async fn alike(&self, knowledge: &Knowledge, ticket: &Ticket) -> Option<Alike> {
+    /// The result of nearly the same intent with the same values.
+    pub(crate) async fn find_similar(
+        &self,
+        knowledge: &Knowledge,
+        ticket: &CacheTicket,
+    ) -> Option<SimilarResult> {
         let (Some(capability), Some(asked)) = (ticket.capability.clone(), ticket.intent.clone()) else {
             return None;
         };
         let epoch = ticket.known_by();
-        let kept = knowledge.store.cached_for_intents(&ticket.principal, &capability, &epoch, now_ms()).await;
+        let kept =
+            knowledge.store.results_cached_by_intent(&ticket.principal, &capability, &epoch, now_ms()).await;
         let kept = kept
             .inspect_err(|error| tracing::debug!(%error, "results of earlier runs could not be read"))
             .ok()?;
-        let read = reuse::Read::new(&asked);
-        let mut best: Option<Alike> = None;
+        let read = reuse::ComparableIntent::new(&asked);
+        let mut best: Option<SimilarResult> = None;
         for (intent, kept) in kept {
-            let similarity = reuse::Read::new(&intent).similarity(&read);
-            // Of those that are as much alike, the latest.
+            let similarity = reuse::ComparableIntent::new(&intent).similarity(&read);
+            // Of equally similar ones, the latest wins.
             let better = best.as_ref().is_none_or(|best| similarity > best.similarity);
             if similarity > ALIKE
                 && better
@@ -341,20 +354,21 @@ impl Cache {
                 && still_holds(knowledge, &kept.stamps).await
             {
                 let age_ms = (now_ms() - kept.at).max(0);
-                best = Some(Alike { result: kept.result, intent, similarity, age_ms });
+                best = Some(SimilarResult { result: kept.result, intent, similarity, age_ms });
             }
         }
         best
     }
 
-    /// Keeps the result of a run, if nothing failed in it, nothing was written since it began and there is no secret in it.
+    /// Caches the result of a run, if nothing failed in it, nothing was written since it started and it contains no
+    /// secret.
     pub(crate) fn put(
         &self,
         knowledge: &Knowledge,
         plan: &Plan,
-        ticket: &Ticket,
+        ticket: &CacheTicket,
         run: &RunId,
-        report: &Report,
+        report: &RunReport,
     ) {
         let Some(result) = report.result.as_ref().filter(|result| result.get().len() <= MOST_BYTES) else {
             return;
@@ -362,11 +376,11 @@ impl Cache {
         let worked =
             !report.has_failures() && report.tasks.iter().all(|task| task.status == TaskStatus::Success);
         let steady = epoch(knowledge, plan).as_ref() == Some(&ticket.epoch)
-            && knowledge.store.cache_drops().is_ok_and(|drops| drops == ticket.drops);
+            && knowledge.store.cache_generation().is_ok_and(|drops| drops == ticket.drops);
         if !worked
             || !steady
             || report.contents().next().is_some()
-            || knowledge.memory.sanitiser().with_those_in(&plan.arguments).json(result).changed
+            || knowledge.memory.sanitiser().with_secrets_in(&plan.arguments).clean_json(result).changed
         {
             return;
         }
@@ -375,11 +389,11 @@ impl Cache {
         let Some(stamps) = ticket.witness.stamps(reads) else { return };
         let at = now_ms();
         let until = match ticket.tools_ttl.map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX)) {
-            Some(time) => ticket.config.until(at).min(at.saturating_add(time)),
-            None => ticket.config.until(at),
+            Some(time) => ticket.config.expires_at(at).min(at.saturating_add(time)),
+            None => ticket.config.expires_at(at),
         };
         let written = serde_json::to_string(&stamps).unwrap_or_default();
-        let kept = Kept {
+        let kept = CacheEntry {
             epoch: ticket.epoch.clone(),
             drops: ticket.drops,
             since: Instant::now(),
@@ -390,48 +404,55 @@ impl Cache {
         };
         self.results.lock().unwrap_or_else(PoisonError::into_inner).put(ticket.key.clone(), kept);
         let most = ticket.config.max_entries;
-        let new = NewResult { result, intent: None, stamps: &written, at, expires_at: until, most };
+        let new = NewCachedResult {
+            result,
+            intent: None,
+            stamps: &written,
+            at,
+            expires_at: until,
+            max_entries: most,
+        };
         if let Some(key) = ticket.stored() {
             store(knowledge, &key, &new);
         }
         if let (Some(key), Some(intent)) = (ticket.told(), &ticket.intent) {
             let expires_at = until.min(at.saturating_add(SHOWN_MS));
-            store(knowledge, &key, &NewResult { intent: Some(intent), expires_at, ..new });
+            store(knowledge, &key, &NewCachedResult { intent: Some(intent), expires_at, ..new });
         }
     }
 
-    /// Forgets everything this process keeps, so that what is stored is measured.
-    pub(crate) fn clear(&self) {
+    /// Drops all results that this process caches; stored ones stay.
+    pub(super) fn clear(&self) {
         self.results.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// Whether a tool, as it is written, reads files.
+/// Whether a tool id belongs to the file server.
 fn of_files(tool: &str) -> bool {
     tool.split_once(':').is_some_and(|(server, _)| server == FILES)
 }
 
-/// Whether the files that a result was made of are still what they were.
-async fn hold(knowledge: &Knowledge, stamps: Arc<[Stamp]>) -> bool {
+/// Whether the files that a result was made from are unchanged.
+async fn hold(knowledge: &Knowledge, stamps: Arc<[PathStamp]>) -> bool {
     if stamps.is_empty() {
         return true;
     }
     match knowledge.tools.builtin(FILES) {
-        Some(files) => blocking(move || files.holds(&stamps)).await,
+        Some(files) => run_blocking(move || files.stamps_hold(&stamps)).await,
         None => false,
     }
 }
 
-/// As [`hold`], for what was written down.
+/// Like [`hold`], for stored stamps.
 async fn still_holds(knowledge: &Knowledge, written: &str) -> bool {
-    match serde_json::from_str::<Vec<Stamp>>(written) {
+    match serde_json::from_str::<Vec<PathStamp>>(written) {
         Ok(stamps) => hold(knowledge, stamps.into()).await,
         Err(_) => false,
     }
 }
 
-impl Ticket {
-    /// The key in the database, where it is a capability's.
+impl CacheTicket {
+    /// The key in the database; `None` unless the result is a capability's.
     fn stored(&self) -> Option<CacheKey> {
         Some(CacheKey {
             principal: self.principal.clone(),
@@ -441,7 +462,7 @@ impl Ticket {
         })
     }
 
-    /// The key of what is shown for nearly the same intent.
+    /// The key of the result that is shown for nearly the same intent.
     fn told(&self) -> Option<CacheKey> {
         Some(CacheKey {
             principal: self.principal.clone(),
@@ -451,24 +472,24 @@ impl Ticket {
         })
     }
 
-    /// What tells results for intents apart that are of another time or of other tools.
+    /// Distinguishes results for intents from other epochs or with other tools.
     fn known_by(&self) -> String {
         format!("{} {}", self.epoch, self.definitions)
     }
 }
 
-fn store(knowledge: &Knowledge, key: &CacheKey, new: &NewResult<'_>) {
-    knowledge.store.cache(key, new, |stored| {
+fn store(knowledge: &Knowledge, key: &CacheKey, new: &NewCachedResult<'_>) {
+    knowledge.store.cache_result(key, new, |stored| {
         if let Err(error) = stored {
             tracing::debug!(%error, "a result could not be kept");
         }
     });
 }
 
-/// Notes that a result was used once more, though nothing ran.
-pub(crate) fn note_use(knowledge: &Knowledge, plan: &Plan, principal: &Principal, id: &RunId) {
+/// Records the use of a cached result, for which nothing ran.
+pub(crate) fn record_cache_use(knowledge: &Knowledge, plan: &Plan, principal: &Principal, id: &RunId) {
     let Some(learn) = &plan.learn else { return };
-    let capability = learn.capability_of(principal);
+    let capability = learn.capability_id(principal);
     let trace = Trace {
         id: TraceId::of(id),
         workflow_id: id.clone(),
@@ -476,8 +497,8 @@ pub(crate) fn note_use(knowledge: &Knowledge, plan: &Plan, principal: &Principal
         session: plan.session.clone(),
         capability_id: Some(capability),
         plan_hash: plan.code_hash.clone(),
-        intent: knowledge.memory.sanitiser().text(&plan.intent).into_owned(),
-        status: Status::Success,
+        intent: knowledge.memory.sanitiser().clean_text(&plan.intent).into_owned(),
+        status: TraceStatus::Success,
         error: None,
         duration_ms: 0,
         created_at: now_ms(),
@@ -487,22 +508,22 @@ pub(crate) fn note_use(knowledge: &Knowledge, plan: &Plan, principal: &Principal
         cached: true,
         exploratory: false,
         approved: false,
-        body: Body::default(),
+        body: TraceBody::default(),
     };
-    let memory = Memory {
+    let memory = RunMemory {
         procedure: None,
         activates: false,
         tools: Vec::new(),
         values: serde_json::Map::new(),
         intent: IntentFit::Unchecked,
-        untaught: false,
+        excluded_from_learning: false,
         trace: Box::new(trace),
         nested: Vec::new(),
     };
-    knowledge.store.remember(memory, Urgency::Soon, |stored| {
+    knowledge.store.store_memory(memory, Urgency::Soon, |stored| {
         if let Err(error) = stored {
             tracing::debug!(%error, "that a result was used again could not be recorded");
         }
     });
-    knowledge.memory.left();
+    knowledge.memory.notify_learning();
 }

@@ -1,40 +1,40 @@
-//! The tools there are as analysis knows them: by the names that programs use, with what each was seen to give.
+//! The tools in the form for analysis: by the names that programs use, with the observed result schema of each.
 
 use std::sync::Arc;
 
-use pml_analysis::{Capability, Catalogue, Tool, Unready, Withheld};
+use pml_analysis::{AnalysisCapability, AnalysisCatalogue, AnalysisTool, UnreadyServer, WithheldTool};
 use pml_model::json::raw;
 use pml_model::{Principal, ServerName};
 
-use super::{Knowledge, Observed};
-use crate::catalogue::Snapshot;
-use crate::problem::{Code, Problem};
+use super::{Knowledge, ObservedSchemas};
+use crate::catalogue::ToolSnapshot;
+use crate::problem::{ErrorCode, Problem};
 
-/// The tools of a moment as programs name them, and what they were made from.
+/// The tools of a snapshot by their program names, and the inputs it was built from.
 #[derive(Debug)]
-pub(super) struct Programs {
-    snapshot: Arc<Snapshot>,
-    observed: Arc<Observed>,
-    known: Arc<Catalogue>,
+pub(super) struct ProgramCatalogue {
+    snapshot: Arc<ToolSnapshot>,
+    observed: Arc<ObservedSchemas>,
+    known: Arc<AnalysisCatalogue>,
 }
 
 impl Knowledge {
-    /// The tools of this moment as programs name them, and which servers are not ready to say what theirs are.
-    pub fn known_tools(&self, principal: &Principal) -> Arc<Catalogue> {
+    /// The current tools by their program names, and the servers whose tools are unknown.
+    pub fn tool_catalogue(&self, principal: &Principal) -> Arc<AnalysisCatalogue> {
         let tools = self.tools_for_programs(principal);
-        let unready = self.tools.unready();
+        let unready = self.tools.unready_servers();
         if unready.is_empty() {
             return tools;
         }
         let told = |(server, problem): (ServerName, Problem)| {
-            let starting = problem.code == Code::ServerStarting;
-            (server.to_string(), Unready { starting, message: problem.message, hint: problem.hint })
+            let starting = problem.code == ErrorCode::ServerStarting;
+            (server.to_string(), UnreadyServer { starting, message: problem.message, hint: problem.hint })
         };
         Arc::new(tools.with_unready(unready.into_iter().map(told)))
     }
 
-    fn tools_for_programs(&self, principal: &Principal) -> Arc<Catalogue> {
-        let learned = self.of(principal);
+    fn tools_for_programs(&self, principal: &Principal) -> Arc<AnalysisCatalogue> {
+        let learned = self.of_principal(principal);
         let (snapshot, observed) = (self.tools.snapshot(), learned.observed());
         let mut programs = learned.programs.lock();
         if let Some(of) = &*programs
@@ -45,41 +45,45 @@ impl Knowledge {
         }
         let ours = |server: &str| self.tools.builtin(server).is_some();
         let known = Arc::new(tools_of(&snapshot, &observed, ours));
-        *programs = Some(Programs { snapshot, observed, known: Arc::clone(&known) });
+        *programs = Some(ProgramCatalogue { snapshot, observed, known: Arc::clone(&known) });
         known
     }
 
-    /// The tools of this moment, and the capabilities of `principal` that `source` may name.
-    pub(crate) fn known_to(&self, principal: &Principal, source: &str) -> Arc<Catalogue> {
-        let tools = self.known_tools(principal);
-        if !names_capabilities(source) {
+    /// The current tools, and the capabilities of `principal` that `source` may name.
+    pub(crate) fn catalogue_for(&self, principal: &Principal, source: &str) -> Arc<AnalysisCatalogue> {
+        let tools = self.tool_catalogue(principal);
+        if !may_call_capabilities(source) {
             return tools;
         }
         let (mentioned, others) = self.memory.mentioned(principal, source);
         let capabilities =
-            mentioned.iter().map(|known| Capability::new(known.name.clone(), raw(&known.parameters)));
+            mentioned.iter().map(|known| AnalysisCapability::new(known.name.clone(), raw(&known.parameters)));
         Arc::new(tools.with_capabilities(capabilities, others))
     }
 }
 
 /// Whether a program or a document may call capabilities.
-pub(crate) fn names_capabilities(source: &str) -> bool {
+pub(crate) fn may_call_capabilities(source: &str) -> bool {
     source.contains("capabilit")
 }
 
-/// How many results say what those of a tool look like.
+/// The number of observed results after which their schema is used.
 const ENOUGH: u64 = 3;
 
-/// The tools of `snapshot` as programs may name them, with what those that do not say were `observed` to give. What a server claims about its tools is not
-/// believed: only the tools of servers that are `ours` are known to change nothing.
-fn tools_of(snapshot: &Snapshot, observed: &Observed, ours: impl Fn(&str) -> bool) -> Catalogue {
-    let mut catalogue = Catalogue::default();
+/// The tools of `snapshot` by their program names. Tools without an output schema get the `observed` one. Annotations
+/// of foreign servers are not trusted: only tools of servers in `ours` are known to be read-only.
+fn tools_of(
+    snapshot: &ToolSnapshot,
+    observed: &ObservedSchemas,
+    ours: impl Fn(&str) -> bool,
+) -> AnalysisCatalogue {
+    let mut catalogue = AnalysisCatalogue::default();
     for tool in &snapshot.tools {
         let definition = &tool.definition;
         let reads = definition.annotations.read_only_hint == Some(true) && ours(tool.id.server.as_str());
         let seen = || observed.get(&(tool.id.to_string(), definition.digest.clone()));
         let seen = || seen().filter(|seen| seen.count >= ENOUGH).map(|seen| raw(&seen.schema));
-        catalogue.add(Tool::new(
+        catalogue.add_tool(AnalysisTool::new(
             tool.id.clone(),
             tool.identifier.clone(),
             definition.input_schema.clone(),
@@ -87,14 +91,14 @@ fn tools_of(snapshot: &Snapshot, observed: &Observed, ours: impl Fn(&str) -> boo
             reads,
         ));
     }
-    for held in &snapshot.held_back {
+    for held in &snapshot.quarantined {
         let Problem { message, .. } = held.problem();
-        let withheld = Withheld { message, hint: held.hint() };
-        catalogue.withhold(held.id.server.as_str(), &[&held.id.tool, &held.identifier], &withheld);
+        let withheld = WithheldTool { message, hint: held.hint() };
+        catalogue.withhold_tool(held.id.server.as_str(), &[&held.id.tool, &held.identifier], &withheld);
     }
-    for (server, Problem { message, hint, .. }) in &snapshot.off {
+    for (server, Problem { message, hint, .. }) in &snapshot.disabled_servers {
         let hint = hint.clone().unwrap_or_default();
-        catalogue.withhold_server(server, Withheld { message: message.clone(), hint });
+        catalogue.withhold_server(server, WithheldTool { message: message.clone(), hint });
     }
     catalogue
 }
@@ -105,10 +109,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::catalogue::{Accepted, Listing, Server, with_identifiers};
-    use crate::config::Naming;
+    use crate::catalogue::{CatalogueServer, ServerOffers, UsableDefinitions, with_identifiers};
+    use crate::config::ToolNaming;
 
-    fn listing(server: &str) -> Listing {
+    fn listing(server: &str) -> ServerOffers {
         let definition = |name: &str, reads: bool| {
             let text = json!({
                 "name": name, "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"},
@@ -116,29 +120,29 @@ mod tests {
             });
             Definition::parse(raw(&text)).unwrap()
         };
-        let server = Server {
+        let server = CatalogueServer {
             name: ServerName::new(server).unwrap(),
             description: None,
-            known: true,
+            tools_known: true,
             capabilities: None,
         };
-        Listing {
+        ServerOffers {
             server,
             tools: with_identifiers(vec![definition("get-sum", true), definition("put", false)]),
-            accepted: Accepted::All,
+            accepted: UsableDefinitions::All,
         }
     }
 
     #[test]
     fn only_our_own_claims_to_read_are_believed() {
-        let snapshot = Snapshot::new(vec![listing("mine"), listing("theirs")], Naming::Qualified);
-        let made = tools_of(&snapshot, &Observed::new(), |server| server == "mine");
+        let snapshot = ToolSnapshot::new(vec![listing("mine"), listing("theirs")], ToolNaming::Qualified);
+        let made = tools_of(&snapshot, &ObservedSchemas::new(), |server| server == "mine");
         let reads = |server, tool| made.tool(server, tool).map(|tool| tool.read_only);
         assert_eq!(reads("mine", "get_sum"), Some(true));
         assert_eq!(reads("mine", "get-sum"), Some(true), "by its own name as well");
         assert_eq!(reads("mine", "put"), Some(false));
         assert_eq!(reads("theirs", "get_sum"), Some(false));
         assert_eq!(reads("theirs", "get_summ"), None);
-        assert!(made.tool("mine", "put").unwrap().output().is_some());
+        assert!(made.tool("mine", "put").unwrap().output_schema().is_some());
     }
 }

@@ -1,60 +1,69 @@
-//! How tools and capabilities hang together: what feeds what, what came after what, what is part of what.
+//! The tool graph: which tool can feed which, what followed what, what contains what.
 //!
-//! Made from the schemas of the tools there are and from what runs left behind; made again when either changed. What
-//! follows from it is looked up by whoever predicts a next step, and shown to people.
+//! It is built from the schemas of the tools and from traces, and rebuilt when either changes. Prediction and ranking
+//! use it, and people can look at it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pml_graph::graph::closeness::{Close, closeness};
-use pml_graph::graph::fields::{self, Definition};
-use pml_graph::graph::insights::{Insights, capability_groups};
-use pml_graph::graph::provides::{Coverage, Provides};
-use pml_graph::graph::{self, EdgeType, Graph, NodeKind, Source, paths};
-use pml_model::json::{raw, without_hidden};
+use pml_graph::graph::closeness::{CloseNode, closest_nodes};
+use pml_graph::graph::fields::{self, FieldsDefinition};
+use pml_graph::graph::insights::{GraphInsights, capability_groups};
+use pml_graph::graph::provides::{InputCoverage, ProvidesIndex};
+use pml_graph::graph::{self, EdgeSource, EdgeType, GraphNodeKind, TypedGraph, paths};
+use pml_model::json::{raw, strip_hidden_characters};
 use pml_model::trace::{EdgeKind, is_operation};
 use pml_store::LearnedEdge;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::memory::{Known, Observed};
-use crate::catalogue::{Snapshot, Tool};
+use super::memory::{IndexedCapability, ObservedSchemas};
+use crate::catalogue::{CatalogueTool, ToolSnapshot};
 
-/// How many ways from one thing to another are told.
+/// The number of paths that are returned.
 const WAYS: usize = 3;
 
-/// What a graph is made of: the tools, what they were seen to give, and the state of the capabilities.
-pub(super) type MadeOf = (Arc<Snapshot>, Arc<Observed>, i64);
+/// The inputs of a graph: the tools, their observed schemas, and the version of the capabilities.
+pub(super) type GraphInputs = (Arc<ToolSnapshot>, Arc<ObservedSchemas>, i64);
 
-/// How things hung together at one moment.
+/// The relations between tools and capabilities at one moment.
 #[derive(Debug)]
 pub(crate) struct ToolGraph {
-    of: MadeOf,
-    graph: Graph,
-    /// What pure operations have to do with all that and with each other. Apart from the graph, so that nothing is ranked,
-    /// predicted or suggested by it.
-    operations: Graph,
-    provides: Provides,
-    insights: Insights,
+    of: GraphInputs,
+    graph: TypedGraph,
+    /// The relations of pure operations. They are kept apart from the graph, so that they do not influence ranking,
+    /// prediction or suggestion.
+    operations: TypedGraph,
+    provides: ProvidesIndex,
+    insights: GraphInsights,
     names: HashMap<String, String>,
 }
 
 impl ToolGraph {
-    pub(super) fn new(of: MadeOf, capabilities: &[Arc<Known>], edges: Vec<LearnedEdge>) -> ToolGraph {
+    pub(super) fn new(
+        of: GraphInputs,
+        capabilities: &[Arc<IndexedCapability>],
+        edges: Vec<LearnedEdge>,
+    ) -> ToolGraph {
         let (snapshot, observed, _) = &of;
-        let provides = Provides::build(snapshot.tools.iter().map(|tool| fields_of(tool, observed)));
-        let (mut graph, mut operations) = (Graph::default(), Graph::default());
+        let provides = ProvidesIndex::build(snapshot.tools.iter().map(|tool| fields_of(tool, observed)));
+        let (mut graph, mut operations) = (TypedGraph::default(), TypedGraph::default());
         let ids: Vec<String> = snapshot.tools.iter().map(|tool| tool.id.to_string()).collect();
-        ids.iter().for_each(|id| graph.insert(id, NodeKind::Tool));
-        graph.follow(&provides, &ids);
+        ids.iter().for_each(|id| graph.insert_node(id, GraphNodeKind::Tool));
+        graph.update_provides_edges(&provides, &ids);
         let mut names = HashMap::new();
         for known in capabilities {
             let id = known.id.to_string();
-            graph.insert(&id, NodeKind::Capability);
+            graph.insert_node(&id, GraphNodeKind::Capability);
             for tool in &known.tools {
-                if graph.kind(&tool.id).is_some() {
-                    graph.observe(&id, &tool.id, EdgeType::Contains, known.statistics.usage_count.max(1));
+                if graph.node_kind(&tool.id).is_some() {
+                    graph.observe_edge(
+                        &id,
+                        &tool.id,
+                        EdgeType::Contains,
+                        known.statistics.usage_count.max(1),
+                    );
                 }
             }
             names.insert(id, known.name.clone());
@@ -64,43 +73,43 @@ impl ToolGraph {
                 EdgeKind::Dependency => EdgeType::Dependency,
                 EdgeKind::Sequence => EdgeType::Sequence,
                 EdgeKind::Contains => EdgeType::Contains,
-                // What is asked for next in a session is no part of one procedure.
+                // The next request of a session is no part of the same procedure.
                 EdgeKind::Follows => continue,
             };
-            if graph.kind(&edge.from).is_some() && graph.kind(&edge.to).is_some() {
-                graph.set_count(&edge.from, &edge.to, kind, edge.count);
+            if graph.node_kind(&edge.from).is_some() && graph.node_kind(&edge.to).is_some() {
+                graph.set_edge_count(&edge.from, &edge.to, kind, edge.count);
             } else if let [Some(from), Some(to)] = [&edge.from, &edge.to].map(|end| kind_of(end, &graph)) {
-                operations.insert(&edge.from, from);
-                operations.insert(&edge.to, to);
-                operations.set_count(&edge.from, &edge.to, kind, edge.count);
+                operations.insert_node(&edge.from, from);
+                operations.insert_node(&edge.to, to);
+                operations.set_edge_count(&edge.from, &edge.to, kind, edge.count);
             }
         }
-        let insights = Insights::of(&graph);
+        let insights = GraphInsights::compute(&graph);
         ToolGraph { of, graph, operations, provides, insights, names }
     }
 
-    /// Whether it is made of the same.
-    pub(super) fn is_of(&self, of: &MadeOf) -> bool {
+    /// Whether it was built from the same inputs.
+    pub(super) fn is_of(&self, of: &GraphInputs) -> bool {
         Arc::ptr_eq(&self.of.0, &of.0) && Arc::ptr_eq(&self.of.1, &of.1) && self.of.2 == of.2
     }
 
-    /// What is close to what was just used, the most recent last.
-    pub(crate) fn close(&self, used: &[&str]) -> Vec<Close> {
-        closeness(&self.graph, &self.insights.snapshot, used)
+    /// The nodes close to those just used, given most recent last.
+    pub(crate) fn related_to(&self, used: &[&str]) -> Vec<CloseNode> {
+        closest_nodes(&self.graph, &self.insights.snapshot, used)
     }
 
-    /// What a person calls something.
+    /// The display name of a node.
     pub(crate) fn name<'n>(&'n self, id: &'n str) -> &'n str {
         self.names.get(id).map_or(id, String::as_str)
     }
 
-    /// All of it, for people.
-    pub(crate) fn view(&self) -> View {
+    /// The complete graph, for display.
+    pub(crate) fn view(&self) -> GraphView {
         let (capabilities, clusters) = capability_groups(&self.graph);
         let groups: HashMap<&str, usize> =
             capabilities.iter().map(String::as_str).zip(clusters.of_node.iter().copied()).collect();
         let snapshot = &self.insights.snapshot;
-        let nodes = snapshot.ids.iter().enumerate().map(|(node, id)| Node {
+        let nodes = snapshot.ids.iter().enumerate().map(|(node, id)| GraphViewNode {
             id: id.clone(),
             name: self.name(id).to_owned(),
             kind: word(snapshot.kinds[node]),
@@ -110,7 +119,7 @@ impl ToolGraph {
         });
         let computed = self.operations.snapshot();
         let operations = computed.ids.iter().zip(&computed.kinds).filter(|(id, _)| is_operation(id));
-        let operations = operations.map(|(id, kind)| Node {
+        let operations = operations.map(|(id, kind)| GraphViewNode {
             id: id.clone(),
             name: id.clone(),
             kind: word(*kind),
@@ -122,22 +131,23 @@ impl ToolGraph {
         let walked = walked.map(|edge| self.told(&edge, false));
         let known = snapshot.ids.iter().flat_map(|to| {
             let missing = |from: &&str| !self.is_walked(from, to);
-            self.provides.sources(to).into_iter().filter(missing).map(move |from| (from, to.as_str()))
+            self.provides.best_sources(to).into_iter().filter(missing).map(move |from| (from, to.as_str()))
         });
         let known = known.map(|(from, to)| self.told(&could_feed(from, to), false));
-        View { nodes: nodes.chain(operations).collect(), edges: walked.chain(known).collect() }
+        GraphView { nodes: nodes.chain(operations).collect(), edges: walked.chain(known).collect() }
     }
 
-    /// Whether that the one could feed the other is among the edges that are walked: there are many more than that.
+    /// Whether the `provides` edge is among those that are walked: there are many more than that.
     fn is_walked(&self, from: &str, to: &str) -> bool {
-        self.graph.between(from, to).iter().any(|edge| edge.kind == EdgeType::Provides)
+        self.graph.edges_between(from, to).iter().any(|edge| edge.kind == EdgeType::Provides)
     }
 
-    /// An edge, for people; with the schemas of both ends where they are wanted.
-    fn told(&self, edge: &graph::Edge<'_>, with_schemas: bool) -> Edge {
-        let link =
-            (edge.kind == EdgeType::Provides).then(|| self.provides.link(edge.from, edge.to)).flatten();
-        Edge {
+    /// An edge for display; with the schemas of both ends if requested.
+    fn told(&self, edge: &graph::GraphEdge<'_>, with_schemas: bool) -> GraphViewEdge {
+        let link = (edge.kind == EdgeType::Provides)
+            .then(|| self.provides.link_between(edge.from, edge.to))
+            .flatten();
+        GraphViewEdge {
             from: edge.from.to_owned(),
             to: edge.to.to_owned(),
             kind: match edge.kind {
@@ -147,43 +157,54 @@ impl ToolGraph {
                 EdgeType::Sequence => "sequence",
             },
             source: match edge.source {
-                Source::Observed => "observed",
-                Source::Inferred => "inferred",
-                Source::Template => "template",
+                EdgeSource::Observed => "observed",
+                EdgeSource::Inferred => "inferred",
+                EdgeSource::Template => "template",
             },
             count: edge.count,
             weight: edge.weight(),
             coverage: link.as_ref().map(|link| match link.coverage {
-                Coverage::Strict => "strict",
-                Coverage::Partial => "partial",
-                Coverage::Optional => "optional",
+                InputCoverage::Strict => "strict",
+                InputCoverage::Partial => "partial",
+                InputCoverage::Optional => "optional",
             }),
             schemas: link.as_ref().filter(|_| with_schemas).and_then(|_| self.schemas(edge.from, edge.to)),
             mapping: link
                 .into_iter()
                 .flat_map(|link| link.mapping)
-                .map(|mapping| Mapping { from: mapping.from, to: mapping.to, how: mapping.how.words() })
+                .map(|mapping| GraphViewMapping {
+                    from: mapping.from,
+                    to: mapping.to,
+                    how: mapping.basis.describe(),
+                })
                 .collect(),
         }
     }
 
-    /// What the one tool gives and the other takes.
-    fn schemas(&self, from: &str, to: &str) -> Option<Schemas> {
+    /// The output schema of the one tool and the input schema of the other.
+    fn schemas(&self, from: &str, to: &str) -> Option<EdgeSchemas> {
         let (snapshot, observed, _) = &self.of;
-        let tool = |id: &str| snapshot.place(id).map(|place| &snapshot.tools[place]);
-        let output = output_of(tool(from)?, observed).map(|schema| without_hidden(&schema));
-        Some(Schemas { output, input: without_hidden(&tool(to)?.definition.input_schema) })
+        let tool = |id: &str| snapshot.index_of(id).map(|place| &snapshot.tools[place]);
+        let output = output_of(tool(from)?, observed).map(|schema| strip_hidden_characters(&schema));
+        Some(EdgeSchemas { output, input: strip_hidden_characters(&tool(to)?.definition.input_schema) })
     }
 
-    /// The likeliest ways within `graph`, best first.
-    fn ways_in(&self, graph: &Graph, snapshot: &graph::Snapshot, from: &str, to: &str) -> Option<Vec<Way>> {
-        let found = paths::best(&snapshot.directed, snapshot.node(from)?, snapshot.node(to)?, WAYS);
+    /// The most likely paths within `graph`, best first.
+    fn ways_in(
+        &self,
+        graph: &TypedGraph,
+        snapshot: &graph::GraphSnapshot,
+        from: &str,
+        to: &str,
+    ) -> Option<Vec<GraphViewPath>> {
+        let found =
+            paths::best_paths(&snapshot.directed, snapshot.node_index(from)?, snapshot.node_index(to)?, WAYS);
         let edge = |ends: &[usize]| {
-            let between = graph.between(&snapshot.ids[ends[0]], &snapshot.ids[ends[1]]);
+            let between = graph.edges_between(&snapshot.ids[ends[0]], &snapshot.ids[ends[1]]);
             let best = between.iter().max_by(|one, other| one.weight().total_cmp(&other.weight()))?;
             Some(self.told(best, true))
         };
-        let way = |path: paths::Path| Way {
+        let way = |path: paths::GraphPath| GraphViewPath {
             through: path.nodes.iter().map(|node| self.name(&snapshot.ids[*node]).to_owned()).collect(),
             edges: path.nodes.windows(2).filter_map(edge).collect(),
             cost: path.cost,
@@ -191,21 +212,22 @@ impl ToolGraph {
         Some(found.into_iter().map(way).collect())
     }
 
-    /// The likeliest ways from one thing to another, best first.
-    pub(crate) fn ways(&self, from: &str, to: &str) -> Option<Vec<Way>> {
+    /// The most likely paths between two nodes, best first.
+    pub(crate) fn best_paths(&self, from: &str, to: &str) -> Option<Vec<GraphViewPath>> {
         if is_operation(from) || is_operation(to) {
             return self.ways_in(&self.operations, &self.operations.snapshot(), from, to);
         }
         let snapshot = &self.insights.snapshot;
         let mut ways = self.ways_in(&self.graph, snapshot, from, to)?;
-        let (from, to) = (snapshot.node(from)?, snapshot.node(to)?);
+        let (from, to) = (snapshot.node_index(from)?, snapshot.node_index(to)?);
         let (from, to) = (snapshot.ids[from].as_str(), snapshot.ids[to].as_str());
-        if self.graph.between(from, to).is_empty() && self.provides.link(from, to).is_some() {
-            // Each tool is walked from to the few that it feeds best; that it could feed this one is asked for now.
+        if self.graph.edges_between(from, to).is_empty() && self.provides.link_between(from, to).is_some() {
+            // Only the few tools that a tool feeds best are walked to; this edge is requested explicitly, so it is
+            // added.
             let edge = could_feed(from, to);
-            ways.push(Way {
+            ways.push(GraphViewPath {
                 through: [from, to].map(|id| self.name(id).to_owned()).to_vec(),
-                cost: paths::step(edge.weight()),
+                cost: paths::edge_cost(edge.weight()),
                 edges: vec![self.told(&edge, true)],
             });
             ways.sort_by(|one, other| one.cost.total_cmp(&other.cost));
@@ -215,131 +237,131 @@ impl ToolGraph {
     }
 }
 
-/// The word for what a node is.
-fn word(kind: NodeKind) -> &'static str {
+/// The name of a node kind.
+fn word(kind: GraphNodeKind) -> &'static str {
     match kind {
-        NodeKind::Tool => "tool",
-        NodeKind::Capability => "capability",
-        NodeKind::Operation => "operation",
+        GraphNodeKind::Tool => "tool",
+        GraphNodeKind::Capability => "capability",
+        GraphNodeKind::Operation => "operation",
     }
 }
 
-/// What an id of a learned edge stands for, where that is still there.
-fn kind_of(id: &str, graph: &Graph) -> Option<NodeKind> {
-    if is_operation(id) { Some(NodeKind::Operation) } else { graph.kind(id) }
+/// The kind of the node in a learned edge, if it still exists.
+fn kind_of(id: &str, graph: &TypedGraph) -> Option<GraphNodeKind> {
+    if is_operation(id) { Some(GraphNodeKind::Operation) } else { graph.node_kind(id) }
 }
 
-/// That the one tool could feed the other, by what they declare.
-fn could_feed<'e>(from: &'e str, to: &'e str) -> graph::Edge<'e> {
-    graph::Edge { from, to, kind: EdgeType::Provides, source: Source::Inferred, count: 0 }
+/// The edge that one tool could feed the other, by their declared schemas.
+fn could_feed<'e>(from: &'e str, to: &'e str) -> graph::GraphEdge<'e> {
+    graph::GraphEdge { from, to, kind: EdgeType::Provides, source: EdgeSource::Inferred, count: 0 }
 }
 
-/// A tool's fields, with what it was seen to give where it does not say.
-pub(crate) fn fields_of(tool: &Tool, observed: &Observed) -> fields::Tool {
+/// The fields of a tool; the result fields are the observed ones if none are declared.
+pub fn fields_of(tool: &CatalogueTool, observed: &ObservedSchemas) -> fields::ToolFields {
     let parsed = |schema: &RawValue| serde_json::from_str::<Value>(schema.get()).unwrap_or_default();
     let input = parsed(&tool.definition.input_schema);
     let output = output_of(tool, observed).map(|schema| parsed(&schema));
-    fields::Tool::read(&Definition {
+    fields::ToolFields::from_definition(&FieldsDefinition {
         id: &tool.id.to_string(),
         name: &tool.definition.name,
         description: tool.definition.description.as_deref().unwrap_or_default(),
-        input: &input,
-        output: output.as_ref(),
+        input_schema: &input,
+        output_schema: output.as_ref(),
     })
 }
 
-/// The schema of what a tool gives, declared or seen.
-pub(crate) fn output_of(tool: &Tool, observed: &Observed) -> Option<Box<RawValue>> {
+/// The output schema of a tool, declared or observed.
+pub fn output_of(tool: &CatalogueTool, observed: &ObservedSchemas) -> Option<Box<RawValue>> {
     let seen = || observed.get(&(tool.id.to_string(), tool.definition.digest.clone()));
     tool.definition.output_schema.clone().or_else(|| seen().map(|seen| raw(&seen.schema)))
 }
 
-/// Everything there is, for people and pages.
+/// The complete graph for people and pages.
 #[derive(Debug, Serialize)]
-pub struct View {
-    /// Tools, capabilities and pure operations.
-    pub nodes: Vec<Node>,
-    /// What ties them together.
-    pub edges: Vec<Edge>,
+pub struct GraphView {
+    /// The tools, capabilities and pure operations.
+    pub nodes: Vec<GraphViewNode>,
+    /// The relations between the nodes.
+    pub edges: Vec<GraphViewEdge>,
 }
 
 /// A tool, a capability or a pure operation.
 #[derive(Debug, Serialize)]
-pub struct Node {
-    /// `server:tool`, the id of a capability, or `code:filter` and the like.
+pub struct GraphViewNode {
+    /// The id: `server:tool`, the id of a capability, or an operation such as `code:filter`.
     pub id: String,
-    /// What a person calls it.
+    /// The display name.
     pub name: String,
     /// `tool`, `capability` or `operation`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// How much leads to it, from 0 to 1; all together are 1. Operations have none.
+    /// The importance by incoming relations, from 0 to 1; all nodes together sum to 1. Operations have none.
     pub importance: f64,
-    /// Which community it belongs to; operations belong to none.
+    /// The number of its community; `None` for operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub community: Option<usize>,
-    /// Of a capability: which group of capabilities made of much the same.
+    /// The number of its group of similar capabilities; `None` unless it is a capability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<usize>,
 }
 
-/// What ties two of them together.
+/// A relation between two nodes.
 #[derive(Debug, Serialize)]
-pub struct Edge {
-    /// What comes first.
+pub struct GraphViewEdge {
+    /// The id of the first node.
     pub from: String,
-    /// What comes then.
+    /// The id of the second node.
     pub to: String,
     /// `dependency`, `contains`, `provides` or `sequence`.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// `observed`, `inferred` or `template`.
     pub source: &'static str,
-    /// How often it was seen.
+    /// The number of observations.
     pub count: u64,
-    /// How much it counts.
+    /// The weight of the edge.
     pub weight: f64,
-    /// Of `provides`: how much of what is required is given.
+    /// How much of the required input is provided; only for `provides`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<&'static str>,
-    /// Of `provides`: what becomes what.
+    /// Which result field becomes which parameter; only for `provides`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mapping: Vec<Mapping>,
-    /// Of `provides`, on a way: what is given and taken.
+    pub mapping: Vec<GraphViewMapping>,
+    /// The schemas of both ends; only for `provides` on a path.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub schemas: Option<Schemas>,
+    pub schemas: Option<EdgeSchemas>,
 }
 
-/// What one tool gives and another takes.
+/// The output of one tool and the input of another.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Schemas {
-    /// JSON Schema of the result, declared or seen.
+pub struct EdgeSchemas {
+    /// The JSON Schema of the result, declared or observed.
     #[serde(rename = "outputSchema", skip_serializing_if = "Option::is_none")]
     pub output: Option<Box<RawValue>>,
-    /// JSON Schema of the arguments.
+    /// The JSON Schema of the arguments.
     #[serde(rename = "inputSchema")]
     pub input: Box<RawValue>,
 }
 
 /// A field of a result that can become an argument.
 #[derive(Debug, Serialize)]
-pub struct Mapping {
-    /// Where it is in the result; empty for all of it.
+pub struct GraphViewMapping {
+    /// The path of the field in the result; empty for the complete result.
     pub from: String,
-    /// The parameter.
+    /// The name of the parameter.
     pub to: String,
-    /// How they were matched.
+    /// How the two were matched.
     pub how: &'static str,
 }
 
-/// A way from one thing to another.
+/// A path from one node to another.
 #[derive(Debug, Serialize)]
-pub struct Way {
-    /// What it leads through, both ends included.
+pub struct GraphViewPath {
+    /// The nodes on the path, both ends included.
     pub through: Vec<String>,
-    /// What ties each of them to the next.
-    pub edges: Vec<Edge>,
-    /// The less, the more its edges can be relied on, and the fewer they are.
+    /// The edge from each node to the next.
+    pub edges: Vec<GraphViewEdge>,
+    /// The cost: lower for fewer and more reliable edges.
     pub cost: f64,
 }

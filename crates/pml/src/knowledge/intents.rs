@@ -1,47 +1,53 @@
-//! Whether the intents that capabilities are found by fit them.
+//! Checks whether the intents that capabilities are found by fit them.
 //!
-//! A run compares its own intent when it ends. What was stored before that was done, by an earlier version or without
-//! comparing, is checked here in the background: each intent once per version of the analysis, by the very same rule. Where
-//! this is stopped it goes on later, because what was checked is marked with each capability.
+//! A run checks its own intent when it ends. Intents stored without that check, for example by an earlier version, are
+//! checked here in the background: each once per version of the analysis, by the same rule. Checked intents are marked
+//! per capability, so an interrupted check continues later.
 
 use pml_analysis::ANALYSIS_VERSION;
 use pml_model::{CapabilityId, Principal};
 use pml_store::{IntentFit, ServedIntent};
 use serde_json::{Map, Value};
 
-use super::{Knowledge, Known};
-use crate::reuse::{self, Judgement, Procedure};
-use crate::runtime::blocking;
+use super::{IndexedCapability, Knowledge};
+use crate::reuse::{self, Judgement, ReusableProcedure};
+use crate::runtime::run_blocking;
 
-/// How many capabilities are checked before others may store something.
+/// The number of capabilities checked before the store is released to other writers.
 const TOGETHER: u32 = 50;
 
-/// What an intent, run with these arguments, says beside what a capability can be given.
-pub(crate) fn judge(known: &Known, intent: &str, arguments: &Map<String, Value>) -> Judgement {
+/// Judges what an intent, run with these arguments, says beyond what the capability can be given.
+pub(crate) fn judge(known: &IndexedCapability, intent: &str, arguments: &Map<String, Value>) -> Judgement {
     let intents: Vec<&str> = known.intents.iter().map(String::as_str).collect();
     judge_beside(known, &intents, intent, arguments)
 }
 
-/// Whether an intent may be remembered for a capability that was run for it with these arguments.
-pub(crate) fn fit(known: &Known, intent: &str, arguments: &Map<String, Value>) -> IntentFit {
-    match judge(known, intent, arguments).has_place() {
+/// Whether an intent may be stored for a capability that was run for it with these arguments.
+pub(crate) fn fit(known: &IndexedCapability, intent: &str, arguments: &Map<String, Value>) -> IntentFit {
+    match judge(known, intent, arguments).is_fully_placed() {
         true => IntentFit::Fits(ANALYSIS_VERSION),
         false => IntentFit::Misfit,
     }
 }
 
-fn judge_beside(known: &Known, intents: &[&str], intent: &str, arguments: &Map<String, Value>) -> Judgement {
+fn judge_beside(
+    known: &IndexedCapability,
+    intents: &[&str],
+    intent: &str,
+    arguments: &Map<String, Value>,
+) -> Judgement {
     let parameters = known.with_first_values();
-    // Whether it changes something makes no difference to what it is fixed to.
+    // Whether the procedure changes something makes no difference to its constants.
     let procedure =
-        Procedure { parameters: &parameters, intents, examples: &known.examples, reads_only: true };
+        ReusableProcedure { parameters: &parameters, intents, examples: &known.examples, reads_only: true };
     reuse::judge(&procedure, known.constants(), intent, arguments)
 }
 
 /// Checks all intents that were not checked with this version of the analysis.
 pub(super) async fn check_all(knowledge: &Knowledge) {
     loop {
-        let left = match knowledge.store.with_unchecked_intents(ANALYSIS_VERSION, TOGETHER).await {
+        let left = match knowledge.store.capabilities_with_unchecked_intents(ANALYSIS_VERSION, TOGETHER).await
+        {
             Ok(left) => left,
             Err(error) => {
                 tracing::warn!(%error, "the intents of capabilities could not be checked");
@@ -65,31 +71,32 @@ async fn check(
     principal: &Principal,
     id: &CapabilityId,
 ) -> Result<(), pml_store::Error> {
-    let known = knowledge.memory.named(principal, id.as_str()).await?;
+    let known = knowledge.memory.find_by_name(principal, id.as_str()).await?;
     let served = knowledge.store.served_intents(principal, id).await?;
-    let (fit, unfit) = blocking(move || match &known {
+    let (fit, unfit) = run_blocking(move || match &known {
         Some(known) => sorted(known, &served),
-        // It is gone, or is another's by now.
+        // The capability is gone, or belongs to another principal by now.
         None => (served.into_iter().map(|served| served.text).collect(), Vec::new()),
     })
     .await;
     if !unfit.is_empty() {
         tracing::info!(capability = %id, dropped = unfit.len(), "intents that contradict a capability are no longer served by it");
     }
-    knowledge.store.settle_intents(principal, id, ANALYSIS_VERSION, fit, unfit).await
+    knowledge.store.record_intent_check(principal, id, ANALYSIS_VERSION, fit, unfit).await
 }
 
-/// The intents that fit and those that do not, as if each had been compared when it was first served.
-fn sorted(known: &Known, served: &[ServedIntent]) -> (Vec<String>, Vec<String>) {
-    // What the defaults are of is what the procedure does, whatever else it was merged with.
+/// Separates the intents that fit from those that do not, as if each had been checked when it was first served.
+fn sorted(known: &IndexedCapability, served: &[ServedIntent]) -> (Vec<String>, Vec<String>) {
+    // The defaults come from the capability's own first intent, whatever it was merged with later.
     let first = served.iter().position(|served| served.own).unwrap_or(0);
     let mut fit: Vec<&str> = served.get(first).map(|served| served.text.as_str()).into_iter().collect();
     let mut unfit = Vec::new();
     let later = served.iter().enumerate().filter(|(at, _)| *at != first);
     for (_, served) in later {
-        let bound = |values: &Map<String, Value>| judge_beside(known, &fit, &served.text, values).has_place();
+        let bound =
+            |values: &Map<String, Value>| judge_beside(known, &fit, &served.text, values).is_fully_placed();
         let fits = match served.values.as_slice() {
-            // Nothing is known of a run for it: with what the words alone would give.
+            // No run for it is recorded: use the arguments that its words alone would give.
             [] => bound(&words_alone(known, &fit, &served.text)),
             runs => runs.iter().any(bound),
         };
@@ -102,9 +109,9 @@ fn sorted(known: &Known, served: &[ServedIntent]) -> (Vec<String>, Vec<String>) 
     (fit.into_iter().map(str::to_owned).collect(), unfit)
 }
 
-fn words_alone(known: &Known, intents: &[&str], intent: &str) -> Map<String, Value> {
+fn words_alone(known: &IndexedCapability, intents: &[&str], intent: &str) -> Map<String, Value> {
     let parameters = known.with_first_values();
     let procedure =
-        Procedure { parameters: &parameters, intents, examples: &known.examples, reads_only: true };
+        ReusableProcedure { parameters: &parameters, intents, examples: &known.examples, reads_only: true };
     reuse::bind(&procedure, intent, &Map::new()).arguments
 }

@@ -1,29 +1,30 @@
-//! Keeps what follows from runs in step with them, as long as the program runs.
+//! Keeps what is learned in sync with the runs, as long as the program runs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use pml_mcp::server::Change;
+use pml_mcp::server::ChangeNotice;
 use pml_model::Principal;
-use pml_store::{Dropped, Store};
+use pml_store::{InvalidationScope, Store};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{Knowledge, Learned, Observed, check, intents};
+use super::{Knowledge, ObservedSchemas, PrincipalKnowledge, check, intents};
 use crate::clock::now_ms;
 
-/// How many traces are learned from at a time.
+/// The number of traces learned from in one batch.
 const TOGETHER: usize = 500;
-/// How long a trace waits for others: whoever runs one thing often runs another, and learning would take its time.
+/// 100 ms: how long a trace waits for others. Runs often come in quick succession, and learning would slow down the
+/// next one.
 const TOGETHER_WITHIN: Duration = Duration::from_millis(100);
-/// How often it is read at most what tools were seen to give.
+/// 1 s: the shortest interval between two reads of the observed tool results.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// How often it is looked whether other processes left something to learn from.
+/// 5 s: the interval at which traces of other processes are looked for.
 const LOOK: Duration = Duration::from_secs(5);
-/// How often results whose time is over are dropped.
+/// One day: the interval at which expired results are dropped.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Learns from what runs leave behind, as long as the program runs.
+/// Learns from the traces of runs, as long as the program runs.
 pub(crate) async fn learning_task(knowledge: Arc<Knowledge>) {
     let mut looks = tokio::time::interval(LOOK);
     let mut changes = knowledge.store.changes();
@@ -33,12 +34,12 @@ pub(crate) async fn learning_task(knowledge: Arc<Knowledge>) {
     loop {
         tokio::select! {
             () = knowledge.stop.cancelled() => return,
-            () = knowledge.memory.left.notified() => tokio::time::sleep(TOGETHER_WITHIN).await,
+            () = knowledge.memory.learning_due.notified() => tokio::time::sleep(TOGETHER_WITHIN).await,
             _ = looks.tick() => {}
         }
         let learned = learn_all(&knowledge).await;
         intents::check_all(&knowledge).await;
-        // Another process may have learned it.
+        // Another process may have learned from them.
         let changed = Some(changes.version()).filter(|version| seen != Some(*version));
         let fresh =
             knowledge.principals().iter().any(|(_, learned)| !learned.is_read.load(Ordering::Acquire));
@@ -55,18 +56,19 @@ pub(crate) async fn learning_task(knowledge: Arc<Knowledge>) {
     }
 }
 
-/// Drops results whose time is over; they are not given out anyway.
+/// Drops expired results, which are never returned anyway.
 async fn drop_expired(knowledge: &Knowledge) {
     for (principal, _) in knowledge.principals() {
         let because = "its time was over";
-        let dropped = knowledge.store.drop_cached(&principal, Dropped::Expired, because, now_ms()).await;
+        let dropped =
+            knowledge.store.invalidate_cache(&principal, InvalidationScope::Expired, because, now_ms()).await;
         if let Err(error) = dropped {
             tracing::debug!(%error, "results whose time is over could not be dropped");
         }
     }
 }
 
-/// Reads again what became of the calls of tools, for everybody whose knowledge is held in memory.
+/// Reads the tool call statistics again, for every principal whose knowledge is in memory.
 async fn observe(knowledge: &Knowledge) {
     for (principal, learned) in knowledge.principals() {
         if let Err(error) = read_observed(&knowledge.store, &principal, &learned).await {
@@ -78,22 +80,22 @@ async fn observe(knowledge: &Knowledge) {
 async fn read_observed(
     store: &Store,
     principal: &Principal,
-    learned: &Learned,
+    learned: &PrincipalKnowledge,
 ) -> Result<(), pml_store::Error> {
-    let uses = store.tool_uses(principal).await?;
+    let uses = store.tool_call_counts(principal).await?;
     *learned.uses.write() = Arc::new(uses.into_iter().collect());
-    let seen = store.observed_all(principal).await?.into_iter();
-    let seen: Observed = seen.map(|(tool, digest, schema)| ((tool, digest), schema)).collect();
+    let seen = store.observed_schemas(principal).await?.into_iter();
+    let seen: ObservedSchemas = seen.map(|(tool, digest, schema)| ((tool, digest), schema)).collect();
     learned.is_read.store(true, Ordering::Release);
     let mut observed = learned.observed.write();
-    // The same value stays the same allocation: what is made from it is told by that.
+    // An equal value keeps its allocation, because derived data is compared by pointer.
     if **observed != seen {
         *observed = Arc::new(seen);
     }
     Ok(())
 }
 
-/// Compares what was learned with the tools there are, whenever these change.
+/// Checks the capabilities against the tools, whenever these change.
 pub(crate) async fn checking_task(knowledge: Arc<Knowledge>) {
     let mut changes = knowledge.tools.changes();
     loop {
@@ -102,7 +104,7 @@ pub(crate) async fn checking_task(knowledge: Arc<Knowledge>) {
             tokio::select! {
                 () = knowledge.stop.cancelled() => return,
                 change = changes.recv() => match change {
-                    Ok(Change::Tools) | Err(RecvError::Lagged(_)) => break,
+                    Ok(ChangeNotice::Tools) | Err(RecvError::Lagged(_)) => break,
                     Ok(_) => {}
                     Err(RecvError::Closed) => return,
                 },
@@ -111,15 +113,15 @@ pub(crate) async fn checking_task(knowledge: Arc<Knowledge>) {
     }
 }
 
-/// Learns from everything that is left, and says whether there was anything. Nothing is lost where this is not reached: the
-/// traces stay, marked as new.
+/// Learns from all remaining traces, and returns whether there were any. Nothing is lost if this is not reached: the
+/// traces stay marked as new.
 pub(crate) async fn learn_all(knowledge: &Knowledge) -> bool {
     let mut any = false;
     loop {
-        match knowledge.store.learn(TOGETHER, now_ms()).await {
+        match knowledge.store.learn_traces(TOGETHER, now_ms()).await {
             Ok(learned) => {
                 any |= learned.traces > 0;
-                if !learned.left {
+                if !learned.has_more {
                     return any;
                 }
             }

@@ -1,7 +1,7 @@
-//! The memory of the program: what runs left behind, found again.
+//! The capability memory: learned capabilities, indexed for search.
 //!
-//! Traces are written with the end of their run; what follows from them is learned in the background. Capabilities are kept in memory to be found quickly
-//! and read again where the database says that they changed.
+//! Traces are written with the end of their run; a background task learns from them. The capabilities are indexed in
+//! memory and read again when the database version changes.
 
 mod index;
 mod sessions;
@@ -11,207 +11,220 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
-use pml_model::capability::State;
+use pml_model::capability::CapabilityState;
 use pml_model::learning::CallCounts;
 use pml_model::{CapabilityId, Digest, Principal};
 use pml_store::{ObservedSchema, Store};
 use tokio::sync::Notify;
 
-use super::embeddings::{self, Embeddings, Wanted};
-use crate::runtime::blocking;
+use super::embeddings::{self, Embeddings, IntentReading};
+use crate::runtime::run_blocking;
 use crate::sanitise::{KnownSecret, Sanitiser};
+pub use index::CapabilityCandidate;
+pub(crate) use index::IndexedCapability;
 pub(super) use index::order_by_fit;
-pub(crate) use index::{Candidate, Known};
-use index::{Index, Meanings};
-use sessions::Sessions;
+use index::{CapabilityIndex, ServedIntentVectors};
+use sessions::SessionHistory;
 
-/// What runs left behind, as this process knows it.
+/// The learned capabilities, as this process has them.
 #[derive(Debug)]
-pub struct Memory {
+pub struct CapabilityMemory {
     store: Store,
-    /// All secrets that this process has known.
+    /// All secrets that this process has ever known.
     secrets: Mutex<BTreeSet<KnownSecret>>,
     sanitiser: RwLock<Arc<Sanitiser>>,
-    pub(super) index: RwLock<Index>,
-    /// The state of the database the index was last compared with.
+    pub(super) index: RwLock<CapabilityIndex>,
+    /// The database version that the index was last compared with.
     compared: RwLock<Option<i64>>,
-    /// There is something to learn from.
-    pub(super) left: Notify,
-    sessions: Sessions,
-    meanings: Mutex<Option<Arc<Meanings>>>,
+    /// Notified when there are new traces to learn from.
+    pub(super) learning_due: Notify,
+    sessions: SessionHistory,
+    meanings: Mutex<Option<Arc<ServedIntentVectors>>>,
 }
 
-/// What tools that do not say what they give were seen to give, by their definitions.
-pub(crate) type Observed = HashMap<(String, Digest), ObservedSchema>;
+/// The observed result schemas of tools without a declared one, by tool and definition digest.
+pub type ObservedSchemas = HashMap<(String, Digest), ObservedSchema>;
 
-/// How often tools were called and failed, by their ids.
-pub(crate) type Uses = HashMap<String, CallCounts>;
+/// How often each tool was called and failed, by tool id.
+pub type ToolUseCounts = HashMap<String, CallCounts>;
 
-impl Memory {
-    /// What is kept in `store`, with `secrets` never kept.
-    pub fn new(store: Store, secrets: impl IntoIterator<Item = KnownSecret>) -> Memory {
+impl CapabilityMemory {
+    /// The memory in `store`; `secrets` are never stored.
+    pub fn new(store: Store, secrets: impl IntoIterator<Item = KnownSecret>) -> CapabilityMemory {
         let secrets: BTreeSet<KnownSecret> = secrets.into_iter().collect();
-        Memory {
+        CapabilityMemory {
             store,
             sanitiser: RwLock::new(Arc::new(Sanitiser::new(secrets.iter().cloned()))),
             secrets: Mutex::new(secrets),
             index: RwLock::default(),
             compared: RwLock::default(),
-            left: Notify::new(),
-            sessions: Sessions::default(),
+            learning_due: Notify::new(),
+            sessions: SessionHistory::default(),
             meanings: Mutex::default(),
         }
     }
 
-    /// These were used in a session, the most recent last.
-    pub(crate) fn used(&self, principal: &Principal, session: &str, tools: &[&str]) {
+    /// Records that these tools were used in a session, most recent last.
+    pub(crate) fn record_session_use(&self, principal: &Principal, session: &str, tools: &[&str]) {
         self.sessions.used(principal, session, tools, Instant::now());
     }
 
-    /// What was just used in a session, the most recent last.
-    pub(crate) fn context(&self, principal: &Principal, session: &str) -> Vec<String> {
+    /// The tools just used in a session, most recent last.
+    pub(crate) fn recent_session_tools(&self, principal: &Principal, session: &str) -> Vec<String> {
         self.sessions.of(principal, session, Instant::now())
     }
 
     /// Every capability.
-    pub(super) async fn all(self: &Arc<Self>) -> Result<Vec<Arc<Known>>, pml_store::Error> {
+    pub(super) async fn all(self: &Arc<Self>) -> Result<Vec<Arc<IndexedCapability>>, pml_store::Error> {
         self.refresh().await?;
         Ok(self.index.read().all())
     }
 
-    /// What takes secrets out.
+    /// The sanitiser that removes all known secrets.
     pub fn sanitiser(&self) -> Arc<Sanitiser> {
         Arc::clone(&self.sanitiser.read())
     }
 
-    /// These are secrets too from now on. What was one once stays one as long as the process lives: runs that were given it
-    /// may still be under way.
-    pub fn also_secret(&self, secrets: impl IntoIterator<Item = KnownSecret>) {
+    /// Adds secrets. A secret stays one for the life of the process, because runs that received it may still be
+    /// executing.
+    pub fn add_secrets(&self, secrets: impl IntoIterator<Item = KnownSecret>) {
         let mut all = self.secrets.lock();
         all.extend(secrets);
         let sanitiser = Arc::new(Sanitiser::new(all.iter().cloned()));
         *self.sanitiser.write() = sanitiser;
     }
 
-    /// A run has left something to learn from.
-    pub(crate) fn left(&self) {
-        self.left.notify_one();
+    /// Notifies the learning task of new traces.
+    pub(crate) fn notify_learning(&self) {
+        self.learning_due.notify_one();
     }
 
-    /// The capabilities of `principal` that have most to do with `intent`.
+    /// The capabilities of `principal` that match `intent` best.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub(crate) async fn find(
+    pub async fn find(
         self: &Arc<Self>,
         principal: &Principal,
         intent: &str,
-        wanted: &Wanted,
+        wanted: &IntentReading,
         meaning: Option<&Embeddings>,
-    ) -> Result<Vec<Candidate>, pml_store::Error> {
+    ) -> Result<Vec<CapabilityCandidate>, pml_store::Error> {
         self.refresh().await?;
         let index = self.index.read();
         let meanings = meaning.map(|meaning| self.meanings(&index, meaning));
         Ok(index.find(principal, intent, wanted, meanings.as_deref()))
     }
 
-    /// The state of the database that the capabilities here are of.
+    /// The database version of the index.
     pub(crate) fn version(&self) -> i64 {
         self.index.read().version()
     }
 
-    /// The capabilities of `principal` that work, in an order that does not change.
-    pub(crate) fn active(&self, principal: &Principal) -> Vec<Arc<Known>> {
+    /// The usable capabilities of `principal`, in a stable order.
+    pub(crate) fn active_capabilities(&self, principal: &Principal) -> Vec<Arc<IndexedCapability>> {
         let index = self.index.read();
         let mut all = index.all();
-        all.retain(|known| known.owner == *principal && known.state == State::Active);
+        all.retain(|known| known.owner == *principal && known.state == CapabilityState::Active);
         all.sort_by(|one, other| one.id.cmp(&other.id));
         all
     }
 
-    /// A capability that calls that tool, as far as this process knows; the one used most.
-    pub(crate) fn that_uses(&self, principal: &Principal, tool: &str) -> Option<Arc<Known>> {
+    /// The most used indexed capability that calls that tool.
+    pub(crate) fn most_used_with_tool(
+        &self,
+        principal: &Principal,
+        tool: &str,
+    ) -> Option<Arc<IndexedCapability>> {
         self.index.read().that_uses(principal, tool)
     }
 
-    /// What the intents mean that were served, as far as they were read.
-    fn meanings(&self, index: &Index, meaning: &Embeddings) -> Arc<Meanings> {
+    /// The embeddings of the served intents, as far as they exist.
+    fn meanings(&self, index: &CapabilityIndex, meaning: &Embeddings) -> Arc<ServedIntentVectors> {
         let now = (index.version(), meaning.version());
         let mut meanings = self.meanings.lock();
         match &*meanings {
             Some(known) if known.of == now => Arc::clone(known),
             _ => {
-                let new = Arc::new(Meanings::new(now, index, meaning));
+                let new = Arc::new(ServedIntentVectors::new(now, index, meaning));
                 *meanings = Some(Arc::clone(&new));
                 new
             }
         }
     }
 
-    /// The intents that were served, as they are read, by whose they are.
+    /// The texts of the served intents that are embedded, by principal.
     pub(super) fn intents(&self) -> BTreeMap<Principal, Vec<String>> {
         let mut intents: BTreeMap<Principal, Vec<String>> = BTreeMap::new();
         for known in self.index.read().all() {
-            let read = known.intents.iter().map(|intent| embeddings::of_intent(intent));
+            let read = known.intents.iter().map(|intent| embeddings::intent_text(intent));
             intents.entry(known.owner.clone()).or_default().extend(read);
         }
         intents
     }
 
-    /// The capability of that name or id, if it can be used.
+    /// The usable capability with that name or id.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub(crate) async fn named(
+    pub(crate) async fn find_by_name(
         self: &Arc<Self>,
         principal: &Principal,
         name: &str,
-    ) -> Result<Option<Arc<Known>>, pml_store::Error> {
+    ) -> Result<Option<Arc<IndexedCapability>>, pml_store::Error> {
         self.refresh().await?;
         Ok(self.index.read().named(principal, name))
     }
 
-    /// The capability of that id, as far as this process knows, if it works.
-    pub(crate) fn known(&self, principal: &Principal, id: &CapabilityId) -> Option<Arc<Known>> {
+    /// The indexed capability with that id, if it is usable.
+    pub(crate) fn active_by_id(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+    ) -> Option<Arc<IndexedCapability>> {
         let index = self.index.read();
-        index.get(principal, id).filter(|known| known.state == State::Active).cloned()
+        index.get(principal, id).filter(|known| known.state == CapabilityState::Active).cloned()
     }
 
-    /// Whether the principal has that capability, and it works. One that was deleted this very moment counts as there: the
-    /// next run makes it anew.
+    /// Whether the principal has that capability and it is usable. One that was deleted this very moment may count as
+    /// present: the next run creates it again.
     pub(crate) async fn is_active(self: &Arc<Self>, principal: &Principal, id: &CapabilityId) -> bool {
-        if self.known(principal, id).is_some() {
+        if self.active_by_id(principal, id).is_some() {
             return true;
         }
         if let Err(error) = self.refresh().await {
             tracing::debug!(%error, "which capabilities there are could not be read");
             return false;
         }
-        self.known(principal, id).is_some()
+        self.active_by_id(principal, id).is_some()
     }
 
-    /// The capability of that name, as far as this process knows.
-    pub(crate) fn called(&self, principal: &Principal, name: &str) -> Option<Arc<Known>> {
+    /// The indexed capability with that name.
+    pub(crate) fn cached_by_name(&self, principal: &Principal, name: &str) -> Option<Arc<IndexedCapability>> {
         self.index.read().named(principal, name)
     }
 
-    /// The capabilities that `source` may name, as far as this process knows, and the names of others.
-    pub(crate) fn mentioned(&self, principal: &Principal, source: &str) -> (Vec<Arc<Known>>, Vec<String>) {
+    /// The indexed capabilities that `source` may name, and the names of the others.
+    pub(crate) fn mentioned(
+        &self,
+        principal: &Principal,
+        source: &str,
+    ) -> (Vec<Arc<IndexedCapability>>, Vec<String>) {
         self.index.read().mentioned(principal, source)
     }
 
     /// Brings the index up to date.
-    pub(crate) async fn refresh(self: &Arc<Self>) -> Result<(), pml_store::Error> {
+    pub async fn refresh(self: &Arc<Self>) -> Result<(), pml_store::Error> {
         let now = self.store.data_version()?;
         if *self.compared.read() == Some(now) {
             return Ok(());
         }
         let known = self.index.read().version();
-        // One number, read in less time than another thread takes to begin.
+        // This reads one number, which takes less time than handing it to another thread.
         if self.store.capability_version()? != known {
             let (memory, changes) = (Arc::clone(self), self.store.capabilities_since(known).await?);
-            // After a start these are all capabilities.
-            blocking(move || memory.index.write().take(changes)).await;
+            // After a start, these are all capabilities.
+            run_blocking(move || memory.index.write().take(changes)).await;
         }
         *self.compared.write() = Some(now);
         Ok(())
@@ -227,9 +240,9 @@ mod tests {
     fn a_secret_that_was_replaced_stays_one() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::from(pml_store::BlockingStore::open(&dir.path().join("pml.db")).unwrap());
-        let memory = Memory::new(store, [KnownSecret::new(Certainty::Certain, "first-Zq81kP")]);
-        memory.also_secret([KnownSecret::new(Certainty::Certain, "second-Wm37xT")]);
-        let text = memory.sanitiser().text("first-Zq81kP and second-Wm37xT").into_owned();
+        let memory = CapabilityMemory::new(store, [KnownSecret::new(Certainty::Certain, "first-Zq81kP")]);
+        memory.add_secrets([KnownSecret::new(Certainty::Certain, "second-Wm37xT")]);
+        let text = memory.sanitiser().clean_text("first-Zq81kP and second-Wm37xT").into_owned();
         assert_eq!(text, "[REDACTED] and [REDACTED]");
     }
 }

@@ -1,9 +1,9 @@
-//! What usually comes next.
+//! Predicts what usually comes next.
 
 use std::collections::HashSet;
 
-use pml_graph::graph::closeness::Close;
-use pml_graph::next::Reason;
+use pml_graph::graph::closeness::CloseNode;
+use pml_graph::next::NextReason;
 use pml_model::name::printable;
 use pml_model::trace::EdgeKind;
 use pml_model::{CapabilityId, Principal};
@@ -11,33 +11,33 @@ use pml_store::LearnedEdge;
 
 use super::Knowledge;
 use super::graph::ToolGraph;
-use crate::report::Next;
+use crate::report::NextSuggestion;
 
-/// How many are told.
+/// The number of suggestions.
 const MOST: usize = 3;
-/// How many are looked at.
+/// The number of candidates considered.
 const LOOKED_AT: u32 = 20;
-/// What is said to be close is this likely to come next.
+/// The probability assigned to a suggestion that is only close in the graph.
 const CLOSE: f64 = 0.5;
-/// What is less likely than this is not told.
+/// The least probability of a suggestion.
 const LEAST: f64 = 0.2;
-/// How much doubt there is before anything was seen, in observations.
+/// The weight of the prior, in observations.
 const DOUBT: f64 = 1.0;
 
-/// Adds what else may come next, the likeliest first, and keeps the first few. What `ran` just now is no next step.
-pub(crate) fn add_next(next: &mut Vec<Next>, more: Vec<Next>, ran: &HashSet<&str>) {
+/// Adds further suggestions, sorts by probability and keeps the first few. What just `ran` is not suggested.
+pub(crate) fn add_next(next: &mut Vec<NextSuggestion>, more: Vec<NextSuggestion>, ran: &HashSet<&str>) {
     let known: Vec<String> = next.iter().map(|next| next.id.clone()).collect();
-    let is_new = |more: &Next| !known.contains(&more.id) && !ran.contains(more.id.as_str());
+    let is_new = |more: &NextSuggestion| !known.contains(&more.id) && !ran.contains(more.id.as_str());
     next.extend(more.into_iter().filter(is_new));
     next.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
     next.truncate(MOST);
 }
 
-/// What hangs together with what was just used: less sure than what was seen to come next.
-pub(crate) fn next_close(graph: &ToolGraph, used: &[&str]) -> Vec<Next> {
-    let told = |close: Close| {
+/// Suggestions related to what was just used; less certain than observed successors.
+pub(crate) fn next_related(graph: &ToolGraph, used: &[&str]) -> Vec<NextSuggestion> {
+    let told = |close: CloseNode| {
         let is_tool = CapabilityId::parse(&close.id).is_err();
-        Next {
+        NextSuggestion {
             kind: if is_tool { "tool" } else { "capability" }.to_owned(),
             name: printable(graph.name(&close.id)),
             confidence: (close.score * CLOSE * 100.0).round() / 100.0,
@@ -45,22 +45,22 @@ pub(crate) fn next_close(graph: &ToolGraph, used: &[&str]) -> Vec<Next> {
             reason: close.reason,
         }
     };
-    graph.close(used).into_iter().map(told).filter(|next| next.confidence >= LEAST).collect()
+    graph.related_to(used).into_iter().map(told).filter(|next| next.confidence >= LEAST).collect()
 }
 
 impl Knowledge {
-    /// What usually comes after a run of `capability` whose last call was of `tool`, without what `ran` in it.
+    /// The usual successors of a run of `capability` whose last call was of `tool`, without what `ran` in it.
     pub(crate) fn next_after(
         &self,
         principal: &Principal,
         capability: Option<&CapabilityId>,
         tool: Option<&str>,
         ran: &HashSet<&str>,
-    ) -> Vec<Next> {
-        // A few rows each, read in less time than another thread takes to begin.
+    ) -> Vec<NextSuggestion> {
+        // This reads a few rows, which takes less time than handing it to another thread.
         let read = |item: Option<&str>| match item {
             Some(item) => {
-                self.store.blocking().edges_from(principal, item, Some(EdgeKind::Follows), LOOKED_AT)
+                self.store.blocking().learned_edges_from(principal, item, Some(EdgeKind::Follows), LOOKED_AT)
             }
             None => Ok(Vec::new()),
         };
@@ -79,12 +79,12 @@ impl Knowledge {
         }
     }
 
-    fn likely(&self, principal: &Principal, edges: &[LearnedEdge], what: &str) -> Vec<Next> {
+    fn likely(&self, principal: &Principal, edges: &[LearnedEdge], what: &str) -> Vec<NextSuggestion> {
         let all: u64 = edges.iter().map(|edge| edge.count).sum();
         let next = edges.iter().filter_map(|edge| {
             let (kind, name) = self.item(principal, &edge.to)?;
             let times = if all == 1 { "time" } else { "times" };
-            Some(Next {
+            Some(NextSuggestion {
                 kind: kind.to_owned(),
                 id: edge.to.clone(),
                 name,
@@ -98,35 +98,42 @@ impl Knowledge {
         next.collect()
     }
 
-    /// What came next when requests like this one had got as far; nothing where the request was not read yet.
-    pub(crate) fn next_like(&self, principal: &Principal, intent: &str, used: &[&str]) -> Vec<Next> {
-        let Some(wanted) = self.embeddings.at_hand(intent) else { return Vec::new() };
-        let likely = self.of(principal).with_experience(|experience| {
-            let vectors = self.embeddings.of_tools(experience.snapshot());
+    /// What came next at the same point of similar requests; empty if the request is not embedded yet.
+    pub(crate) fn next_in_similar_requests(
+        &self,
+        principal: &Principal,
+        intent: &str,
+        used: &[&str],
+    ) -> Vec<NextSuggestion> {
+        let Some(wanted) = self.embeddings.cached_reading(intent) else { return Vec::new() };
+        let likely = self.of_principal(principal).with_experience(|experience| {
+            let vectors = self.embeddings.tool_vectors(experience.snapshot());
             let mut likely = Vec::new();
-            for (tool, confidence, reason) in experience.next(&vectors, &wanted, used) {
+            for (tool, confidence, reason) in experience.predict_next(&vectors, &wanted, used) {
                 if f64::from(confidence) < LEAST || used.contains(&tool.id.to_string().as_str()) {
                     continue;
                 }
                 let like = match reason {
-                    Reason::SimilarRequests { trace } => experience.owner(trace).cloned(),
-                    Reason::FollowsOften { .. } | Reason::MatchesRequest => None,
+                    NextReason::SimilarRequests { trace } => experience.owner(trace).cloned(),
+                    NextReason::FollowsOften { .. } | NextReason::MatchesRequest => None,
                 };
                 likely.push((tool.id.to_string(), confidence, reason, like));
             }
             likely
         });
-        let told = |(id, confidence, reason, like): (String, f32, Reason, Option<CapabilityId>)| Next {
-            kind: "tool".to_owned(),
-            name: printable(&id),
-            id,
-            confidence: (f64::from(confidence) * 100.0).round() / 100.0,
-            reason: match reason {
-                Reason::SimilarRequests { .. } => self.like(like),
-                Reason::FollowsOften { times: 1 } => "came after its last tool once".to_owned(),
-                Reason::FollowsOften { times } => format!("came after its last tool {times} times"),
-                Reason::MatchesRequest => "serves what is asked for, and was not used yet".to_owned(),
-            },
+        let told = |(id, confidence, reason, like): (String, f32, NextReason, Option<CapabilityId>)| {
+            NextSuggestion {
+                kind: "tool".to_owned(),
+                name: printable(&id),
+                id,
+                confidence: (f64::from(confidence) * 100.0).round() / 100.0,
+                reason: match reason {
+                    NextReason::SimilarRequests { .. } => self.like(like),
+                    NextReason::FollowsOften { times: 1 } => "came after its last tool once".to_owned(),
+                    NextReason::FollowsOften { times } => format!("came after its last tool {times} times"),
+                    NextReason::MatchesRequest => "serves what is asked for, and was not used yet".to_owned(),
+                },
+            }
         };
         likely.into_iter().flatten().take(MOST).map(told).collect()
     }
@@ -140,10 +147,12 @@ impl Knowledge {
         }
     }
 
-    /// What an id of the graph stands for, if it can be used.
+    /// The kind and name of a node of the graph, if it is usable.
     fn item(&self, principal: &Principal, id: &str) -> Option<(&'static str, String)> {
         match CapabilityId::parse(id) {
-            Ok(id) => self.memory.known(principal, &id).map(|known| ("capability", known.name.clone())),
+            Ok(id) => {
+                self.memory.active_by_id(principal, &id).map(|known| ("capability", known.name.clone()))
+            }
             Err(_) => Some(("tool", printable(id))),
         }
     }

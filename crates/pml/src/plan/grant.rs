@@ -1,49 +1,50 @@
-//! What a person allowed a run to do.
+//! Grants: what a person allowed a run to do.
 
 use pml_model::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::Snapshot;
+use crate::catalogue::ToolSnapshot;
 
-/// What a person allowed a run to do. It is for that run alone and counts only as long as the tool's definition is the
-/// one the person saw.
+/// A permission that a person gave to one run. It is valid for that run alone, and only while the tool keeps the
+/// definition that the person saw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Grant {
-    /// `server:tool`.
+    /// The tool, as `server:tool`.
     pub tool: String,
-    /// Its definition then.
+    /// The digest of the definition that the person saw.
     pub definition: Digest,
-    /// Since when it had that definition, where that is known: one that comes back is not the one that was allowed.
+    /// When the tool got that definition, if known. A definition that was replaced and later restored is not the one
+    /// that was allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defined_at: Option<i64>,
-    /// Of the arguments, in canonical form; none where any may be given.
+    /// The digest of the allowed arguments in canonical form; `None` allows any arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Digest>,
-    /// The only call it is for, where it is for one.
+    /// The number of the only call that the grant covers; `None` covers any call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<u32>,
-    /// How many calls.
+    /// How many calls the grant covers.
     pub calls: u32,
-    /// Until when, in milliseconds since 1970.
+    /// When the grant expires, in milliseconds since the Unix epoch.
     pub expires_at: i64,
-    /// Who allowed it.
+    /// Who allowed it: the person or program that answered, or the standing rule and its author.
     pub by: String,
 }
 
 impl Grant {
-    /// The same, for the tool as it is now.
+    /// Binds the grant to the tool's definition in `snapshot`.
     #[must_use]
-    pub(crate) fn bound_to(self, snapshot: &Snapshot) -> Grant {
+    pub(crate) fn bound_to(self, snapshot: &ToolSnapshot) -> Grant {
         Grant { defined_at: snapshot.defined_at(&self.tool, &self.definition), ..self }
     }
 
-    /// Whether the tool had another definition since, also if it is what it was.
-    pub(crate) fn is_void(&self, snapshot: &Snapshot) -> bool {
+    /// Whether the tool's definition was replaced since the grant, even if it was restored later.
+    pub(crate) fn is_void(&self, snapshot: &ToolSnapshot) -> bool {
         self.defined_at.is_some_and(|at| snapshot.defined_at(&self.tool, &self.definition) != Some(at))
     }
 
-    /// Whether it is for this call.
+    /// Whether the grant covers this call at the time `now`.
     pub(crate) fn allows(&self, tool: &str, (call, value): (u32, Option<&Digest>), now: i64) -> bool {
         self.tool == tool
             && now < self.expires_at

@@ -1,50 +1,50 @@
-//! What is to be learned of a run.
+//! The part of a plan that says what to learn from the run.
 
 use pml_analysis::{LiteralParameter, Parameters};
 use pml_model::json::Fields;
-use pml_model::structure::{NodeId, Step};
+use pml_model::structure::{NodeId, PathStep};
 use pml_model::{CapabilityId, Digest, Principal};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// What is to be learned of a run. Kept with its plan, because another process may be the one that ends it.
+/// What to learn from a run. It is stored with the plan, because another process may finish the run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Learn {
-    /// Hash of what the program means.
+pub struct LearningPlan {
+    /// The hash of the program's meaning, which identifies the capability.
     pub identity: String,
-    /// What it takes, JSON Schema.
+    /// The JSON Schema of the parameters.
     pub parameters: Value,
-    /// What it was written with that could as well be given.
+    /// The literals of the program that could be arguments instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub literals: Vec<Literal>,
-    /// The capability it runs, where it runs one.
+    pub literals: Vec<PlanLiteral>,
+    /// The capability that the run executes, if it executes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<CapabilityId>,
-    /// Other tasks took the place of some: what ran is not what was asked for.
+    /// Whether tasks were replaced during the run, so that what ran is not what was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
 }
 
-/// A literal that could as well be an argument.
+/// A literal of the program that could be an argument instead.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Literal {
-    /// The name of the parameter.
+pub struct PlanLiteral {
+    /// The name of the parameter it would become.
     pub name: String,
-    /// What is written; nothing where it is a secret.
+    /// The value as written; `None` if it is a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Where: first byte and the byte after the last.
+    /// The byte ranges of the literal in the source, end exclusive.
     pub written: Vec<(u32, u32)>,
-    /// Which arguments of which nodes it becomes.
-    pub fills: Vec<(NodeId, Vec<Step>)>,
+    /// The arguments of nodes that the literal fills: node and path within the argument.
+    pub fills: Vec<(NodeId, Vec<PathStep>)>,
 }
 
-impl From<&LiteralParameter> for Literal {
-    fn from(literal: &LiteralParameter) -> Literal {
-        Literal {
+impl From<&LiteralParameter> for PlanLiteral {
+    fn from(literal: &LiteralParameter) -> PlanLiteral {
+        PlanLiteral {
             name: literal.name.clone(),
             value: literal.default.clone(),
             written: literal.written.iter().map(|at| (at.start, at.end)).collect(),
@@ -53,39 +53,39 @@ impl From<&LiteralParameter> for Literal {
     }
 }
 
-impl Learn {
-    /// Of a program or document with these parameters.
-    pub fn new(identity: &str, parameters: &Parameters) -> Learn {
-        Learn {
+impl LearningPlan {
+    /// For a program or document with these parameters.
+    pub fn new(identity: &str, parameters: &Parameters) -> LearningPlan {
+        LearningPlan {
             identity: identity.to_owned(),
             parameters: parameters.schema.clone(),
-            literals: parameters.literals.iter().map(Literal::from).collect(),
+            literals: parameters.literals.iter().map(PlanLiteral::from).collect(),
             capability: None,
             changed: false,
         }
     }
 
-    /// Of one call of a tool, which takes `schema`.
-    pub fn delegation(tool: &str, defaults: &RawValue, schema: &RawValue) -> Learn {
-        let canonical = pml_model::json::canonical(defaults.get()).unwrap_or_default();
+    /// For one call of a tool whose input schema is `schema`.
+    pub fn of_tool_call(tool: &str, defaults: &RawValue, schema: &RawValue) -> LearningPlan {
+        let canonical = pml_model::json::canonical_json(defaults.get()).unwrap_or_default();
         let mut parameters: Value = serde_json::from_str(schema.get()).unwrap_or_else(|_| json!({}));
         let given = Fields::parse(defaults.get()).unwrap_or_default();
         for (name, value) in given.iter() {
             parameters["properties"][name]["default"] = serde_json::from_str(value.get()).unwrap_or_default();
-            without_required(&mut parameters, name);
+            remove_required(&mut parameters, name);
         }
         let identity = Digest::of(format!("tool\n{tool}\n{canonical}").as_bytes()).as_str().to_owned();
-        Learn { identity, parameters, literals: Vec::new(), capability: None, changed: false }
+        LearningPlan { identity, parameters, literals: Vec::new(), capability: None, changed: false }
     }
 
-    /// The capability it is a run of.
-    pub fn capability_of(&self, principal: &Principal) -> CapabilityId {
+    /// The id of the capability that this run belongs to.
+    pub fn capability_id(&self, principal: &Principal) -> CapabilityId {
         self.capability.clone().unwrap_or_else(|| CapabilityId::of(principal, &self.identity))
     }
 
-    /// Of a run of something that is known.
-    pub fn known(capability: CapabilityId) -> Learn {
-        Learn {
+    /// For a run of an existing capability.
+    pub fn of_capability(capability: CapabilityId) -> LearningPlan {
+        LearningPlan {
             identity: String::new(),
             parameters: json!({}),
             literals: Vec::new(),
@@ -95,7 +95,7 @@ impl Learn {
     }
 }
 
-pub(crate) fn without_required(schema: &mut Value, name: &str) {
+pub(crate) fn remove_required(schema: &mut Value, name: &str) {
     if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
         required.retain(|required| required != name);
     }

@@ -1,144 +1,144 @@
-//! What a run is made of: everything that is needed to run it, or to run it again exactly.
+//! The plan of a run: everything needed to execute it, or to replay it exactly.
 //!
-//! A leaf that the stages share: planning makes a [`Plan`], approval looks at it, execution carries it out and learning
-//! remembers it.
+//! The stages share this leaf module: planning makes a [`Plan`], approval inspects it, execution carries it out and
+//! learning records it.
 
 mod grant;
 mod learn;
 
-use pml_analysis::dag::Given;
-use pml_analysis::{Analysis, Identity, Program};
+use pml_analysis::dag::TaskArguments;
+use pml_analysis::{Analysis, InstrumentedProgram, ProgramIdentity};
 use pml_model::json::{Fields, raw};
-use pml_model::question::{Answerer, Approval};
+use pml_model::question::{Answerer, ApprovalQuestion};
 use pml_model::structure::{NodeId, Structure};
 use pml_model::{CapabilityId, Digest, ToolId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::config::Limits;
+use crate::config::LimitSettings;
 pub use grant::Grant;
-pub(crate) use learn::without_required;
-pub use learn::{Learn, Literal};
+pub(crate) use learn::remove_required;
+pub use learn::{LearningPlan, PlanLiteral};
 
-/// A program, analysed and allowed, with all it may use.
+/// An analysed and permitted program, with everything it may use.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
-    /// What it is for, in the asker's words.
+    /// The intent, in the client's words.
     pub intent: String,
-    /// The text that was asked for.
+    /// The source text of the request.
     pub source: String,
-    /// Of that text.
+    /// The hash of `source`.
     pub code_hash: String,
-    /// Which rules made the program that is run.
+    /// The version of the analysis that instrumented the program.
     pub analysis_version: u32,
-    /// Which engine and surface it is run by.
+    /// The version of the JavaScript engine and of the sandbox interface.
     pub engine: String,
-    /// What is run.
-    pub work: Work,
-    /// What it can do.
+    /// The program or DAG to execute.
+    pub work: PlannedWork,
+    /// The structure that analysis found.
     pub structure: Structure,
-    /// `args`, JSON.
+    /// The program's `args`, a JSON object.
     pub arguments: Box<RawValue>,
-    /// What its random numbers are made of.
+    /// The seed of the program's random numbers.
     pub seed: u64,
-    /// Its time when it starts, in milliseconds since 1970.
+    /// The program's clock at its start, in milliseconds since the Unix epoch.
     pub start: i64,
-    /// The tools it sees, by handle; behind them those that only the capabilities it calls see.
-    pub tools: Vec<Granted>,
-    /// The capabilities that are called, by it or by each other.
+    /// The granted tools, by handle. The tools that only called capabilities see come last.
+    pub tools: Vec<PlannedTool>,
+    /// The capabilities that the program or other capabilities call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nested: Vec<Nested>,
-    /// What it sees itself, where others see something too.
+    pub nested: Vec<PlannedCapability>,
+    /// What the program itself sees; `None` if it sees every tool of the plan and calls no capability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sees: Option<Sees>,
-    /// What standing rules allow it beforehand.
+    pub sees: Option<ProgramScope>,
+    /// The grants from standing rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
-    /// Whose word counts where a person has to be asked.
+    /// Whose answer counts if the run needs approval.
     #[serde(default = "Answerer::strictest")]
     pub by: Answerer,
-    /// Where it may call tools that cannot be known beforehand.
+    /// The places that may call tools which cannot be known beforehand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opaque: Vec<String>,
-    /// What a person is asked before it begins.
+    /// The question that must be answered before the run starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub question: Option<Approval>,
-    /// What it may use up.
+    pub question: Option<ApprovalQuestion>,
+    /// The resource limits of the run.
     pub limits: Bounds,
-    /// The session it was asked for in.
+    /// The session of the client.
     #[serde(default)]
     pub session: String,
-    /// What is to be learned of it; nothing where nothing is.
+    /// What to learn from the run; `None` if nothing is learned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub learn: Option<Learn>,
-    /// Of the document that took the place of what was asked for, where one did.
+    pub learn: Option<LearningPlan>,
+    /// The hash of the document that replaced the requested one, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replanned_hash: Option<String>,
 }
 
-/// What a program sees.
+/// The tools and capabilities that a program sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sees {
-    /// Tools, by handle.
+pub struct ProgramScope {
+    /// The handles of the tools.
     pub tools: Vec<u32>,
-    /// Capabilities, by their places in [`Plan::nested`].
+    /// The indexes of the capabilities in [`Plan::nested`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nested: Vec<u32>,
 }
 
-/// A capability that is called, as it was when the run was planned.
+/// A capability that the run calls, as it was when the run was planned.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Nested {
-    /// Which.
+pub struct PlannedCapability {
+    /// The id of the capability.
     pub id: CapabilityId,
-    /// What programs call it by.
+    /// The name by which programs call it.
     pub name: String,
-    /// What is run.
+    /// The source text of the capability.
     pub source: String,
-    /// Of that text.
+    /// The hash of `source`.
     pub code_hash: String,
-    /// The same, ready to run.
-    pub program: Program,
-    /// What it can do.
+    /// The instrumented program made from `source`.
+    pub program: InstrumentedProgram,
+    /// The structure that analysis found.
     pub structure: Structure,
-    /// What it is given where its caller leaves something out.
+    /// The values of parameters that its caller leaves out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub defaults: Vec<(String, Box<RawValue>)>,
-    /// What it sees.
-    pub sees: Sees,
-    /// The names of its tasks by their nodes, where it is a document.
+    /// The tools and capabilities it sees.
+    pub sees: ProgramScope,
+    /// The task ids by node; empty unless the capability is a DAG document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<(NodeId, String)>,
 }
 
-/// What a plan runs.
+/// The work that a plan executes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Work {
+pub enum PlannedWork {
     /// A program.
-    Code(Program),
-    /// Tasks that wait for each other.
+    Code(InstrumentedProgram),
+    /// A DAG of tasks.
     Dag(DagPlan),
 }
 
-/// Tasks that wait for each other.
+/// The tasks of a DAG run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DagPlan {
-    /// The tasks.
+    /// The tasks, in document order.
     pub tasks: Vec<DagTask>,
-    /// When somebody's word is waited for.
+    /// When the run waits for an answer between layers.
     pub pause: Pause,
-    /// There is one task, and its result is the run's.
+    /// Whether there is only one task, whose result is the result of the run.
     pub single: bool,
-    /// The task is a client's own call: what the tool answers is the run's result, unchanged.
+    /// Whether the task is a direct call by a client: the tool's result is the result of the run, unchanged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
 }
 
-/// When a run waits for somebody's word before it goes on.
+/// When a run waits for an answer before it goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pause {
@@ -147,45 +147,45 @@ pub enum Pause {
     None,
     /// After each layer.
     PerLayer,
-    /// When a task has failed that nobody said may fail.
+    /// After a task failed that is not marked safe to fail.
     OnError,
-    /// Never by itself: before the next layer, once somebody asks for it.
+    /// Never by itself; before the next layer once a client requests it.
     Manual,
 }
 
-/// A task, with all it needs to run.
+/// A task, with everything it needs to run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DagTask {
-    /// Its name in the document.
+    /// The id of the task in the document.
     pub id: String,
-    /// Its name in the structure.
+    /// The node of the task in the structure.
     pub node: NodeId,
-    /// What it does.
+    /// The tool or program it runs.
     pub work: TaskWork,
-    /// What it is given.
+    /// The arguments of the task.
     #[serde(with = "pml_analysis::dag::kept")]
-    pub given: Given,
-    /// The tasks it waits for, by their places.
+    pub given: TaskArguments,
+    /// The indexes of the tasks it depends on.
     pub after: Vec<usize>,
-    /// What waits for it runs although it failed.
+    /// Whether its dependents run even if it fails.
     pub safe_to_fail: bool,
-    /// How long one try may take.
+    /// The timeout of one attempt, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// How often it may be tried again.
+    /// The number of retries after the first attempt.
     pub retries: u32,
-    /// Another plan has no place for it any more.
+    /// Whether a replan removed the task.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dropped: bool,
 }
 
-/// What a task does.
+/// The work of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskWork {
     /// Calls a tool.
     Tool {
-        /// Which.
+        /// The handle of the tool in the sandbox.
         handle: u32,
     },
     /// Runs a program.
@@ -195,113 +195,113 @@ pub enum TaskWork {
 /// The program of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TaskCode {
-    /// The text that was asked for.
+    /// The source text of the task.
     pub source: String,
-    /// What is run.
-    pub program: Program,
-    /// What it can do.
+    /// The instrumented program made from `source`.
+    pub program: InstrumentedProgram,
+    /// The structure that analysis found.
     pub structure: Structure,
-    /// What it sees.
+    /// The tools and capabilities it sees.
     #[serde(flatten)]
-    pub sees: Sees,
-    /// The capability it is, by its place in [`Plan::nested`], where it is one.
+    pub sees: ProgramScope,
+    /// The index in [`Plan::nested`] if the task runs a capability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<u32>,
 }
 
-/// Other tasks in place of those that have not run.
+/// A replan: other tasks in place of those that have not run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Replan {
-    /// All tasks: those that have run keep their places.
+    /// All tasks. Tasks that have run keep their indexes.
     pub tasks: Vec<DagTask>,
-    /// All tools: those that were there keep their handles.
-    pub tools: Vec<Granted>,
-    /// All capabilities that are called: those that were there keep their places.
+    /// All tools. Tools of the original plan keep their handles.
+    pub tools: Vec<PlannedTool>,
+    /// All called capabilities. Those of the original plan keep their indexes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nested: Vec<Nested>,
-    /// Of the text of all tasks: what people allow is bound to it.
+    pub nested: Vec<PlannedCapability>,
+    /// The hash of the text of all tasks; approvals are bound to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_hash: Option<String>,
-    /// Whose answers count at the door it came through. It makes the run stricter, never looser.
+    /// Whose answers count on the channel the replan came through. It can make the run stricter, never looser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Answerer>,
 }
 
-/// A tool a run may call.
+/// A tool that a run may call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Granted {
-    /// The tool.
+pub struct PlannedTool {
+    /// The id of the tool.
     pub id: ToolId,
-    /// What the program can call it by.
+    /// The names by which the program can call it.
     pub names: Vec<String>,
-    /// Its definition when the run was planned; with another it is another tool.
+    /// The digest of its definition when the run was planned. With another definition it counts as another tool.
     pub digest: Digest,
-    /// Calling it twice is calling it once.
+    /// Whether the tool is idempotent.
     pub idempotent: bool,
-    /// Why a person has to allow its calls, where one has to.
+    /// Why its calls need approval; `None` if they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asks: Option<Asks>,
+    pub asks: Option<ApprovalReason>,
 }
 
-/// What a person is told of a tool whose calls they have to allow.
+/// What a person is shown about a tool that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asks {
-    /// What kind of reach it has.
+pub struct ApprovalReason {
+    /// The kind of reach the tool has.
     pub scope: String,
-    /// Why they are asked: what follows the word "because".
+    /// The reason for asking, phrased to follow the word "because".
     pub because: String,
 }
 
-/// What a run may use up.
+/// The resource limits of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bounds {
-    /// Calls in all.
+    /// The number of calls in total.
     pub calls: u32,
-    /// Calls at one time.
+    /// The number of concurrent calls.
     pub concurrent: usize,
-    /// Calls at one time to one server.
+    /// The number of concurrent calls to one server.
     pub concurrent_per_server: usize,
-    /// Memory of the program.
+    /// Bytes of heap of the program.
     pub heap_bytes: u64,
-    /// Stack of the program.
+    /// Bytes of stack of the program.
     pub stack_bytes: u64,
-    /// Computing time.
+    /// CPU time of the program, in milliseconds.
     pub cpu_ms: u64,
-    /// Time, waiting for a person or for a distant timer not counted.
+    /// Elapsed time in milliseconds, without the time spent waiting for a person or a distant timer.
     pub wall_ms: u64,
-    /// Arguments of one call.
+    /// Bytes of the arguments of one call.
     pub argument_bytes: u64,
-    /// Result of one call, and of the program.
+    /// Bytes of the result of one call, and of the program.
     pub result_bytes: u64,
-    /// What it may print.
+    /// Bytes the program may print.
     pub console_bytes: u64,
-    /// How deep values may nest.
+    /// The nesting depth of values.
     pub nesting: u32,
-    /// How far away a timer must be for the run to be put aside.
+    /// Milliseconds: a run that waits for a timer at least this far away is parked.
     pub park_after_ms: u64,
 }
 
-/// What analysis made of a program or a document, as far as a plan needs it.
+/// The parts of an analysis that a plan needs.
 #[derive(Debug)]
-pub struct Understood {
-    /// What it is.
-    pub identity: Identity,
-    /// What it can do.
+pub struct AnalysedSource {
+    /// The hashes that identify the source and its meaning.
+    pub identity: ProgramIdentity,
+    /// The structure that analysis found.
     pub structure: Structure,
-    /// What is run.
-    pub work: Work,
+    /// The program or DAG to execute.
+    pub work: PlannedWork,
 }
 
 impl Plan {
-    /// A plan for what was understood.
+    /// Makes a plan from an analysed source.
     pub fn new(
         intent: String,
         source: String,
-        understood: Understood,
+        understood: AnalysedSource,
         arguments: Box<RawValue>,
-        tools: Vec<Granted>,
+        tools: Vec<PlannedTool>,
         limits: Bounds,
         (seed, start): (u64, i64),
     ) -> Plan {
@@ -330,27 +330,27 @@ impl Plan {
         }
     }
 
-    /// Whether somebody's word is waited for between its layers.
+    /// Whether the run may wait for an answer between its layers.
     pub(crate) fn pauses(&self) -> bool {
         self.dag().is_some_and(|dag| dag.pause != Pause::None)
     }
 
-    /// When somebody's word is waited for between its layers.
+    /// When the run waits for an answer between its layers.
     pub(crate) fn pause(&self) -> Pause {
         self.dag().map_or(Pause::None, |dag| dag.pause)
     }
 
-    /// Whether it is a client's own call of one tool. Its results are whole MCP tool results.
+    /// Whether the plan is a direct call of one tool by a client. Its result is a complete MCP tool result.
     pub(crate) fn is_direct(&self) -> bool {
         self.dag().is_some_and(|dag| dag.direct)
     }
 
-    /// Whether a person may have to allow something.
-    pub(crate) fn asks(&self) -> bool {
+    /// Whether the run may need approval.
+    pub(crate) fn may_need_approval(&self) -> bool {
         self.tools.iter().any(|tool| tool.asks.is_some())
     }
 
-    /// The same run with other tasks in place of those that have not run.
+    /// The plan with the tasks that have not run replaced.
     pub(crate) fn replanned(&self, replan: &Replan) -> Plan {
         let mut plan = self.clone();
         plan.tools.clone_from(&replan.tools);
@@ -360,48 +360,49 @@ impl Plan {
         plan.nested.clone_from(&replan.nested);
         plan.by = replan.by.map_or(plan.by, |by| plan.by.stricter(by));
         plan.replanned_hash.clone_from(&replan.code_hash);
-        if let Work::Dag(dag) = &mut plan.work {
+        if let PlannedWork::Dag(dag) = &mut plan.work {
             dag.tasks.clone_from(&replan.tasks);
         }
         plan
     }
 
-    /// The same run with another program. It sees the tools the recorded one saw, and of the capabilities those it names.
+    /// The plan with another program. It sees the tools that the recorded program saw, and of the capabilities those it
+    /// names.
     #[must_use]
     pub fn with_code(self, source: String, analysis: Analysis) -> Plan {
         let names = &analysis.permissions.capabilities;
         let named = (0..).zip(&self.nested).filter(|(_, nested)| names.contains(&nested.name));
         let nested = named.map(|(place, _)| place).collect();
         Plan {
-            sees: self.sees.map(|sees| Sees { nested, ..sees }),
+            sees: self.sees.map(|sees| ProgramScope { nested, ..sees }),
             source,
             code_hash: analysis.identity.code_hash,
             analysis_version: analysis.identity.analysis_version,
-            work: Work::Code(analysis.program),
+            work: PlannedWork::Code(analysis.program),
             structure: analysis.structure,
             learn: None,
             ..self
         }
     }
 
-    /// The program, where it is one.
-    pub fn program(&self) -> Option<&Program> {
+    /// The program; `None` for a DAG.
+    pub fn program(&self) -> Option<&InstrumentedProgram> {
         match &self.work {
-            Work::Code(program) => Some(program),
-            Work::Dag(_) => None,
+            PlannedWork::Code(program) => Some(program),
+            PlannedWork::Dag(_) => None,
         }
     }
 
-    /// The tasks, where it is made of tasks.
+    /// The DAG; `None` for a program.
     pub(crate) fn dag(&self) -> Option<&DagPlan> {
         match &self.work {
-            Work::Code(_) => None,
-            Work::Dag(dag) => Some(dag),
+            PlannedWork::Code(_) => None,
+            PlannedWork::Dag(dag) => Some(dag),
         }
     }
 
-    /// The programs of its tasks, where it is made of tasks.
-    pub(crate) fn codes(&self) -> impl Iterator<Item = &TaskCode> {
+    /// The programs of the tasks; empty unless the plan is a DAG.
+    pub(crate) fn task_programs(&self) -> impl Iterator<Item = &TaskCode> {
         let tasks = self.dag().map(|dag| dag.tasks.as_slice()).unwrap_or_default();
         tasks.iter().filter_map(|task| match &task.work {
             TaskWork::Code(code) => Some(&**code),
@@ -409,8 +410,8 @@ impl Plan {
         })
     }
 
-    /// Whether the node calls the tool by this handle. The same tool has another where a task says of itself that it
-    /// changes something.
+    /// Whether the node calls the tool with this handle. The same tool has a second handle for tasks that declare that
+    /// they change something.
     pub(crate) fn may_call(&self, node: NodeId, handle: u32) -> bool {
         let task = self.dag().and_then(|dag| dag.tasks.iter().find(|task| task.node == node));
         match task.map(|task| &task.work) {
@@ -420,13 +421,13 @@ impl Plan {
         }
     }
 
-    /// What approvals bind to: the exact text of all that is run.
+    /// The hash that approvals bind to: the exact text of everything that runs.
     pub(crate) fn approved_hash(&self) -> String {
         let code_hash = self.replanned_hash.as_ref().unwrap_or(&self.code_hash);
         if self.nested.is_empty() {
             return code_hash.clone();
         }
-        // What one is given where its caller leaves something out is as good as written.
+        // Defaults take the place of arguments the caller leaves out, so they count as program text.
         let all = self.nested.iter().map(|nested| match nested.defaults.is_empty() {
             true => nested.code_hash.clone(),
             false => format!("{} {}", nested.code_hash, raw(&nested.defaults)),
@@ -435,23 +436,23 @@ impl Plan {
         Digest::of(all.join("\n").as_bytes()).as_str().to_owned()
     }
 
-    /// What a worker is given: the plan's own program.
-    pub(crate) fn for_worker(&self, program: &Program) -> pml_sandbox::Program {
-        let all = || Sees { tools: (0..).take(self.tools.len()).collect(), nested: Vec::new() };
+    /// The worker input for the plan's own program.
+    pub(crate) fn for_worker(&self, program: &InstrumentedProgram) -> pml_sandbox::SandboxProgram {
+        let all = || ProgramScope { tools: (0..).take(self.tools.len()).collect(), nested: Vec::new() };
         let sees = self.sees.clone().unwrap_or_else(all);
         self.program_for_worker(program, self.arguments.get(), &sees, 0, self.start)
     }
 
-    /// What a worker is given to run a program that sees this. `which` tells programs of one run apart.
+    /// The worker input for a program with this scope. `which` distinguishes the programs of one run.
     pub(crate) fn program_for_worker(
         &self,
-        program: &Program,
+        program: &InstrumentedProgram,
         arguments: &str,
-        sees: &Sees,
+        sees: &ProgramScope,
         which: u64,
         now_ms: i64,
-    ) -> pml_sandbox::Program {
-        let nested = |nested: &Nested| pml_sandbox::Nested {
+    ) -> pml_sandbox::SandboxProgram {
+        let nested = |nested: &PlannedCapability| pml_sandbox::NestedProgram {
             name: nested.name.clone(),
             js: nested.program.js.clone(),
             probe: nested.program.probe.clone(),
@@ -464,7 +465,7 @@ impl Plan {
             tools: self.seen_tools(&nested.sees),
             sees: nested.sees.nested.clone(),
         };
-        pml_sandbox::Program {
+        pml_sandbox::SandboxProgram {
             js: program.js.clone(),
             probe: program.probe.clone(),
             entries: entries(program),
@@ -474,7 +475,7 @@ impl Plan {
             tools: self.seen_tools(sees),
             nested: self.nested.iter().filter(|_| !sees.nested.is_empty()).map(nested).collect(),
             sees: sees.nested.clone(),
-            limits: pml_sandbox::Limits {
+            limits: pml_sandbox::SandboxLimits {
                 heap_bytes: self.limits.heap_bytes,
                 stack_bytes: self.limits.stack_bytes,
                 console_bytes: self.limits.console_bytes,
@@ -487,10 +488,10 @@ impl Plan {
         }
     }
 
-    fn seen_tools(&self, sees: &Sees) -> Vec<pml_sandbox::Granted> {
+    fn seen_tools(&self, sees: &ProgramScope) -> Vec<pml_sandbox::GrantedTool> {
         let granted = |handle: &u32| {
             let tool = self.tools.get(*handle as usize)?;
-            Some(pml_sandbox::Granted {
+            Some(pml_sandbox::GrantedTool {
                 server: tool.id.server.to_string(),
                 names: tool.names.clone(),
                 handle: *handle,
@@ -500,9 +501,9 @@ impl Plan {
     }
 }
 
-impl Nested {
-    /// `arguments`, a JSON object, with what they leave out.
-    pub(crate) fn given(&self, arguments: &RawValue) -> Box<RawValue> {
+impl PlannedCapability {
+    /// `arguments`, a JSON object, completed with the defaults.
+    pub(crate) fn with_defaults(&self, arguments: &RawValue) -> Box<RawValue> {
         let mut given = Fields::parse(arguments.get()).unwrap_or_default();
         for (name, value) in &self.defaults {
             if given.get(name).is_none() {
@@ -513,8 +514,8 @@ impl Nested {
     }
 }
 
-fn entries(program: &Program) -> Vec<pml_sandbox::Entry> {
-    let entry = |entry: &pml_analysis::Entry| pml_sandbox::Entry {
+fn entries(program: &InstrumentedProgram) -> Vec<pml_sandbox::ProbeEntry> {
+    let entry = |entry: &pml_analysis::ContextEntry| pml_sandbox::ProbeEntry {
         point: entry.point,
         context: entry.context,
         function: entry.function,
@@ -523,8 +524,8 @@ fn entries(program: &Program) -> Vec<pml_sandbox::Entry> {
     program.entries.iter().map(entry).collect()
 }
 
-/// The line of the source that a place of a program comes from.
-pub(crate) fn source_line(program: &Program, line: u32, column: u32) -> Option<u32> {
+/// The source line that a position in the instrumented program comes from.
+pub(crate) fn source_line(program: &InstrumentedProgram, line: u32, column: u32) -> Option<u32> {
     let index = usize::try_from(line).ok()?.checked_sub(1)?;
     let first = program.lines.get(index).copied().filter(|line| *line > 0)?;
     let mut breaks = program.breaks.iter().filter(|after| after.line == line && after.column <= column);
@@ -532,8 +533,8 @@ pub(crate) fn source_line(program: &Program, line: u32, column: u32) -> Option<u
 }
 
 impl Bounds {
-    /// The bounds a configuration sets.
-    pub fn new(limits: &Limits, runs: &crate::config::Runs) -> Bounds {
+    /// The limits that the configuration sets.
+    pub fn new(limits: &LimitSettings, runs: &crate::config::RunSettings) -> Bounds {
         let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Bounds {
             calls: limits.calls,

@@ -1,22 +1,24 @@
-//! A DAG document written out as a program, so that programs can call capabilities that are documents.
+//! Translates a DAG document into a program, so that programs can call capabilities that are documents.
 //!
-//! Every task is an asynchronous function that waits for those it depends on, so what does not wait for each other runs at
-//! once. What a task gives, what its failure means for the others and what comes of it all is as with a run of the document.
-//! The calls keep the nodes of the document, because each task stands on lines of its own.
+//! Every task becomes an asynchronous function that awaits the tasks it depends on, so independent tasks run
+//! concurrently. Results, the effect of failures on other tasks and the final result are the same as in a run of the
+//! document. The calls keep the nodes of the document, because each task stands on lines of its own.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
-use pml_analysis::Program;
-use pml_analysis::dag::{Dag, Given, Part, Reference, Source, Task, Work};
+use pml_analysis::InstrumentedProgram;
+use pml_analysis::dag::{
+    DagDocument, DocumentTask, DocumentWork, Reference, ReferenceRoot, TaskArguments, TextPart,
+};
 use pml_model::ToolId;
 use pml_model::json::raw;
-use pml_model::structure::{NodeId, Step, Structure};
+use pml_model::structure::{NodeId, PathStep, Structure};
 use serde_json::Value;
 
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
-/// What all tasks use. `passes` says whether those that wait for a task may begin.
+/// The helper functions of all tasks. `passes` says whether the dependents of a task may start.
 const PRELUDE: &str = r#"const $at = (value: any, path: string[], reference: string): any => {
   for (const step of path) {
     if (step === "length" && (typeof value === "string" || Array.isArray(value))) { value = value.length; continue; }
@@ -44,38 +46,38 @@ const $told = (error: any, task: string, skipped: number): Error => {
 };
 "#;
 
-/// A document as a program.
-pub(super) struct Unfolded {
+/// The program made from a document.
+pub(super) struct UnfoldedDag {
     pub(super) source: String,
-    /// The line on which each task begins, and its node.
+    /// The first line of each task, with its node.
     lines: Vec<(u32, NodeId)>,
-    /// The names of the tasks.
+    /// The id of each task, by its node.
     pub(super) tasks: Vec<(NodeId, String)>,
-    /// The tools that a person is asked about because a task says that it changes something.
-    pub(super) asks: Asks,
+    /// The tools that need approval because a task declares that it changes something.
+    pub(super) asks: ToolsNeedingApproval,
 }
 
-/// For which tools a person is asked.
+/// The set of tools that need approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(super) enum ToolsNeedingApproval {
     These(BTreeSet<String>),
     All,
 }
 
-impl Asks {
-    /// Whether for this one.
-    pub(super) fn about(&self, tool: &ToolId) -> bool {
+impl ToolsNeedingApproval {
+    /// Whether the set contains the tool.
+    pub(super) fn includes(&self, tool: &ToolId) -> bool {
         match self {
-            Asks::These(tools) => tools.contains(&tool.to_string()),
-            Asks::All => true,
+            ToolsNeedingApproval::These(tools) => tools.contains(&tool.to_string()),
+            ToolsNeedingApproval::All => true,
         }
     }
 }
 
-impl Unfolded {
-    /// Lets the program report the nodes of the document, and where they stand in that.
-    pub(super) fn name_sites(&self, program: &mut Program, document: &Structure) {
-        // What the text around the tasks decides is nothing that the document knows of.
+impl UnfoldedDag {
+    /// Makes the program report the nodes of the document and their positions in it.
+    pub(super) fn name_sites(&self, program: &mut InstrumentedProgram, document: &Structure) {
+        // Decisions in the code around the tasks are unknown to the document.
         program.sites.retain(|site| site.tool.is_some());
         for site in &mut program.sites {
             let begun = self.lines.iter().rev().find(|(line, _)| *line <= site.at.line);
@@ -86,11 +88,11 @@ impl Unfolded {
     }
 }
 
-/// Writes a document out.
+/// Translates a document.
 ///
 /// # Errors
-/// It has something that no program can keep.
-pub(super) fn unfold(dag: &Dag) -> Result<Unfolded, Problem> {
+/// The document contains something that a program cannot represent.
+pub(super) fn unfold(dag: &DagDocument) -> Result<UnfoldedDag, Problem> {
     let asks = asks(&dag.tasks)?;
     let (mut source, mut lines) = (PRELUDE.to_owned(), Vec::with_capacity(dag.tasks.len()));
     let places: HashMap<&str, usize> =
@@ -102,17 +104,17 @@ pub(super) fn unfold(dag: &Dag) -> Result<Unfolded, Problem> {
     }
     source.push_str(&ending(&dag.tasks));
     let tasks = dag.tasks.iter().map(|task| (task.node, task.id.clone())).collect();
-    Ok(Unfolded { source, lines, tasks, asks })
+    Ok(UnfoldedDag { source, lines, tasks, asks })
 }
 
-/// How many lines end in a text, as programs count them.
+/// The number of line ends in a text, as JavaScript counts them.
 fn line_ends(text: &str) -> usize {
     let returns = text.match_indices('\r').filter(|(at, _)| !text[at + 1..].starts_with('\n')).count();
     returns + text.matches(['\n', '\u{2028}', '\u{2029}']).count()
 }
 
-/// What the tasks that say that they change something call.
-fn asks(tasks: &[Task]) -> Result<Asks, Problem> {
+/// The tools called by tasks that declare that they change something.
+fn asks(tasks: &[DocumentTask]) -> Result<ToolsNeedingApproval, Problem> {
     let (mut tools, mut all) = (BTreeSet::new(), false);
     for task in tasks {
         let kept = [("retries", task.retries > 0), ("timeoutMs", task.timeout_ms.is_some())];
@@ -121,9 +123,9 @@ fn asks(tasks: &[Task]) -> Result<Asks, Problem> {
         }
         match (&task.work, task.side_effects) {
             (_, None | Some(false)) => {}
-            (Work::Tool { tool }, Some(true)) => drop(tools.insert(tool.clone())),
-            (Work::Code { .. }, Some(true)) => all = true,
-            (Work::Capability { .. }, Some(true)) => {
+            (DocumentWork::Tool { tool }, Some(true)) => drop(tools.insert(tool.clone())),
+            (DocumentWork::Code { .. }, Some(true)) => all = true,
+            (DocumentWork::Capability { .. }, Some(true)) => {
                 return Err(cannot(&task.id, "is a capability with `sideEffects`"));
             }
         }
@@ -131,23 +133,23 @@ fn asks(tasks: &[Task]) -> Result<Asks, Problem> {
             return Err(cannot(&task.id, "is given a number that programs cannot hold"));
         }
     }
-    Ok(if all { Asks::All } else { Asks::These(tools) })
+    Ok(if all { ToolsNeedingApproval::All } else { ToolsNeedingApproval::These(tools) })
 }
 
-/// Whether a number is written that would be another one in a program.
-fn has_large_number(given: &Given) -> bool {
+/// Whether the arguments contain a number that JavaScript would not keep exactly.
+fn has_large_number(given: &TaskArguments) -> bool {
     match given {
-        Given::Literal(json) | Given::Escaped(json) => {
-            // What is nested too deeply to be read is not trusted.
+        TaskArguments::Literal(json) | TaskArguments::Escaped(json) => {
+            // Arguments nested too deeply to parse count as containing one.
             serde_json::from_str(json.get()).map_or(true, |value| is_large(&value))
         }
-        Given::Object(members) => members.iter().any(|(_, member)| has_large_number(member)),
-        Given::Array(items) => items.iter().any(has_large_number),
-        Given::Reference(_) | Given::Text(_) => false,
+        TaskArguments::Object(members) => members.iter().any(|(_, member)| has_large_number(member)),
+        TaskArguments::Array(items) => items.iter().any(has_large_number),
+        TaskArguments::Reference(_) | TaskArguments::Text(_) => false,
     }
 }
 
-/// Whether there is a number in it that would be another one in a program.
+/// Whether the value contains a number that JavaScript would not keep exactly.
 pub(super) fn is_large(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_f64().is_none_or(|number| number.abs() > LARGEST_INTEGER),
@@ -157,19 +159,19 @@ pub(super) fn is_large(value: &Value) -> bool {
     }
 }
 
-/// Up to here every whole number is one in a program.
+/// 2^53 − 1: JavaScript represents every integer up to this exactly.
 const LARGEST_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 fn cannot(task: &str, why: &str) -> Problem {
     let text = format!("its task `{task}` {why}, which holds only where the document is run by itself");
-    Problem::new(Code::InvalidProgram, text)
+    Problem::new(ErrorCode::InvalidProgram, text)
         .hint("run it by itself, and give its result to the program in `context`")
 }
 
-/// The places of the tasks, each behind those it waits for.
-fn in_order(tasks: &[Task], places: &HashMap<&str, usize>) -> Vec<usize> {
+/// The indexes of the tasks in dependency order.
+fn in_order(tasks: &[DocumentTask], places: &HashMap<&str, usize>) -> Vec<usize> {
     let (mut order, mut done) = (Vec::with_capacity(tasks.len()), vec![false; tasks.len()]);
-    // Tasks do not wait for each other in a circle: that is a mistake, and such a document is not run.
+    // There are no cycles: analysis rejects such a document before it gets here.
     while let Some(next) = (0..tasks.len()).find(|place| {
         let waits = tasks[*place].depends_on.iter().filter_map(|id| places.get(id.as_str()));
         !done[*place] && waits.into_iter().all(|before| done[*before])
@@ -180,20 +182,20 @@ fn in_order(tasks: &[Task], places: &HashMap<&str, usize>) -> Vec<usize> {
     order
 }
 
-/// A task as a function that runs at once.
-fn written(place: usize, task: &Task, places: &HashMap<&str, usize>) -> Result<String, Problem> {
+/// The source text of a task as a function that is called at once.
+fn written(place: usize, task: &DocumentTask, places: &HashMap<&str, usize>) -> Result<String, Problem> {
     let before: Vec<usize> =
         task.depends_on.iter().filter_map(|id| places.get(id.as_str()).copied()).collect();
     let waits: Vec<String> = before.iter().map(|before| format!("await $task{before}")).collect();
     let given = given(&task.arguments, &|reference| value(reference, &before, places));
     let work = match &task.work {
-        Work::Tool { tool } => {
-            let id =
-                ToolId::parse(tool).map_err(|error| Problem::new(Code::UnknownTool, error.to_string()))?;
+        DocumentWork::Tool { tool } => {
+            let id = ToolId::parse(tool)
+                .map_err(|error| Problem::new(ErrorCode::UnknownTool, error.to_string()))?;
             format!("await mcp[{}][{}]({given})", raw(&id.server.as_str()), raw(&id.tool))
         }
-        Work::Capability { name } => format!("await capabilities[{}]({given})", raw(name)),
-        Work::Code { code, .. } => {
+        DocumentWork::Capability { name } => format!("await capabilities[{}]({given})", raw(name)),
+        DocumentWork::Code { code, .. } => {
             format!("$copy(await (async (args: any) => {{\n{code}\n}})($copy({given})))")
         }
     };
@@ -206,8 +208,8 @@ fn written(place: usize, task: &Task, places: &HashMap<&str, usize>) -> Result<S
     ))
 }
 
-/// What comes of it all: the results of those tasks that no other waits for.
-fn ending(tasks: &[Task]) -> String {
+/// The source text of the final result: the results of the tasks without dependents.
+fn ending(tasks: &[DocumentTask]) -> String {
     let waited_for: BTreeSet<&str> =
         tasks.iter().flat_map(|task| task.depends_on.iter().map(String::as_str)).collect();
     let all: Vec<String> = (0..tasks.len()).map(|place| format!("await $task{place}")).collect();
@@ -225,44 +227,44 @@ fn ending(tasks: &[Task]) -> String {
     )
 }
 
-/// The value of a reference, as an expression.
+/// The expression for the value of a reference.
 fn value(reference: &Reference, before: &[usize], places: &HashMap<&str, usize>) -> String {
     let root = match &reference.of {
-        Source::Arguments => "args".to_owned(),
-        Source::Task(id) => {
+        ReferenceRoot::Arguments => "args".to_owned(),
+        ReferenceRoot::Task(id) => {
             let place = places.get(id.as_str()).copied();
             let index = before.iter().position(|before| Some(*before) == place).unwrap_or_default();
             format!("$before[{index}].value")
         }
     };
-    let step = |step: &Step| match step {
-        Step::Key(key) => key.clone(),
-        Step::Index(index) => index.to_string(),
-        Step::Any => "*".to_owned(),
+    let step = |step: &PathStep| match step {
+        PathStep::Key(key) => key.clone(),
+        PathStep::Index(index) => index.to_string(),
+        PathStep::Any => "*".to_owned(),
     };
     let path: Vec<String> = reference.path.iter().map(step).collect();
     format!("$at({root}, {}, {})", raw(&path), raw(&reference.to_string()))
 }
 
-/// What a task is given, as an expression.
-fn given(what: &Given, value: &dyn Fn(&Reference) -> String) -> String {
+/// The expression for the arguments of a task.
+fn given(what: &TaskArguments, value: &dyn Fn(&Reference) -> String) -> String {
     match what {
-        // In a program, a member of that name would be no member, however it is written.
-        Given::Literal(json) | Given::Escaped(json)
+        // In a JavaScript object literal, a member with that name sets the prototype instead of a member.
+        TaskArguments::Literal(json) | TaskArguments::Escaped(json)
             if json.get().contains("__proto__") || json.get().contains('\\') =>
         {
             format!("JSON.parse({})", raw(&json.get()))
         }
-        Given::Literal(json) | Given::Escaped(json) => json.get().to_owned(),
-        Given::Reference(reference) => value(reference),
-        Given::Text(parts) => {
-            let part = |part: &Part| match part {
-                Part::Text(text) => raw(text).get().to_owned(),
-                Part::Reference(reference) => format!("$said({})", value(reference)),
+        TaskArguments::Literal(json) | TaskArguments::Escaped(json) => json.get().to_owned(),
+        TaskArguments::Reference(reference) => value(reference),
+        TaskArguments::Text(parts) => {
+            let part = |part: &TextPart| match part {
+                TextPart::Text(text) => raw(text).get().to_owned(),
+                TextPart::Reference(reference) => format!("$said({})", value(reference)),
             };
             format!("[{}].join(\"\")", parts.iter().map(part).collect::<Vec<_>>().join(", "))
         }
-        Given::Object(members) => {
+        TaskArguments::Object(members) => {
             let mut text = String::from("{ ");
             for (name, member) in members {
                 write!(text, "[{}]: {}, ", raw(name), given(member, value))
@@ -270,7 +272,7 @@ fn given(what: &Given, value: &dyn Fn(&Reference) -> String) -> String {
             }
             text + "}"
         }
-        Given::Array(items) => {
+        TaskArguments::Array(items) => {
             let items: Vec<String> = items.iter().map(|item| given(item, value)).collect();
             format!("[{}]", items.join(", "))
         }

@@ -1,7 +1,8 @@
-//! What is told of a run: which way it went, what it called, how it stands and how it ended.
+//! The report of a run: its path, its calls, its status and its result.
 
 mod path;
 
+use pml_model::ErrorCode;
 use std::collections::{BTreeMap, HashMap};
 
 use pml_model::question::{LayerResult, Question};
@@ -11,173 +12,181 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::plan::Plan;
-pub use path::{Decided, Path, Turns};
+pub use path::{ExecutedPath, LoopTurns, PathDecision};
 
-/// How many characters of a result stand in a list of calls.
+/// The number of characters of a result shown in a list of calls.
 const PREVIEW_CHARACTERS: usize = 240;
 
-/// How many operations of a run are told.
+/// The number of pure operations that a report lists.
 pub(crate) const MOST_OPERATIONS: usize = 200;
 
-/// All there is to tell of a run that is over or put aside.
+/// The report of a run that has ended or is parked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
-    /// How it stands.
+pub struct RunReport {
+    /// The state of the run.
     pub state: RunState,
-    /// What the program returned.
+    /// The value that the program returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
-    /// The result is what the tool of a direct call answered, whole, also where it says that the tool failed.
+    /// Whether the result is the complete tool result of a direct call, which may itself be marked as an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
-    /// Images and the like that the result names by their handles.
+    /// Images and other non-text parts that the result refers to by handle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) parts: Vec<Part>,
-    /// Why there is no result.
+    pub(crate) parts: Vec<ContentPart>,
+    /// The reason why there is no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Failure>,
-    /// Its calls, in the order they were asked for.
-    pub tasks: Vec<Task>,
-    /// The first pure operations of each place of its program, in the order they happened.
+    pub error: Option<RunFailure>,
+    /// The calls, in the order in which they were issued.
+    pub tasks: Vec<CallReport>,
+    /// The first pure operations at each place of the program, in the order in which they happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub operations: Vec<Operated>,
-    /// What became of the tasks of a DAG.
+    pub operations: Vec<OperationReport>,
+    /// The outcomes of the tasks of a DAG.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcomes: Vec<LayerResult>,
-    /// What the capabilities it called came to, in the order they began.
+    /// The results of called capabilities, in the order in which they started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub called: Vec<Called>,
-    /// Which way it went.
-    pub path: Path,
-    /// What it printed.
+    pub called: Vec<CapabilityResult>,
+    /// The path that the run took.
+    pub path: ExecutedPath,
+    /// The lines that the program printed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub console: Vec<Line>,
-    /// It printed more than is kept.
+    pub console: Vec<ConsoleLine>,
+    /// Whether the program printed more than is kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub console_cut: bool,
-    /// What the program would be called, in its own words; JSON.
+    /// The name that the program suggests for itself, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Box<RawValue>>,
-    /// When it began, in milliseconds since 1970.
+    /// When the run started, in milliseconds since the Unix epoch.
     pub started_at: i64,
-    /// When it ended.
+    /// When the run ended, in the same unit.
     pub ended_at: i64,
-    /// What can be asked for by that name from now on.
+    /// The id by which the learned capability can be requested from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_id: Option<CapabilityId>,
-    /// Parameters that have to be given each time, because what they were looks like a secret.
+    /// The parameters without a default, because their values look like secrets; every later run has to give them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withheld: Vec<String>,
-    /// What usually comes next.
+    /// What usually follows this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub next: Vec<Next>,
-    /// What whoever asked has to know beside the result.
+    pub next: Vec<NextSuggestion>,
+    /// Warnings for the client beside the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Where the result was kept, where nothing was run for it.
+    /// The cache that the result came from; `None` if the run was executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_hit: Option<Source>,
+    pub cache_hit: Option<CacheSource>,
 }
 
-/// Where a result was kept.
+/// The cache that a result came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Source {
+pub struct CacheSource {
     /// `execution` or `capability`.
     pub kind: String,
-    /// How old it is.
+    /// The age of the cache entry, in milliseconds.
     pub age_ms: i64,
 }
 
-/// A part of a result that is not text: the program holds its handle, whoever is shown the result gets the part.
+/// A part of a result that is not text. The program holds its handle; the client receives the part itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Part {
-    /// What the handle is called.
+pub(crate) struct ContentPart {
+    /// The URI of the handle.
     pub(crate) uri: String,
-    /// As the tool gave it.
+    /// The content block as the tool returned it.
     pub(crate) content: Box<RawValue>,
 }
 
-/// Something that usually comes next.
+/// A suggestion of what usually comes next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Next {
+pub struct NextSuggestion {
     /// `capability` or `tool`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its id.
+    /// The id of the tool or capability.
     pub id: String,
-    /// What it is called.
+    /// The display name.
     pub name: String,
-    /// How likely, from 0 to 1.
+    /// The estimated probability, from 0 to 1.
     pub confidence: f64,
-    /// Why.
+    /// The reason for the suggestion, as text.
     pub reason: String,
 }
 
-/// Why a run has no result.
+/// The reason why a run has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Failure {
-    /// For programs; stable.
-    pub code: String,
-    /// One sentence.
+pub struct RunFailure {
+    /// The stable error code for programs.
+    pub code: ErrorCode,
+    /// The message, one sentence.
     pub message: String,
-    /// What to do.
+    /// The hint: what to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The node it happened at.
+    /// The node at which it happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<String>,
-    /// The line of the source it happened at.
+    /// The source line at which it happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Calls that were sent and whose effect is not known.
+    /// The numbers of the calls in doubt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_doubt: Vec<u32>,
 }
 
-impl Report {
-    /// Whether something in it failed, also where the run went on: a call, or a task that need not have made one.
+impl RunReport {
+    /// Whether a call or a task failed, even if the run went on.
     pub(crate) fn has_failures(&self) -> bool {
-        let failed = |task: &Task| matches!(task.status, TaskStatus::Error | TaskStatus::Unknown);
+        let failed = |task: &CallReport| matches!(task.status, TaskStatus::Error | TaskStatus::Unknown);
         self.tasks.iter().any(failed) || self.outcomes.iter().any(|outcome| outcome.status == "error")
     }
 
-    /// Of a run that waited longer than runs may.
-    pub(crate) fn expired(started_at: i64, ended_at: Option<i64>) -> Report {
-        let failure = Failure::new("EXPIRED", "the run waited longer than runs may").hint("run it anew");
-        Report::only(RunState::Expired, failure, started_at, ended_at)
+    /// The report of a run that waited longer than runs may.
+    pub(crate) fn expired(started_at: i64, ended_at: Option<i64>) -> RunReport {
+        let failure =
+            RunFailure::new(ErrorCode::Expired, "the run waited longer than runs may").hint("run it anew");
+        RunReport::only(RunState::Expired, failure, started_at, ended_at)
     }
 
-    /// Of a run that failed with `code` when nothing more could be recorded of it.
-    pub(crate) fn unrecorded(code: Option<&str>, started_at: i64, ended_at: Option<i64>) -> Report {
-        let failure = Failure::new(code.unwrap_or("STORAGE"), "how the run ended could not be recorded")
-            .hint("what was sent is in the journal as far as it goes: `pml runs show` tells");
-        Report::only(RunState::Failed, failure, started_at, ended_at)
+    /// The report of a run that failed with `code` when nothing more could be recorded about it.
+    pub(crate) fn unrecorded(code: Option<&str>, started_at: i64, ended_at: Option<i64>) -> RunReport {
+        let failure = RunFailure::new(
+            code.and_then(ErrorCode::parse).unwrap_or(ErrorCode::Storage),
+            "how the run ended could not be recorded",
+        )
+        .hint("what was sent is in the journal as far as it goes: `pml runs show` tells");
+        RunReport::only(RunState::Failed, failure, started_at, ended_at)
     }
 
-    /// Of something whose result was known.
-    pub(crate) fn known(
+    /// The report of a cached result.
+    pub(crate) fn from_cache(
         result: Box<RawValue>,
-        from: Source,
+        from: CacheSource,
         capability_id: Option<CapabilityId>,
-        next: Vec<Next>,
+        next: Vec<NextSuggestion>,
         now: i64,
-    ) -> Report {
-        let nothing = Report::only(RunState::Done, Failure::nothing_known(), now, None);
-        Report { result: Some(result), error: None, cache_hit: Some(from), capability_id, next, ..nothing }
+    ) -> RunReport {
+        let nothing = RunReport::only(RunState::Done, RunFailure::nothing_known(), now, None);
+        RunReport { result: Some(result), error: None, cache_hit: Some(from), capability_id, next, ..nothing }
     }
 
-    /// Of a run of which nothing is known but why it has no result.
-    fn only(state: RunState, failure: Failure, started_at: i64, ended_at: Option<i64>) -> Report {
-        Report { state, error: Some(failure), ..Report::empty(started_at, ended_at.unwrap_or(started_at)) }
+    /// The report of a run about which only the failure is known.
+    fn only(state: RunState, failure: RunFailure, started_at: i64, ended_at: Option<i64>) -> RunReport {
+        RunReport {
+            state,
+            error: Some(failure),
+            ..RunReport::empty(started_at, ended_at.unwrap_or(started_at))
+        }
     }
 
-    /// Of something of which nothing is known yet.
-    pub(crate) fn empty(started_at: i64, ended_at: i64) -> Report {
-        Report {
+    /// A report without any entries yet.
+    pub(crate) fn empty(started_at: i64, ended_at: i64) -> RunReport {
+        RunReport {
             state: RunState::Running,
             result: None,
             whole: false,
@@ -187,7 +196,7 @@ impl Report {
             operations: Vec::new(),
             outcomes: Vec::new(),
             called: Vec::new(),
-            path: Path::default(),
+            path: ExecutedPath::default(),
             console: Vec::new(),
             console_cut: false,
             hint: None,
@@ -201,21 +210,21 @@ impl Report {
         }
     }
 
-    /// The same without what another run of the same program would tell otherwise.
-    pub(crate) fn without_measured_times(mut self) -> Report {
+    /// The report without measured times, which differ between runs of the same program.
+    pub(crate) fn without_measured_times(mut self) -> RunReport {
         self.operations.iter_mut().for_each(|operation| operation.execution_time_us = None);
         self
     }
 
-    /// What the tool of a direct call answered.
+    /// The complete tool result of a direct call.
     pub fn tool_result(&self) -> Option<&RawValue> {
         self.result.as_deref().filter(|_| self.whole)
     }
 
-    /// Calls that nothing waited for and that the end of the program cut off. Those that lost a `Promise.race` are none:
-    /// the program waited for one of several, and had it.
-    pub(crate) fn cut_off(&self, structure: &Structure) -> Vec<&Task> {
-        let raced = |task: &&Task| {
+    /// The calls that nothing awaited and that the end of the program cut off. Calls that lost a `Promise.race` are not
+    /// among them: the program awaited one of several, and got it.
+    pub(crate) fn cut_off(&self, structure: &Structure) -> Vec<&CallReport> {
+        let raced = |task: &&CallReport| {
             let forks = |from: NodeId| {
                 let kind = structure.node(from).map(|node| &node.kind);
                 matches!(kind, Some(NodeKind::Fork { form: ForkForm::Race | ForkForm::Any }))
@@ -223,15 +232,15 @@ impl Report {
             task.node_id
                 .is_some_and(|node| structure.edges.iter().any(|edge| edge.to == node && forks(edge.from)))
         };
-        let cut = |task: &&Task| task.status == TaskStatus::Cancelled;
+        let cut = |task: &&CallReport| task.status == TaskStatus::Cancelled;
         match self.state {
             RunState::Done => self.tasks.iter().filter(cut).filter(|task| !raced(task)).collect(),
             _ => Vec::new(),
         }
     }
 
-    /// Adds what whoever asked has to know: that calls were cut off, and that there is no result.
-    pub(crate) fn warn(&mut self, plan: &Plan) {
+    /// Adds warnings for the client: that calls were cut off, and that there is no result.
+    pub(crate) fn add_warnings(&mut self, plan: &Plan) {
         if self.state != RunState::Done {
             return;
         }
@@ -261,26 +270,26 @@ impl Report {
         }
     }
 
-    /// Images and the like that the result names, as their tools gave them.
+    /// The images and other parts that the result refers to, as their tools returned them.
     pub fn contents(&self) -> impl Iterator<Item = &RawValue> {
         self.parts.iter().map(|part| &*part.content)
     }
 }
 
-impl Failure {
-    /// What to do where a tool is no longer what it was.
+impl RunFailure {
+    /// The hint for a run whose tool has changed its definition.
     pub(crate) const RUN_ANEW: &str =
         "`pml list --changes` shows the change; run it anew to be asked about the tool as it is now";
 
-    /// For a run that says nothing of why it has no result.
-    pub fn nothing_known() -> Failure {
-        Failure::new("UNKNOWN", "the run has no result and does not say why")
+    /// The failure of a run that recorded no reason.
+    pub fn nothing_known() -> RunFailure {
+        RunFailure::new(ErrorCode::Unknown, "the run has no result and does not say why")
     }
 
-    /// A failure without a place.
-    pub(crate) fn new(code: &str, message: impl Into<String>) -> Failure {
-        Failure {
-            code: code.to_owned(),
+    /// A failure without a node or line.
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> RunFailure {
+        RunFailure {
+            code,
             message: message.into(),
             hint: None,
             node_id: None,
@@ -289,60 +298,60 @@ impl Failure {
         }
     }
 
-    /// The same with a hint.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
+    /// The failure with a hint.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> RunFailure {
         self.hint = Some(hint.into());
         self
     }
 }
 
-/// What a capability that a run called came to.
+/// The result of a capability that a run called.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Called {
-    /// What its result is asked for by: the node that calls it, with `#2` for the second call there.
+pub struct CapabilityResult {
+    /// The task id of the result: the node that calls the capability, with `#2` for the second call there.
     pub task_id: String,
-    /// Its name.
+    /// The name of the capability.
     pub capability: String,
-    /// What became of it.
+    /// The outcome of the call.
     pub status: TaskStatus,
-    /// What it returned; not where it failed, nor where all that capabilities returned is too large to be kept.
+    /// The value it returned; `None` if it failed, or if the results of all capabilities are too large to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
-    /// Why it failed.
+    /// The reason why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Failure>,
+    pub error: Option<RunFailure>,
 }
 
 /// One call of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Task {
-    /// Its number, in the order they were asked for.
+pub struct CallReport {
+    /// The number of the call, in the order of issue.
     pub call: u32,
-    /// The node of the structure.
+    /// The node that makes the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
-    /// What its result is asked for by, where that is not the node alone: `n2#1` for the first call of several there,
-    /// `n3/n1` for a call that the capability called at `n3` makes at its own node `n1`.
+    /// The task id of the result, if the node alone is ambiguous: `n2#1` for the first call of several there, `n3/n1`
+    /// for a call that the capability called at `n3` makes at its own node `n1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// `server:tool`.
+    /// The tool, as `server:tool`.
     pub tool: String,
-    /// The name of the capability that made it, where one did.
+    /// The name of the capability that made the call, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
-    /// What became of it.
+    /// The outcome of the call.
     pub status: TaskStatus,
-    /// The beginning of its result, or its error.
+    /// The beginning of the result or of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_preview: Option<String>,
     /// The size of its result in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_size: Option<usize>,
-    /// When it was asked for.
+    /// When the call was issued, in milliseconds since the Unix epoch.
     pub issued_at: i64,
-    /// How long it took.
+    /// The duration, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_time_ms: Option<i64>,
 }
@@ -350,109 +359,109 @@ pub struct Task {
 /// One pure operation of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Operated {
-    /// The node of the structure; of one within a capability, the node that calls that.
+pub struct OperationReport {
+    /// The node of the operation; within a capability, the node that calls the capability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
-    /// `code:filter` and the like.
+    /// The operation, such as `code:filter`.
     pub tool: String,
-    /// The name of the capability it is a part of, where it is.
+    /// The name of the capability that the operation is part of, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
-    /// What it gave, or the beginning of it.
+    /// The beginning of its result.
     pub result_preview: String,
-    /// When.
+    /// Time in milliseconds since the Unix epoch.
     pub at: i64,
-    /// How many calls had been asked for before.
+    /// The number of calls issued before it.
     pub after: u32,
-    /// How long it took, in microseconds; not told of a replay, which took its own time.
+    /// The duration, in microseconds; `None` in a replay, whose durations are its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_time_us: Option<u64>,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// It gave a result.
+    /// The call returned a result.
     Success,
-    /// It gave an error.
+    /// The call returned an error.
     Error,
-    /// The program ended first: it was not sent, or called off.
+    /// The program ended first: the call was not sent, or was cancelled.
     Cancelled,
-    /// It was sent, and whether the tool acted is not known.
+    /// The call was sent, and whether the tool acted is unknown.
     Unknown,
 }
 
-/// One line a program printed.
+/// One line that a program printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct ConsoleLine {
     /// `log`, `info`, `warn`, `error`, `debug`.
     pub level: String,
-    /// The text.
+    /// The text of the line.
     pub text: String,
-    /// The name of the capability that printed it, where one did.
+    /// The name of the capability that printed it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
 }
 
-/// How a run stands for someone who waits for it.
+/// The status of a run, for a client that waits for it.
 #[derive(Debug, Clone)]
-pub enum Standing {
-    /// It goes on.
-    Running(Progress),
-    /// It waits: for an answer, or for a time.
+pub enum RunStatus {
+    /// The run is executing.
+    Running(RunProgress),
+    /// The run waits for an answer or for a timer.
     Waiting {
-        /// What it asks, under its name.
+        /// The open question, with its id.
         question: Option<(String, Question)>,
-        /// When it goes on by itself.
+        /// When the run resumes by itself, in milliseconds since the Unix epoch.
         wake_at: Option<i64>,
-        /// How many calls are still under way.
+        /// The number of calls still in flight.
         in_flight: usize,
     },
-    /// It is over.
-    Over(std::sync::Arc<Report>),
-    /// Nobody works on it, though it is not over.
+    /// The run has ended.
+    Finished(std::sync::Arc<RunReport>),
+    /// The run has not ended, and no process executes it.
     Interrupted,
-    /// This process no longer has it; another does, or will.
+    /// This process no longer has the run; another does, or will.
     Elsewhere,
 }
 
-impl Standing {
-    /// The name of the question it asks.
-    pub fn asks(&self) -> Option<&str> {
+impl RunStatus {
+    /// The id of the open question.
+    pub fn question_id(&self) -> Option<&str> {
         match self {
-            Standing::Waiting { question: Some((name, _)), .. } => Some(name),
-            Standing::Waiting { question: None, .. }
-            | Standing::Running(_)
-            | Standing::Over(_)
-            | Standing::Interrupted
-            | Standing::Elsewhere => None,
+            RunStatus::Waiting { question: Some((name, _)), .. } => Some(name),
+            RunStatus::Waiting { question: None, .. }
+            | RunStatus::Running(_)
+            | RunStatus::Finished(_)
+            | RunStatus::Interrupted
+            | RunStatus::Elsewhere => None,
         }
     }
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Progress {
-    /// Calls asked for.
+pub struct RunProgress {
+    /// The number of issued calls.
     pub calls: u32,
-    /// Calls ended.
+    /// The number of finished calls.
     pub ended: u32,
-    /// What the program says of itself.
+    /// The progress that the program reports itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done: Option<f64>,
-    /// Of how much.
+    /// The total that `done` counts towards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// In words.
+    /// The message for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-impl Progress {
-    /// As a client is notified of it.
+impl RunProgress {
+    /// The progress notification for a client.
     pub(crate) fn for_client(&self) -> serde_json::Value {
         let said = self.message.clone();
         match self.done {
@@ -465,8 +474,8 @@ impl Progress {
     }
 }
 
-/// The names for these places by which each of those at one place is told from the others.
-pub(crate) fn numbered<'p>(places: &'p [Option<String>]) -> Vec<Option<String>> {
+/// A distinct name for each of these places: repeated places are numbered.
+pub(crate) fn number_places<'p>(places: &'p [Option<String>]) -> Vec<Option<String>> {
     let mut all: HashMap<&str, usize> = HashMap::new();
     places.iter().flatten().for_each(|place| *all.entry(place).or_default() += 1);
     let mut so_far: HashMap<&str, usize> = HashMap::new();
@@ -479,7 +488,7 @@ pub(crate) fn numbered<'p>(places: &'p [Option<String>]) -> Vec<Option<String>> 
     places.iter().map(|place| name(place.as_deref())).collect()
 }
 
-/// The beginning of a value as it is shown.
+/// The beginning of a value, for display.
 pub(crate) fn preview(json: &str) -> String {
-    pml_model::name::shortened(json, PREVIEW_CHARACTERS)
+    pml_model::name::truncate_text(json, PREVIEW_CHARACTERS)
 }

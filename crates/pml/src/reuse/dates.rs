@@ -1,45 +1,45 @@
-//! Reads dates as they are written in intents, without a clock: what depends on today stays a text.
+//! Parses dates in intents without a clock: a date that depends on today stays text.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::words::fold;
+use super::fold::fold;
 
-/// How a date is written. Two dates of different shapes are not put in each other's place as text.
+/// The form in which a date is written. Dates of different forms never replace each other as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum DateForm {
     /// `2026-11-16`.
     Day,
     /// `2026-11-16T09:00`.
     Instant,
-    /// `16/11/2026`: which of the two is the day is for its writer to know.
+    /// `16/11/2026`: the text alone does not tell which number is the day.
     Slashed,
-    /// With the name of a month, in English or in French.
+    /// With the name of a month, in English or French.
     Month { french: bool, day: bool, year: bool },
-    /// A time of day, and the sign it is written with: `:`, `m` for `am` and `pm`, or `h`.
+    /// A time of day, with the character that marks it: `:`, `m` for `am` and `pm`, or `h`.
     Clock(char),
-    /// It depends on today: a day or a longer time, in English or in French.
+    /// Relative to today: a day or a longer period, in English or French.
     Relative { french: bool, day: bool },
 }
 
-/// A date as far as its text tells.
+/// A date, as far as its text determines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Read {
-    /// How it is written.
-    pub(super) shape: Shape,
-    /// `2026-11-16`, where the text says year, month and day, and no more.
+pub(super) struct ParsedDate {
+    /// The form in which it is written.
+    pub(super) shape: DateForm,
+    /// `2026-11-16`; `None` unless the text gives year, month and day and nothing else.
     pub(super) day: Option<String>,
 }
 
-/// What `text`, found as a date, says.
-pub(super) fn read(text: &str) -> Read {
+/// Parses `text`, which was recognised as a date.
+pub(super) fn parse_date(text: &str) -> ParsedDate {
     let folded = fold(text);
     if let Some(day) = iso(&folded) {
         return day;
     }
     if let Some(found) = SLASHED.captures(&folded) {
-        return Read { shape: Shape::Slashed, day: slashed(&found[1], &found[2], &found[3]) };
+        return ParsedDate { shape: DateForm::Slashed, day: slashed(&found[1], &found[2], &found[3]) };
     }
     if CLOCK.is_match(&folded) {
         let sign = if folded.ends_with('m') {
@@ -47,33 +47,19 @@ pub(super) fn read(text: &str) -> Read {
         } else {
             folded.chars().find(|c| ":h".contains(*c)).unwrap_or(':')
         };
-        return Read { shape: Shape::Clock(sign), day: None };
+        return ParsedDate { shape: DateForm::Clock(sign), day: None };
     }
-    named_month(&folded).unwrap_or_else(|| Read { shape: relative(&folded), day: None })
+    named_month(&folded).unwrap_or_else(|| ParsedDate { shape: relative(&folded), day: None })
 }
 
 static ISO: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d{4})[-/](\d{2})[-/](\d{2})(.*)$"));
 static SLASHED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d{1,2})[/.](\d{1,2})[/.](\d{4})$"));
 static CLOCK: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d{1,2}:|\d{1,2} ?[ap]m|\d{1,2}h)"));
-static WINDOW: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"\b(last|past|next|latest) \S+ (minute|hour|day|week|month|year)|\b\S+ (derni|proch)\S+ (minute|heure|jour|semaine|mois|an)|\bsince|\bdepuis",
-    )
-});
-
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the patterns are constant and tested")
 }
 
-/// Whether `intent` counts back or forth from now, so that a date made of it is another one tomorrow.
-pub(super) fn moves(intent: &str) -> bool {
-    let relative = |literal: &super::Literal| {
-        literal.class == super::Class::Date && matches!(read(&literal.text).shape, Shape::Relative { .. })
-    };
-    WINDOW.is_match(&fold(intent)) || super::literals(intent).iter().any(relative)
-}
-
-fn relative(folded: &str) -> Shape {
+fn relative(folded: &str) -> DateForm {
     const DAYS: [&str; 9] =
         ["day", "tomorrow", "tonight", "hier", "demain", "aujourd'hui", "di", "soir", "matin"];
     const SPANS: [&str; 9] =
@@ -83,19 +69,19 @@ fn relative(folded: &str) -> Shape {
         "il y a", "midi", "minuit", "di",
     ];
     let among = |words: &[&str]| words.iter().any(|word| folded.contains(word));
-    Shape::Relative { french: among(&FRENCH), day: among(&DAYS) && !among(&SPANS) }
+    DateForm::Relative { french: among(&FRENCH), day: among(&DAYS) && !among(&SPANS) }
 }
 
-fn iso(folded: &str) -> Option<Read> {
+fn iso(folded: &str) -> Option<ParsedDate> {
     let found = ISO.captures(folded)?;
     let day = format!("{}-{}-{}", &found[1], &found[2], &found[3]);
     Some(match &found[4] {
-        "" => Read { shape: Shape::Day, day: Some(day) },
-        _ => Read { shape: Shape::Instant, day: None },
+        "" => ParsedDate { shape: DateForm::Day, day: Some(day) },
+        _ => ParsedDate { shape: DateForm::Instant, day: None },
     })
 }
 
-/// Only where no reader could take the month for the day.
+/// The day; `None` where the month could be taken for the day.
 fn slashed(first: &str, second: &str, year: &str) -> Option<String> {
     let (first, second): (u8, u8) = (first.parse().ok()?, second.parse().ok()?);
     match (first, second) {
@@ -105,19 +91,19 @@ fn slashed(first: &str, second: &str, year: &str) -> Option<String> {
     }
 }
 
-fn named_month(folded: &str) -> Option<Read> {
+fn named_month(folded: &str) -> Option<ParsedDate> {
     let mut numbers = folded.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     let (month, french) = folded.split(|c: char| !c.is_alphabetic()).find_map(month)?;
     let (mut day, mut year) = (None, None);
     for digits in numbers.by_ref() {
         if digits.len() == 4 { year = Some(digits) } else { day = digits.parse::<u8>().ok() }
     }
-    let shape = Shape::Month { french, day: day.is_some(), year: year.is_some() };
+    let shape = DateForm::Month { french, day: day.is_some(), year: year.is_some() };
     let whole = year.zip(day).filter(|(_, day)| (1..=31).contains(day));
-    Some(Read { shape, day: whole.map(|(year, day)| format!("{year}-{month:02}-{day:02}")) })
+    Some(ParsedDate { shape, day: whole.map(|(year, day)| format!("{year}-{month:02}-{day:02}")) })
 }
 
-/// The number of a month, and whether its name is French.
+/// The number of a month (from 1), and whether its name is French.
 fn month(word: &str) -> Option<(usize, bool)> {
     const ENGLISH: [&str; 12] =
         ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];

@@ -1,10 +1,10 @@
-//! Whether an intent asks for another value than one a program is written with.
+//! Detects intents that contradict a constant of a learned program.
 //!
-//! A parameter can be given another value, a constant cannot: a program with `=== "Engineering"` in it gives Engineering's
-//! number whatever it is asked. [`judge`] compares what the served intents said with what a new one says, and both with the
-//! constants. A value that is said again, or that an argument says, has its place; one that stands instead of a constant
-//! contradicts it. What cannot be told apart is taken for a contradiction: writing the program again costs less than a
-//! wrong answer that looks right.
+//! A parameter can take another value, a constant cannot: a program with `=== "Engineering"` in it returns
+//! Engineering's number whatever the intent. [`judge`] compares the served intents with a new one, and both with the
+//! constants. A value that is repeated, or that is an argument, has its place. A value that stands where a constant
+//! stood contradicts it. Doubtful cases count as contradictions: writing the program again costs less than a wrong
+//! result that looks right.
 
 mod heard;
 mod lists;
@@ -13,56 +13,57 @@ use pml_analysis::Constant;
 use serde_json::{Map, Value};
 
 use super::kinds;
-use super::literals::{Class, Literal};
-use super::similar::opposites;
-use super::template::{contains, leaves, plain_words, raw};
+use super::literals::{IntentLiteral, LiteralClass};
+
+use super::fold::fold;
+use super::template::{leaves, overlaps_value, plain_words, raw};
 use super::values::says;
 use super::vocabulary as table;
-use super::words::{Part, Token, concept, fold, part_of};
-use super::{LONGEST, Past, Procedure, values_of};
-use heard::{Heard, Side, is_in_words, is_number, literal, same, says_same};
+use super::words::{IntentToken, WordFunction, concept, function_of};
+use super::{EarlierValues, LONGEST, ReusableProcedure, values_of};
+use heard::{NeighbourSide, TokenizedIntent, is_in_words, is_number, literal, same_literal, says_same};
 use lists::{FIELDS, GENERIC, ONE, PLACES};
 
-/// What an intent says beside what a program can be given.
+/// The values of an intent that the parameters of a program do not account for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Judgement {
     /// A value that contradicts a constant of the program.
     pub contradiction: Option<Contradiction>,
     /// Values of the intent that have no place in the program.
     pub unplaced: Vec<String>,
-    /// Values that the first intent named, that cannot be changed, and that this one does not name.
-    pub unsaid: Vec<String>,
+    /// Values that the first intent named, that no parameter takes, and that this intent does not name.
+    pub unsaid_constants: Vec<String>,
 }
 
 impl Judgement {
-    /// Whether every value of the intent is one of the arguments or what it always was, so that the intent may be
-    /// remembered for the program.
-    pub fn has_place(&self) -> bool {
-        self.contradiction.is_none() && self.unplaced.is_empty() && self.unsaid.is_empty()
+    /// Whether every value of the intent is an argument or repeats a constant. Only such an intent may be stored as
+    /// one that the program serves.
+    pub fn is_fully_placed(&self) -> bool {
+        self.contradiction.is_none() && self.unplaced.is_empty() && self.unsaid_constants.is_empty()
     }
 }
 
 /// A constant that an intent contradicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contradiction {
-    /// What the program is fixed to.
-    pub fixed: String,
-    /// What the intent says instead.
-    pub said: String,
-    /// The intent that named the constant.
-    pub served: String,
+    /// The constant in the program.
+    pub constant: String,
+    /// The value in the intent.
+    pub said_instead: String,
+    /// The served intent that named the constant.
+    pub served_intent: String,
 }
 
 impl std::fmt::Display for Contradiction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Contradiction { fixed, said, served } = self;
+        let Contradiction { constant: fixed, said_instead: said, served_intent: served } = self;
         write!(f, "it is fixed to `{fixed}` (it served \"{served}\"), and this intent says `{said}`")
     }
 }
 
-/// Compares `intent`, run with `arguments`, with what the program is fixed to.
+/// Compares `intent`, run with `arguments`, with the constants of the program.
 pub fn judge(
-    procedure: &Procedure<'_>,
+    procedure: &ReusableProcedure<'_>,
     constants: &[Constant],
     intent: &str,
     arguments: &Map<String, Value>,
@@ -79,22 +80,26 @@ pub fn judge(
     let properties =
         procedure.parameters.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     let given: Vec<&Value> = arguments.values().flat_map(leaves).collect();
-    let new = Heard::new(intent, &given);
-    // Values that are given by name and in other words than the intent's account for what it says.
+    let new = TokenizedIntent::new(intent, &given);
+    // Arguments that the intent does not spell out account for as many of its values.
     let unsaid_arguments = arguments.iter().filter(|(name, value)| {
         properties.get(*name).is_some_and(|schema| schema.get("default") != Some(*value))
-            && leaves(value).iter().all(|leaf| new.places(leaf).is_empty())
+            && leaves(value).iter().all(|leaf| new.places_of(leaf).is_empty())
     });
     let accounted = unsaid_arguments.count();
-    let served: Vec<Heard> = (0..)
+    let served: Vec<TokenizedIntent> = (0..)
         .zip(procedure.intents)
         .map(|(at, served)| {
-            let values = values_of(procedure, &properties, if at == 0 { Past::First } else { Past::Any });
+            let values = values_of(
+                procedure,
+                &properties,
+                if at == 0 { EarlierValues::First } else { EarlierValues::Any },
+            );
             let had: Vec<&Value> = values.iter().flat_map(|(_, values)| values).flat_map(leaves).collect();
-            Heard::new(served, &had)
+            TokenizedIntent::new(served, &had)
         })
         .collect();
-    let compare = |at: usize| Comparison {
+    let compare = |at: usize| IntentComparison {
         old: &served[at],
         served: &served,
         new: &new,
@@ -104,72 +109,76 @@ pub fn judge(
     };
     let mut judgement = Judgement::default();
     if !served.is_empty() {
-        let literals = compare(0).left().into_iter().filter(|left| left.literal);
+        let literals = compare(0).added_values().into_iter().filter(|left| left.literal);
         judgement.unplaced = literals.map(|left| left.text).collect();
-        let sure = compare(0).dropped().into_iter().filter(|dropped| dropped.strength != Strength::Weak);
-        judgement.unsaid = sure.map(|dropped| dropped.shown).collect();
+        let sure = compare(0)
+            .dropped_constants()
+            .into_iter()
+            .filter(|dropped| dropped.strength != ConstantStrength::Weak);
+        judgement.unsaid_constants = sure.map(|dropped| dropped.shown).collect();
     }
     judgement.contradiction = procedure.intents.iter().enumerate().find_map(|(at, served)| {
         let (fixed, said) = compare(at).contradiction()?;
-        Some(Contradiction { fixed, said, served: (*served).to_owned() })
+        Some(Contradiction { constant: fixed, said_instead: said, served_intent: (*served).to_owned() })
     });
     judgement
 }
 
-/// An intent as it is compared word for word: without capitals, spare spaces and the sign at its end.
+/// The form of an intent for literal comparison: folded, with single spaces, without the final punctuation.
 fn plain(intent: &str) -> String {
     let words: Vec<&str> = intent.split_whitespace().collect();
     fold(words.join(" ").trim_end_matches(['.', '?', '!', ' ']))
 }
 
-/// How sure it is that something said is a constant of the program.
+/// How certain it is that a token of an intent names a constant of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Strength {
-    /// It is one.
+enum ConstantStrength {
+    /// It equals a constant.
     Sure,
-    /// It is a value that no parameter has, so the program must have it in some form.
+    /// It is a value that no parameter takes, so the program must contain it in some form.
     Implied,
-    /// It is the name of a field or a part of a text, which may be there for another reason.
+    /// It equals a field name or part of a string, which may be there for another reason.
     Weak,
 }
 
-/// Something that was said before and is not said now.
-struct Dropped {
+/// A constant that the old intent names and the new one does not.
+struct DroppedConstant {
     at: usize,
     shown: String,
-    strength: Strength,
+    strength: ConstantStrength,
     number: bool,
 }
 
-/// Something that is said now, was not said before and is no argument.
-struct Left {
+/// A value that only the new intent names and that is no argument.
+struct AddedValue {
     at: usize,
     text: String,
     literal: bool,
     number: bool,
 }
 
-struct Comparison<'c> {
-    old: &'c Heard,
-    /// All intents that were served, the old one among them.
-    served: &'c [Heard],
-    new: &'c Heard,
+struct IntentComparison<'c> {
+    old: &'c TokenizedIntent,
+    /// All served intents, `old` included.
+    served: &'c [TokenizedIntent],
+    new: &'c TokenizedIntent,
     constants: &'c [Constant],
-    /// The old intent is the one whose values are the defaults.
+    /// Whether `old` is the intent whose values are the defaults.
     first: bool,
-    /// How many values were given by name that no intent says.
+    /// The number of arguments whose value no intent names.
     accounted: usize,
 }
 
-impl Comparison<'_> {
+impl IntentComparison<'_> {
     fn contradiction(&self) -> Option<(String, String)> {
-        let (dropped, left) = (self.dropped(), self.left());
+        let (dropped, left) = (self.dropped_constants(), self.added_values());
         let mut accounted = self.accounted;
         for dropped in &dropped {
             let found = match dropped.strength {
-                Strength::Sure => instead_of(dropped, &left),
-                Strength::Implied => {
-                    let said = |left: &&Left| left.literal || PLACES.contains(&concept(&left.text).as_str());
+                ConstantStrength::Sure => instead_of(dropped, &left),
+                ConstantStrength::Implied => {
+                    let said =
+                        |left: &&AddedValue| left.literal || PLACES.contains(&concept(&left.text).as_str());
                     let other = left.iter().filter(said).find(|left| left.number == dropped.number);
                     match other {
                         Some(_) if accounted > 0 => {
@@ -179,7 +188,7 @@ impl Comparison<'_> {
                         other => other,
                     }
                 }
-                Strength::Weak => left.iter().find(|left| self.replaces(left, dropped)),
+                ConstantStrength::Weak => left.iter().find(|left| self.replaces(left, dropped)),
             };
             if let Some(left) = found {
                 return Some((dropped.shown.clone(), left.text.clone()));
@@ -192,45 +201,45 @@ impl Comparison<'_> {
             .or_else(|| self.one_word())
     }
 
-    /// What the old intent says that the program is fixed to and the new one does not say.
-    fn dropped(&self) -> Vec<Dropped> {
-        self.old.free().filter_map(|(at, token)| self.dropped_at(at, token)).collect()
+    /// The constants that the old intent names and the new one does not.
+    fn dropped_constants(&self) -> Vec<DroppedConstant> {
+        self.old.free_tokens().filter_map(|(at, token)| self.dropped_at(at, token)).collect()
     }
 
-    fn dropped_at(&self, at: usize, token: &Token) -> Option<Dropped> {
+    fn dropped_at(&self, at: usize, token: &IntentToken) -> Option<DroppedConstant> {
         match token {
-            Token::Literal(literal) => {
+            IntentToken::Literal(literal) => {
                 if self.new.says_literal(literal) {
                     return None;
                 }
                 let fixed = self.constants.iter().find(|constant| is_said_by(constant, literal));
                 let strength = match fixed {
-                    Some(_) => Strength::Sure,
-                    None if self.first => Strength::Implied,
+                    Some(_) => ConstantStrength::Sure,
+                    None if self.first => ConstantStrength::Implied,
                     None => return None,
                 };
                 let shown =
                     fixed.map_or_else(|| literal.text.clone(), |constant| shown(constant, &literal.text));
-                Some(Dropped { at, shown, strength, number: is_number(literal) })
+                Some(DroppedConstant { at, shown, strength, number: is_number(literal) })
             }
-            Token::Word(word) if word.part == Part::Content => {
+            IntentToken::Word(word) if word.function == WordFunction::Content => {
                 if self.new.says_concept(&word.concept) {
                     return None;
                 }
                 let place = || {
-                    // `the first line` is an index somewhere.
+                    // `the first line`: the program has that index somewhere.
                     let is_place = self.first && PLACES.contains(&word.concept.as_str());
-                    is_place.then(|| (Strength::Implied, word.raw.clone()))
+                    is_place.then(|| (ConstantStrength::Implied, word.raw.clone()))
                 };
                 let (strength, shown) = self.constant_of(&word.raw).or_else(place)?;
-                Some(Dropped { at, shown, strength, number: strength == Strength::Implied })
+                Some(DroppedConstant { at, shown, strength, number: strength == ConstantStrength::Implied })
             }
-            Token::Word(_) => None,
+            IntentToken::Word(_) => None,
         }
     }
 
-    /// The constant that a plain word names.
-    fn constant_of(&self, word: &str) -> Option<(Strength, String)> {
+    /// The constant that a content word names.
+    fn constant_of(&self, word: &str) -> Option<(ConstantStrength, String)> {
         let wanted = concept(word);
         let mut weak = None;
         for constant in self.constants {
@@ -243,89 +252,96 @@ impl Comparison<'_> {
             if !parts.iter().any(|part| concept(part) == wanted) {
                 continue;
             }
-            // A text of which the intent says every word is a value; any other has the word among others.
+            // A string constant whose every word is in the intent is a value; any other merely contains the word.
             if is_value && parts.iter().all(|part| self.old.says_concept(&concept(part))) {
-                return Some((Strength::Sure, text.clone()));
+                return Some((ConstantStrength::Sure, text.clone()));
             }
-            weak.get_or_insert_with(|| (Strength::Weak, text.clone()));
+            weak.get_or_insert_with(|| (ConstantStrength::Weak, text.clone()));
         }
         weak
     }
 
-    /// What only the new intent says.
-    fn left(&self) -> Vec<Left> {
-        self.new.free().filter_map(|(at, token)| self.left_at(at, token)).collect()
+    /// The values that only the new intent names.
+    fn added_values(&self) -> Vec<AddedValue> {
+        self.new.free_tokens().filter_map(|(at, token)| self.left_at(at, token)).collect()
     }
 
-    fn left_at(&self, at: usize, token: &Token) -> Option<Left> {
+    fn left_at(&self, at: usize, token: &IntentToken) -> Option<AddedValue> {
         match token {
-            Token::Literal(literal) => {
+            IntentToken::Literal(literal) => {
                 let equal = |constant: &Constant| match constant {
                     Constant::Text(text) => {
                         text.len() >= TELLING && says(literal, &Value::from(text.as_str()))
                     }
-                    // Small numbers stand in many places of a program.
+                    // Small numbers occur in many places of a program.
                     Constant::Number(_) | Constant::Name(_) => false,
                 };
                 let known = self.said_before(literal) || self.constants.iter().any(equal);
-                (!known).then(|| Left {
+                (!known).then(|| AddedValue {
                     at,
                     text: literal.text.clone(),
                     literal: true,
                     number: is_number(literal),
                 })
             }
-            Token::Word(word) if word.part == Part::Content => {
+            IntentToken::Word(word) if word.function == WordFunction::Content => {
                 let place = PLACES.contains(&word.concept.as_str());
                 let number = place || ONE.contains(&fold(&word.raw).as_str()) || word.concept == "all";
                 let generic = table::BRINGING.contains(&word.concept.as_str())
                     || table::MAKING.contains(&word.concept.as_str())
                     || GENERIC.contains(&word.concept.as_str());
                 let known = generic || self.served.iter().any(|heard| heard.says_concept(&word.concept));
-                (!known).then(|| Left { at, text: word.raw.clone(), literal: false, number })
+                (!known).then(|| AddedValue { at, text: word.raw.clone(), literal: false, number })
             }
-            Token::Word(_) => None,
+            IntentToken::Word(_) => None,
         }
     }
 
-    /// Whether a served intent says it where it is no value of a parameter.
-    fn said_before(&self, wanted: &Literal) -> bool {
+    /// Whether a served intent names the literal where it is no value of a parameter.
+    fn said_before(&self, wanted: &IntentLiteral) -> bool {
         let text = Value::from(wanted.text.as_str());
         self.served.iter().any(|heard| {
-            let free = |range: &std::ops::Range<usize>| range.clone().all(|at| !heard.taken.contains(&at));
-            heard.free().any(|(_, token)| literal(token).is_some_and(|other| same(wanted, other)))
-                || (is_in_words(wanted) && heard.places(&text).iter().any(free))
+            let free = |range: &std::ops::Range<usize>| {
+                range.clone().all(|at| !heard.parameter_tokens.contains(&at))
+            };
+            heard
+                .free_tokens()
+                .any(|(_, token)| literal(token).is_some_and(|other| same_literal(wanted, other)))
+                || (is_in_words(wanted) && heard.places_of(&text).iter().any(free))
         })
     }
 
-    /// Whether `left` stands where `dropped` stood: between the same neighbours, or in the same relation.
-    fn replaces(&self, left: &Left, dropped: &Dropped) -> bool {
+    /// Whether `left` stands where `dropped` stood: between the same neighbours, or with the same role.
+    fn replaces(&self, left: &AddedValue, dropped: &DroppedConstant) -> bool {
+        // `by`, `per` and `as` determine what a value is for, so an equal role is enough.
         const TELLING_ROLES: u16 = table::BY | table::PER | table::AS;
         let (was, is) = (self.old.role(dropped.at), self.new.role(left.at));
         if was & is & TELLING_ROLES != 0 {
             return true;
         }
-        let around =
-            |heard: &Heard, at: usize| [Side::Before, Side::After].map(|side| heard.neighbour(at, side));
+        let around = |heard: &TokenizedIntent, at: usize| {
+            [NeighbourSide::Before, NeighbourSide::After].map(|side| heard.neighbour(at, side))
+        };
         let (before, now) = (around(self.old, dropped.at), around(self.new, left.at));
-        // `the amount column` and `the column tax`, `sum of the amount` and `sum of the tax`.
+        // `the amount column` and `the column tax`; `sum of the amount` and `sum of the tax`.
         let field =
             |near: &[Option<String>; 2]| near.iter().flatten().any(|word| FIELDS.contains(&word.as_str()));
         let governed = was != 0 && was & is != 0 && before[0].is_some() && before[0] == now[0];
         // `the search feature` and `the beta feature`.
-        let heads = (self.old.content(dropped.at + 1), self.new.content(left.at + 1));
+        let heads = (self.old.concept_at(dropped.at + 1), self.new.concept_at(left.at + 1));
         let modifies = heads.0.is_some() && heads.0 == heads.1;
         before == now || (field(&before) && field(&now)) || governed || modifies
     }
 
-    /// A letter that names one of several: `class a` and `class b`, where `a` is also an article.
+    /// A single letter that names one of several: `class a` and `class b`, although `a` is also an article.
     fn letter(&self) -> Option<(String, String)> {
-        let letters = |heard: &Heard| -> Vec<(String, String)> {
+        let letters = |heard: &TokenizedIntent| -> Vec<(String, String)> {
             let named = |at: usize| {
-                let Token::Word(word) = &heard.tokens[at] else { return None };
+                let IntentToken::Word(word) = &heard.tokens[at] else { return None };
                 let letter = fold(&word.raw);
-                let noun = heard.content(at.checked_sub(1)?)?.to_owned();
-                (letter.chars().count() == 1 && !heard.taken.contains(&at)).then_some((noun, letter))
+                let noun = heard.concept_at(at.checked_sub(1)?)?.to_owned();
+                (letter.chars().count() == 1 && !heard.parameter_tokens.contains(&at))
+                    .then_some((noun, letter))
             };
             (1..heard.tokens.len()).filter_map(named).collect()
         };
@@ -342,31 +358,39 @@ impl Comparison<'_> {
         })
     }
 
-    /// A number of things was fixed, and one of them is asked for: `the 3 cheapest products` and `the cheapest product`.
-    fn one_of_many(&self, dropped: &[Dropped]) -> Option<(String, String)> {
-        let number = dropped.iter().find(|dropped| dropped.number && dropped.strength == Strength::Sure)?;
-        let counted = self.old.tokens[number.at + 1..].iter().take(COUNTED_WITHIN).filter_map(Token::content);
+    /// A fixed count became one: `the 3 cheapest products` and `the cheapest product`.
+    fn one_of_many(&self, dropped: &[DroppedConstant]) -> Option<(String, String)> {
+        let number =
+            dropped.iter().find(|dropped| dropped.number && dropped.strength == ConstantStrength::Sure)?;
+        let counted = self.old.tokens[number.at + 1..]
+            .iter()
+            .take(COUNTED_WITHIN)
+            .filter_map(IntentToken::content_word);
         let mut plural = counted.filter(|word| fold(&word.raw).ends_with('s'));
         plural.find_map(|many| {
-            let words = self.new.free().filter_map(|(_, token)| token.content());
+            let words = self.new.free_tokens().filter_map(|(_, token)| token.content_word());
             let mut one = words.filter(|one| one.concept == many.concept && !fold(&one.raw).ends_with('s'));
             one.next().map(|one| (number.shown.clone(), one.raw.clone()))
         })
     }
 
-    /// All is said again but for one word, in whose place another stands: `the open tasks` and `the done tasks`. A verb that
-    /// begins a request is mostly another word for the same.
+    /// The intents differ in exactly one word: `the open tasks` and `the done tasks`. A verb that begins a request is
+    /// exempt: it is mostly a synonym.
     fn one_word(&self) -> Option<(String, String)> {
-        let only = |one: &Heard, other: &Heard| -> Vec<usize> {
-            let free = one.free().filter(|(_, token)| match token {
-                Token::Word(word) => word.part == Part::Content && !other.says_concept(&word.concept),
-                Token::Literal(literal) => !other.says_literal(literal),
+        let only = |one: &TokenizedIntent, other: &TokenizedIntent| -> Vec<usize> {
+            let free = one.free_tokens().filter(|(_, token)| match token {
+                IntentToken::Word(word) => {
+                    word.function == WordFunction::Content && !other.says_concept(&word.concept)
+                }
+                IntentToken::Literal(literal) => !other.says_literal(literal),
             });
             free.map(|(at, _)| at).collect()
         };
         let (before, now) = (only(self.old, self.new), only(self.new, self.old));
         let ([was], [is]) = (before.as_slice(), now.as_slice()) else { return None };
-        let (Token::Word(old), Token::Word(new)) = (&self.old.tokens[*was], &self.new.tokens[*is]) else {
+        let (IntentToken::Word(old), IntentToken::Word(new)) =
+            (&self.old.tokens[*was], &self.new.tokens[*is])
+        else {
             return None;
         };
         let generic = |concept: &str| {
@@ -374,18 +398,19 @@ impl Comparison<'_> {
                 || table::BRINGING.contains(&concept)
                 || table::MAKING.contains(&concept)
         };
-        let around =
-            |heard: &Heard, at: usize| [Side::Before, Side::After].map(|side| heard.neighbour(at, side));
+        let around = |heard: &TokenizedIntent, at: usize| {
+            [NeighbourSide::Before, NeighbourSide::After].map(|side| heard.neighbour(at, side))
+        };
         let served = self.served.iter().any(|heard| heard.says_concept(&new.concept));
         let replaced = (*was, *is) != (0, 0) && around(self.old, *was) == around(self.new, *is);
         (replaced && !served && !generic(&old.concept) && !generic(&new.concept))
             .then(|| (old.raw.clone(), new.raw.clone()))
     }
 
-    /// The one intent says the opposite of the other: `more than` and `less than`, `top` and `bottom`.
+    /// One intent says the opposite of the other: `more than` and `less than`, `top` and `bottom`.
     fn opposite(&self) -> Option<(String, String)> {
-        let only = |one: &Heard, other: &Heard| -> Vec<(String, String)> {
-            let words = one.free().filter_map(|(_, token)| token.content());
+        let only = |one: &TokenizedIntent, other: &TokenizedIntent| -> Vec<(String, String)> {
+            let words = one.free_tokens().filter_map(|(_, token)| token.content_word());
             words
                 .filter(|word| !other.says_concept(&word.concept))
                 .map(|word| (word.concept.clone(), word.raw.clone()))
@@ -393,19 +418,19 @@ impl Comparison<'_> {
         };
         let (before, now) = (only(self.old, self.new), only(self.new, self.old));
         before.iter().find_map(|(was, raw)| {
-            let (_, said) = now.iter().find(|(is, _)| opposites(was, is))?;
+            let (_, said) = now.iter().find(|(is, _)| table::are_opposites(was, is))?;
             Some((raw.clone(), said.clone()))
         })
     }
 
-    /// Both say the same two values, each in the relation of the other: `from Paris to Lyon` and `from Lyon to Paris`.
+    /// The intents exchange two values: `from Paris to Lyon` and `from Lyon to Paris`.
     fn exchanged(&self) -> Option<(String, String)> {
         let values: Vec<(&str, usize, usize)> = self
             .old
-            .free()
+            .free_tokens()
             .filter(|(_, token)| self.is_value(token))
             .filter_map(|(at, token)| {
-                let (now, _) = self.new.free().find(|(_, other)| says_same(token, other))?;
+                let (now, _) = self.new.free_tokens().find(|(_, other)| says_same(token, other))?;
                 Some((raw(token), at, now))
             })
             .collect();
@@ -424,58 +449,58 @@ impl Comparison<'_> {
         None
     }
 
-    /// Whether a piece may stand for something else another time.
-    fn is_value(&self, token: &Token) -> bool {
+    /// Whether a token could be another value in another intent.
+    fn is_value(&self, token: &IntentToken) -> bool {
         match token {
-            Token::Literal(_) => true,
-            Token::Word(word) => {
-                kinds::kind(&fold(&word.raw)).is_some()
-                    || matches!(self.constant_of(&word.raw), Some((Strength::Sure, _)))
+            IntentToken::Literal(_) => true,
+            IntentToken::Word(word) => {
+                kinds::word_kind(&fold(&word.raw)).is_some()
+                    || matches!(self.constant_of(&word.raw), Some((ConstantStrength::Sure, _)))
             }
         }
     }
 }
 
-/// What is said instead of a constant.
-fn instead_of<'l>(dropped: &Dropped, left: &'l [Left]) -> Option<&'l Left> {
+/// The added value that replaces a dropped constant.
+fn instead_of<'l>(dropped: &DroppedConstant, left: &'l [AddedValue]) -> Option<&'l AddedValue> {
     let literals = || left.iter().filter(|left| left.literal);
     let alike = literals().find(|left| left.number == dropped.number);
     let word = || left.iter().find(|left| !left.literal && (!dropped.number || left.number));
     alike.or_else(word).or_else(|| literals().next())
 }
 
-/// Shorter texts may be equal by chance.
+/// In bytes: shorter texts may be equal by chance.
 const TELLING: usize = 3;
 
-/// How many words after a number may stand what it counts: `3 most expensive products`.
+/// The noun that a number counts stands within this many words after it: `3 most expensive products`.
 const COUNTED_WITHIN: usize = 4;
 
-/// Whether a literal of an intent is a constant, or a part of one.
-fn is_said_by(constant: &Constant, literal: &Literal) -> bool {
+/// Whether a literal of an intent equals a constant, or part of one.
+fn is_said_by(constant: &Constant, literal: &IntentLiteral) -> bool {
     match constant {
         Constant::Number(number) => {
             let said = literal.value.as_f64();
-            (is_number(literal) || literal.class == Class::Date)
+            (is_number(literal) || literal.class == LiteralClass::Date)
                 && (said == Some(*number)
                     || (literal.unit() == "%" && said.map(|said| said / 100.0) == Some(*number)))
         }
         Constant::Text(text) | Constant::Name(text) => {
             let value = Value::from(text.as_str());
-            says(literal, &value) || contains(&value, literal) || begins_alike(text, literal)
+            says(literal, &value) || overlaps_value(&value, literal) || begins_alike(text, literal)
         }
     }
 }
 
-/// Whether one is the beginning of the other: `Eng` of `Engineering`.
-fn begins_alike(text: &str, literal: &Literal) -> bool {
+/// Whether one text is a prefix of the other: `Eng` of `Engineering`.
+fn begins_alike(text: &str, literal: &IntentLiteral) -> bool {
     let (text, said) = (fold(text), fold(literal.bare()));
     let plain = text.len() >= TELLING && text.chars().all(char::is_alphanumeric);
     plain
-        && matches!(literal.class, Class::Name | Class::Quoted)
+        && matches!(literal.class, LiteralClass::Name | LiteralClass::Quoted)
         && (said.starts_with(&text) || text.starts_with(&said))
 }
 
-/// A constant as people are told of it: the whole where it is short, else the part that was said.
+/// A constant as shown to people: the whole where it is short, else the part that the intent named.
 fn shown(constant: &Constant, said: &str) -> String {
     match constant {
         Constant::Number(number) => number.to_string(),
@@ -484,7 +509,7 @@ fn shown(constant: &Constant, said: &str) -> String {
     }
 }
 
-/// The words of a text or a name, however they are joined: `unitPrice`, `unit_price`.
+/// The words of a text or an identifier, however they are joined: `unitPrice`, `unit_price`.
 fn parts(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len() + 4);
     let mut lower = false;
@@ -495,7 +520,7 @@ fn parts(text: &str) -> Vec<String> {
         spaced.push(if c == '_' { ' ' } else { c });
         lower = c.is_lowercase();
     }
-    plain_words(&spaced).into_iter().filter(|word| part_of(word) == Part::Content).collect()
+    plain_words(&spaced).into_iter().filter(|word| function_of(word) == WordFunction::Content).collect()
 }
 
 #[cfg(test)]

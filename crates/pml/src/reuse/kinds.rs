@@ -1,12 +1,12 @@
-//! Words of which one may stand where another of the same kind stood, and numbers in words. Folded.
+//! Kinds of words (a word may replace another of its kind), and numbers in words. All words are folded.
 
-/// What a word names, where it is one of a known kind.
-pub(super) fn kind(folded: &str) -> Option<Kind> {
+/// The kind of a folded word; `None` where it has no known kind.
+pub(super) fn word_kind(folded: &str) -> Option<WordKind> {
     KINDS.iter().find(|(_, words)| words.contains(&folded)).map(|(kind, _)| *kind)
 }
 
-/// The number that folded words say: `three`, `twenty-five`, `quatre-vingt-dix`, `two hundred`.
-pub(super) fn number(folded: &str) -> Option<i64> {
+/// The number that folded words spell: `three`, `twenty-five`, `quatre-vingt-dix`, `two hundred`.
+pub(super) fn parse_number_words(folded: &str) -> Option<i64> {
     let words: Vec<&str> =
         folded.split(['-', ' ']).filter(|word| !matches!(*word, "" | "and" | "et")).collect();
     let value = |word: &str| NUMBERS.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
@@ -19,7 +19,7 @@ pub(super) fn number(folded: &str) -> Option<i64> {
         match value(word).or_else(|| within(word))? {
             1_000 => (total, group) = (total + group.max(1) * 1_000, 0),
             100 => group = group.max(1) * 100,
-            // Four twenties are eighty.
+            // `quatre-vingt`: four twenties are eighty.
             20 if group % 100 == 4 => group += 76,
             number => group += number,
         }
@@ -27,7 +27,7 @@ pub(super) fn number(folded: &str) -> Option<i64> {
     (!words.is_empty()).then_some(total + group)
 }
 
-/// A pattern for numbers in words.
+/// A regex for numbers in words.
 pub(super) fn number_pattern() -> String {
     let names =
         |list: &[(&'static str, i64)]| list.iter().map(|(word, _)| *word).collect::<Vec<_>>().join("|");
@@ -37,10 +37,10 @@ pub(super) fn number_pattern() -> String {
     )
 }
 
-/// Words of one kind: one may stand where another of the same kind stood.
-const KINDS: &[(Kind, &[&str])] = &[
+/// Words by kind: a word may replace another of the same kind.
+const KINDS: &[(WordKind, &[&str])] = &[
     (
-        Kind::Language,
+        WordKind::Language,
         &[
             "english",
             "french",
@@ -61,7 +61,7 @@ const KINDS: &[(Kind, &[&str])] = &[
         ],
     ),
     (
-        Kind::Langue,
+        WordKind::Langue,
         &[
             "anglais",
             "francais",
@@ -82,29 +82,32 @@ const KINDS: &[(Kind, &[&str])] = &[
         ],
     ),
     (
-        Kind::Format,
+        WordKind::Format,
         &[
             "json", "csv", "yaml", "xml", "pdf", "html", "markdown", "toml", "txt", "png", "jpeg", "jpg",
             "webp", "gif", "svg", "parquet", "tsv", "xlsx", "docx", "mp3", "mp4", "wav", "zip", "api", "url",
             "http", "https", "sql", "id", "ids", "urls",
         ],
     ),
-    (Kind::Unit, &["celsius", "fahrenheit", "kelvin", "kilometers", "miles", "metric", "imperial"]),
-    (Kind::Currency, &["usd", "eur", "gbp", "jpy", "chf", "cad", "aud", "cny", "inr", "sek", "nok", "dkk"]),
+    (WordKind::Unit, &["celsius", "fahrenheit", "kelvin", "kilometers", "miles", "metric", "imperial"]),
     (
-        Kind::Code,
+        WordKind::Currency,
+        &["usd", "eur", "gbp", "jpy", "chf", "cad", "aud", "cny", "inr", "sek", "nok", "dkk"],
+    ),
+    (
+        WordKind::Code,
         &["python", "rust", "javascript", "typescript", "java", "ruby", "php", "kotlin", "swift", "bash"],
     ),
 ];
 
-/// What a word of [`KINDS`] names.
+/// The kind of a word in [`KINDS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WordKind {
     /// A human language, by its English name.
     Language,
     /// A human language, by its French name.
     Langue,
-    /// A format of data, or an abbreviation of the trade.
+    /// A data format, or a technical abbreviation.
     Format,
     /// A unit of measurement.
     Unit,
@@ -114,7 +117,7 @@ pub(super) enum Kind {
     Code,
 }
 
-/// Numbers in words. `one`, `un` and `neuf` are left out: alone they are other words more often.
+/// Numbers in words. `one`, `un` and `neuf` are left out: alone they mostly mean something else.
 const NUMBERS: &[(&str, i64)] = &[
     ("two", 2),
     ("three", 3),
@@ -168,5 +171,5 @@ const NUMBERS: &[(&str, i64)] = &[
     ("mille", 1_000),
 ];
 
-/// Words that are numbers within longer ones: `twenty-one`, `dix-neuf`.
+/// Words that are numbers only within longer ones: `twenty-one`, `dix-neuf`.
 const WITHIN: &[(&str, i64)] = &[("one", 1), ("un", 1), ("une", 1), ("neuf", 9)];

@@ -1,41 +1,48 @@
 //! Names for capabilities that a program can write: `capabilities.countWords`.
 
-use super::words::{Part, Token, fold, tokens};
+use super::fold::fold;
+use super::words::{IntentToken, WordFunction, tokenize};
 
-/// The longest name, so that a list of them can be read.
+/// The longest name, in characters, so that a list of names stays readable.
 const LONGEST: usize = 40;
-/// How many words of an intent make a name.
+/// The number of words of an intent that make a name.
 const WORDS: usize = 5;
 
-/// A readable name for a capability: from the hint, else from the words of the intent, else from its tools.
-/// ASCII letters and digits in camel case, 3 to 40 of them, and no word of the language.
+/// A readable name for a capability: from the hint, else from the words of the intent, else from its tools. The name
+/// consists of 3 to 40 ASCII letters and digits in camel case and is no reserved word of TypeScript.
 pub fn name_for(hint: Option<&str>, intent: &str, tools: &[&str]) -> String {
     let words = [hint.map(split).unwrap_or_default(), of_intent(intent), of_tools(tools)];
     words.iter().filter_map(|words| camel(words)).next().unwrap_or_else(|| "procedure".to_owned())
 }
 
-/// The words that say what is wanted, in their order, without values.
+/// The content words of the intent in order, without values.
 fn of_intent(intent: &str) -> Vec<String> {
-    let tokens = tokens(intent);
+    let tokens = tokenize(intent);
     let wanted = tokens.iter().filter_map(|token| match token {
-        Token::Word(word) if matches!(word.part, Part::Content | Part::Negation) => Some(word.raw.as_str()),
-        Token::Word(word) if word.part == Part::Ask && is_verb(&word.raw) => Some(word.raw.as_str()),
-        Token::Literal(_) | Token::Word(_) => None,
+        IntentToken::Word(word)
+            if matches!(word.function, WordFunction::Content | WordFunction::Negation) =>
+        {
+            Some(word.raw.as_str())
+        }
+        IntentToken::Word(word) if word.function == WordFunction::Ask && is_verb(&word.raw) => {
+            Some(word.raw.as_str())
+        }
+        IntentToken::Literal(_) | IntentToken::Word(_) => None,
     });
     wanted.flat_map(split).take(WORDS).collect()
 }
 
-/// Questions ask as well, but `what` names nothing.
+/// Whether a word is no question word. Question words request something too, but `what` names nothing.
 fn is_verb(word: &str) -> bool {
     !["what", "which", "quel", "quelle", "quels", "quelles"].contains(&fold(word).as_str())
 }
 
-/// `server:tool` names, one after the other.
+/// The words of the `server:tool` names, in order.
 fn of_tools(tools: &[&str]) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut server = "";
     for tool in tools {
-        // A server is named once for the tools that follow each other.
+        // Consecutive tools of one server name the server once.
         let name = match tool.split_once(':') {
             Some((of, name)) if of == server => name,
             Some((of, _)) => {
@@ -71,7 +78,7 @@ fn split(text: &str) -> Vec<String> {
     words
 }
 
-/// The words in camel case, as many as fit; `None` where they make no name.
+/// As many words as fit, in camel case; `None` where they make no name.
 fn camel(words: &[String]) -> Option<String> {
     let mut name = String::new();
     for word in words.iter().skip_while(|word| word.starts_with(|c: char| c.is_ascii_digit())) {
@@ -93,7 +100,7 @@ fn camel(words: &[String]) -> Option<String> {
     (name.len() >= 3).then_some(name)
 }
 
-/// Words of the language, and properties every object has.
+/// Reserved words of TypeScript, and properties that every object has.
 const RESERVED: &[&str] = &[
     "abstract",
     "any",

@@ -1,45 +1,52 @@
-//! Finds in a new intent what stands at the places of an earlier one.
+//! Finds the values of a new intent that stand in the slots of a template.
 //!
-//! First the two are laid side by side: where they differ at the places of values alone, each value is
-//! where its place is. Otherwise a place is filled only if one literal, and no other, can belong there.
+//! First the two are aligned word by word: where they differ in the slots only, each slot gets the tokens at its
+//! position. Otherwise a slot is filled only if exactly one literal can belong there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::literals::{Class, Literal};
-use super::template::{Slot, Template, in_order, places, plain_words, role, roles_agree};
-use super::values::{Strict, alike};
-use super::words::{Part, Token, concept, fold};
+use super::fold::fold;
+use super::literals::{IntentLiteral, LiteralClass};
+use super::template::{
+    IntentTemplate, TemplateSlot, find_value, folded_words, plain_words, role, roles_agree,
+};
+use super::values::{Strictness, can_replace};
+use super::words::{IntentToken, WordFunction, concept};
 
-/// What was found in a new intent.
+/// The result of placing the values of a new intent.
 #[derive(Debug, Default)]
 pub(super) struct Placement {
-    /// For slots of the template, the tokens of the new intent that stand there.
-    pub(super) found: BTreeMap<usize, Range<usize>>,
-    /// Literals of the new intent that belong nowhere, as tokens.
-    pub(super) left: Vec<usize>,
-    /// Literals that the template says outside its slots and the new intent does not, as tokens.
+    /// The token range of the new intent in each slot, by index of the slot.
+    pub(super) slot_ranges: BTreeMap<usize, Range<usize>>,
+    /// Token indices of literals of the new intent that fit no slot.
+    pub(super) unplaced: Vec<usize>,
+    /// Token indices of literals outside the slots of the template that the new intent does not repeat.
     pub(super) dropped: Vec<usize>,
 }
 
-/// What to leave out of the comparison: slots whose value is known, and tokens that are spoken for.
+/// What the comparison leaves out: slots whose value is known, and the tokens that belong to them.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    /// Slots of the template.
+pub(super) struct SettledPlaces {
+    /// Indices of slots of the template.
     pub(super) slots: BTreeSet<usize>,
-    /// Tokens of the template: those of the slots, and the words that relate them.
-    pub(super) before: BTreeSet<usize>,
-    /// Tokens of the new intent.
-    pub(super) now: BTreeSet<usize>,
+    /// Token indices of the template: those of the slots, and the prepositions before them.
+    pub(super) template_tokens: BTreeSet<usize>,
+    /// Token indices of the new intent.
+    pub(super) intent_tokens: BTreeSet<usize>,
 }
 
-/// Lays `new` beside the template; `None` where they differ elsewhere than at the slots.
-pub(super) fn align(template: &Template, new: &[Token], known: &Known) -> Option<Placement> {
+/// Aligns `new` with the template word by word; `None` where they differ outside the slots.
+pub(super) fn align(
+    template: &IntentTemplate,
+    new: &[IntentToken],
+    known: &SettledPlaces,
+) -> Option<Placement> {
     let mut placement = Placement::default();
-    let mut rest = items(new).filter(|at| !known.now.contains(at)).peekable();
+    let mut rest = items(new).filter(|at| !known.intent_tokens.contains(at)).peekable();
     let mut skip_to = 0;
     for at in 0..template.tokens.len() {
-        if at < skip_to || known.before.contains(&at) {
+        if at < skip_to || known.template_tokens.contains(&at) {
             continue;
         }
         if let Some(slot) = template.slot_at(at) {
@@ -49,7 +56,7 @@ pub(super) fn align(template: &Template, new: &[Token], known: &Known) -> Option
             for expected in range.start + 1..range.end {
                 rest.next().filter(|next| *next == expected)?;
             }
-            placement.found.insert(slot_at, range);
+            placement.slot_ranges.insert(slot_at, range);
             skip_to = slot.range.end;
         } else if counts(&template.tokens[at]) {
             let next = rest.next()?;
@@ -59,147 +66,175 @@ pub(super) fn align(template: &Template, new: &[Token], known: &Known) -> Option
     rest.next().is_none().then_some(placement)
 }
 
-/// The tokens that a comparison word by word looks at.
-fn items(tokens: &[Token]) -> impl Iterator<Item = usize> + '_ {
+/// The tokens that a word-by-word comparison looks at.
+fn items(tokens: &[IntentToken]) -> impl Iterator<Item = usize> + '_ {
     tokens.iter().enumerate().filter(|(_, token)| counts(token)).map(|(at, _)| at)
 }
 
-fn counts(token: &Token) -> bool {
+fn counts(token: &IntentToken) -> bool {
     match token {
-        Token::Word(word) => !matches!(word.part, Part::Void | Part::Stating | Part::Light | Part::Ask),
-        Token::Literal(_) => true,
+        IntentToken::Word(word) => !matches!(
+            word.function,
+            WordFunction::Nothing | WordFunction::Stating | WordFunction::Light | WordFunction::Ask
+        ),
+        IntentToken::Literal(_) => true,
     }
 }
 
-fn equal(one: &Token, other: &Token) -> bool {
+fn equal(one: &IntentToken, other: &IntentToken) -> bool {
     match (one, other) {
-        (Token::Word(one), Token::Word(other)) => match (one.part, other.part) {
-            (Part::Role(one), Part::Role(other)) => one & other != 0,
+        (IntentToken::Word(one), IntentToken::Word(other)) => match (one.function, other.function) {
+            (WordFunction::Role(one), WordFunction::Role(other)) => one & other != 0,
             (one_part, other_part) => one_part == other_part && one.concept == other.concept,
         },
-        (Token::Literal(one), Token::Literal(other)) => one.same(other),
-        (Token::Literal(literal), Token::Word(word)) | (Token::Word(word), Token::Literal(literal)) => {
-            literal.class == Class::Name && concept(&fold(&literal.text)) == word.concept
+        (IntentToken::Literal(one), IntentToken::Literal(other)) => one.says_same_as(other),
+        (IntentToken::Literal(literal), IntentToken::Word(word))
+        | (IntentToken::Word(word), IntentToken::Literal(literal)) => {
+            literal.class == LiteralClass::Name && concept(&fold(&literal.text)) == word.concept
         }
     }
 }
 
-/// The tokens of `new` from `first` on that stand at `slot`.
-fn taken(template: &Template, slot: &Slot, new: &[Token], first: usize) -> Option<Range<usize>> {
-    if let Token::Literal(_) = &new[first] {
+/// The tokens of `new` from `first` on that fill `slot`.
+fn taken(
+    template: &IntentTemplate,
+    slot: &TemplateSlot,
+    new: &[IntentToken],
+    first: usize,
+) -> Option<Range<usize>> {
+    if let IntentToken::Literal(_) = &new[first] {
         return Some(first..first + 1);
     }
     let wanted = plain_words(template.text(&slot.range)).len();
     let end = first + wanted;
     let words = new.get(first..end)?;
-    let plain = words.iter().all(|token| token.content().is_some());
-    // A literal is not replaced by plain words, but it may be said again without its capital or quotes.
-    let again = || in_order(words) == plain_words(template.text(&slot.range));
+    let plain = words.iter().all(|token| token.content_word().is_some());
+    // Plain words do not replace a literal, but may repeat it without its capital or quotes.
+    let again = || folded_words(words) == plain_words(template.text(&slot.range));
     (plain && (template.literal(slot).is_none() || again())).then_some(first..end)
 }
 
-/// Finds what can belong to one slot only, in a sentence of another form.
-pub(super) fn assign(template: &Template, new: &[Token], known: &Known, strict: Strict) -> Placement {
+/// Fills the slots to which exactly one literal can belong, in a sentence of another form.
+pub(super) fn assign(
+    template: &IntentTemplate,
+    new: &[IntentToken],
+    known: &SettledPlaces,
+    strict: Strictness,
+) -> Placement {
     let mut placement = Placement::default();
-    let mut left: Vec<usize> = literals(new).map(|(at, _)| at).filter(|at| !known.now.contains(at)).collect();
+    let mut left: Vec<usize> =
+        literals(new).map(|(at, _)| at).filter(|at| !known.intent_tokens.contains(at)).collect();
     fixed(template, new, known, &mut left, &mut placement);
     let open: Vec<usize> = (0..template.slots.len()).filter(|slot| !known.slots.contains(slot)).collect();
     for &slot in &open {
         again(template, slot, new, &mut left, &mut placement);
     }
-    let mut classes: Vec<Class> = open.iter().filter_map(|slot| class(template, *slot)).collect();
+    let mut classes: Vec<LiteralClass> = open.iter().filter_map(|slot| class(template, *slot)).collect();
     classes.sort_unstable();
     classes.dedup();
     for class in classes {
         one_for_one(template, class, new, &open, &mut left, &mut placement, strict);
     }
     left.retain(|at| !said_before(template, &new[*at]));
-    placement.left = left;
+    placement.unplaced = left;
     placement
 }
 
-fn literals(tokens: &[Token]) -> impl Iterator<Item = (usize, &Literal)> {
+fn literals(tokens: &[IntentToken]) -> impl Iterator<Item = (usize, &IntentLiteral)> {
     tokens.iter().enumerate().filter_map(|(at, token)| match token {
-        Token::Literal(literal) => Some((at, literal)),
-        Token::Word(_) => None,
+        IntentToken::Literal(literal) => Some((at, literal)),
+        IntentToken::Word(_) => None,
     })
 }
 
-/// Literals outside the slots have to be said again.
+/// Matches the literals outside the slots with the new intent; those that it does not repeat are recorded as dropped.
 fn fixed(
-    template: &Template,
-    new: &[Token],
-    known: &Known,
+    template: &IntentTemplate,
+    new: &[IntentToken],
+    known: &SettledPlaces,
     left: &mut Vec<usize>,
     placement: &mut Placement,
 ) {
     let in_slot = |at: &usize| template.slots.iter().any(|slot| slot.range.contains(at));
     for (at, literal) in
-        literals(&template.tokens).filter(|(at, _)| !in_slot(at) && !known.before.contains(at))
+        literals(&template.tokens).filter(|(at, _)| !in_slot(at) && !known.template_tokens.contains(at))
     {
-        let same = left
-            .iter()
-            .position(|other| matches!(&new[*other], Token::Literal(other) if literal.same(other)));
+        let same = left.iter().position(
+            |other| matches!(&new[*other], IntentToken::Literal(other) if literal.says_same_as(other)),
+        );
         let agrees =
             |other: usize| roles_agree(Some(literal.class), role(&template.tokens, at), role(new, other));
         match same {
             Some(position) if agrees(left[position]) => drop(left.remove(position)),
-            None if literal.class == Class::Name && !places(new, &literal.value).is_empty() => {}
+            None if literal.class == LiteralClass::Name && !find_value(new, &literal.value).is_empty() => {}
             Some(_) | None => placement.dropped.push(at),
         }
     }
 }
 
-/// Plain words that were a value are the same value where they are said once more.
-fn again(template: &Template, at: usize, new: &[Token], left: &mut Vec<usize>, placement: &mut Placement) {
+/// Plain words that were a value are the same value where the new intent repeats them once.
+fn again(
+    template: &IntentTemplate,
+    at: usize,
+    new: &[IntentToken],
+    left: &mut Vec<usize>,
+    placement: &mut Placement,
+) {
     let slot = &template.slots[at];
     let plain = match template.literal(slot) {
         None => true,
-        Some(literal) => matches!(literal.class, Class::Name | Class::Quoted),
+        Some(literal) => matches!(literal.class, LiteralClass::Name | LiteralClass::Quoted),
     };
     let said = serde_json::Value::from(template.text(&slot.range));
-    let places = places(new, &said);
+    let places = find_value(new, &said);
     let [place] = places.as_slice() else { return };
     let class = template.literal(slot).map(|literal| literal.class);
     if plain && roles_agree(class, role(&template.tokens, slot.range.start), role(new, place.start)) {
         left.retain(|literal| !place.contains(literal));
-        placement.found.insert(at, place.clone());
+        placement.slot_ranges.insert(at, place.clone());
     }
 }
 
-fn class(template: &Template, slot: usize) -> Option<Class> {
+fn class(template: &IntentTemplate, slot: usize) -> Option<LiteralClass> {
     template.literal(&template.slots[slot]).map(key)
 }
 
-/// Classes that are looked for together.
-fn key(literal: &Literal) -> Class {
-    if literal.class == Class::Id && literal.text.starts_with('#') { Class::Number } else { literal.class }
+/// The class under which a literal is searched for; some classes are merged.
+fn key(literal: &IntentLiteral) -> LiteralClass {
+    if literal.class == LiteralClass::Id && literal.text.starts_with('#') {
+        LiteralClass::Number
+    } else {
+        literal.class
+    }
 }
 
-/// As many literals as slots of one class: one each, or told apart by the words before them.
+/// Pairs literals and slots of one class where there are equally many: one of each, or distinguished by their roles.
 fn one_for_one(
-    template: &Template,
-    class_wanted: Class,
-    new: &[Token],
+    template: &IntentTemplate,
+    class_wanted: LiteralClass,
+    new: &[IntentToken],
     open: &[usize],
     left: &mut Vec<usize>,
     placement: &mut Placement,
-    strict: Strict,
+    strict: Strictness,
 ) {
     let wanting: Vec<usize> = open
         .iter()
         .copied()
-        .filter(|slot| class(template, *slot) == Some(class_wanted) && !placement.found.contains_key(slot))
+        .filter(|slot| {
+            class(template, *slot) == Some(class_wanted) && !placement.slot_ranges.contains_key(slot)
+        })
         .collect();
     let having: Vec<usize> = left
         .iter()
         .copied()
-        .filter(|at| matches!(&new[*at], Token::Literal(literal) if key(literal) == class_wanted))
+        .filter(|at| matches!(&new[*at], IntentToken::Literal(literal) if key(literal) == class_wanted))
         .collect();
     if wanting.len() != having.len() {
         return;
     }
-    // What was said of one of several places may not be said of the others: none may be a known one.
+    // With several slots of the class, one may already be settled, so the roles have to be equal, not just
+    // compatible.
     let alone = wanting.len() == 1
         && (0..template.slots.len()).filter(|slot| class(template, *slot) == Some(class_wanted)).count() == 1;
     let fits = |slot: usize, at: usize| fits(template, slot, new, at, strict, alone);
@@ -212,35 +247,47 @@ fn one_for_one(
     let distinct: BTreeSet<usize> = pairs.iter().map(|(_, at)| *at).collect();
     if distinct.len() == pairs.len() {
         left.retain(|at| !distinct.contains(at));
-        placement.found.extend(pairs.into_iter().map(|(slot, at)| (slot, at..at + 1)));
+        placement.slot_ranges.extend(pairs.into_iter().map(|(slot, at)| (slot, at..at + 1)));
     }
 }
 
-fn fits(template: &Template, slot: usize, new: &[Token], at: usize, strict: Strict, alone: bool) -> bool {
+fn fits(
+    template: &IntentTemplate,
+    slot: usize,
+    new: &[IntentToken],
+    at: usize,
+    strict: Strictness,
+    alone: bool,
+) -> bool {
     let slot = &template.slots[slot];
-    let (Some(old), Token::Literal(literal)) = (template.literal(slot), &new[at]) else { return false };
+    let (Some(old), IntentToken::Literal(literal)) = (template.literal(slot), &new[at]) else { return false };
     let (was, is) = (role(&template.tokens, slot.range.start), role(new, at));
     let placed = if alone { roles_agree(Some(old.class), was, is) } else { was & is != 0 || was == is };
     let neighbours =
-        key(old) != Class::Number || same_neighbours(&template.tokens, slot.range.start, new, at);
-    alike(old, literal, strict) && placed && neighbours
+        key(old) != LiteralClass::Number || same_neighbours(&template.tokens, slot.range.start, new, at);
+    can_replace(old, literal, strict) && placed && neighbours
 }
 
-/// A number means what stands next to it: 5 commits are not 5 days.
-fn same_neighbours(before: &[Token], was: usize, new: &[Token], is: usize) -> bool {
-    let after = |tokens: &[Token], at: usize| -> Vec<String> {
-        let until = |token: &&Token| matches!(token, Token::Word(w) if matches!(w.part, Part::Content | Part::Void | Part::Stating | Part::Light));
+/// A number is bound to the words next to it: 5 commits are not 5 days.
+fn same_neighbours(before: &[IntentToken], was: usize, new: &[IntentToken], is: usize) -> bool {
+    let after = |tokens: &[IntentToken], at: usize| -> Vec<String> {
+        let until = |token: &&IntentToken| matches!(token, IntentToken::Word(w) if matches!(w.function, WordFunction::Content | WordFunction::Nothing | WordFunction::Stating | WordFunction::Light));
         tokens[at + 1..]
             .iter()
             .take_while(until)
-            .filter_map(Token::content)
+            .filter_map(IntentToken::content_word)
             .take(2)
             .map(|w| w.concept.clone())
             .collect()
     };
-    let ahead = |tokens: &[Token], at: usize| {
-        let near = |token: &&Token| !matches!(token, Token::Word(w) if matches!(w.part, Part::Void | Part::Stating | Part::Light));
-        tokens[..at].iter().rev().find(near).and_then(Token::content).map(|word| word.concept.clone())
+    let ahead = |tokens: &[IntentToken], at: usize| {
+        let near = |token: &&IntentToken| !matches!(token, IntentToken::Word(w) if matches!(w.function, WordFunction::Nothing | WordFunction::Stating | WordFunction::Light));
+        tokens[..at]
+            .iter()
+            .rev()
+            .find(near)
+            .and_then(IntentToken::content_word)
+            .map(|word| word.concept.clone())
     };
     let (right_before, right_now) = (after(before, was), after(new, is));
     match (right_before.last(), right_now.last()) {
@@ -250,16 +297,16 @@ fn same_neighbours(before: &[Token], was: usize, new: &[Token], is: usize) -> bo
     }
 }
 
-/// A name that the template has as plain words is none.
-fn said_before(template: &Template, token: &Token) -> bool {
-    let Token::Literal(literal) = token else { return false };
+/// Whether the template has the same name as plain words, so that it is no value.
+fn said_before(template: &IntentTemplate, token: &IntentToken) -> bool {
+    let IntentToken::Literal(literal) = token else { return false };
     let words: BTreeSet<String> = template
         .tokens
         .iter()
         .filter_map(|token| match token {
-            Token::Word(word) => Some(fold(&word.raw)),
-            Token::Literal(_) => None,
+            IntentToken::Word(word) => Some(fold(&word.raw)),
+            IntentToken::Literal(_) => None,
         })
         .collect();
-    literal.class == Class::Name && plain_words(&literal.text).iter().all(|word| words.contains(word))
+    literal.class == LiteralClass::Name && plain_words(&literal.text).iter().all(|word| words.contains(word))
 }

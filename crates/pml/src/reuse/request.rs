@@ -1,65 +1,66 @@
-//! One intent held against one intent that succeeded: what became of every parameter.
+//! Binds the parameters of a procedure by comparing a new intent with one that succeeded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::literals::{Class, Literal, literals};
-use super::place::{self, Known, Placement};
-use super::similar::{self, Piece};
-use super::template::{self, Link, Slot, Take, Template};
-use super::values::{self, Strict, Swap};
-use super::words::{self, Token};
-use super::{Binding, From, Missing, Procedure, vocabulary};
+use super::fold::fold;
+use super::literals::{IntentLiteral, LiteralClass, literals};
+use super::place::{self, Placement, SettledPlaces};
+use super::similar::{self, IntentPiece};
+use super::template::{self, IntentTemplate, LiteralPart, ParameterLink, TemplateSlot};
+use super::values::{self, Strictness, WordSwap};
+use super::words::{self, IntentToken};
+use super::{ArgumentBinding, ArgumentSource, MissingParameter, ReusableProcedure, vocabulary};
 
-/// Which form a new intent may have to be compared with a template.
+/// The form a new intent must have to be compared with a template.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Word by word the same, but for the values.
+pub(super) enum IntentForm {
+    /// The same words, except for the values.
     Same,
-    /// Any.
+    /// Any words.
     Any,
 }
 
-/// What is asked, of which procedure.
-pub(super) struct Request<'a> {
-    pub(super) procedure: &'a Procedure<'a>,
+/// The inputs of one binding.
+pub(super) struct BindRequest<'a> {
+    pub(super) procedure: &'a ReusableProcedure<'a>,
     pub(super) properties: &'a Map<String, Value>,
     pub(super) intent: &'a str,
-    pub(super) new: &'a [Token],
+    pub(super) tokens: &'a [IntentToken],
     pub(super) context: &'a Map<String, Value>,
-    pub(super) first: &'a Template,
+    pub(super) first_template: &'a IntentTemplate,
 }
 
-/// What became of one parameter.
-enum Outcome {
-    Value(Value, From),
+/// The outcome for one parameter.
+enum ParameterOutcome {
+    Value(Value, ArgumentSource),
     Missing(String),
-    /// It has a default that no intent ever spoke of, and why that is not enough.
+    /// The default, which no intent ever mentioned, and the reason why it may not be used.
     Unsaid(Value, String),
     Absent,
 }
 
-impl Request<'_> {
-    pub(super) fn bind(&self, template: &Template, form: Form) -> Binding {
-        let mut binding = Binding::default();
+impl BindRequest<'_> {
+    pub(super) fn bind(&self, template: &IntentTemplate, form: IntentForm) -> ArgumentBinding {
+        let mut binding = ArgumentBinding::default();
         self.take_context(&mut binding);
         let (named, known) = self.known(template, &binding);
-        let placement = place::align(template, self.new, &known).or_else(|| {
-            (form == Form::Any).then(|| place::assign(template, self.new, &known, self.strict()))
+        let placement = place::align(template, self.tokens, &known).or_else(|| {
+            (form == IntentForm::Any).then(|| place::assign(template, self.tokens, &known, self.strictness()))
         });
         let Some(placement) = placement else {
             binding.unplaced.push(self.intent.to_owned());
             return binding;
         };
-        let mut left = placement.left.clone();
+        let mut left = placement.unplaced.clone();
         for (name, schema) in self.properties {
             if self.context.contains_key(name) {
                 continue;
             }
             let outcome = match named.get(name) {
-                Some((_, value)) => Outcome::Value(value.clone(), From::Intent),
+                Some((_, value)) => ParameterOutcome::Value(value.clone(), ArgumentSource::Intent),
                 None => self.outcome(name, schema, template, &placement, &mut left),
             };
             self.record(name, schema, outcome, &mut binding);
@@ -67,85 +68,97 @@ impl Request<'_> {
         self.unplaced(template, &placement, &left, &mut binding);
         binding.unplaced.extend(self.all_is_more(&binding));
         let before = pieces_before(template, &placement, &known);
-        let alike = similar::compare(&before, &self.pieces_now(template, &placement, &known), self.strict());
-        binding.similarity = self.doubted(&template.intent, alike);
+        let alike =
+            similar::compare(&before, &self.pieces_now(template, &placement, &known), self.strictness());
+        binding.similarity = self.discount_question(&template.intent, alike);
         binding
     }
 
-    pub(super) fn strict(&self) -> Strict {
-        if self.procedure.reads_only { Strict::Reads } else { Strict::Writes }
+    pub(super) fn strictness(&self) -> Strictness {
+        if self.procedure.reads_only { Strictness::Reads } else { Strictness::Writes }
     }
 
-    /// A question is no order to change something, unless it asks whether one could do it.
-    pub(super) fn doubted(&self, before: &str, similarity: f64) -> f64 {
+    /// Caps the similarity of a question where the procedure changes something: a question is no order, unless it
+    /// asks whether one could do it.
+    pub(super) fn discount_question(&self, before: &str, similarity: f64) -> f64 {
         let asks = |intent: &str| intent.trim_end().ends_with('?');
         let requests = || {
-            template::in_order(self.new).iter().any(|word| vocabulary::REQUESTING.contains(&word.as_str()))
+            template::folded_words(self.tokens)
+                .iter()
+                .any(|word| vocabulary::REQUESTING.contains(&word.as_str()))
         };
         let questions = !self.procedure.reads_only && asks(self.intent) && !asks(before) && !requests();
         if questions { similarity.min(0.5) } else { similarity }
     }
 
-    /// Who says `all` does not want as many as a default nobody spoke of.
-    fn all_is_more(&self, binding: &Binding) -> Option<String> {
-        let says_all = |token: &&Token| token.content().is_some_and(|word| word.concept == "all");
-        let limited =
-            |(name, from): &(String, From)| *from == From::Default && binding.arguments[name].is_number();
-        let before = self.first.tokens.iter().any(|token| says_all(&token));
-        let word = self.new.iter().find(says_all).and_then(Token::content);
+    /// The word `all`, where a numeric default that no intent mentioned would limit the result.
+    fn all_is_more(&self, binding: &ArgumentBinding) -> Option<String> {
+        let says_all = |token: &&IntentToken| token.content_word().is_some_and(|word| word.concept == "all");
+        let limited = |(name, from): &(String, ArgumentSource)| {
+            *from == ArgumentSource::Default && binding.arguments[name].is_number()
+        };
+        let before = self.first_template.tokens.iter().any(|token| says_all(&token));
+        let word = self.tokens.iter().find(says_all).and_then(IntentToken::content_word);
         word.filter(|_| !before && binding.sources.iter().any(limited)).map(|word| word.raw.clone())
     }
 
-    fn take_context(&self, binding: &mut Binding) {
+    fn take_context(&self, binding: &mut ArgumentBinding) {
         for (name, value) in self.context {
-            match self.properties.get(name).and_then(|schema| values::fit(value.clone(), schema)) {
+            match self.properties.get(name).and_then(|schema| values::fit_to_schema(value.clone(), schema)) {
                 Some(value) => {
                     binding.arguments.insert(name.clone(), value);
-                    binding.sources.push((name.clone(), From::Context));
+                    binding.sources.push((name.clone(), ArgumentSource::Context));
                 }
                 None => binding.unplaced.push(name.clone()),
             }
         }
     }
 
-    /// Values that need not be looked for: those of the context, and those the intent gives by name.
-    fn known(&self, template: &Template, binding: &Binding) -> (BTreeMap<String, (usize, Value)>, Known) {
-        let mut known = Known::default();
+    /// The values that need not be searched for: those in the context, and those the intent gives by name.
+    fn known(
+        &self,
+        template: &IntentTemplate,
+        binding: &ArgumentBinding,
+    ) -> (BTreeMap<String, (usize, Value)>, SettledPlaces) {
+        let mut known = SettledPlaces::default();
         for (at, slot) in template.slots.iter().enumerate() {
-            let given = |(name, ..): &(String, Value, Take)| self.context.contains_key(name);
+            let given = |(name, ..): &(String, Value, LiteralPart)| self.context.contains_key(name);
             if slot.parameters.iter().all(given) {
                 known.slots.insert(at);
-                known.before.extend(template::with_role(&template.tokens, &slot.range));
+                known.template_tokens.extend(template::with_role(&template.tokens, &slot.range));
                 for (name, ..) in &slot.parameters {
-                    let said = binding.arguments.get(name).map(|value| template::places(self.new, value));
+                    let said =
+                        binding.arguments.get(name).map(|value| template::find_value(self.tokens, value));
                     for place in said.into_iter().flatten() {
-                        known.now.extend(template::with_role(self.new, &place));
+                        known.intent_tokens.extend(template::with_role(self.tokens, &place));
                     }
                 }
             }
         }
         let named = self.named();
         for (at, _) in named.values() {
-            known.now.extend([at - 1, *at]);
+            known.intent_tokens.extend([at - 1, *at]);
         }
         (named, known)
     }
 
-    /// Parameters the first intent is silent on and the new one gives by name: `limit 10`, `limit=10`.
+    /// Parameters that the first intent does not mention and the new one gives by name: `limit 10`, `limit=10`.
     fn named(&self) -> BTreeMap<String, (usize, Value)> {
         let mut found = BTreeMap::new();
-        for (at, pair) in self.new.windows(2).enumerate() {
-            let (Token::Word(word), Token::Literal(literal)) = (&pair[0], &pair[1]) else { continue };
+        for (at, pair) in self.tokens.windows(2).enumerate() {
+            let (IntentToken::Word(word), IntentToken::Literal(literal)) = (&pair[0], &pair[1]) else {
+                continue;
+            };
             let Some((name, schema)) =
                 self.properties.iter().find(|(name, _)| values::same_text(name, &word.raw))
             else {
                 continue;
             };
-            if self.first.links.contains_key(name) || self.context.contains_key(name) {
+            if self.first_template.links.contains_key(name) || self.context.contains_key(name) {
                 continue;
             }
             if let Some(value) =
-                values::fit(literal.value.clone(), schema).filter(|_| literal.unit().is_empty())
+                values::fit_to_schema(literal.value.clone(), schema).filter(|_| literal.unit().is_empty())
             {
                 found.insert(name.clone(), (at + 1, value));
             }
@@ -157,46 +170,50 @@ impl Request<'_> {
         &self,
         name: &str,
         schema: &Value,
-        template: &Template,
+        template: &IntentTemplate,
         placement: &Placement,
         left: &mut Vec<usize>,
-    ) -> Outcome {
+    ) -> ParameterOutcome {
         let default = schema.get("default");
-        let said_in = if template.links.contains_key(name) { template } else { self.first };
+        let said_in = if template.links.contains_key(name) { template } else { self.first_template };
         match said_in.links.get(name) {
-            Some(Link::Slot(at)) => self.at_slot(name, schema, said_in, *at, placement, left),
-            Some(Link::Made { of, exactly }) => self.made(name, default, said_in, of, *exactly),
+            Some(ParameterLink::Slot(at)) => self.at_slot(name, schema, said_in, *at, placement, left),
+            Some(ParameterLink::Derived { of, exactly }) => self.made(name, default, said_in, of, *exactly),
             None => match default {
-                Some(default) if self.first.moves && is_date(default) => Outcome::Missing(format!(
-                    "`{name}` was {} when \"{}\" was said; another day it is another date",
-                    show(default),
-                    self.first.intent
-                )),
+                Some(default) if self.first_template.depends_on_today && is_date(default) => {
+                    ParameterOutcome::Missing(format!(
+                        "`{name}` was {} when \"{}\" was said; another day it is another date",
+                        show(default),
+                        self.first_template.intent
+                    ))
+                }
                 Some(default) => self.unsaid(name, default),
-                None if self.required(name) => Outcome::Missing(format!("`{name}` has no value yet")),
-                None => Outcome::Absent,
+                None if self.required(name) => {
+                    ParameterOutcome::Missing(format!("`{name}` has no value yet"))
+                }
+                None => ParameterOutcome::Absent,
             },
         }
     }
 
-    /// What becomes of a default that the first intent does not speak of.
-    fn unsaid(&self, name: &str, default: &Value) -> Outcome {
+    /// The outcome for a default that the first intent does not mention.
+    fn unsaid(&self, name: &str, default: &Value) -> ParameterOutcome {
         let was = show(default);
         if !self.procedure.reads_only {
             let why = format!(
                 "`{name}` was {was} before; a plan that changes something does not run on a value that was not said"
             );
-            return Outcome::Unsaid(default.clone(), why);
+            return ParameterOutcome::Unsaid(default.clone(), why);
         }
-        match self.first.instead_of(default) {
+        match self.first_template.untaken_text(default) {
             Some(said) => {
                 let why = format!(
                     "`{name}` was {was} before, though \"{}\" says `{said}`; it is not known what it is now",
-                    self.first.intent
+                    self.first_template.intent
                 );
-                Outcome::Unsaid(default.clone(), why)
+                ParameterOutcome::Unsaid(default.clone(), why)
             }
-            None => Outcome::Value(default.clone(), From::Default),
+            None => ParameterOutcome::Value(default.clone(), ArgumentSource::Default),
         }
     }
 
@@ -209,35 +226,37 @@ impl Request<'_> {
         &self,
         name: &str,
         schema: &Value,
-        template: &Template,
+        template: &IntentTemplate,
         at: usize,
         placement: &Placement,
         left: &mut Vec<usize>,
-    ) -> Outcome {
+    ) -> ParameterOutcome {
         let slot = &template.slots[at];
         let Some((_, before, take)) = slot.parameters.iter().find(|(other, ..)| other == name) else {
-            return Outcome::Missing(format!("`{name}` has no value yet"));
+            return ParameterOutcome::Missing(format!("`{name}` has no value yet"));
         };
-        if slot.doubtful {
-            let same = template::in_order(&template.tokens) == template::in_order(self.new);
+        if slot.is_ambiguous {
+            let same = template::folded_words(&template.tokens) == template::folded_words(self.tokens);
             return if same {
-                Outcome::Value(before.clone(), From::Repeated)
+                ParameterOutcome::Value(before.clone(), ArgumentSource::RepeatedDefault)
             } else {
-                Outcome::Missing(format!(
+                ParameterOutcome::Missing(format!(
                     "`{name}` was {} in \"{}\", where that stands for more than one thing; the new intent does not say which",
                     show(before),
                     template.intent
                 ))
             };
         }
-        let found = placement.found.get(&at);
+        let found = placement.slot_ranges.get(&at);
         let value = found.and_then(|range| self.value(name, schema, template, slot, before, *take, range));
         match value {
-            Some(value) if Some(&value) == schema.get("default") => Outcome::Value(value, From::Repeated),
-            Some(value) => Outcome::Value(value, From::Intent),
+            Some(value) if Some(&value) == schema.get("default") => {
+                ParameterOutcome::Value(value, ArgumentSource::RepeatedDefault)
+            }
+            Some(value) => ParameterOutcome::Value(value, ArgumentSource::Intent),
             None => {
                 left.extend(found.cloned().into_iter().flatten());
-                Outcome::Missing(format!(
+                ParameterOutcome::Missing(format!(
                     "`{name}` was {} in \"{}\"; the new intent does not say which",
                     show(before),
                     template.intent
@@ -251,80 +270,90 @@ impl Request<'_> {
         &self,
         name: &str,
         schema: &Value,
-        template: &Template,
-        slot: &Slot,
+        template: &IntentTemplate,
+        slot: &TemplateSlot,
         before: &Value,
-        take: Take,
+        take: LiteralPart,
         range: &Range<usize>,
     ) -> Option<Value> {
-        let new = match &self.new[range.start] {
-            Token::Literal(literal) if range.len() == 1 => Some(literal),
-            Token::Literal(_) | Token::Word(_) => None,
+        let new = match &self.tokens[range.start] {
+            IntentToken::Literal(literal) if range.len() == 1 => Some(literal),
+            IntentToken::Literal(_) | IntentToken::Word(_) => None,
         };
         match (template.literal(slot), new, take) {
-            (Some(_), Some(new), Take::Half(half)) => {
+            (Some(_), Some(new), LiteralPart::Half(half)) => {
                 let (owner, name) = template::split(new)?;
-                values::fit(Value::from(if half == 0 { owner } else { name }), schema)
+                values::fit_to_schema(Value::from(if half == 0 { owner } else { name }), schema)
             }
-            (Some(old), Some(new), Take::Whole) if old.same(new) => Some(before.clone()),
-            (Some(old), Some(new), Take::Whole) => values::fill(old, before, new, schema, self.strict()),
-            (None, Some(new), Take::Whole) if !replaces_words(new, name, schema) => None,
-            (None, _, Take::Whole) | (Some(_), None, Take::Whole) => {
-                let swap = Swap {
+            (Some(old), Some(new), LiteralPart::Whole) if old.says_same_as(new) => Some(before.clone()),
+            (Some(old), Some(new), LiteralPart::Whole) => {
+                values::fill(old, before, new, schema, self.strictness())
+            }
+            (None, Some(new), LiteralPart::Whole) if !replaces_words(new, name, schema) => None,
+            (None, _, LiteralPart::Whole) | (Some(_), None, LiteralPart::Whole) => {
+                let swap = WordSwap {
                     old: template.text(&slot.range),
                     before: before.as_str()?,
-                    new: template::said(self.intent, self.new, range),
+                    new: template::spoken_text(self.intent, self.tokens, range),
                     examples: self.procedure.examples.get(name).map_or(&[][..], Vec::as_slice),
                     schema,
                     begins: range.start == 0,
                 };
-                values::swap(&swap, self.strict())
+                values::swap(&swap, self.strictness())
             }
-            (_, None, Take::Half(_)) | (None, _, Take::Half(_)) => None,
+            (_, None, LiteralPart::Half(_)) | (None, _, LiteralPart::Half(_)) => None,
         }
     }
 
-    /// A value made of literals stays as it is only where all of them are said again.
+    /// A value derived from literals is kept only where the new intent repeats all of them.
     fn made(
         &self,
         name: &str,
         default: Option<&Value>,
-        template: &Template,
+        template: &IntentTemplate,
         of: &[usize],
         exactly: bool,
-    ) -> Outcome {
+    ) -> ParameterOutcome {
         let again = |at: &usize| match &template.tokens[*at] {
-            Token::Literal(literal) => {
-                self.new.iter().any(|token| matches!(token, Token::Literal(other) if literal.same(other)))
-            }
-            Token::Word(_) => false,
+            IntentToken::Literal(literal) => self
+                .tokens
+                .iter()
+                .any(|token| matches!(token, IntentToken::Literal(other) if literal.says_same_as(other))),
+            IntentToken::Word(_) => false,
         };
         match default {
             Some(default) if of.iter().all(again) && (exactly || self.procedure.reads_only) => {
-                Outcome::Value(default.clone(), From::Repeated)
+                ParameterOutcome::Value(default.clone(), ArgumentSource::RepeatedDefault)
             }
-            Some(default) => Outcome::Missing(format!(
+            Some(default) => ParameterOutcome::Missing(format!(
                 "`{name}` was {}, made of what \"{}\" says; it is not known what it is now",
                 show(default),
                 template.intent
             )),
-            None => Outcome::Absent,
+            None => ParameterOutcome::Absent,
         }
     }
 
-    fn record(&self, name: &str, schema: &Value, outcome: Outcome, binding: &mut Binding) {
+    fn record(&self, name: &str, schema: &Value, outcome: ParameterOutcome, binding: &mut ArgumentBinding) {
         match outcome {
-            Outcome::Value(value, from) => {
+            ParameterOutcome::Value(value, from) => {
                 binding.arguments.insert(name.to_owned(), value);
                 binding.sources.push((name.to_owned(), from));
             }
-            Outcome::Missing(why) => self.miss(name, schema, why, None, binding),
-            Outcome::Unsaid(default, why) => self.miss(name, schema, why, Some(default), binding),
-            Outcome::Absent => {}
+            ParameterOutcome::Missing(why) => self.miss(name, schema, why, None, binding),
+            ParameterOutcome::Unsaid(default, why) => self.miss(name, schema, why, Some(default), binding),
+            ParameterOutcome::Absent => {}
         }
     }
 
-    fn miss(&self, name: &str, schema: &Value, why: String, unsaid: Option<Value>, binding: &mut Binding) {
+    fn miss(
+        &self,
+        name: &str,
+        schema: &Value,
+        why: String,
+        unsaid: Option<Value>,
+        binding: &mut ArgumentBinding,
+    ) {
         let later = self.procedure.examples.get(name).into_iter().flatten();
         let mut candidates: Vec<Value> = Vec::new();
         for value in schema.get("default").into_iter().chain(later) {
@@ -332,89 +361,110 @@ impl Request<'_> {
                 candidates.push(value.clone());
             }
         }
-        binding.missing.push(Missing { name: name.to_owned(), why, candidates, unsaid });
+        binding.missing.push(MissingParameter {
+            name: name.to_owned(),
+            reason: why,
+            candidates,
+            unspoken_default: unsaid,
+        });
     }
 
-    fn unplaced(&self, template: &Template, placement: &Placement, left: &[usize], binding: &mut Binding) {
+    fn unplaced(
+        &self,
+        template: &IntentTemplate,
+        placement: &Placement,
+        left: &[usize],
+        binding: &mut ArgumentBinding,
+    ) {
         for at in left {
-            binding.unplaced.push(template::said(self.intent, self.new, &(*at..at + 1)).to_owned());
+            binding.unplaced.push(template::spoken_text(self.intent, self.tokens, &(*at..at + 1)).to_owned());
         }
         for at in &placement.dropped {
             binding.unplaced.push(template.text(&(*at..at + 1)).to_owned());
         }
     }
 
-    /// The new intent with what was placed as slots.
-    fn pieces_now(&self, template: &Template, placement: &Placement, known: &Known) -> Vec<Piece> {
-        let given: Vec<Class> = known
+    /// The pieces of the new intent, with the placed values as slots.
+    fn pieces_now(
+        &self,
+        template: &IntentTemplate,
+        placement: &Placement,
+        known: &SettledPlaces,
+    ) -> Vec<IntentPiece> {
+        let given: Vec<LiteralClass> = known
             .slots
             .iter()
             .filter_map(|slot| template.literal(&template.slots[*slot]))
             .map(|l| l.class)
             .collect();
-        let mut leave = known.now.clone();
-        for (at, token) in self.new.iter().enumerate() {
-            // `the file` speaks of the one the context names.
+        let mut leave = known.intent_tokens.clone();
+        for (at, token) in self.tokens.iter().enumerate() {
+            // `the file` refers to the one that the context names.
             if token
-                .content()
+                .content_word()
                 .is_some_and(|word| given.iter().any(|class| words::shown_by(*class, &word.concept)))
             {
-                leave.extend(template::with_role(self.new, &(at..at + 1)));
+                leave.extend(template::with_role(self.tokens, &(at..at + 1)));
             }
         }
-        let places = placement.found.iter().map(|(slot, range)| (range.clone(), *slot)).collect::<Vec<_>>();
-        pieces(self.new, &places, template, &leave)
+        let places =
+            placement.slot_ranges.iter().map(|(slot, range)| (range.clone(), *slot)).collect::<Vec<_>>();
+        pieces(self.tokens, &places, template, &leave)
     }
 }
 
-fn pieces_before(template: &Template, placement: &Placement, known: &Known) -> Vec<Piece> {
+fn pieces_before(
+    template: &IntentTemplate,
+    placement: &Placement,
+    known: &SettledPlaces,
+) -> Vec<IntentPiece> {
     let places: Vec<(Range<usize>, usize)> =
-        placement.found.keys().map(|slot| (template.slots[*slot].range.clone(), *slot)).collect();
-    pieces(&template.tokens, &places, template, &known.before)
+        placement.slot_ranges.keys().map(|slot| (template.slots[*slot].range.clone(), *slot)).collect();
+    pieces(&template.tokens, &places, template, &known.template_tokens)
 }
 
 fn pieces(
-    tokens: &[Token],
+    tokens: &[IntentToken],
     places: &[(Range<usize>, usize)],
-    template: &Template,
+    template: &IntentTemplate,
     leave: &BTreeSet<usize>,
-) -> Vec<Piece> {
+) -> Vec<IntentPiece> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate().filter(|(at, _)| !leave.contains(at)) {
         match places.iter().find(|(range, _)| range.contains(&at)) {
             Some((range, slot)) if range.start == at => {
                 let slot = &template.slots[*slot];
                 let class = template.literal(slot).map(|literal| literal.class);
-                found.push(Piece::Slot(slot.parameters[0].0.clone(), class));
+                found.push(IntentPiece::Slot(slot.parameters[0].0.clone(), class));
             }
             Some(_) => {}
-            None => found.push(Piece::Token(token.clone())),
+            None => found.push(IntentPiece::Token(token.clone())),
         }
     }
     found
 }
 
-/// Whether a literal can stand where plain words stood.
-fn replaces_words(literal: &Literal, name: &str, schema: &Value) -> bool {
+/// Whether a literal can replace plain words.
+fn replaces_words(literal: &IntentLiteral, name: &str, schema: &Value) -> bool {
     match literal.class {
-        Class::Name | Class::Quoted => true,
+        LiteralClass::Name | LiteralClass::Quoted => true,
         class => expected(name, schema) == Some(class),
     }
 }
 
-/// The class of literal that a parameter takes, where its name or format tells.
-fn expected(name: &str, schema: &Value) -> Option<Class> {
+/// The class of literals that a parameter takes, where its name or format tells.
+fn expected(name: &str, schema: &Value) -> Option<LiteralClass> {
     match schema.get("format").and_then(Value::as_str) {
-        Some("uri" | "url") => return Some(Class::Url),
-        Some("email") => return Some(Class::Email),
-        Some("date" | "date-time") => return Some(Class::Date),
+        Some("uri" | "url") => return Some(LiteralClass::Url),
+        Some("email") => return Some(LiteralClass::Email),
+        Some("date" | "date-time") => return Some(LiteralClass::Date),
         Some(_) | None => {}
     }
-    match words::fold(name).as_str() {
-        "path" | "file" | "filename" | "folder" | "directory" | "dir" => Some(Class::Path),
-        "url" | "uri" | "link" => Some(Class::Url),
-        "email" => Some(Class::Email),
-        "channel" => Some(Class::Channel),
+    match fold(name).as_str() {
+        "path" | "file" | "filename" | "folder" | "directory" | "dir" => Some(LiteralClass::Path),
+        "url" | "uri" | "link" => Some(LiteralClass::Url),
+        "email" => Some(LiteralClass::Email),
+        "channel" => Some(LiteralClass::Channel),
         _ => None,
     }
 }
@@ -422,7 +472,7 @@ fn expected(name: &str, schema: &Value) -> Option<Class> {
 /// Whether a default is a point in time.
 fn is_date(value: &Value) -> bool {
     match value {
-        Value::String(text) => literals(text).iter().any(|literal| literal.class == Class::Date),
+        Value::String(text) => literals(text).iter().any(|literal| literal.class == LiteralClass::Date),
         // Seconds or milliseconds since 1970, from 2001 on.
         Value::Number(number) => number.as_f64().is_some_and(|number| number >= 1e9),
         Value::Array(items) => items.iter().any(is_date),

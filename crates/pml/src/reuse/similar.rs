@@ -1,78 +1,79 @@
-//! How sure two intents ask for the same procedure, whatever their values.
+//! The similarity of two intents, whatever their values: whether they ask for the same procedure.
 //!
-//! Sure means that nothing that was said differs: one word more, less or other on either side and the
-//! answer is below [`super::SURE`]. What is left for the number to tell is how far apart they are.
+//! A similarity of at least [`super::SURE`] means that nothing differs: one word more, fewer or different on either
+//! side and it is lower. Below that, the number tells how far apart the intents are.
 
 use std::collections::HashSet;
 
-use super::literals::{Class, Literal};
-use super::values::Strict;
+use super::fold::fold;
+use super::literals::{IntentLiteral, LiteralClass};
+use super::values::Strictness;
 use super::vocabulary as table;
-use super::words::{Part, Token, concept, fold, tokens};
+use super::words::{IntentToken, WordFunction, concept, tokenize};
 
-/// An intent that was read, to be compared with others.
+/// A parsed intent, to be compared with others.
 #[derive(Debug, Clone)]
-pub struct Read(Vec<Piece>);
+pub struct ComparableIntent(Vec<IntentPiece>);
 
-impl Read {
-    /// Reads `intent`.
-    pub fn new(intent: &str) -> Read {
-        Read(plain(intent))
+impl ComparableIntent {
+    /// Parses `intent`.
+    pub fn new(intent: &str) -> ComparableIntent {
+        ComparableIntent(plain(intent))
     }
 
-    /// How sure both ask for the same procedure, from 0 to 1. Literals count by their class.
-    pub fn similarity(&self, other: &Read) -> f64 {
-        compare(&self.0, &other.0, Strict::Reads)
+    /// The similarity from 0 to 1. Literals are compared by class, not by value.
+    pub fn similarity(&self, other: &ComparableIntent) -> f64 {
+        compare(&self.0, &other.0, Strictness::Reads)
     }
 }
 
-/// As [`Read::similarity`]; a request that changes something has to be put in the same words.
-pub(super) fn similarity_of(a: &str, b: &str, strict: Strict) -> f64 {
+/// As [`ComparableIntent::similarity`]; with [`Strictness::Writes`] the intents must use the same words.
+pub(super) fn similarity_of(a: &str, b: &str, strict: Strictness) -> f64 {
     compare(&plain(a), &plain(b), strict)
 }
 
-/// The pieces of an intent; none of a text that is too long to be one.
-fn plain(intent: &str) -> Vec<Piece> {
-    tokens(Some(intent).filter(|intent| intent.len() <= super::LONGEST).unwrap_or_default())
+/// The pieces of an intent; none for a text longer than an intent may be.
+fn plain(intent: &str) -> Vec<IntentPiece> {
+    tokenize(Some(intent).filter(|intent| intent.len() <= super::LONGEST).unwrap_or_default())
         .into_iter()
-        .map(Piece::Token)
+        .map(IntentPiece::Token)
         .collect()
 }
 
-/// A piece of an intent that is compared.
+/// A piece of an intent for comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Piece {
-    /// A word, or a literal that counts by its class.
-    Token(Token),
-    /// The value of parameters, which counts by their names: it may differ.
-    Slot(String, Option<Class>),
+pub(super) enum IntentPiece {
+    /// A word, or a literal compared by class.
+    Token(IntentToken),
+    /// The value of parameters, compared by their names: the value may differ.
+    Slot(String, Option<LiteralClass>),
 }
 
-/// Something an intent says.
+/// A concept that an intent contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Said {
+struct SaidConcept {
     key: String,
     raw: String,
-    /// How it is related to what stands before it.
+    /// The role of the concept: bits of the vocabulary's `ROLES`.
     role: u16,
-    /// Whether it is about a person, where every relation makes a difference.
+    /// Whether it is a person, where every difference of role matters.
     person: bool,
     word: bool,
 }
 
 #[derive(Debug, Default)]
-struct Outline {
-    said: Vec<Said>,
+struct IntentOutline {
+    said: Vec<SaidConcept>,
     negated: bool,
     asks: bool,
-    /// It says or asks that something is so.
+    /// It states something, or asks whether it is so.
     states: bool,
     /// It asks for one thing and another.
     joins: bool,
 }
 
-/// As [`Read::similarity`], for intents whose values have been found.
-pub(super) fn compare(a: &[Piece], b: &[Piece], strict: Strict) -> f64 {
+/// As [`ComparableIntent::similarity`], for intents whose values have been placed.
+pub(super) fn compare(a: &[IntentPiece], b: &[IntentPiece], strict: Strictness) -> f64 {
     let (mine, theirs) = (outline(a, &vocabulary(b)), outline(b, &vocabulary(a)));
     let (only_mine, only_theirs, shared) = differences(&mine, &theirs);
     if shared == 0 {
@@ -89,15 +90,17 @@ pub(super) fn compare(a: &[Piece], b: &[Piece], strict: Strict) -> f64 {
     }
     let heavy = only_mine.iter().any(|said| !implied(said, &mine, &theirs))
         || only_theirs.iter().any(|said| !implied(said, &theirs, &mine));
-    // `show tag v1` and `tag v1`, `is it closed` and `close it`: with a plan that changes something, what
-    // is read into a request is left out.
+    // `show tag v1` and `tag v1`, `is it closed` and `close it`: for a procedure that changes something, implied
+    // words do not count as said.
     let told = only_mine.is_empty()
         && only_theirs.is_empty()
         && mine.asks == theirs.asks
         && mine.states == theirs.states;
-    let read_into = strict == Strict::Writes && !told;
-    // With two things to do, the order says what is done to what; and `is the tree clean` asks what `clean the tree` does.
-    let ordered = strict == Strict::Writes || (mine.joins && theirs.joins) || mine.states != theirs.states;
+    let read_into = strict == Strictness::Writes && !told;
+    // With two actions, the order tells what is done to what; and `is the tree clean` does not ask for `clean the
+    // tree`.
+    let ordered =
+        strict == Strictness::Writes || (mine.joins && theirs.joins) || mine.states != theirs.states;
     if heavy || read_into || (ordered && order_differs(&mine, &theirs)) || number_flips(&mine, &theirs) {
         return 0.8 * overlap;
     }
@@ -107,38 +110,38 @@ pub(super) fn compare(a: &[Piece], b: &[Piece], strict: Strict) -> f64 {
     (1.0 - 0.04 * implied.min(3.0) - asked).max(super::SURE)
 }
 
-/// The folded words of an intent that are not part of a literal.
-fn vocabulary(pieces: &[Piece]) -> HashSet<String> {
+/// The folded words of an intent outside its literals.
+fn vocabulary(pieces: &[IntentPiece]) -> HashSet<String> {
     let words = pieces.iter().filter_map(|piece| match piece {
-        Piece::Token(Token::Word(word)) => Some(fold(&word.raw)),
-        Piece::Token(Token::Literal(_)) | Piece::Slot(..) => None,
+        IntentPiece::Token(IntentToken::Word(word)) => Some(fold(&word.raw)),
+        IntentPiece::Token(IntentToken::Literal(_)) | IntentPiece::Slot(..) => None,
     });
     words.collect()
 }
 
-fn outline(pieces: &[Piece], others: &HashSet<String>) -> Outline {
-    let mut outline = Outline::default();
+fn outline(pieces: &[IntentPiece], others: &HashSet<String>) -> IntentOutline {
+    let mut outline = IntentOutline::default();
     let mut role = 0;
     for piece in pieces {
         match piece {
-            Piece::Slot(name, class) => {
+            IntentPiece::Slot(name, class) => {
                 outline.say(format!("<{name}>"), name, role, class.is_some_and(is_person));
             }
-            Piece::Token(Token::Literal(literal)) => outline.say_literal(literal, role, others),
-            Piece::Token(Token::Word(word)) => match word.part {
-                Part::Role(found) => {
+            IntentPiece::Token(IntentToken::Literal(literal)) => outline.say_literal(literal, role, others),
+            IntentPiece::Token(IntentToken::Word(word)) => match word.function {
+                WordFunction::Role(found) => {
                     role = found;
                     continue;
                 }
-                Part::Void | Part::Light => continue,
-                Part::Stating => {
+                WordFunction::Nothing | WordFunction::Light => continue,
+                WordFunction::Stating => {
                     outline.states = true;
                     continue;
                 }
-                Part::Negation => outline.negated = true,
-                Part::Ask => outline.asks = true,
-                Part::Joining => outline.joins = true,
-                Part::Content => outline.say_word(&word.concept, &word.raw, role),
+                WordFunction::Negation => outline.negated = true,
+                WordFunction::Ask => outline.asks = true,
+                WordFunction::Joining => outline.joins = true,
+                WordFunction::Content => outline.say_word(&word.concept, &word.raw, role),
             },
         }
         role = 0;
@@ -146,37 +149,37 @@ fn outline(pieces: &[Piece], others: &HashSet<String>) -> Outline {
     outline
 }
 
-fn is_person(class: Class) -> bool {
-    matches!(class, Class::Handle | Class::Email)
+fn is_person(class: LiteralClass) -> bool {
+    matches!(class, LiteralClass::Handle | LiteralClass::Email)
 }
 
-impl Outline {
+impl IntentOutline {
     fn say(&mut self, key: String, raw: &str, role: u16, person: bool) {
-        self.said.push(Said { key, raw: raw.to_owned(), role, person, word: false });
+        self.said.push(SaidConcept { key, raw: raw.to_owned(), role, person, word: false });
     }
 
     fn say_word(&mut self, key: &str, raw: &str, role: u16) {
-        self.said.push(Said { key: key.to_owned(), raw: fold(raw), role, person: false, word: true });
+        self.said.push(SaidConcept { key: key.to_owned(), raw: fold(raw), role, person: false, word: true });
     }
 
-    /// A name or a quoted text that the other intent has as plain words is compared as those.
-    fn say_literal(&mut self, literal: &Literal, role: u16, others: &HashSet<String>) {
+    /// Adds a literal. A name or a quoted text that the other intent has as plain words is compared as words.
+    fn say_literal(&mut self, literal: &IntentLiteral, role: u16, others: &HashSet<String>) {
         let folded = fold(&literal.text);
         let words: Vec<&str> =
             folded.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
-        let plain = matches!(literal.class, Class::Name | Class::Quoted);
+        let plain = matches!(literal.class, LiteralClass::Name | LiteralClass::Quoted);
         if plain && words.iter().all(|word| others.contains(*word)) {
             for word in words {
                 self.say_word(&concept(word), word, role);
             }
             return;
         }
-        let class = if literal.class == Class::Id && literal.text.starts_with('#') {
-            Class::Number
+        let class = if literal.class == LiteralClass::Id && literal.text.starts_with('#') {
+            LiteralClass::Number
         } else {
             literal.class
         };
-        // What is written to a number is no value of its own: 5 MB are not 5 GB.
+        // The unit is part of the comparison, unlike the number: 5 MB are not 5 GB.
         let key = format!("<{class:?}{}>", literal.unit());
         self.say(key, &literal.text, role, is_person(class));
     }
@@ -186,9 +189,12 @@ impl Outline {
     }
 }
 
-/// What only one of them says, and how much both say.
-fn differences<'a>(mine: &'a Outline, theirs: &'a Outline) -> (Vec<&'a Said>, Vec<&'a Said>, usize) {
-    let mut left: Vec<&Said> = theirs.said.iter().collect();
+/// The concepts that only one of the intents contains, and the number that both contain.
+fn differences<'a>(
+    mine: &'a IntentOutline,
+    theirs: &'a IntentOutline,
+) -> (Vec<&'a SaidConcept>, Vec<&'a SaidConcept>, usize) {
+    let mut left: Vec<&SaidConcept> = theirs.said.iter().collect();
     let mut only_mine = Vec::new();
     for said in &mine.said {
         match left.iter().position(|other| other.key == said.key) {
@@ -200,9 +206,9 @@ fn differences<'a>(mine: &'a Outline, theirs: &'a Outline) -> (Vec<&'a Said>, Ve
     (only_mine, left, shared)
 }
 
-/// Whether the words both say stand in another order.
-fn order_differs(mine: &Outline, theirs: &Outline) -> bool {
-    let shared = |one: &Outline, other: &Outline| -> Vec<String> {
+/// Whether the shared words stand in another order.
+fn order_differs(mine: &IntentOutline, theirs: &IntentOutline) -> bool {
+    let shared = |one: &IntentOutline, other: &IntentOutline| -> Vec<String> {
         let words = one
             .said
             .iter()
@@ -212,33 +218,28 @@ fn order_differs(mine: &Outline, theirs: &Outline) -> bool {
     shared(mine, theirs) != shared(theirs, mine)
 }
 
-fn opposed(mine: &[&Said], theirs: &[&Said]) -> bool {
-    mine.iter().any(|said| theirs.iter().any(|other| opposites(&said.key, &other.key)))
+fn opposed(mine: &[&SaidConcept], theirs: &[&SaidConcept]) -> bool {
+    mine.iter().any(|said| theirs.iter().any(|other| table::are_opposites(&said.key, &other.key)))
 }
 
-/// Whether two concepts contradict each other.
-pub(super) fn opposites(one: &str, other: &str) -> bool {
-    table::OPPOSITES.iter().any(|(a, b)| (one == *a && other == *b) || (one == *b && other == *a))
-}
-
-/// Whether what `said` adds to `mine` is meant by `theirs` as well.
-fn implied(said: &Said, mine: &Outline, theirs: &Outline) -> bool {
+/// Whether `theirs` implies the concept that only `mine` contains.
+fn implied(said: &SaidConcept, mine: &IntentOutline, theirs: &IntentOutline) -> bool {
     let key = said.key.as_str();
     if table::BRINGING.contains(&key) {
-        // Who counts the words of a file reads it. Said last, it is a request of its own.
+        // Counting the words of a file implies reading it. Said last, reading is a request of its own.
         let first = mine.said.first().is_some_and(|first| first == said);
         let makes = mine.has(table::MAKING) && theirs.has(table::MAKING);
         let brings_otherwise = theirs.has(table::BRINGING);
         return first && (makes || !brings_otherwise);
     }
-    // Who asks for the files asks for all of them, as long as nothing is done to them.
+    // Asking for the files implies asking for all of them, as long as nothing is done to them.
     key == "all"
         && !mine.has(&["last", "first"])
         && mine.has(&["list", "read", "search", "count", "summarize"])
 }
 
-/// Whether something stands in another relation: `from` instead of `to`, or what is counted per what.
-fn roles_conflict(mine: &Outline, theirs: &Outline) -> bool {
+/// Whether a concept has another role: `from` instead of `to`, or what is counted per what.
+fn roles_conflict(mine: &IntentOutline, theirs: &IntentOutline) -> bool {
     mine.said.iter().any(|said| {
         let mut same = theirs.said.iter().filter(|other| other.key == said.key);
         let (Some(other), None) = (same.next(), same.next()) else { return false };
@@ -246,7 +247,7 @@ fn roles_conflict(mine: &Outline, theirs: &Outline) -> bool {
     })
 }
 
-fn disagree(one: &Said, other: &Said) -> bool {
+fn disagree(one: &SaidConcept, other: &SaidConcept) -> bool {
     if one.person && (one.role == 0) != (other.role == 0) {
         return true;
     }
@@ -256,8 +257,8 @@ fn disagree(one: &Said, other: &Said) -> bool {
     both && apart && (one.person || directed)
 }
 
-/// Whether in `theirs` something else has the relation that `said` has in `mine`.
-fn taken(said: &Said, mine: &Outline, theirs: &Outline) -> bool {
+/// Whether another concept of `theirs` has the role that `said` has in `mine`.
+fn taken(said: &SaidConcept, mine: &IntentOutline, theirs: &IntentOutline) -> bool {
     let elsewhere = theirs.said.iter().filter(|other| other.key != said.key && other.role & said.role != 0);
     let mut moved = elsewhere.filter(|other| {
         mine.said.iter().any(|before| before.key == other.key && before.role & said.role == 0)
@@ -265,18 +266,18 @@ fn taken(said: &Said, mine: &Outline, theirs: &Outline) -> bool {
     moved.next().is_some()
 }
 
-/// Whether one of many became all of them, or the other way round, where that makes a difference.
-fn number_flips(mine: &Outline, theirs: &Outline) -> bool {
+/// Whether one of many became all of them, or the reverse, where that matters.
+fn number_flips(mine: &IntentOutline, theirs: &IntentOutline) -> bool {
     const COUNTED: &[&str] = &["last", "first", "newest", "oldest", "largest", "smallest"];
     let counts = mine.has(&["count"]);
     let matters = mine.has(COUNTED)
         || !mine.has(table::BRINGING) && !mine.has(table::MAKING) && !mine.asks
         || mine.has(&["delete"]);
-    let flips = |said: &Said| {
+    let flips = |said: &SaidConcept| {
         let plural = format!("{}s", said.raw);
         said.word && theirs.said.iter().any(|other| other.word && other.raw == plural)
     };
-    let flips_back = |other: &Said| {
+    let flips_back = |other: &SaidConcept| {
         let plural = format!("{}s", other.raw);
         other.word && mine.said.iter().any(|said| said.word && said.raw == plural)
     };

@@ -1,71 +1,71 @@
-//! An intent that succeeded, with the places at which it says the values of parameters.
+//! A template: an intent that succeeded, with the slots in which it names the values of parameters.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde_json::Value;
 
-use super::dates;
-use super::literals::{Class, Literal};
+use super::fold::fold;
+use super::literals::{self, IntentLiteral, LiteralClass};
 use super::values::says;
 use super::vocabulary::TO;
-use super::words::{Part, Token, fold, tokens};
+use super::words::{IntentToken, WordFunction, tokenize};
 
-/// An intent and what of it belongs to parameters.
-pub(super) struct Template {
-    /// The intent.
+/// An intent with the slots that belong to parameters.
+pub(super) struct IntentTemplate {
+    /// The text of the intent.
     pub(super) intent: String,
-    /// The same in pieces.
-    pub(super) tokens: Vec<Token>,
-    /// The places at which it says values, in order.
-    pub(super) slots: Vec<Slot>,
-    /// How each parameter's value depends on what is said; none if it does not.
-    pub(super) links: BTreeMap<String, Link>,
-    /// Whether it counts from now, so that dates made of it are others another day.
-    pub(super) moves: bool,
+    /// The tokens of the intent.
+    pub(super) tokens: Vec<IntentToken>,
+    /// The slots, in textual order.
+    pub(super) slots: Vec<TemplateSlot>,
+    /// How each parameter depends on the text of the intent; no entry where it does not.
+    pub(super) links: BTreeMap<String, ParameterLink>,
+    /// Whether the intent counts from today, so that dates derived from it differ on another day.
+    pub(super) depends_on_today: bool,
 }
 
-/// A place at which an intent says the value of a parameter.
+/// A place in an intent that names the value of a parameter.
 #[derive(Debug)]
-pub(super) struct Slot {
-    /// The parameters, what each was, and which part of what is said it takes.
-    pub(super) parameters: Vec<(String, Value, Take)>,
-    /// The tokens that say it.
+pub(super) struct TemplateSlot {
+    /// The parameters of the slot: name, earlier value, and the part of the literal it takes.
+    pub(super) parameters: Vec<(String, Value, LiteralPart)>,
+    /// The range of tokens.
     pub(super) range: Range<usize>,
-    /// Whether the value stands there more than once, or belongs to several parameters.
-    pub(super) doubtful: bool,
+    /// Whether the value occurs more than once, or belongs to several parameters.
+    pub(super) is_ambiguous: bool,
 }
 
-/// Which part of a literal is the value.
+/// The part of a literal that is the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Take {
-    /// All of it.
+pub(super) enum LiteralPart {
+    /// The whole literal.
     Whole,
     /// The part before (0) or after (1) the only slash.
     Half(usize),
 }
 
-/// How the value of a parameter depends on what an intent says.
+/// How the value of a parameter depends on the text of an intent.
 #[derive(Debug)]
-pub(super) enum Link {
-    /// The intent says it at this slot.
+pub(super) enum ParameterLink {
+    /// The intent names it in the slot with this index.
     Slot(usize),
-    /// It was made of these tokens.
-    Made {
-        /// The tokens.
+    /// The value was derived from tokens.
+    Derived {
+        /// The indices of the tokens.
         of: Vec<usize>,
-        /// Whether it is a list of exactly what they say.
+        /// Whether the value is a list of exactly these tokens.
         exactly: bool,
     },
 }
 
-impl Template {
-    /// Looks for the `values` that parameters had (any of them, the first that is found) in `intent`.
-    pub(super) fn new(intent: &str, values: &[(String, Vec<Value>)]) -> Template {
-        let tokens = tokens(intent);
-        let mut slots: Vec<Slot> = Vec::new();
+impl IntentTemplate {
+    /// Searches `intent` for the values of each parameter; the first one found makes a slot.
+    pub(super) fn new(intent: &str, values: &[(String, Vec<Value>)]) -> IntentTemplate {
+        let tokens = tokenize(intent);
+        let mut slots: Vec<TemplateSlot> = Vec::new();
         for (name, candidates) in values {
-            let found = candidates.iter().map(|value| (value, places(&tokens, value)));
+            let found = candidates.iter().map(|value| (value, find_value(&tokens, value)));
             if let Some((value, places)) = found.into_iter().find(|(_, places)| !places.is_empty()) {
                 add(&mut slots, name, value, &places);
             }
@@ -74,7 +74,7 @@ impl Template {
         slots.sort_by_key(|slot| slot.range.start);
         let mut links = BTreeMap::new();
         for (at, slot) in slots.iter().enumerate() {
-            links.extend(slot.parameters.iter().map(|(name, ..)| (name.clone(), Link::Slot(at))));
+            links.extend(slot.parameters.iter().map(|(name, ..)| (name.clone(), ParameterLink::Slot(at))));
         }
         for (name, candidates) in values {
             if !links.contains_key(name)
@@ -83,80 +83,93 @@ impl Template {
                 links.insert(name.clone(), link);
             }
         }
-        Template { intent: intent.to_owned(), moves: dates::moves(intent), tokens, slots, links }
-    }
-
-    /// The literal at a slot, where it is one and not plain words.
-    pub(super) fn literal(&self, slot: &Slot) -> Option<&Literal> {
-        match &self.tokens[slot.range.start] {
-            Token::Literal(literal) if slot.range.len() == 1 => Some(literal),
-            Token::Literal(_) | Token::Word(_) => None,
+        IntentTemplate {
+            intent: intent.to_owned(),
+            depends_on_today: literals::depends_on_today(intent),
+            tokens,
+            slots,
+            links,
         }
     }
 
-    /// What the intent says that no parameter takes, so that it may be what stood where `default` stands. A procedure may
-    /// be left with the defaults of a run that this was not the intent of: one that failed, or one it was merged with.
-    pub(super) fn instead_of(&self, default: &Value) -> Option<&str> {
+    /// The literal in a slot; `None` where the slot holds plain words.
+    pub(super) fn literal(&self, slot: &TemplateSlot) -> Option<&IntentLiteral> {
+        match &self.tokens[slot.range.start] {
+            IntentToken::Literal(literal) if slot.range.len() == 1 => Some(literal),
+            IntentToken::Literal(_) | IntentToken::Word(_) => None,
+        }
+    }
+
+    /// A literal of the intent that no parameter takes, and that `default` may have replaced. A procedure can have
+    /// defaults of a run with another intent: one that failed, or one of a procedure that was merged into it.
+    pub(super) fn untaken_text(&self, default: &Value) -> Option<&str> {
         if matches!(default, Value::Bool(_) | Value::Null) {
             return None;
         }
         let taken = |at: &usize| {
             self.slots.iter().any(|slot| slot.range.contains(at))
-                || self.links.values().any(|link| matches!(link, Link::Made { of, .. } if of.contains(at)))
+                || self
+                    .links
+                    .values()
+                    .any(|link| matches!(link, ParameterLink::Derived { of, .. } if of.contains(at)))
         };
         let mut literals = self.tokens.iter().enumerate().filter_map(|(at, token)| match token {
-            Token::Literal(literal) if !taken(&at) => Some(literal.text.as_str()),
-            Token::Literal(_) | Token::Word(_) => None,
+            IntentToken::Literal(literal) if !taken(&at) => Some(literal.text.as_str()),
+            IntentToken::Literal(_) | IntentToken::Word(_) => None,
         });
         literals.next()
     }
 
-    /// The slot that begins at a token.
+    /// The index of the slot that begins at a token.
     pub(super) fn slot_at(&self, token: usize) -> Option<usize> {
         self.slots.iter().position(|slot| slot.range.start == token)
     }
 
     /// The text of a range of tokens.
     pub(super) fn text(&self, range: &Range<usize>) -> &str {
-        said(&self.intent, &self.tokens, range)
+        spoken_text(&self.intent, &self.tokens, range)
     }
 }
 
-/// What `tokens[range]` of `intent` says, without quotation marks around a literal.
-pub(super) fn said<'a>(intent: &'a str, tokens: &'a [Token], range: &Range<usize>) -> &'a str {
+/// The text of `tokens[range]` of `intent`, without quotation marks around a literal.
+pub(super) fn spoken_text<'a>(intent: &'a str, tokens: &'a [IntentToken], range: &Range<usize>) -> &'a str {
     match &tokens[range.start] {
-        Token::Literal(literal) if range.len() == 1 => &literal.text,
+        IntentToken::Literal(literal) if range.len() == 1 => &literal.text,
         first => &intent[first.span().start..tokens[range.end - 1].span().end],
     }
 }
 
-/// Shorter texts may be equal by chance.
+/// In bytes: shorter texts may be equal by chance.
 const TELLING: usize = 4;
 
-fn add(slots: &mut Vec<Slot>, name: &str, value: &Value, places: &[Range<usize>]) {
-    let parameter = (name.to_owned(), value.clone(), Take::Whole);
+fn add(slots: &mut Vec<TemplateSlot>, name: &str, value: &Value, places: &[Range<usize>]) {
+    let parameter = (name.to_owned(), value.clone(), LiteralPart::Whole);
     if let Some(slot) = slots.iter_mut().find(|slot| slot.range == places[0]) {
-        // The same text twice is one thing that two calls are given; the same number may be two things.
+        // The same text twice is one value for two calls; the same number may be two values.
         let telling = value.as_str().is_some_and(|text| text.len() >= TELLING);
         let same = slot.parameters.iter().all(|(_, other, _)| other == value);
         slot.parameters.push(parameter);
-        slot.doubtful |= !telling || !same || places.len() > 1;
+        slot.is_ambiguous |= !telling || !same || places.len() > 1;
         return;
     }
-    let overlaps = |slot: &Slot| slot.range.start < places[0].end && places[0].start < slot.range.end;
+    let overlaps = |slot: &TemplateSlot| slot.range.start < places[0].end && places[0].start < slot.range.end;
     let doubtful = places.len() > 1 || slots.iter().any(overlaps);
-    slots.push(Slot { parameters: vec![parameter], range: places[0].clone(), doubtful });
+    slots.push(TemplateSlot {
+        parameters: vec![parameter],
+        range: places[0].clone(),
+        is_ambiguous: doubtful,
+    });
 }
 
-/// `owner/name` says two parameters at once, where their values are exactly its halves.
-fn halves(tokens: &[Token], values: &[(String, Vec<Value>)], slots: &mut Vec<Slot>) {
-    let free = |name: &str, slots: &[Slot]| {
+/// Splits `owner/name` into two parameters, where their values are exactly its halves.
+fn halves(tokens: &[IntentToken], values: &[(String, Vec<Value>)], slots: &mut Vec<TemplateSlot>) {
+    let free = |name: &str, slots: &[TemplateSlot]| {
         !slots.iter().flat_map(|s| &s.parameters).any(|(other, ..)| other == name)
     };
     for (at, token) in tokens.iter().enumerate() {
-        let Token::Literal(literal) = token else { continue };
+        let IntentToken::Literal(literal) = token else { continue };
         let Some((owner, name)) = split(literal) else { continue };
-        let of = |text: &str, slots: &[Slot]| {
+        let of = |text: &str, slots: &[TemplateSlot]| {
             let mut fitting = values.iter().filter_map(|(parameter, values)| {
                 let value = values.iter().find(|value| value.as_str() == Some(text))?;
                 free(parameter, slots).then(|| (parameter.clone(), value.clone()))
@@ -167,25 +180,26 @@ fn halves(tokens: &[Token], values: &[(String, Vec<Value>)], slots: &mut Vec<Slo
             && first.0 != second.0
             && !slots.iter().any(|slot| slot.range.contains(&at))
         {
-            let parameters = vec![(first.0, first.1, Take::Half(0)), (second.0, second.1, Take::Half(1))];
-            slots.push(Slot { parameters, range: at..at + 1, doubtful: false });
+            let parameters =
+                vec![(first.0, first.1, LiteralPart::Half(0)), (second.0, second.1, LiteralPart::Half(1))];
+            slots.push(TemplateSlot { parameters, range: at..at + 1, is_ambiguous: false });
         }
     }
 }
 
 /// The halves of `owner/name`.
-pub(super) fn split(literal: &Literal) -> Option<(&str, &str)> {
-    let halves = literal.text.split_once('/').filter(|_| literal.class == Class::Path)?;
+pub(super) fn split(literal: &IntentLiteral) -> Option<(&str, &str)> {
+    let halves = literal.text.split_once('/').filter(|_| literal.class == LiteralClass::Path)?;
     let plain =
         |half: &str| !half.is_empty() && !half.contains(['/', '*', '~']) && half != "." && half != "..";
     (plain(halves.0) && plain(halves.1)).then_some(halves)
 }
 
-/// Where `tokens` say `value`: as a literal, else in the same words.
-pub(super) fn places(tokens: &[Token], value: &Value) -> Vec<Range<usize>> {
+/// The token ranges that name `value`: as a literal, else in the same words.
+pub(super) fn find_value(tokens: &[IntentToken], value: &Value) -> Vec<Range<usize>> {
     let literals = tokens.iter().enumerate().filter(|(_, token)| match token {
-        Token::Literal(literal) => says(literal, value),
-        Token::Word(_) => false,
+        IntentToken::Literal(literal) => says(literal, value),
+        IntentToken::Word(_) => false,
     });
     let found: Vec<Range<usize>> = literals.map(|(at, _)| at..at + 1).collect();
     match value.as_str() {
@@ -194,11 +208,15 @@ pub(super) fn places(tokens: &[Token], value: &Value) -> Vec<Range<usize>> {
     }
 }
 
-fn in_words(tokens: &[Token], text: &str) -> Vec<Range<usize>> {
+fn in_words(tokens: &[IntentToken], text: &str) -> Vec<Range<usize>> {
     let wanted = plain_words(text);
-    let telling = |token: &Token| match token {
-        Token::Word(word) => word.part == Part::Content || word.part == Part::Light || word.raw.len() > 3,
-        Token::Literal(_) => true,
+    let telling = |token: &IntentToken| match token {
+        IntentToken::Word(word) => {
+            word.function == WordFunction::Content
+                || word.function == WordFunction::Light
+                || word.raw.len() > 3
+        }
+        IntentToken::Literal(_) => true,
     };
     let mut found = Vec::new();
     for start in 0..tokens.len() {
@@ -214,11 +232,11 @@ fn in_words(tokens: &[Token], text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// A piece as it is written, without quotation marks.
-pub(super) fn raw(token: &Token) -> &str {
+/// The text of a token, without quotation marks.
+pub(super) fn raw(token: &IntentToken) -> &str {
     match token {
-        Token::Word(word) => &word.raw,
-        Token::Literal(literal) => &literal.text,
+        IntentToken::Word(word) => &word.raw,
+        IntentToken::Literal(literal) => &literal.text,
     }
 }
 
@@ -228,28 +246,29 @@ pub(super) fn plain_words(text: &str) -> Vec<String> {
     folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The folded words that tokens say, one after the other.
-pub(super) fn in_order(tokens: &[Token]) -> Vec<String> {
+/// The folded words of tokens, in order.
+pub(super) fn folded_words(tokens: &[IntentToken]) -> Vec<String> {
     tokens.iter().flat_map(|token| plain_words(raw(token))).collect()
 }
 
-/// The tokens `value` was made of without being said: a list of literals, or a text that contains one.
-fn made(tokens: &[Token], value: &Value) -> Option<Link> {
+/// The tokens that `value` was derived from without being named: a list of literals, or a text that contains one.
+fn made(tokens: &[IntentToken], value: &Value) -> Option<ParameterLink> {
     let leaves = leaves(value);
     let mut of = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
-        let Token::Literal(literal) = token else { continue };
-        if leaves.iter().any(|leaf| says(literal, leaf) || contains(leaf, literal)) {
+        let IntentToken::Literal(literal) = token else { continue };
+        if leaves.iter().any(|leaf| says(literal, leaf) || overlaps_value(leaf, literal)) {
             of.push(at);
         }
     }
-    let said =
-        |leaf: &&Value| tokens.iter().any(|t| matches!(t, Token::Literal(literal) if says(literal, leaf)));
+    let said = |leaf: &&Value| {
+        tokens.iter().any(|t| matches!(t, IntentToken::Literal(literal) if says(literal, leaf)))
+    };
     let exactly = value.is_array() && leaves.iter().all(said);
-    (!of.is_empty()).then_some(Link::Made { of, exactly })
+    (!of.is_empty()).then_some(ParameterLink::Derived { of, exactly })
 }
 
-/// The values within a value that are neither lists nor objects.
+/// The scalar values within a value.
 pub(super) fn leaves(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(items) => items.iter().flat_map(leaves).collect(),
@@ -258,8 +277,8 @@ pub(super) fn leaves(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// Whether one of both is part of the other, so that another literal would have given another value.
-pub(super) fn contains(leaf: &Value, literal: &Literal) -> bool {
+/// Whether one contains the other, so that another literal would have produced another value.
+pub(super) fn overlaps_value(leaf: &Value, literal: &IntentLiteral) -> bool {
     let Some(text) = leaf.as_str().map(fold) else { return false };
     let said = fold(literal.bare());
     let parts = |whole: &str, part: &str| {
@@ -268,24 +287,27 @@ pub(super) fn contains(leaf: &Value, literal: &Literal) -> bool {
     (said.len() > 2 && text.contains(&said)) || parts(&text, &said) || (text.len() > 1 && parts(&said, &text))
 }
 
-/// The relation in which the token at `at` stands to what is before it.
-pub(super) fn role(tokens: &[Token], at: usize) -> u16 {
+/// The role of the token at `at`: the relations that the words before it express, as bits.
+pub(super) fn role(tokens: &[IntentToken], at: usize) -> u16 {
     for token in tokens[..at].iter().rev() {
         match token {
-            Token::Word(word) => match word.part {
-                Part::Void | Part::Stating | Part::Light => {}
-                Part::Role(role) => return role,
-                Part::Ask | Part::Negation | Part::Joining | Part::Content => return 0,
+            IntentToken::Word(word) => match word.function {
+                WordFunction::Nothing | WordFunction::Stating | WordFunction::Light => {}
+                WordFunction::Role(role) => return role,
+                WordFunction::Ask
+                | WordFunction::Negation
+                | WordFunction::Joining
+                | WordFunction::Content => return 0,
             },
-            Token::Literal(_) => return 0,
+            IntentToken::Literal(_) => return 0,
         }
     }
     0
 }
 
-/// Whether two relations can be the same one.
-pub(super) fn roles_agree(class: Option<Class>, one: u16, other: u16) -> bool {
-    let person = matches!(class, Some(Class::Handle | Class::Email | Class::Name));
+/// Whether two roles are compatible.
+pub(super) fn roles_agree(class: Option<LiteralClass>, one: u16, other: u16) -> bool {
+    let person = matches!(class, Some(LiteralClass::Handle | LiteralClass::Email | LiteralClass::Name));
     match (one, other) {
         (0, 0) => true,
         (0, _) | (_, 0) => !person,
@@ -293,12 +315,12 @@ pub(super) fn roles_agree(class: Option<Class>, one: u16, other: u16) -> bool {
     }
 }
 
-/// `range` with the words before it that relate it to the sentence.
-pub(super) fn with_role(tokens: &[Token], range: &Range<usize>) -> Range<usize> {
+/// `range`, extended by the words before it that express its role.
+pub(super) fn with_role(tokens: &[IntentToken], range: &Range<usize>) -> Range<usize> {
     if role(tokens, range.start) == 0 {
         return range.clone();
     }
-    let related = |token: &Token| matches!(token, Token::Word(word) if matches!(word.part, Part::Role(_)));
+    let related = |token: &IntentToken| matches!(token, IntentToken::Word(word) if matches!(word.function, WordFunction::Role(_)));
     let start = tokens[..range.start].iter().rposition(related).unwrap_or(range.start);
     start..range.end
 }

@@ -1,4 +1,4 @@
-//! What is read from intents, how they are compared, and how capabilities are named.
+//! Tests of literals, of comparing intents, and of naming capabilities.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 
 fn similarity(one: &str, other: &str) -> f64 {
-    Read::new(one).similarity(&Read::new(other))
+    ComparableIntent::new(one).similarity(&ComparableIntent::new(other))
 }
 
 fn shown(intent: &str) -> String {
@@ -127,8 +127,8 @@ fn another_request_is_not_similar() {
     assert!(similarity("enable alerts", "disable alerts") < similarity("enable alerts", "list alerts"));
 }
 
-/// The outcome of binding, as a person would tell it.
-fn told(procedure: &Procedure<'_>, intent: &str, context: Value) -> String {
+/// The outcome of binding as a line of text.
+fn told(procedure: &ReusableProcedure<'_>, intent: &str, context: Value) -> String {
     let context: Map<String, Value> = serde_json::from_value(context).unwrap();
     let binding = bind(procedure, intent, &context);
     let mut lines: Vec<String> = Vec::new();
@@ -136,10 +136,10 @@ fn told(procedure: &Procedure<'_>, intent: &str, context: Value) -> String {
         lines.push(format!("{name} = {} ({from:?})", binding.arguments[name]));
     }
     for missing in &binding.missing {
-        lines.push(format!("missing: {} {:?}", missing.why, missing.candidates));
+        lines.push(format!("missing: {} {:?}", missing.reason, missing.candidates));
     }
     lines.extend(binding.unplaced.iter().map(|text| format!("unplaced: {text}")));
-    lines.push(format!("runs: {}", binding.runs() && binding.similarity >= SURE));
+    lines.push(format!("runs: {}", binding.is_complete() && binding.similarity >= SURE));
     lines.join("\n")
 }
 
@@ -155,15 +155,19 @@ fn arguments_say_where_they_are_from_and_what_is_missing() {
     });
     let examples = BTreeMap::from([("path".to_owned(), vec![json!("notes/b.txt")])]);
     let intents = ["read the first 10 lines of notes/a.txt"];
-    let mut procedure =
-        Procedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
+    let mut procedure = ReusableProcedure {
+        parameters: &parameters,
+        intents: &intents,
+        examples: &examples,
+        reads_only: true,
+    };
     assert_eq!(
         told(&procedure, "read the first 10 lines of c.txt", json!({"encoding": "latin-1"})),
-        "encoding = \"latin-1\" (Context)\npath = \"c.txt\" (Intent)\nlines = 10 (Repeated)\nruns: true"
+        "encoding = \"latin-1\" (Context)\npath = \"c.txt\" (Intent)\nlines = 10 (RepeatedDefault)\nruns: true"
     );
     assert_eq!(
         told(&procedure, "read the first lines of notes/a.txt", json!({"limit": 3})),
-        "path = \"notes/a.txt\" (Repeated)\nencoding = \"utf-8\" (Default)\n\
+        "path = \"notes/a.txt\" (RepeatedDefault)\nencoding = \"utf-8\" (Default)\n\
          missing: `lines` was `10` in \"read the first 10 lines of notes/a.txt\"; the new intent does not say which [Number(10)]\n\
          unplaced: limit\nruns: false"
     );
@@ -182,8 +186,12 @@ fn literals_without_a_place_are_told() {
     let parameters = json!({"properties": {"path": {"type": "string", "default": "a.txt"}}});
     let intents = ["check a.txt against the list of 2025"];
     let examples = BTreeMap::new();
-    let procedure =
-        Procedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
+    let procedure = ReusableProcedure {
+        parameters: &parameters,
+        intents: &intents,
+        examples: &examples,
+        reads_only: true,
+    };
     let unplaced = |intent: &str| bind(&procedure, intent, &Map::new()).unplaced;
     assert_eq!(unplaced("check b.txt against the list of 2025"), [""; 0]);
     assert_eq!(unplaced("check b.txt against the list of 2025 for @zoe"), ["@zoe"]);
@@ -198,8 +206,12 @@ fn a_later_intent_is_as_good_as_the_first() {
     let examples =
         BTreeMap::from([("from".to_owned(), vec![json!("c.txt")]), ("to".to_owned(), vec![json!("d.txt")])]);
     let intents = ["copy a.txt to b.txt", "duplicate c.txt under the name d.txt"];
-    let mut procedure =
-        Procedure { parameters: &parameters, intents: &intents[..1], examples: &examples, reads_only: false };
+    let mut procedure = ReusableProcedure {
+        parameters: &parameters,
+        intents: &intents[..1],
+        examples: &examples,
+        reads_only: false,
+    };
     let new = "duplicate e.txt under the name f.txt";
     assert!(told(&procedure, new, json!({})).ends_with("runs: false"));
     procedure.intents = &intents;
@@ -214,8 +226,12 @@ fn a_default_that_the_first_intent_contradicts_is_not_run() {
     let parameters = json!({"properties": {"path": {"type": "string", "default": "a.txt"}}});
     let intents = ["read b.txt", "show c.txt"];
     let examples = BTreeMap::from([("path".to_owned(), vec![json!("b.txt"), json!("c.txt")])]);
-    let procedure =
-        Procedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
+    let procedure = ReusableProcedure {
+        parameters: &parameters,
+        intents: &intents,
+        examples: &examples,
+        reads_only: true,
+    };
     assert_eq!(
         told(&procedure, "read b.txt", json!({})),
         "missing: `path` was `a.txt` before, though \"read b.txt\" says `b.txt`; it is not known what it is now \
@@ -233,8 +249,12 @@ fn a_parameter_nobody_spoke_of_can_be_given_by_name() {
     });
     let intents = ["list the issues of a/b"];
     let examples = BTreeMap::new();
-    let procedure =
-        Procedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
+    let procedure = ReusableProcedure {
+        parameters: &parameters,
+        intents: &intents,
+        examples: &examples,
+        reads_only: true,
+    };
     assert_eq!(
         told(&procedure, "list the issues of c/d, limit 10", json!({})),
         "repo = \"c/d\" (Intent)\nlimit = 10 (Intent)\nruns: true"
@@ -250,8 +270,12 @@ fn a_value_made_of_what_was_said_follows_it_or_is_missing() {
     }});
     let intents = ["check x.txt and y.txt of a/bee"];
     let examples = BTreeMap::new();
-    let procedure =
-        Procedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
+    let procedure = ReusableProcedure {
+        parameters: &parameters,
+        intents: &intents,
+        examples: &examples,
+        reads_only: true,
+    };
     assert!(told(&procedure, "check x.txt and y.txt of a/bee", json!({})).ends_with("runs: true"));
     assert!(told(&procedure, "check x.txt and z.txt of a/bee", json!({})).ends_with("runs: false"));
     assert!(told(&procedure, "check x.txt and y.txt of c/dee", json!({})).ends_with("runs: false"));
@@ -262,8 +286,12 @@ fn required_parameters_without_a_value_are_missing() {
     let parameters = json!({"properties": {"query": {"type": "string"}, "page": {"type": "integer"}}, "required": ["query"]});
     let intents = ["search the archive"];
     let examples = BTreeMap::new();
-    let procedure =
-        Procedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
+    let procedure = ReusableProcedure {
+        parameters: &parameters,
+        intents: &intents,
+        examples: &examples,
+        reads_only: true,
+    };
     assert_eq!(
         told(&procedure, "search the archive", json!({})),
         "missing: `query` has no value yet []\nruns: false"
@@ -314,7 +342,7 @@ proptest! {
         let parameters = json!({"properties": {"x": {"type": "string", "default": b}}});
         let intents = [b.as_str()];
         let examples = BTreeMap::new();
-        let procedure = Procedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
+        let procedure = ReusableProcedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
         bind(&procedure, &a, &Map::new());
         let name = name_for(Some(&a), &b, &[]);
         prop_assert!((3..=40).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric()), "{}", name);

@@ -1,17 +1,18 @@
-//! A literal or some words as the value of a parameter, in the form its earlier value had.
+//! Converts a literal or words into the value of a parameter, in the form of its earlier value.
 //!
-//! Nothing is guessed: where it is not clear how the earlier value was made of what was written, or the
-//! new value does not fit the schema, there is no value.
+//! Nothing is guessed. There is no value where it is unclear how the earlier value was derived from its text, or
+//! where the new value does not fit the schema.
 
 use serde_json::Value;
 
-use super::literals::{Class, Literal};
+use super::fold::fold;
+use super::literals::{IntentLiteral, LiteralClass};
 use super::vocabulary as table;
-use super::words::{self, fold};
+use super::words;
 use super::{dates, kinds};
 
-/// Whether `literal` says `value`.
-pub(super) fn says(literal: &Literal, value: &Value) -> bool {
+/// Whether `literal` means `value`.
+pub(super) fn says(literal: &IntentLiteral, value: &Value) -> bool {
     match value {
         Value::String(text) => {
             literal.text == *text
@@ -19,30 +20,31 @@ pub(super) fn says(literal: &Literal, value: &Value) -> bool {
                 || literal.value.as_str() == Some(text)
                 || (loose(literal.class)
                     && (same_case(&literal.text, text) || same_case(literal.bare(), text)))
-                || (matches!(literal.class, Class::Name | Class::Date) && same_text(&literal.text, text))
-                || (literal.class == Class::Path && literal.text.trim_start_matches("./") == text)
+                || (matches!(literal.class, LiteralClass::Name | LiteralClass::Date)
+                    && same_text(&literal.text, text))
+                || (literal.class == LiteralClass::Path && literal.text.trim_start_matches("./") == text)
         }
         Value::Number(number) => {
             let (said, wanted) = (literal.value.as_f64(), number.as_f64());
-            let counts = matches!(literal.class, Class::Number | Class::Id);
+            let counts = matches!(literal.class, LiteralClass::Number | LiteralClass::Id);
             counts && (said == wanted || (literal.unit() == "%" && said.map(|said| said / 100.0) == wanted))
         }
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
     }
 }
 
-/// Classes that are the same thing however they are capitalised.
-fn loose(class: Class) -> bool {
+/// Classes whose literals are compared without case.
+fn loose(class: LiteralClass) -> bool {
     matches!(
         class,
-        Class::Name
-            | Class::Quoted
-            | Class::Channel
-            | Class::Handle
-            | Class::Email
-            | Class::Zone
-            | Class::Date
-            | Class::Host
+        LiteralClass::Name
+            | LiteralClass::Quoted
+            | LiteralClass::Channel
+            | LiteralClass::Handle
+            | LiteralClass::Email
+            | LiteralClass::Zone
+            | LiteralClass::Date
+            | LiteralClass::Host
     )
 }
 
@@ -50,22 +52,22 @@ fn same_case(a: &str, b: &str) -> bool {
     a.to_lowercase() == b.to_lowercase()
 }
 
-/// Whether both are the same but for case and accents.
+/// Whether two texts are equal except for case and accents.
 pub(super) fn same_text(a: &str, b: &str) -> bool {
     fold(a) == fold(b)
 }
 
-/// What `new` is as the value of a parameter that was `before` when the intent said `old`.
+/// The value of `new` for a parameter that was `before` when the intent said `old`.
 pub(super) fn fill(
-    old: &Literal,
+    old: &IntentLiteral,
     before: &Value,
-    new: &Literal,
+    new: &IntentLiteral,
     schema: &Value,
-    strict: Strict,
+    strict: Strictness,
 ) -> Option<Value> {
     let value = match before {
-        _ if !alike(old, new, strict) => return None,
-        _ if old.class == Class::Date => date(old, before, new)?,
+        _ if !can_replace(old, new, strict) => return None,
+        _ if old.class == LiteralClass::Date => date(old, before, new)?,
         Value::String(text) if *text == old.bare() && *text != old.text => Value::from(new.bare()),
         Value::String(text) if *text == old.text || text.as_str() == old.text.trim_start_matches("./") => {
             Value::from(new.text.as_str())
@@ -76,31 +78,33 @@ pub(super) fn fill(
         Value::Number(_) => serde_json::Number::from_f64(new.value.as_f64()? / 100.0).map(Value::Number)?,
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
     };
-    fit(value, schema)
+    fit_to_schema(value, schema)
 }
 
-/// Whether a parameter may be filled where only the exact same form is beyond doubt.
+/// How strictly values and intents are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Strict {
-    /// The plan changes something.
+pub(super) enum Strictness {
+    /// The procedure changes something: only the exact same form is accepted.
     Writes,
-    /// The plan only reads.
+    /// The procedure only reads.
     Reads,
 }
 
-/// Whether `new` can stand where `old` stood.
-pub(super) fn alike(old: &Literal, new: &Literal, strict: Strict) -> bool {
-    let numbers = |class, text: &str| class == Class::Number || (class == Class::Id && text.starts_with('#'));
+/// Whether `new` can replace `old`.
+pub(super) fn can_replace(old: &IntentLiteral, new: &IntentLiteral, strict: Strictness) -> bool {
+    let numbers = |class, text: &str| {
+        class == LiteralClass::Number || (class == LiteralClass::Id && text.starts_with('#'))
+    };
     match (old.class, new.class) {
-        (Class::Path, Class::Path) => same_form(&old.text, &new.text, strict),
-        (Class::Quoted, Class::Name) | (Class::Name, Class::Quoted) => true,
-        (Class::Name, Class::Name) => !table::MANNER.contains(&fold(&new.text).as_str()),
+        (LiteralClass::Path, LiteralClass::Path) => same_form(&old.text, &new.text, strict),
+        (LiteralClass::Quoted, LiteralClass::Name) | (LiteralClass::Name, LiteralClass::Quoted) => true,
+        (LiteralClass::Name, LiteralClass::Name) => !table::MANNER.contains(&fold(&new.text).as_str()),
         (one, other) if numbers(one, &old.text) && numbers(other, &new.text) => old.unit() == new.unit(),
         (one, other) => one == other,
     }
 }
 
-fn same_form(old: &str, new: &str, strict: Strict) -> bool {
+fn same_form(old: &str, new: &str, strict: Strictness) -> bool {
     let glob = |path: &str| path.contains(['*', '?']);
     let folder = |path: &str| path.ends_with(['/', '\\']);
     let file = |path: &str| {
@@ -108,12 +112,12 @@ fn same_form(old: &str, new: &str, strict: Strict) -> bool {
     };
     let outside = |path: &str| path.starts_with(['/', '~']) || path.contains("..") || path.contains(":\\");
     let form = |path: &str| (folder(path), file(path), outside(path));
-    glob(old) == glob(new) && (strict == Strict::Reads || form(old) == form(new))
+    glob(old) == glob(new) && (strict == Strictness::Reads || form(old) == form(new))
 }
 
-/// A date is put in as text only where it is written alike, else as the day it says.
-fn date(old: &Literal, before: &Value, new: &Literal) -> Option<Value> {
-    let (was, is) = (dates::read(&old.text), dates::read(&new.text));
+/// A date replaces another as text only where both have the same form, else as the day it names.
+fn date(old: &IntentLiteral, before: &Value, new: &IntentLiteral) -> Option<Value> {
+    let (was, is) = (dates::parse_date(&old.text), dates::parse_date(&new.text));
     let text = before.as_str()?;
     if was.day.as_deref() == Some(text) {
         return is.day.map(Value::from);
@@ -121,7 +125,7 @@ fn date(old: &Literal, before: &Value, new: &Literal) -> Option<Value> {
     (was.shape == is.shape && same_text(text, &old.text)).then(|| Value::from(new.text.as_str()))
 }
 
-/// `new` in the case in which `before` gives `old`.
+/// `new` with the case conversion that turned `old` into `before`.
 fn recase(old: &str, before: &str, new: &str) -> Option<String> {
     match before {
         _ if before == old => Some(new.to_owned()),
@@ -131,24 +135,24 @@ fn recase(old: &str, before: &str, new: &str) -> Option<String> {
     }
 }
 
-/// Plain words, in the place of the words of an earlier value.
-pub(super) struct Swap<'a> {
-    /// What the earlier intent said.
+/// Plain words that replace the words of an earlier value.
+pub(super) struct WordSwap<'a> {
+    /// The words of the earlier intent.
     pub(super) old: &'a str,
-    /// The value it stood for.
+    /// The value of those words.
     pub(super) before: &'a str,
-    /// What the new intent says in its place.
+    /// The words of the new intent in their place.
     pub(super) new: &'a str,
-    /// Values the parameter has had.
+    /// Values of earlier runs.
     pub(super) examples: &'a [Value],
-    /// What the parameter may be.
+    /// The schema of the parameter.
     pub(super) schema: &'a Value,
-    /// Whether the new words begin the sentence, where a capital means nothing.
+    /// Whether the new words begin the sentence, where a capital carries no information.
     pub(super) begins: bool,
 }
 
-/// The value that plain words are, where the words of an earlier value were replaced by them.
-pub(super) fn swap(swap: &Swap<'_>, strict: Strict) -> Option<Value> {
+/// The value of plain words that replaced the words of an earlier value.
+pub(super) fn swap(swap: &WordSwap<'_>, strict: Strictness) -> Option<Value> {
     if same_text(swap.old, swap.new) {
         return Some(Value::from(swap.before));
     }
@@ -156,11 +160,11 @@ pub(super) fn swap(swap: &Swap<'_>, strict: Strict) -> Option<Value> {
         return member(allowed, swap.new);
     }
     let (was, is) = (fold(swap.old), fold(swap.new));
-    let kinds = (kinds::kind(&was), kinds::kind(&is));
+    let kinds = (kinds::word_kind(&was), kinds::word_kind(&is));
     let known =
         swap.examples.iter().find(|example| example.as_str().is_some_and(|text| same_text(text, swap.new)));
     if let Some(known) = known {
-        return fit(known.clone(), swap.schema);
+        return fit_to_schema(known.clone(), swap.schema);
     }
     if kinds.0 != kinds.1 || opposite(swap.old, swap.new) || table::MANNER.contains(&is.as_str()) {
         return None;
@@ -169,15 +173,15 @@ pub(super) fn swap(swap: &Swap<'_>, strict: Strict) -> Option<Value> {
         text.starts_with(char::is_uppercase) || text.contains(|c: char| c.is_ascii_digit() || c == '_')
     };
     let certain = kinds.0.is_some() || (named(swap.new) && !swap.begins);
-    // A word that tools are asked with is rather another request than another value: `current weather`.
-    let asking = swap.begins || (words::known(swap.new) && !words::known(swap.old));
-    if !certain && (strict == Strict::Writes || named(swap.old) || asking) {
+    // A known request word is rather another request than another value: `current weather`.
+    let asking = swap.begins || (words::is_known_word(swap.new) && !words::is_known_word(swap.old));
+    if !certain && (strict == Strictness::Writes || named(swap.old) || asking) {
         return None;
     }
-    fit(Value::from(recase(swap.old, swap.before, swap.new)?), swap.schema)
+    fit_to_schema(Value::from(recase(swap.old, swap.before, swap.new)?), swap.schema)
 }
 
-/// The allowed value that `text` names: by spelling, else by meaning where only one means it.
+/// The enum member that `text` names: by spelling, else by concept where exactly one member has it.
 fn member(allowed: &[Value], text: &str) -> Option<Value> {
     let spelled = |value: &&Value| value.as_str().is_some_and(|name| same_text(name, text));
     if let Some(value) = allowed.iter().find(spelled) {
@@ -190,17 +194,18 @@ fn member(allowed: &[Value], text: &str) -> Option<Value> {
 }
 
 fn opposite(a: &str, b: &str) -> bool {
-    super::similar::opposites(&words::concept(a), &words::concept(b))
+    table::are_opposites(&words::concept(a), &words::concept(b))
 }
 
-/// `value` as the schema has it: numbers as text or text as numbers where the type says so. `None` where
-/// it does not fit.
-pub(super) fn fit(value: Value, schema: &Value) -> Option<Value> {
+/// `value` converted to the type of the schema: numbers to text or text to numbers. `None` where it does not fit.
+pub(super) fn fit_to_schema(value: Value, schema: &Value) -> Option<Value> {
     let value = match (schema.get("type").and_then(Value::as_str), value) {
         (Some("string"), Value::Number(number)) => Value::from(number.to_string()),
         (Some("string"), value) if !value.is_string() => return None,
         (Some("integer"), Value::Number(number)) => Value::from(whole(number.as_f64()?)?),
-        (Some("integer" | "number"), Value::String(text)) => return fit(plain_number(&text)?, schema),
+        (Some("integer" | "number"), Value::String(text)) => {
+            return fit_to_schema(plain_number(&text)?, schema);
+        }
         (Some("integer" | "number"), value) if !value.is_number() => return None,
         (Some("boolean"), value) if !value.is_boolean() => return None,
         (Some("array"), value) if !value.is_array() => return None,

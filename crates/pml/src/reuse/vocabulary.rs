@@ -1,10 +1,9 @@
-//! The words of English and French intents: which mean the same, which the opposite, which nothing.
+//! The vocabulary of English and French intents: synonyms, opposites, and words without meaning.
 //!
-//! Tables in folded form (lower case, no accents). A word that is in none of them stands for itself.
-//! The groups are narrow on purpose: two words share one only where putting one for the other asks for
-//! the same thing of the same tool.
+//! All tables are folded (lower case, no accents). A word in none of them stands for itself. Groups are narrow on
+//! purpose: two words share a group only where exchanging them asks for the same thing of the same tool.
 
-/// Words that carry no meaning of their own here: articles, pronouns, auxiliaries, courtesy.
+/// Words without meaning of their own here: articles, pronouns, auxiliaries, courtesy.
 pub(super) const VOID: &[&str] = &[
     "a", "an", "the", "this", "that", "these", "those", "your", "its", "his", "her", "their", "it", "them",
     "me", "us", "i", "we", "you", "s", "do", "would", "could", "should", "can", "may", "please", "kindly",
@@ -20,19 +19,19 @@ pub(super) const VOID: &[&str] = &[
 pub(super) const STATING: &[&str] =
     &["is", "are", "am", "be", "been", "has", "have", "does", "there", "est", "sont", "ont", "etre", "avoir"];
 
-/// Words that make a request of a question.
+/// Words that turn a question into a request.
 pub(super) const REQUESTING: &[&str] = &[
     "can", "could", "would", "please", "peux", "peut", "pouvez", "pourrais", "pourriez", "veux", "voudrais",
     "aimerais", "svp", "stp", "plait",
 ];
 
-/// Words that only ask for the answer to be shown.
+/// Words that only ask to show the result.
 pub(super) const ASK: &[&str] = &[
     "show", "display", "get", "view", "see", "what", "which", "affiche", "montre", "voir", "obtiens",
     "obtenir", "quel", "quelle", "quels", "quelles",
 ];
 
-/// Words that add nothing a tool would act on.
+/// Words that no tool would act on.
 pub(super) const LIGHT: &[&str] = &[
     "now",
     "currently",
@@ -52,7 +51,7 @@ pub(super) const LIGHT: &[&str] = &[
     "appelee",
 ];
 
-/// What turns a request around.
+/// Words that negate a request.
 pub(super) const NEGATION: &[&str] = &[
     "not",
     "no",
@@ -82,8 +81,8 @@ pub(super) const NEGATION: &[&str] = &[
 /// Words that join two parts of a request.
 pub(super) const JOINING: &[&str] = &["and", "et", "then", "puis", "also", "aussi", "ensuite"];
 
-/// Relations that words before a noun or a literal express, and the words that express them.
-/// A word with two relations fits either.
+/// Relations to a noun or a literal, by the word before it that expresses them. A word with two relations is
+/// compatible with either.
 pub(super) const ROLES: &[(&str, u16)] = &[
     ("from", FROM),
     ("depuis", FROM),
@@ -121,6 +120,7 @@ pub(super) const ROLES: &[(&str, u16)] = &[
     ("about", ABOUT),
     ("chez", IN),
 ];
+// Relations as bits, so that one word can express several.
 pub(super) const FROM: u16 = 1;
 pub(super) const TO: u16 = 2;
 pub(super) const IN: u16 = 4;
@@ -134,7 +134,7 @@ pub(super) const PER: u16 = 512;
 pub(super) const AS: u16 = 1024;
 pub(super) const ABOUT: u16 = 2048;
 
-/// Words that are read as one, and what they are read as; nothing for courtesy, `?` for asking.
+/// Phrases and the concepts they are read as, separated by spaces; the empty string for courtesy, `?` for asking.
 pub(super) const PHRASES: &[(&[&str], &str)] = &[
     (&["how", "many"], "count"),
     (&["number", "of"], "count"),
@@ -205,7 +205,7 @@ pub(super) const PHRASES: &[(&[&str], &str)] = &[
     (&["moins", "de"], "below"),
 ];
 
-/// Groups of words that mean the same, under the name of the first.
+/// Groups of synonyms. The first word names the group.
 pub(super) const GROUPS: &[&[&str]] = &[
     &["read", "reads", "reading", "lis", "lire", "lisez", "lit"],
     &["write", "writes", "writing", "ecris", "ecrire", "ecrivez"],
@@ -339,7 +339,7 @@ pub(super) const GROUPS: &[&[&str]] = &[
     &["site", "website"],
 ];
 
-/// Groups that contradict each other.
+/// Groups that are opposites of each other.
 pub(super) const OPPOSITES: &[(&str, &str)] = &[
     ("read", "write"),
     ("read", "delete"),
@@ -400,10 +400,10 @@ pub(super) const OPPOSITES: &[(&str, &str)] = &[
     ("majuscule", "minuscule"),
 ];
 
-/// Groups that only bring something here, so that a request for what is made of it implies them.
+/// Groups that only fetch data, so that a request to process the data implies them.
 pub(super) const BRINGING: &[&str] = &["read", "fetch", "list"];
 
-/// Groups that do something to what was brought.
+/// Groups that process data.
 pub(super) const MAKING: &[&str] = &[
     "count",
     "summarize",
@@ -421,12 +421,12 @@ pub(super) const MAKING: &[&str] = &[
     "sum",
 ];
 
-/// Nouns that say of a literal what can be seen of it: of a path, an address, a person.
+/// Nouns that repeat what a literal shows by itself: of a path, an address, a person.
 pub(super) const FILE_NOUNS: &[&str] = &["file", "document", "path", "chemin", "folder", "repository"];
 pub(super) const ADDRESS_NOUNS: &[&str] = &["url", "page", "site", "link", "address"];
 pub(super) const PERSON_NOUNS: &[&str] = &["user", "address"];
 
-/// Words that say how, and are no value where a name stood: `in Paris` is not `in detail`.
+/// Words of manner, which are no value where a name stood: `in Paris` is not `in detail`.
 pub(super) const MANNER: &[&str] = &[
     "winter",
     "summer",
@@ -478,3 +478,8 @@ pub(super) const MANNER: &[&str] = &[
     "question",
     "progress",
 ];
+
+/// Whether two concepts are opposites.
+pub(super) fn are_opposites(one: &str, other: &str) -> bool {
+    OPPOSITES.iter().any(|(a, b)| (one == *a && other == *b) || (one == *b && other == *a))
+}

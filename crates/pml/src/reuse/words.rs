@@ -1,84 +1,85 @@
-//! An intent as a row of words and literals, each word with what it means to a tool.
+//! Tokenizes an intent into words and literals, each word with its function and its concept.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::literals::{Class, Literal, literals};
+use super::fold::fold;
+use super::literals::{IntentLiteral, LiteralClass, literals};
 use super::vocabulary as table;
 
-/// What a word does in a request.
+/// The function of a word in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Nothing.
-    Void,
+pub(super) enum WordFunction {
+    /// No function.
+    Nothing,
     /// States something, or asks whether it is so.
     Stating,
-    /// Asks for the answer to be shown.
+    /// Asks to show the result.
     Ask,
-    /// Adds nothing a tool would act on.
+    /// Adds nothing that a tool would act on.
     Light,
-    /// Turns the request around.
+    /// Negates the request.
     Negation,
-    /// Joins two parts.
+    /// Joins two parts of a request.
     Joining,
-    /// Says how the next word is related: bits of [`table::ROLES`].
+    /// Relates the next word to the sentence: bits of [`table::ROLES`].
     Role(u16),
-    /// Says what is wanted.
+    /// Names what is requested.
     Content,
 }
 
 /// A word of an intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
-    /// As written.
+pub(super) struct IntentWord {
+    /// The word as written.
     pub(super) raw: String,
-    /// What it stands for, the same for words that mean the same.
+    /// The concept, equal for synonyms: the name of the group, else the stem.
     pub(super) concept: String,
-    /// What it does.
-    pub(super) part: Part,
-    /// Where it stands.
+    /// The function in the request.
+    pub(super) function: WordFunction,
+    /// The byte range in the intent.
     pub(super) span: Range<usize>,
 }
 
-/// A piece of an intent.
+/// A token of an intent.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token {
+pub(super) enum IntentToken {
     /// A word.
-    Word(Word),
+    Word(IntentWord),
     /// A literal.
-    Literal(Literal),
+    Literal(IntentLiteral),
 }
 
-impl Token {
-    /// Where it stands.
+impl IntentToken {
+    /// The byte range in the intent.
     pub(super) fn span(&self) -> &Range<usize> {
         match self {
-            Token::Word(word) => &word.span,
-            Token::Literal(literal) => &literal.span,
+            IntentToken::Word(word) => &word.span,
+            IntentToken::Literal(literal) => &literal.span,
         }
     }
 
-    /// The word, where it says what is wanted.
-    pub(super) fn content(&self) -> Option<&Word> {
+    /// The word, where it is a content word.
+    pub(super) fn content_word(&self) -> Option<&IntentWord> {
         match self {
-            Token::Word(word) if word.part == Part::Content => Some(word),
-            Token::Word(_) | Token::Literal(_) => None,
+            IntentToken::Word(word) if word.function == WordFunction::Content => Some(word),
+            IntentToken::Word(_) | IntentToken::Literal(_) => None,
         }
     }
 }
 
-/// Words that belong together, and what they mean.
-type Phrase = (&'static [&'static str], &'static str);
+/// The words of a phrase, and the concepts they are read as.
+type PhraseMeaning = (&'static [&'static str], &'static str);
 
-/// `intent` in pieces.
-pub(super) fn tokens(intent: &str) -> Vec<Token> {
+/// The tokens of `intent`.
+pub(super) fn tokenize(intent: &str) -> Vec<IntentToken> {
     let mut found = Vec::new();
     let mut from = 0;
     for literal in literals(intent) {
         words(intent, from..literal.span.start, &mut found);
         from = literal.span.end;
-        found.push(Token::Literal(literal));
+        found.push(IntentToken::Literal(literal));
     }
     words(intent, from..intent.len(), &mut found);
     nouns_of_literals(&mut found);
@@ -86,7 +87,7 @@ pub(super) fn tokens(intent: &str) -> Vec<Token> {
 }
 
 /// The words in `range` of `intent`.
-fn words(intent: &str, range: Range<usize>, found: &mut Vec<Token>) {
+fn words(intent: &str, range: Range<usize>, found: &mut Vec<IntentToken>) {
     let mut plain: Vec<(Range<usize>, String)> = Vec::new();
     let mut rest = range.start;
     while let Some(start) = intent[rest..range.end].find(is_letter).map(|at| rest + at) {
@@ -101,7 +102,7 @@ fn words(intent: &str, range: Range<usize>, found: &mut Vec<Token>) {
     }
 }
 
-/// `don't` is read as `do not`.
+/// Reads `don't` as `do not`.
 fn contractions(plain: &mut [(Range<usize>, String)]) {
     for at in 1..plain.len() {
         let stem = plain[at - 1].1.clone();
@@ -116,11 +117,11 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Puts the first word or phrase of `plain` into `found`; gives how many words it took.
-fn word(intent: &str, plain: &[(Range<usize>, String)], found: &mut Vec<Token>) -> usize {
+/// Adds the first word or phrase of `plain` to `found`; returns the number of words it took.
+fn word(intent: &str, plain: &[(Range<usize>, String)], found: &mut Vec<IntentToken>) -> usize {
     let mut push = |span: Range<usize>, concept: &str, part| {
         let raw = intent[span.clone()].to_owned();
-        found.push(Token::Word(Word { raw, concept: concept.to_owned(), part, span }));
+        found.push(IntentToken::Word(IntentWord { raw, concept: concept.to_owned(), function: part, span }));
     };
     let says = |phrase: &[&str]| {
         phrase.len() <= plain.len() && phrase.iter().zip(plain).all(|(word, (_, folded))| word == folded)
@@ -130,7 +131,11 @@ fn word(intent: &str, plain: &[(Range<usize>, String)], found: &mut Vec<Token>) 
     if let Some((phrase, meaning)) = longest {
         let span = plain[0].0.start..plain[phrase.len() - 1].0.end;
         for concept in meaning.split_whitespace() {
-            push(span.clone(), concept, if concept == "?" { Part::Ask } else { Part::Content });
+            push(
+                span.clone(),
+                concept,
+                if concept == "?" { WordFunction::Ask } else { WordFunction::Content },
+            );
         }
         return phrase.len();
     }
@@ -141,9 +146,9 @@ fn word(intent: &str, plain: &[(Range<usize>, String)], found: &mut Vec<Token>) 
 }
 
 /// The phrases that begin with a word.
-fn phrases(first: &str) -> &'static [Phrase] {
-    static BY_WORD: LazyLock<HashMap<&str, Vec<Phrase>>> = LazyLock::new(|| {
-        let mut by_word: HashMap<&str, Vec<Phrase>> = HashMap::new();
+fn phrases(first: &str) -> &'static [PhraseMeaning] {
+    static BY_WORD: LazyLock<HashMap<&str, Vec<PhraseMeaning>>> = LazyLock::new(|| {
+        let mut by_word: HashMap<&str, Vec<PhraseMeaning>> = HashMap::new();
         for phrase in table::PHRASES {
             by_word.entry(phrase.0[0]).or_default().push(*phrase);
         }
@@ -152,33 +157,33 @@ fn phrases(first: &str) -> &'static [Phrase] {
     BY_WORD.get(first).map_or(&[], Vec::as_slice)
 }
 
-/// What a word does and stands for.
-fn meaning(raw: &str, folded: &str) -> (Part, String) {
+/// The function and the concept of a word.
+fn meaning(raw: &str, folded: &str) -> (WordFunction, String) {
     let among = |words: &[&str]| words.contains(&folded);
     let role = table::ROLES.iter().find(|(word, _)| *word == folded);
     if let Some((_, role)) = role.filter(|_| folded != "a" || raw != folded && raw != "A") {
-        return (Part::Role(*role), folded.to_owned());
+        return (WordFunction::Role(*role), folded.to_owned());
     }
     let part = match folded {
-        _ if among(table::VOID) => Part::Void,
-        _ if among(table::STATING) => Part::Stating,
-        _ if among(table::NEGATION) => Part::Negation,
-        _ if among(table::JOINING) => Part::Joining,
-        _ if among(table::LIGHT) => Part::Light,
-        _ if among(table::ASK) || table::ASK.contains(&stem(folded).as_str()) => Part::Ask,
-        _ => return (Part::Content, concept(raw)),
+        _ if among(table::VOID) => WordFunction::Nothing,
+        _ if among(table::STATING) => WordFunction::Stating,
+        _ if among(table::NEGATION) => WordFunction::Negation,
+        _ if among(table::JOINING) => WordFunction::Joining,
+        _ if among(table::LIGHT) => WordFunction::Light,
+        _ if among(table::ASK) || table::ASK.contains(&stem(folded).as_str()) => WordFunction::Ask,
+        _ => return (WordFunction::Content, concept(raw)),
     };
-    let name = if part == Part::Joining { "and" } else { folded };
+    let name = if part == WordFunction::Joining { "and" } else { folded };
     (part, name.to_owned())
 }
 
-/// What a folded word does in a request.
-pub(super) fn part_of(folded: &str) -> Part {
+/// The function of a folded word in a request.
+pub(super) fn function_of(folded: &str) -> WordFunction {
     meaning(folded, folded).0
 }
 
-/// What a word stands for: the name of its group, else its stem. `fermé` is not `ferme`: what has been done
-/// is marked, so that it is no request to do it.
+/// The concept of a word: the name of its group, else its stem. `fermé` is not `ferme`: a participle is marked, so
+/// that it is no request to do it.
 pub(super) fn concept(word: &str) -> String {
     let lower = word.to_lowercase();
     let done = ["é", "ée", "és", "ées"].iter().find_map(|end| lower.strip_suffix(end));
@@ -188,8 +193,8 @@ pub(super) fn concept(word: &str) -> String {
     }
 }
 
-/// Whether a word is one of those that tools are asked with.
-pub(super) fn known(word: &str) -> bool {
+/// Whether the concept of a word names a group of the vocabulary.
+pub(super) fn is_known_word(word: &str) -> bool {
     let concept = concept(word);
     table::GROUPS.iter().any(|group| group[0] == concept.trim_end_matches('~'))
 }
@@ -225,62 +230,43 @@ fn stem(folded: &str) -> String {
     cut("s").unwrap_or(folded).to_owned()
 }
 
-/// A noun before a literal that says no more than the literal shows is light: `the file named a.txt`.
-fn nouns_of_literals(found: &mut [Token]) {
+/// Marks nouns that repeat what the literal after them shows as light: `the file named a.txt`.
+fn nouns_of_literals(found: &mut [IntentToken]) {
     let mut next = None;
     for token in found.iter_mut().rev() {
         match token {
-            Token::Literal(literal) => next = Some(literal.class),
-            Token::Word(word) => match word.part {
-                Part::Void | Part::Light => {}
-                Part::Content if next.is_some_and(|class| shown_by(class, &word.concept)) => {
-                    word.part = Part::Light;
+            IntentToken::Literal(literal) => next = Some(literal.class),
+            IntentToken::Word(word) => match word.function {
+                WordFunction::Nothing | WordFunction::Light => {}
+                WordFunction::Content if next.is_some_and(|class| shown_by(class, &word.concept)) => {
+                    word.function = WordFunction::Light;
                     next = None;
                 }
-                Part::Stating
-                | Part::Ask
-                | Part::Negation
-                | Part::Joining
-                | Part::Role(_)
-                | Part::Content => next = None,
+                WordFunction::Stating
+                | WordFunction::Ask
+                | WordFunction::Negation
+                | WordFunction::Joining
+                | WordFunction::Role(_)
+                | WordFunction::Content => next = None,
             },
         }
     }
 }
 
-/// Whether `noun` says what can be seen of a literal of `class`.
-pub(super) fn shown_by(class: Class, noun: &str) -> bool {
+/// Whether `noun` repeats what a literal of `class` shows by itself.
+pub(super) fn shown_by(class: LiteralClass, noun: &str) -> bool {
     match class {
-        Class::Path => table::FILE_NOUNS.contains(&noun),
-        Class::Url | Class::Host => table::ADDRESS_NOUNS.contains(&noun),
-        Class::Email | Class::Handle => table::PERSON_NOUNS.contains(&noun),
-        Class::Channel => noun == "channel",
-        Class::Version => noun == "version",
-        Class::Name => noun == "city",
-        Class::Quoted | Class::Zone | Class::Date | Class::Id | Class::Number | Class::Ordinal => false,
+        LiteralClass::Path => table::FILE_NOUNS.contains(&noun),
+        LiteralClass::Url | LiteralClass::Host => table::ADDRESS_NOUNS.contains(&noun),
+        LiteralClass::Email | LiteralClass::Handle => table::PERSON_NOUNS.contains(&noun),
+        LiteralClass::Channel => noun == "channel",
+        LiteralClass::Version => noun == "version",
+        LiteralClass::Name => noun == "city",
+        LiteralClass::Quoted
+        | LiteralClass::Zone
+        | LiteralClass::Date
+        | LiteralClass::Id
+        | LiteralClass::Number
+        | LiteralClass::Ordinal => false,
     }
-}
-
-/// `text` in lower case and without the accents of European languages.
-pub(super) fn fold(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len());
-    for c in text.chars().flat_map(char::to_lowercase) {
-        match c {
-            'à' | 'á' | 'â' | 'ã' | 'ä' | 'å' => folded.push('a'),
-            'ç' => folded.push('c'),
-            'è' | 'é' | 'ê' | 'ë' => folded.push('e'),
-            'ì' | 'í' | 'î' | 'ï' => folded.push('i'),
-            'ñ' => folded.push('n'),
-            'ò' | 'ó' | 'ô' | 'õ' | 'ö' => folded.push('o'),
-            'ù' | 'ú' | 'û' | 'ü' => folded.push('u'),
-            'ý' | 'ÿ' => folded.push('y'),
-            'œ' => folded.push_str("oe"),
-            'æ' => folded.push_str("ae"),
-            'ß' => folded.push_str("ss"),
-            '’' => folded.push('\''),
-            '\u{300}'..='\u{36f}' => {}
-            other => folded.push(other),
-        }
-    }
-    folded
 }

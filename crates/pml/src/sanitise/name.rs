@@ -1,4 +1,4 @@
-//! Says from a name alone whether what it names is a secret.
+//! Decides from a name alone whether its value is a secret.
 //!
 //! Case and separators do not count: `apiKey`, `API_KEY` and `x-api-key` are one name.
 
@@ -7,22 +7,22 @@ pub fn is_secret_name(name: &str) -> bool {
     secrecy(name.as_bytes()) != Secrecy::None
 }
 
-/// What is secret under a name.
+/// Which values under a name are secret.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secrecy {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// Text that is no path: the name also stands for counts and for where somebody is.
+    /// Text that is no path: the name is also used for counts and directories.
     Text,
-    /// Whatever it is.
+    /// Every value.
     All,
 }
 
-/// How much of a name is looked at, from its end.
+/// Bytes of a name that are examined, from its end.
 pub(super) const LONGEST: usize = 64;
 
-/// A name that is one of these is secret, whatever it holds.
+/// Complete names that are secret, whatever their value.
 const WHOLE: [&[u8]; 18] = [
     b"pin",
     b"pincode",
@@ -44,7 +44,7 @@ const WHOLE: [&[u8]; 18] = [
     b"connectsid",
 ];
 
-/// A name that ends like this is secret. `token` and `pass` have rules of their own.
+/// Endings of secret names. `token` and `pass` have rules of their own.
 const ENDS: [&[u8]; 46] = [
     b"password",
     b"passwords",
@@ -94,7 +94,7 @@ const ENDS: [&[u8]; 46] = [
     b"aeskey",
 ];
 
-/// What may follow the telling word and changes nothing: `password_hash`, `api_key_prod`, `token2`.
+/// Suffixes that change nothing: `password_hash`, `api_key_prod`, `token2`.
 const FOLLOWERS: [&[u8]; 17] = [
     b"hash",
     b"value",
@@ -115,7 +115,7 @@ const FOLLOWERS: [&[u8]; 17] = [
     b"encrypted",
 ];
 
-/// Tokens that mark a place in a list, a text or a conversation, and open nothing.
+/// Tokens that mark a position in a list, a text or a conversation, and give no access.
 const PLACES: [&[u8]; 27] = [
     b"page",
     b"next",
@@ -146,7 +146,7 @@ const PLACES: [&[u8]; 27] = [
     b"output",
 ];
 
-/// What is secret under `name`.
+/// Which values under `name` are secret.
 pub(super) fn secrecy(name: &[u8]) -> Secrecy {
     let mut flat = [0; LONGEST];
     let mut start = LONGEST;
@@ -155,7 +155,7 @@ pub(super) fn secrecy(name: &[u8]) -> Secrecy {
         flat[start] = byte.to_ascii_lowercase();
     }
     let word = without_followers(&flat[start..]);
-    // Most names end like none of them, and this is asked of every member there is.
+    // Most names have none of these endings, and this runs for every member.
     let [.., last_but_one, last] = word else { return Secrecy::None };
     const LAST_TWO: &[u8] =
         b"al dp ds en er es et ey de id ie in ls ns on rd rt se sn ss tp ts vc vv wd wt ys";
@@ -172,19 +172,19 @@ pub(super) fn secrecy(name: &[u8]) -> Secrecy {
     }
 }
 
-/// `word` without what changes nothing at its end.
+/// `word` without the suffixes that change nothing.
 fn without_followers(word: &[u8]) -> &[u8] {
     let digits = word.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let word = &word[..word.len() - digits];
     FOLLOWERS.iter().find_map(|follower| word.strip_suffix(*follower)).unwrap_or(word)
 }
 
-/// A token that opens something, rather than one that marks a place.
+/// Whether a token gives access, rather than marking a position.
 fn is_key_to_something(word: &[u8]) -> bool {
     word.strip_suffix(b"token").is_some_and(|whose| !PLACES.iter().any(|place| whose.ends_with(place)))
 }
 
-/// `pass`, `DB_PASS` and `dbPass`, but not `bypass` and `compass`.
+/// Recognises `pass`, `DB_PASS` and `dbPass`, but not `bypass` and `compass`.
 fn is_pass(name: &[u8], word: &[u8]) -> bool {
     word == b"pass"
         || name.ends_with(b"_pass")

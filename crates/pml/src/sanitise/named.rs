@@ -1,105 +1,32 @@
 //! Finds secrets in running text by the name before them: `password=…`, `"api_key": "…"`, `--token …`.
 //!
-//! Prose uses the same words. So the looser the tie between name and value, the more the value itself has to
-//! look like a secret.
+//! Prose uses the same words. So the looser the tie between name and value, the more the value itself has to look like
+//! a secret.
 
 use std::ops::Range;
 
-use super::known::is_plain_path;
+use super::appearance::{SAMPLE, SCHEMES, is_path, is_placeholder, is_random, trimmed};
 use super::name::{LONGEST, Secrecy, secrecy};
-use super::shape::SCHEMES;
 
-/// How far behind a name a long random text is still taken to be meant.
+/// Bytes: a long random text at most this far behind a name counts as its value.
 const NEAR: usize = 48;
 
-/// What a long random text has at least.
+/// Bytes: the least length of a long random text.
 const LONG: usize = 40;
 
-/// How much of a text is looked at to decide. All that follows a name would be too much: it may be full of names.
-const SAMPLE: usize = 256;
-
-/// Values that stand for one, or say that there is none.
-const STAND_INS: [&str; 38] = [
-    "any",
-    "bytes",
-    "empty",
-    "expired",
-    "facultatif",
-    "false",
-    "hidden",
-    "incorrect",
-    "int",
-    "invalid",
-    "invalide",
-    "masked",
-    "missing",
-    "nil",
-    "no",
-    "none",
-    "null",
-    "number",
-    "obligatoire",
-    "optional",
-    "redacted",
-    "rejected",
-    "required",
-    "requis",
-    "revoked",
-    "set",
-    "str",
-    "string",
-    "true",
-    "unauthorized",
-    "undefined",
-    "unknown",
-    "unset",
-    "valid",
-    "void",
-    "wrong",
-    "xxx",
-    "yes",
-];
-
-/// How code begins that gets a secret from elsewhere.
-const SOURCES: [&str; 24] = [
-    "process.env",
-    "import.meta",
-    "os.",
-    "self.",
-    "this.",
-    "config.",
-    "settings.",
-    "env.",
-    "env[",
-    "options.",
-    "opts.",
-    "args.",
-    "params.",
-    "req.",
-    "request.",
-    "ctx.",
-    "cfg.",
-    "secrets.",
-    "vars.",
-    "var.",
-    "props.",
-    "data.",
-    "await ",
-    "new ",
-];
-
-/// How a name and a value are tied.
+/// How a name and a value are connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tie {
-    /// `name=value`, `"name": value`, `<name>value</name>`: nothing else writes so.
+    /// `name=value`, `"name": value`, `<name>value</name>`: only names and values are written like this.
     Close,
-    /// `name: value`, `name = value`: so do sentences and programs.
+    /// `name: value`, `name = value`: sentences and programs are written like this too.
     Loose,
-    /// `--name value`, `name is value`: only words between.
+    /// `--name value`, `name is value`: only words are in between.
     Words,
 }
 
-/// Looks at the name around `hit` and at what follows it. Says where to go on; before `from` all has been seen.
+/// Examines the name around `hit` and the text after it. Returns where to continue; everything before `from` has been
+/// examined.
 pub(super) fn find(bytes: &[u8], hit: Range<usize>, from: usize, found: &mut Vec<Range<usize>>) -> usize {
     let name = name_around(bytes, &hit, from);
     if !is_secret(bytes, &name) {
@@ -118,7 +45,7 @@ pub(super) fn find(bytes: &[u8], hit: Range<usize>, from: usize, found: &mut Vec
     }
 }
 
-/// Looks at the value of an address's parameter whose name means little elsewhere.
+/// Examines the value of a URL parameter whose name means little elsewhere.
 pub(super) fn parameter(bytes: &[u8], start: usize, found: &mut Vec<Range<usize>>) -> usize {
     let end = end_of_word(bytes, start, SAMPLE);
     if end - start < 8 || !is_random(&bytes[start..end]) {
@@ -129,38 +56,7 @@ pub(super) fn parameter(bytes: &[u8], start: usize, found: &mut Vec<Range<usize>
     end
 }
 
-/// Whether `value` stands for a secret rather than being one.
-pub(super) fn is_placeholder(value: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(value) else { return false };
-    let word = text.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}']);
-    let is = |other: &str| word.eq_ignore_ascii_case(other);
-    let variable = text.strip_prefix('$').is_some_and(|name| {
-        name.starts_with(['{', '(']) || name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
-    });
-    let starts_code = SOURCES.iter().any(|source| text.starts_with(source));
-    let calls = text.contains("()") || text.ends_with('(') || (text.contains('(') && text.ends_with(')'));
-    word.is_empty()
-        || STAND_INS.iter().any(|stand_in| is(stand_in))
-        || ["<", "{", "[", "%s", "..."].iter().any(|start| text.starts_with(start))
-        || word.chars().all(|c| matches!(c, '*' | 'x' | 'X' | '.' | '•' | '-' | '_' | '…'))
-        || variable
-        || starts_code
-        || calls
-}
-
-/// Whether a word is one that nobody would say: letters with digits or signs among them.
-pub(super) fn is_random(word: &[u8]) -> bool {
-    let word = trimmed(word);
-    let sample = &word[..word.len().min(SAMPLE)];
-    let has = |is: fn(&u8) -> bool| sample.iter().any(is);
-    let letters = has(u8::is_ascii_alphabetic);
-    let signs = sample.iter().any(|byte| b"!@#$%^*+=~?".contains(byte));
-    let cases =
-        has(u8::is_ascii_lowercase) && sample[1.min(sample.len())..].iter().any(u8::is_ascii_uppercase);
-    (letters && has(u8::is_ascii_digit)) || (signs && sample.len() >= 8) || (cases && sample.len() >= 16)
-}
-
-/// The name that `hit` is part of.
+/// The complete name that contains `hit`.
 fn name_around(bytes: &[u8], hit: &Range<usize>, from: usize) -> Range<usize> {
     let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
     let before = bytes[from..hit.start].iter().rev().take(LONGEST).take_while(is_part).count();
@@ -178,7 +74,7 @@ fn name_around(bytes: &[u8], hit: &Range<usize>, from: usize) -> Range<usize> {
     start..end
 }
 
-/// Whether what is named there is a secret, by the name and by the word before it.
+/// Whether the name denotes a secret, together with the word before it.
 fn is_secret(bytes: &[u8], name: &Range<usize>) -> bool {
     let word = &bytes[name.clone()];
     let before = &bytes[name.start.saturating_sub(24)..name.start];
@@ -189,7 +85,7 @@ fn is_secret(bytes: &[u8], name: &Range<usize>) -> bool {
     let adjective = before.strip_suffix(b" ").unwrap_or_default();
     let adjective = adjective.rsplit(|byte| !byte.is_ascii_alphanumeric()).next().unwrap_or_default();
     let both = || secrecy(&[adjective, word].concat()) != Secrecy::None;
-    // "page token" is none although `token` is; "API key" is one although `key` is not.
+    // A "page token" is no secret although a `token` is; an "API key" is one although a `key` is not.
     let is = |other: &[u8]| word.eq_ignore_ascii_case(other);
     match spaced {
         true if is(b"key") || is(b"keys") || (is(b"token") && !adjective.is_empty()) => both(),
@@ -197,7 +93,7 @@ fn is_secret(bytes: &[u8], name: &Range<usize>) -> bool {
     }
 }
 
-/// How the name is tied to what follows, and where that begins.
+/// How the name is connected to what follows, and where that begins.
 fn tie(bytes: &[u8], name: &Range<usize>) -> Option<(Tie, usize)> {
     let before = &bytes[name.start.saturating_sub(2)..name.start];
     let quote = name.start.checked_sub(1).map(|at| bytes[at]).filter(|byte| b"\"'`".contains(byte));
@@ -206,7 +102,7 @@ fn tie(bytes: &[u8], name: &Range<usize>) -> Option<(Tie, usize)> {
     if before.ends_with(b"<") && bytes.get(at) == Some(&b'>') {
         return Some((Tie::Close, at + 1));
     }
-    // `password[0]=…`, `config["token"] = …`.
+    // As in `password[0]=…`, `config["token"] = …`.
     at += usize::from(matches!(bytes.get(at), Some(b']')));
     let spaces = blanks(bytes, at);
     at += spaces;
@@ -223,7 +119,7 @@ fn tie(bytes: &[u8], name: &Range<usize>) -> Option<(Tie, usize)> {
     Some((tie, at + sign + after))
 }
 
-/// `--token abc`, and "the token is abc".
+/// Recognises `--token abc`, and "the token is abc".
 fn words_between(before: &[u8], spaces: usize, at: usize, rest: &[u8]) -> Option<(Tie, usize)> {
     if spaces == 0 {
         return None;
@@ -285,7 +181,7 @@ fn value(bytes: &[u8], name: &Range<usize>, tie: Tie, start: usize) -> Option<Ra
     Some(start..start + trimmed(&bytes[start..end]).len())
 }
 
-/// The whole of a header whose value has several parts.
+/// The complete value of a header that has several parts.
 fn header(bytes: &[u8], name: &[u8], start: usize) -> Option<Range<usize>> {
     let name = name.to_ascii_lowercase();
     let cookie = || bytes[start..end_of_word(bytes, start, SAMPLE)].contains(&b'=');
@@ -296,7 +192,7 @@ fn header(bytes: &[u8], name: &[u8], start: usize) -> Option<Range<usize>> {
     (name.ends_with(b"authorization") && value > start).then(|| value..end_of_line(bytes, value))
 }
 
-/// Where the value at `start` begins behind the way of authorization, if it names one.
+/// The position after the authorization scheme at `start`, if there is one.
 fn after_scheme(bytes: &[u8], start: usize) -> usize {
     let text = &bytes[start..bytes.len().min(start + 24)];
     let Some(space) = text.iter().position(|byte| *byte == b' ') else { return start };
@@ -304,7 +200,7 @@ fn after_scheme(bytes: &[u8], start: usize) -> usize {
     if known && space + 1 < text.len() { start + space + 1 } else { start }
 }
 
-/// Where the quotation that `start` is in ends, on the same line.
+/// The end of the quotation that contains `start`, on the same line.
 fn closing(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     let mut at = start;
     loop {
@@ -322,7 +218,7 @@ fn end_of_line(bytes: &[u8], start: usize) -> usize {
     bytes[start..].iter().position(ends).map_or(bytes.len(), |len| start + len)
 }
 
-/// Where the word that `start` is in ends, or `most` bytes of it. A separator ends it only where something begins
+/// The end of the word that contains `start`, or `most` bytes of it. A separator ends the word only if something begins
 /// behind it.
 fn end_of_word(bytes: &[u8], start: usize, most: usize) -> usize {
     let mut at = start;
@@ -340,7 +236,7 @@ fn end_of_word(bytes: &[u8], start: usize, most: usize) -> usize {
     at
 }
 
-/// Whether `rest` is the end, blank, or a name with a sign behind it.
+/// Whether `rest` is empty, blank, or a name followed by a sign.
 fn begins_member(rest: &[u8]) -> bool {
     let name =
         rest.iter().take(32).take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte)).count();
@@ -351,19 +247,19 @@ fn begins_member(rest: &[u8]) -> bool {
     }
 }
 
-/// Whether nothing but punctuation follows on the line.
+/// Whether only punctuation follows on the line.
 fn is_last(bytes: &[u8], end: usize) -> bool {
     let mut rest = bytes[end..].iter().take(16).skip_while(|byte| b" \t.,;:!)]}\"'`".contains(byte));
     rest.next().is_none_or(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
-/// Whether nothing but what introduces a setting stands before it on the line.
+/// Whether only what introduces a setting precedes it on the line.
 fn begins_line(bytes: &[u8], start: usize) -> bool {
     let before = &bytes[start.saturating_sub(48)..start];
     let line = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
     let words = line.split(|byte| !byte.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let introduces = |word: &[u8]| {
-        // The name itself may have a word before it: "API key", "mot de passe".
+        // A word may belong to the name: "API key", "mot de passe".
         [
             &b"export"[..],
             b"set",
@@ -384,7 +280,8 @@ fn begins_line(bytes: &[u8], start: usize) -> bool {
     words.into_iter().all(introduces)
 }
 
-/// A quotation of plain words, as after "the secret:". A passphrase looks the same and is said to be one.
+/// Whether the quotation consists of plain words, as after "the secret:". A passphrase looks the same, but its name
+/// says so.
 fn is_sentence(name: &[u8], text: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii() || b" ,.'-!?".contains(byte);
     text.contains(&b' ')
@@ -396,23 +293,12 @@ fn is_same_word(name: &[u8], text: &[u8]) -> bool {
     trimmed(text).eq_ignore_ascii_case(name)
 }
 
-/// `PWD=/home/me` is where somebody is.
+/// Whether it is the working directory, as in `PWD=/home/me`.
 fn is_working_directory(name: &[u8], text: &[u8]) -> bool {
     secrecy(name) == Secrecy::Text && is_path(text)
 }
 
-/// Whether `text` is a path of ordinary names.
-pub(super) fn is_path(text: &[u8]) -> bool {
-    std::str::from_utf8(trimmed(text)).is_ok_and(is_plain_path)
-}
-
-/// `text` without the punctuation of the sentence it stands in.
-fn trimmed(text: &[u8]) -> &[u8] {
-    let end = text.iter().rposition(|byte| !b".,;:!?)]}".contains(byte)).map_or(0, |last| last + 1);
-    &text[..end]
-}
-
-/// A long random text shortly behind a name, unless it is said to be a digest.
+/// Finds a long random text shortly behind a name, unless it is labelled as a digest.
 fn near(bytes: &[u8], start: usize, found: &mut Vec<Range<usize>>) -> Option<usize> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(byte);
     let window = &bytes[start..bytes.len().min(start + NEAR + LONG)];

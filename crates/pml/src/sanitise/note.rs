@@ -1,17 +1,17 @@
-//! What was taken out, so that it can be taken out elsewhere too.
+//! Records the removed secrets, so that they can be removed elsewhere too.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::known::is_likely;
+use super::appearance::is_likely;
 use super::name::is_secret_name;
 
-/// Adds the secrets in `text`: a JSON value, what stands in a JSON string, or plain text.
+/// Adds the secrets in `text`: a JSON value, the contents of a JSON string, or plain text.
 pub(super) fn collect(text: &str, noted: &mut BTreeSet<String>) {
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Null | Value::Bool(_)) => {}
-        // All of it was taken out for its name; not every word in it is a secret.
+        // The complete value was removed because of its name; not every word in it is a secret.
         Ok(container @ (Value::Object(_) | Value::Array(_))) => members(&container, noted),
         Ok(Value::String(text)) => drop(noted.insert(text)),
         Ok(Value::Number(_)) => drop(noted.insert(text.trim().to_owned())),

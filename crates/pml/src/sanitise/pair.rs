@@ -1,59 +1,59 @@
 //! Finds secrets in running text that stand in an object beside their name, as programs and documents write it:
-//! `{ name: "api_key", value: "…" }`, whichever comes first and whatever stands between.
+//! `{ name: "api_key", value: "…" }`, in either order and with anything in between.
 
 use std::ops::Range;
 
 use super::MARK;
+use super::appearance::is_placeholder;
 use super::name::{LONGEST, Secrecy, secrecy};
-use super::named::is_placeholder;
 
-/// What a member does in an object that is a pair of name and value.
+/// The role of a member in an object that is a pair of name and value.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum PairRole {
     #[default]
     None,
     Name,
     Value,
 }
 
-impl Role {
-    /// That of a member called so.
-    pub(super) fn of(member: &[u8]) -> Role {
+impl PairRole {
+    /// The role of a member with this name.
+    pub(super) fn of(member: &[u8]) -> PairRole {
         match member {
-            b"name" | b"key" | b"header" | b"Name" | b"Key" => Role::Name,
-            b"value" | b"Value" => Role::Value,
-            _ => Role::None,
+            b"name" | b"key" | b"header" | b"Name" | b"Key" => PairRole::Name,
+            b"value" | b"Value" => PairRole::Value,
+            _ => PairRole::None,
         }
     }
 }
 
-/// Something in brackets that is open.
+/// An open bracket.
 #[derive(Debug, Default)]
-struct Frame {
+struct PairFrame {
     is_object: bool,
-    /// A member may begin here.
+    /// Whether a member may begin here.
     begins: bool,
-    role: Role,
+    role: PairRole,
     names_secret: bool,
     value: Option<Range<usize>>,
 }
 
-/// Adds the values whose names beside them say that they are secrets.
+/// Adds the values whose adjacent names say that they are secrets.
 pub(super) fn find(bytes: &[u8], found: &mut Vec<Range<usize>>) {
     if !bytes.contains(&b'{') {
         return;
     }
-    let (mut open, mut at): (Vec<Frame>, usize) = (Vec::new(), 0);
-    let mut unclosed = Unclosed::default();
+    let (mut open, mut at): (Vec<PairFrame>, usize) = (Vec::new(), 0);
+    let mut unclosed = UnclosedQuotes::default();
     while let Some(&byte) = bytes.get(at) {
         at = match byte {
             b'{' | b'[' | b'(' => {
                 let is_object = byte == b'{';
-                open.push(Frame { is_object, begins: is_object, ..Frame::default() });
+                open.push(PairFrame { is_object, begins: is_object, ..PairFrame::default() });
                 at + 1
             }
             b'}' | b']' | b')' => {
-                if let Some(Frame { names_secret: true, value: Some(value), .. }) = open.pop() {
+                if let Some(PairFrame { names_secret: true, value: Some(value), .. }) = open.pop() {
                     found.push(value);
                 }
                 at + 1
@@ -66,12 +66,12 @@ pub(super) fn find(bytes: &[u8], found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Up to where no text ends, for each kind of quote. Where one does not end, those that begin inside of it do not either:
-/// all quotes there are escaped. So no byte is looked at more than a few times.
+/// For each kind of quote, the position up to which no text ends. If a text does not end, those that begin inside it do
+/// not either, because all quotes there are escaped. So no byte is examined more than a few times.
 #[derive(Debug, Default)]
-struct Unclosed([usize; 3]);
+struct UnclosedQuotes([usize; 3]);
 
-impl Unclosed {
+impl UnclosedQuotes {
     fn until(&mut self, quote: u8) -> &mut usize {
         match quote {
             b'"' => &mut self.0[0],
@@ -81,11 +81,11 @@ impl Unclosed {
     }
 }
 
-/// Takes in what begins at `at`, and says where it ends.
-fn within(bytes: &[u8], at: usize, frame: &mut Frame, unclosed: &mut Unclosed) -> usize {
+/// Processes the token at `at`, and returns where it ends.
+fn within(bytes: &[u8], at: usize, frame: &mut PairFrame, unclosed: &mut UnclosedQuotes) -> usize {
     match bytes[at] {
         b',' => {
-            (frame.begins, frame.role) = (frame.is_object, Role::None);
+            (frame.begins, frame.role) = (frame.is_object, PairRole::None);
             at + 1
         }
         quote @ (b'"' | b'\'' | b'`') if at >= *unclosed.until(quote) => {
@@ -113,26 +113,29 @@ fn within(bytes: &[u8], at: usize, frame: &mut Frame, unclosed: &mut Unclosed) -
     }
 }
 
-/// A text, a number or a word: the name of a member, or what one has.
-fn take(bytes: &[u8], inside: Range<usize>, after: usize, frame: &mut Frame) {
+/// Takes a text, a number or a word: the name of a member, or its value.
+fn take(bytes: &[u8], inside: Range<usize>, after: usize, frame: &mut PairFrame) {
     let text = &bytes[inside.clone()];
     let blanks = bytes[after..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     if std::mem::take(&mut frame.begins) {
         frame.role = match bytes.get(after + blanks) {
-            Some(b':') => Role::of(text),
-            _ => Role::None,
+            Some(b':') => PairRole::of(text),
+            _ => PairRole::None,
         };
         return;
     }
     let is_known = text.is_empty() || text == MARK.as_bytes() || is_placeholder(text);
     match frame.role {
-        Role::Name if text.len() <= LONGEST => frame.names_secret |= secrecy(text) != Secrecy::None,
-        Role::Value if !is_known && !text.windows(2).any(|part| part == b"${") => frame.value = Some(inside),
-        Role::Name | Role::Value | Role::None => {}
+        PairRole::Name if text.len() <= LONGEST => frame.names_secret |= secrecy(text) != Secrecy::None,
+        PairRole::Value if !is_known && !text.windows(2).any(|part| part == b"${") => {
+            frame.value = Some(inside);
+        }
+        PairRole::Name | PairRole::Value | PairRole::None => {}
     }
 }
 
-/// Where a text ends that begins at `start`, or up to where it does not; only those in backticks go on over the end of a line.
+/// The end of the text that begins at `start`, or the position up to which it does not end; only texts in backticks
+/// span lines.
 fn end_of_text(bytes: &[u8], start: usize, quote: u8) -> Result<usize, usize> {
     let mut at = start;
     loop {
@@ -146,7 +149,7 @@ fn end_of_text(bytes: &[u8], start: usize, quote: u8) -> Result<usize, usize> {
     }
 }
 
-/// Behind the next `end`.
+/// The position after the next `end`.
 fn position(bytes: &[u8], at: usize, end: &[u8]) -> usize {
     let found = bytes[at..].windows(end.len()).position(|part| part == end);
     found.map_or(bytes.len(), |len| at + len + end.len())

@@ -1,7 +1,7 @@
-//! Finds secrets by how they look: tokens of known makes, keys, logins in addresses and headers.
+//! Finds secrets by their shape: vendor tokens, keys, logins in URLs and headers.
 //!
-//! One automaton picks out the few places worth a look. Digests, identifiers and long text alone are no secrets:
-//! something has to say that they are.
+//! One automaton finds the few places that need a closer check. Digests, identifiers and long texts alone are no
+//! secrets: something has to say that they are.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -12,43 +12,27 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use regex::bytes::Regex;
 
+use super::appearance::{is_placeholder, is_random};
 use super::named;
 
-/// Ways of authorization, as they stand before what authorizes.
-pub(super) const SCHEMES: [&str; 14] = [
-    "bearer",
-    "basic",
-    "digest",
-    "token",
-    "negotiate",
-    "ntlm",
-    "hmac",
-    "apikey",
-    "api-key",
-    "aws4-hmac-sha256",
-    "oauth",
-    "hawk",
-    "bot",
-    "key",
-];
-
-/// What a place is worth a look for.
+/// Why a place needs a closer check.
 #[derive(Debug, Clone, Copy)]
-enum Reason {
+enum TriggerKind {
     /// A name that secrets have.
     Name,
-    /// A parameter of an address whose name tells only there.
+    /// A URL parameter whose name denotes a secret only there.
     Parameter,
-    /// How tokens of some make begin.
+    /// The prefix of a vendor token.
     Token,
-    /// An address.
+    /// A URL.
     Address,
-    /// A block in PEM.
+    /// A PEM block.
     Block,
-    /// A way of authorization.
+    /// An authorization scheme.
     Scheme,
 }
 
+/// Parts of names that secrets have.
 const NAMES: [&str; 21] = [
     "pass",
     "pwd",
@@ -73,6 +57,7 @@ const NAMES: [&str; 21] = [
     "socialsecurity",
 ];
 
+/// URL parameters that hold secrets, although their names mean little elsewhere.
 const PARAMETERS: [&str; 13] = [
     "?key=",
     "&key=",
@@ -89,7 +74,7 @@ const PARAMETERS: [&str; 13] = [
     "x-goog-signature=",
 ];
 
-/// Makes of tokens: how they begin, and all of it as a pattern.
+/// The vendor tokens: their prefixes, and the pattern of the complete token.
 const TOKENS: [(&[&str], &str); 17] = [
     (&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"gh[pousr]_[A-Za-z0-9]{20,}"),
     (&["github_pat_"], r"github_pat_[A-Za-z0-9_]{20,}"),
@@ -127,16 +112,16 @@ const TOKENS: [(&[&str], &str); 17] = [
 
 struct Triggers {
     automaton: AhoCorasick,
-    reasons: Vec<Reason>,
+    reasons: Vec<TriggerKind>,
 }
 
 static TRIGGERS: LazyLock<Triggers> = LazyLock::new(|| {
     let tokens = TOKENS.iter().flat_map(|(starts, _)| starts.iter().copied());
-    let all: Vec<(&str, Reason)> = (NAMES.into_iter().map(|word| (word, Reason::Name)))
-        .chain(PARAMETERS.into_iter().map(|word| (word, Reason::Parameter)))
-        .chain(tokens.map(|word| (word, Reason::Token)))
-        .chain([("://", Reason::Address), ("-----begin", Reason::Block)])
-        .chain([("bearer", Reason::Scheme), ("basic", Reason::Scheme)])
+    let all: Vec<(&str, TriggerKind)> = (NAMES.into_iter().map(|word| (word, TriggerKind::Name)))
+        .chain(PARAMETERS.into_iter().map(|word| (word, TriggerKind::Parameter)))
+        .chain(tokens.map(|word| (word, TriggerKind::Token)))
+        .chain([("://", TriggerKind::Address), ("-----begin", TriggerKind::Block)])
+        .chain([("bearer", TriggerKind::Scheme), ("basic", TriggerKind::Scheme)])
         .collect();
     let automaton = AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)
@@ -152,7 +137,7 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"(?-u)(?:\b|_)(?:{})", makes.join("|"))).expect("the patterns above are well formed")
 });
 
-/// A secret key of AWS, which alone looks like any forty characters.
+/// A secret key of AWS, which by itself looks like any forty characters.
 static AWS_SECRET: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?-u)(?:^|[^A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?:$|[^A-Za-z0-9/+=])")
         .expect("the pattern above is well formed")
@@ -163,22 +148,22 @@ static BASE64: LazyLock<GeneralPurpose> = LazyLock::new(|| {
     GeneralPurpose::new(&alphabet::STANDARD, any_padding)
 });
 
-/// Whether anything in `bytes` is worth a look.
+/// Whether anything in `bytes` needs a closer check.
 pub(super) fn may_be_in(bytes: &[u8]) -> bool {
     TRIGGERS.automaton.is_match(Input::new(bytes).earliest(true))
 }
 
-/// Adds the places in `bytes` where a secret stands.
+/// Adds the positions of secrets in `bytes`.
 pub(super) fn find(bytes: &[u8], found: &mut Vec<Range<usize>>) {
     let (mut at, mut has_token) = (0, false);
     while let Some(hit) = TRIGGERS.automaton.find(Input::new(bytes).span(at..bytes.len())) {
         let next = match TRIGGERS.reasons[hit.pattern().as_usize()] {
-            Reason::Name => named::find(bytes, hit.range(), at, found),
-            Reason::Parameter => named::parameter(bytes, hit.end(), found),
-            Reason::Address => login(bytes, hit.end(), found),
-            Reason::Block => block(bytes, hit.start(), found),
-            Reason::Scheme => authorization(bytes, hit.range(), found),
-            Reason::Token => {
+            TriggerKind::Name => named::find(bytes, hit.range(), at, found),
+            TriggerKind::Parameter => named::parameter(bytes, hit.end(), found),
+            TriggerKind::Address => login(bytes, hit.end(), found),
+            TriggerKind::Block => block(bytes, hit.start(), found),
+            TriggerKind::Scheme => authorization(bytes, hit.range(), found),
+            TriggerKind::Token => {
                 has_token = true;
                 hit.end()
             }
@@ -207,7 +192,7 @@ fn tokens(bytes: &[u8], found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// The secret key that goes with an access key stands close to it.
+/// Finds the AWS secret key close to its access key.
 fn aws_secret(bytes: &[u8], access: Range<usize>, found: &mut Vec<Range<usize>>) {
     let (start, end) = (access.start.saturating_sub(160), (access.end + 160).min(bytes.len()));
     for near in [start..access.start, access.end..end] {
@@ -221,7 +206,7 @@ fn aws_secret(bytes: &[u8], access: Range<usize>, found: &mut Vec<Range<usize>>)
     }
 }
 
-/// The password, or the token in place of one, in `scheme://user:password@host`.
+/// Finds the password, or the token in place of one, in `scheme://user:password@host`.
 fn login(bytes: &[u8], start: usize, found: &mut Vec<Range<usize>>) -> usize {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?#\"'<>`".contains(byte);
     let end = bytes[start..].iter().position(ends).map_or(bytes.len(), |len| start + len);
@@ -230,8 +215,8 @@ fn login(bytes: &[u8], start: usize, found: &mut Vec<Range<usize>>) -> usize {
     };
     let login = &bytes[start..start + host];
     let (secret, is_secret) = match login.iter().position(|byte| *byte == b':') {
-        Some(colon) => (start + colon + 1, !named::is_placeholder(&login[colon + 1..])),
-        None => (start, login.len() >= 16 && named::is_random(login)),
+        Some(colon) => (start + colon + 1, !is_placeholder(&login[colon + 1..])),
+        None => (start, login.len() >= 16 && is_random(login)),
     };
     if is_secret {
         found.push(secret..start + host);
@@ -239,14 +224,14 @@ fn login(bytes: &[u8], start: usize, found: &mut Vec<Range<usize>>) -> usize {
     start + host
 }
 
-/// A private key from its first line to its last, or to where its text ends.
+/// Finds a private key from its first line to its last, or to the end of its text.
 fn block(bytes: &[u8], start: usize, found: &mut Vec<Range<usize>>) -> usize {
     const KIND: &[u8] = b"PRIVATE KEY";
     let head = &bytes[start..bytes.len().min(start + 64)];
     let Some(kind) = head.windows(KIND.len()).position(|words| words.eq_ignore_ascii_case(KIND)) else {
         return start;
     };
-    // What a key is written with, whether its line ends are escaped or not; anything else ends it.
+    // The characters of a key, with escaped or plain line ends; anything else ends it.
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-\\ \r\n\t:,".contains(byte);
     let mut end = start + kind + KIND.len();
     while bytes.get(end).is_some_and(is_part) {
@@ -261,7 +246,7 @@ fn block(bytes: &[u8], start: usize, found: &mut Vec<Range<usize>>) -> usize {
     end
 }
 
-/// What follows `Bearer` and `Basic`.
+/// Finds the credentials after `Bearer` and `Basic`.
 fn authorization(bytes: &[u8], scheme: Range<usize>, found: &mut Vec<Range<usize>>) -> usize {
     let spaces = bytes[scheme.end..].iter().take(8).take_while(|byte| **byte == b' ').count();
     if spaces == 0 || (scheme.start > 0 && bytes[scheme.start - 1].is_ascii_alphanumeric()) {

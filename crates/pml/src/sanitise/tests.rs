@@ -1,4 +1,4 @@
-//! What is taken out, what stays, and that neither takes long.
+//! Tests of what is removed, what stays, and that neither takes long.
 
 mod ordinary;
 mod secret;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::*;
 
-/// Values a configuration holds, with everything in them that encodings change.
+/// Configured secrets, with every character that encodings change.
 const KNOWN: [&str; 5] = [
     "hunter2-and-more",
     "p@ss/w\"ord&co<é>",
@@ -38,14 +38,14 @@ fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
 }
 
-/// Checks what becomes of a JSON text.
+/// Checks the sanitised form of a JSON text.
 #[track_caller]
 fn check(json: &str, expected: &str) {
     let before = raw(json);
-    let cleaned = sanitiser().json(&before);
+    let cleaned = sanitiser().clean_json(&before);
     assert_eq!(cleaned.value.get(), expected);
     assert_eq!(cleaned.changed, json != expected, "{json}");
-    let again = sanitiser().json(&cleaned.value);
+    let again = sanitiser().clean_json(&cleaned.value);
     assert_eq!((again.value.get(), again.changed), (expected, false), "once more");
 }
 
@@ -54,15 +54,15 @@ fn secrets_are_taken_out_and_what_is_around_them_stays() {
     let sanitiser = sanitiser();
     let mut wrong = Vec::new();
     for (text, secret) in secret::CASES {
-        // The bar keeps programs that look for leaked secrets from finding some in this file.
+        // The bar keeps secret scanners from reporting this file.
         let (text, secret) = (text.replace('¦', ""), secret.replace('¦', ""));
         assert!(text.contains(&secret), "{text}");
         let expected = text.replacen(&secret, MARK, 1);
-        let clean = sanitiser.text(&text);
+        let clean = sanitiser.clean_text(&text);
         if clean != expected {
             wrong.push(format!("{text:?}\n  -> {clean:?}"));
-        } else if sanitiser.text(&clean) != expected {
-            wrong.push(format!("{expected:?} changes once more: {:?}", sanitiser.text(&clean)));
+        } else if sanitiser.clean_text(&clean) != expected {
+            wrong.push(format!("{expected:?} changes once more: {:?}", sanitiser.clean_text(&clean)));
         }
     }
     assert!(secret::CASES.len() >= 80);
@@ -74,7 +74,7 @@ fn ordinary_text_stays() {
     let sanitiser = sanitiser();
     let changed: Vec<String> = ordinary::CASES
         .iter()
-        .filter_map(|text| match sanitiser.text(text) {
+        .filter_map(|text| match sanitiser.clean_text(text) {
             Cow::Borrowed(_) => None,
             Cow::Owned(clean) => Some(format!("{text:?}\n  -> {clean:?}")),
         })
@@ -83,7 +83,7 @@ fn ordinary_text_stays() {
     assert!(changed.is_empty(), "{} of {}:\n{}", changed.len(), ordinary::CASES.len(), changed.join("\n"));
 }
 
-/// Every way we know to write `secret`, each inside something longer.
+/// Every known encoding of `secret`, each inside a longer text.
 fn written(secret: &str) -> Vec<String> {
     let percent = |digits: fn(u8) -> String| -> String {
         secret
@@ -131,7 +131,7 @@ fn written(secret: &str) -> Vec<String> {
     all
 }
 
-/// What is left of `secret` in `text` under any of the encodings, if anything is.
+/// What is left of `secret` in `text` under any of the encodings; `None` if nothing is.
 fn left_of<'a>(secret: &str, text: &str) -> Option<&'a str> {
     let plain =
         [("plain", secret.to_owned()), ("hex", secret.bytes().map(|byte| format!("{byte:02x}")).collect())];
@@ -174,13 +174,13 @@ fn known_values_are_found_in_every_encoding() {
     for secret in KNOWN {
         for text in written(secret) {
             let text = format!("GET /x {text} done");
-            let clean = sanitiser.text(&text);
+            let clean = sanitiser.clean_text(&text);
             assert!(clean.contains(MARK), "{secret} in {text} -> {clean}");
             assert_eq!(left_of(secret, &clean), None, "{secret} in {text} -> {clean}");
             assert!(clean.starts_with("GET /x ") && clean.ends_with(" done"), "{text} -> {clean}");
             let json =
                 serde_json::to_string(&serde_json::json!({ "seen": [text], text.clone(): 1 })).unwrap();
-            let inside = sanitiser.json(&raw(&json)).value;
+            let inside = sanitiser.clean_json(&raw(&json)).value;
             assert!(inside.get().matches(MARK).count() >= 2, "{json} -> {inside}");
             assert_eq!(left_of(secret, inside.get()), None, "{json} -> {inside}");
         }
@@ -205,7 +205,7 @@ fn secrets_inside_known_values_are_known_too() {
         ("used Zw4!kkR today", "used [REDACTED] today"),
         ("postgres://app@db/main", "postgres://app@db/main"),
     ] {
-        assert_eq!(sanitiser.text(text), clean);
+        assert_eq!(sanitiser.clean_text(text), clean);
     }
 }
 
@@ -238,7 +238,10 @@ fn settings_that_everybody_has_are_no_secrets() {
     ];
     let sanitiser = Sanitiser::new(settings.map(likely));
     for setting in settings {
-        assert!(matches!(sanitiser.text(&format!("it is {setting} now")), Cow::Borrowed(_)), "{setting}");
+        assert!(
+            matches!(sanitiser.clean_text(&format!("it is {setting} now")), Cow::Borrowed(_)),
+            "{setting}"
+        );
     }
     for secret in [
         "my.Pass.word1x2y",
@@ -249,7 +252,7 @@ fn settings_that_everybody_has_are_no_secrets() {
         "aVeryLongOneInMixedCase",
     ] {
         let sanitiser = Sanitiser::new([likely(secret)]);
-        assert_eq!(sanitiser.text(&format!("it is {secret} now")), "it is [REDACTED] now", "{secret}");
+        assert_eq!(sanitiser.clean_text(&format!("it is {secret} now")), "it is [REDACTED] now", "{secret}");
     }
 }
 
@@ -267,19 +270,22 @@ fn what_is_certainly_secret_is_hidden_however_it_looks() {
         "correct horse",
     ] {
         let sanitiser = Sanitiser::new([certain(secret)]);
-        assert_eq!(sanitiser.text(&format!("it is {secret} now")), "it is [REDACTED] now", "{secret}");
-        let cleaned = sanitiser.json(&raw(&format!(r#"{{"x":"{secret}"}}"#)));
+        assert_eq!(sanitiser.clean_text(&format!("it is {secret} now")), "it is [REDACTED] now", "{secret}");
+        let cleaned = sanitiser.clean_json(&raw(&format!(r#"{{"x":"{secret}"}}"#)));
         assert_eq!(cleaned.value.get(), r#"{"x":"[REDACTED]"}"#, "{secret}");
     }
-    // A short one, or a word, is no part of another.
+    // A short secret, or a word, does not match inside another word.
     for (secret, text) in
         [("4711", "order 147110"), ("a1b2c", "0xa1b2c3"), ("production", "reproductions of it")]
     {
-        assert!(matches!(Sanitiser::new([certain(secret)]).text(text), Cow::Borrowed(_)), "{secret}");
+        assert!(matches!(Sanitiser::new([certain(secret)]).clean_text(text), Cow::Borrowed(_)), "{secret}");
     }
     for nothing in ["", "x", "abc", "true", "none", "<token>", "${TOKEN}"] {
         let text = format!("it is {nothing} now");
-        assert!(matches!(Sanitiser::new([certain(nothing)]).text(&text), Cow::Borrowed(_)), "{nothing}");
+        assert!(
+            matches!(Sanitiser::new([certain(nothing)]).clean_text(&text), Cow::Borrowed(_)),
+            "{nothing}"
+        );
     }
 }
 
@@ -289,43 +295,43 @@ fn of_an_address_its_login_and_its_query_are_secret() {
         "postgres://reporting:Kq7-vvZ2@db.internal:5432/sales?application_name=reporting&sslkey=Zw4kkR81xPq2";
     for known in [certain(address), likely(address), KnownSecret::new(Certainty::Inside, address)] {
         let sanitiser = Sanitiser::new([known]);
-        assert_eq!(sanitiser.text("tried Kq7-vvZ2"), "tried [REDACTED]");
-        assert_eq!(sanitiser.text("and Zw4kkR81xPq2"), "and [REDACTED]");
+        assert_eq!(sanitiser.clean_text("tried Kq7-vvZ2"), "tried [REDACTED]");
+        assert_eq!(sanitiser.clean_text("and Zw4kkR81xPq2"), "and [REDACTED]");
         for stays in ["reporting of sales", "db.internal:5432", "sales"] {
-            assert!(matches!(sanitiser.text(stays), Cow::Borrowed(_)), "{stays}");
+            assert!(matches!(sanitiser.clean_text(stays), Cow::Borrowed(_)), "{stays}");
         }
     }
     let page = Sanitiser::new([likely(
         "https://api.example.com/v1/items?page=overview&api_key=abcdef&x=7d8f9a0b1c2d3e4f",
     )]);
-    assert_eq!(page.text("abcdef 7d8f9a0b1c2d3e4f overview"), "[REDACTED] [REDACTED] overview");
+    assert_eq!(page.clean_text("abcdef 7d8f9a0b1c2d3e4f overview"), "[REDACTED] [REDACTED] overview");
     let user = Sanitiser::new([likely("https://x7Kq2mN9pL4w@example.com/repo.git")]);
-    assert_eq!(user.text("as x7Kq2mN9pL4w"), "as [REDACTED]");
+    assert_eq!(user.clean_text("as x7Kq2mN9pL4w"), "as [REDACTED]");
 }
 
 #[test]
 fn what_was_taken_out_once_can_be_taken_out_everywhere() {
-    let noting = sanitiser().noting();
+    let noting = sanitiser().recording_secrets();
     let given = r#"{"password":"p\u00e4ss-w\"ord","pin":47112,"login":{"credentials":{"user":"bob","pass_phrase":"x","key":"9f8e7d6c5b4a39281706"}},"n":1}"#;
-    assert!(noting.json(&raw(given)).changed);
-    noting.text("api_key=Zk82-hhQ1 was used");
-    let noted = noting.noted();
+    assert!(noting.clean_json(&raw(given)).changed);
+    noting.clean_text("api_key=Zk82-hhQ1 was used");
+    let noted = noting.recorded_secrets();
     let expected = ["47112", "9f8e7d6c5b4a39281706", "Zk82-hhQ1", "päss-w\"ord", "x"];
     assert_eq!(noted.iter().map(String::as_str).collect::<Vec<_>>(), expected);
-    let wider = sanitiser().with(noted);
+    let wider = sanitiser().with_secrets(noted);
     for (text, clean) in [
         ("tried päss-w\"ord for bob", "tried [REDACTED] for bob"),
         ("code 47112, order 147112", "code [REDACTED], order 147112"),
         ("Zk82-hhQ1", "[REDACTED]"),
         ("hunter2-and-more", "[REDACTED]"),
     ] {
-        assert_eq!(wider.text(text), clean);
+        assert_eq!(wider.clean_text(text), clean);
     }
     assert_eq!(
-        wider.json(&raw(r#"["p\u00e4ss-w\"ord",47112,47113]"#)).value.get(),
+        wider.clean_json(&raw(r#"["p\u00e4ss-w\"ord",47112,47113]"#)).value.get(),
         r#"["[REDACTED]","[REDACTED]",47113]"#
     );
-    assert!(sanitiser().noting().noted().is_empty());
+    assert!(sanitiser().recording_secrets().recorded_secrets().is_empty());
 }
 
 #[test]
@@ -482,7 +488,7 @@ fn values_are_changed_in_place() {
 
 #[test]
 fn known_numbers_are_taken_out() {
-    let cleaned = Sanitiser::new([certain("48151623")]).json(&raw("[48151623,4815162,\"a\"]"));
+    let cleaned = Sanitiser::new([certain("48151623")]).clean_json(&raw("[48151623,4815162,\"a\"]"));
     assert_eq!(cleaned.value.get(), "[\"[REDACTED]\",4815162,\"a\"]");
 }
 
@@ -514,12 +520,12 @@ fn json_in_strings_is_opened() {
 #[test]
 fn depth_costs_no_stack() {
     let deep = format!("{}{}{}", "[".repeat(100_000), "\"password=abc1\"", "]".repeat(100_000));
-    assert_eq!(sanitiser().json(&raw(&deep)).value.get(), deep.replace("abc1", MARK));
+    assert_eq!(sanitiser().clean_json(&raw(&deep)).value.get(), deep.replace("abc1", MARK));
     let deep = format!("{{\"token\":{}{}}}", "[{\"a\":".repeat(50_000) + "1", "}]".repeat(50_000));
-    assert_eq!(sanitiser().json(&raw(&deep)).value.get(), "{\"token\":\"[REDACTED]\"}");
+    assert_eq!(sanitiser().clean_json(&raw(&deep)).value.get(), "{\"token\":\"[REDACTED]\"}");
 }
 
-/// How long it takes at best.
+/// The shortest duration of several runs.
 fn time(of: impl Fn()) -> Duration {
     let once = |()| {
         let start = Instant::now();
@@ -593,19 +599,19 @@ fn ten_times_the_text_takes_about_ten_times_as_long() {
         let of = |size: usize| format!("{begin}{}", unit.repeat(size / unit.len()));
         let (small, large) = (of(4_000), of(40_000));
         let text = |text: &str| {
-            std::hint::black_box(sanitiser.text(text));
+            std::hint::black_box(sanitiser.clean_text(text));
         };
         grows_evenly(unit, || text(&small), || text(&large));
         let (small, large) = (pml_model::json::raw(&small), pml_model::json::raw(&large));
         let json = |value: &RawValue| {
-            std::hint::black_box(sanitiser.json(value));
+            std::hint::black_box(sanitiser.clean_json(value));
         };
         grows_evenly(unit, || json(&small), || json(&large));
     }
 }
 
-/// Fails where the large takes much more than ten times the small each time it is tried. Work that grows with the
-/// square takes a hundred times as long always; a machine that is busy with something else, now and then.
+/// Fails if the large input takes much more than ten times as long as the small one in every attempt. Quadratic work
+/// always takes a hundred times as long; a busy machine only now and then.
 #[track_caller]
 fn grows_evenly(unit: &str, small: impl Fn(), large: impl Fn()) {
     let ratio = || time(&large).as_secs_f64() / time(&small).as_secs_f64().max(1e-6);

@@ -1,27 +1,27 @@
-//! Text as it reads with its escapes taken off, and where each piece of it stands in the original.
+//! Text with its escapes decoded, and the position of each piece in the original.
 
 use std::ops::Range;
 
-/// Which encodings to take off.
+/// The encodings to decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escapes {
-    /// Those of a JSON string.
+    /// The escapes of a JSON string.
     Json,
-    /// Those of programs (`\n`, `\u0041`, `\x41`), addresses (`%41`) and HTML (`&#x41;`, `&amp;`).
+    /// The escapes of programs (`\n`, `\u0041`, `\x41`), URLs (`%41`) and HTML (`&#x41;`, `&amp;`).
     Any,
     /// Line ends, with the indentation that follows.
     Lines,
 }
 
-/// Decoded text that remembers where it comes from.
+/// Decoded text with its positions in the original.
 #[derive(Debug)]
-pub(super) struct View {
-    /// The text; UTF-8 unless the escapes spell something else.
+pub(super) struct DecodedText {
+    /// The text; UTF-8 unless the escapes encode something else.
     pub(super) bytes: Vec<u8>,
     units: Vec<Unit>,
 }
 
-/// One escape: `len` bytes from `at` on are what `source` stands for.
+/// One escape: the `len` bytes from `at` on are the decoded form of `source`.
 #[derive(Debug)]
 struct Unit {
     at: usize,
@@ -29,17 +29,17 @@ struct Unit {
     source: Range<usize>,
 }
 
-/// What one escape stands for, and how many bytes it takes.
-struct Decoded {
+/// The value of one escape, and its length in bytes.
+struct DecodedEscape {
     bytes: [u8; 4],
     len: usize,
     used: usize,
 }
 
-impl View {
-    /// `source` without the escapes; `None` where it has none.
-    pub(super) fn without(escapes: Escapes, source: &[u8]) -> Option<View> {
-        let mut view = View { bytes: Vec::new(), units: Vec::new() };
+impl DecodedText {
+    /// `source` with the escapes decoded; `None` if it has none.
+    pub(super) fn decode(escapes: Escapes, source: &[u8]) -> Option<DecodedText> {
+        let mut view = DecodedText { bytes: Vec::new(), units: Vec::new() };
         let (mut done, mut at) = (0, 0);
         while let Some(step) = source[at..].iter().position(|byte| escapes.may_begin_with(*byte)) {
             let start = at + step;
@@ -60,7 +60,7 @@ impl View {
         Some(view)
     }
 
-    /// Where `range` of the view stands in the original, escapes being whole.
+    /// The position of `range` in the original, with complete escapes.
     pub(super) fn source(&self, range: Range<usize>) -> Range<usize> {
         let start = self.byte(range.start).start;
         if range.is_empty() { start..start } else { start..self.byte(range.end - 1).end }
@@ -90,12 +90,12 @@ impl Escapes {
         }
     }
 
-    /// Reads the escape that `text` begins with.
-    fn decode(self, text: &[u8]) -> Option<Decoded> {
+    /// Decodes the escape at the beginning of `text`.
+    fn decode(self, text: &[u8]) -> Option<DecodedEscape> {
         match (self, text[0]) {
             (Escapes::Lines, _) => {
                 let used = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-                Some(Decoded { bytes: [0; 4], len: 0, used })
+                Some(DecodedEscape { bytes: [0; 4], len: 0, used })
             }
             (_, b'\\') => backslash(text),
             (_, b'%') => byte(hex(text.get(1..3)?)?, 3),
@@ -104,7 +104,7 @@ impl Escapes {
     }
 }
 
-fn backslash(text: &[u8]) -> Option<Decoded> {
+fn backslash(text: &[u8]) -> Option<DecodedEscape> {
     match *text.get(1)? {
         b'n' => byte(b'\n'.into(), 2),
         b'r' => byte(b'\r'.into(), 2),
@@ -118,8 +118,8 @@ fn backslash(text: &[u8]) -> Option<Decoded> {
     }
 }
 
-/// `\u0041`, `\ud83d\ude00` or `\u{1f600}`.
-fn unicode(text: &[u8]) -> Option<Decoded> {
+/// Decodes `\u0041`, `\ud83d\ude00` or `\u{1f600}`.
+fn unicode(text: &[u8]) -> Option<DecodedEscape> {
     if text.get(2) == Some(&b'{') {
         let end = text.iter().take(10).position(|byte| *byte == b'}')?;
         return character(hex(&text[3..end])?, end + 1);
@@ -134,7 +134,7 @@ fn unicode(text: &[u8]) -> Option<Decoded> {
     character(unit, 6)
 }
 
-fn entity(text: &[u8]) -> Option<Decoded> {
+fn entity(text: &[u8]) -> Option<DecodedEscape> {
     let end = text.iter().take(12).position(|byte| *byte == b';')?;
     let code = match &text[1..end] {
         [b'#', b'x' | b'X', digits @ ..] => hex(digits)?,
@@ -162,12 +162,12 @@ fn hex(digits: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-fn byte(value: u32, used: usize) -> Option<Decoded> {
-    Some(Decoded { bytes: [u8::try_from(value).ok()?, 0, 0, 0], len: 1, used })
+fn byte(value: u32, used: usize) -> Option<DecodedEscape> {
+    Some(DecodedEscape { bytes: [u8::try_from(value).ok()?, 0, 0, 0], len: 1, used })
 }
 
-fn character(code: u32, used: usize) -> Option<Decoded> {
+fn character(code: u32, used: usize) -> Option<DecodedEscape> {
     let mut bytes = [0; 4];
     let len = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut bytes).len();
-    Some(Decoded { bytes, len, used })
+    Some(DecodedEscape { bytes, len, used })
 }

@@ -1,39 +1,40 @@
-//! Goes through JSON text and notes what has to change in it.
+//! Walks through JSON text and collects the edits that remove secrets.
 //!
-//! The text is never parsed into values and printed again: numbers, spacing and escapes stay as they were. Depth
-//! costs memory and no stack.
+//! The text is never parsed into values and printed again: numbers, spacing and escapes stay unchanged. Depth costs
+//! memory and no stack.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
 
+use super::appearance::is_path;
 use super::name::{Secrecy, secrecy};
-use super::pair::Role;
-use super::view::{Escapes, View};
-use super::{Edit, MARK, Sanitiser, named};
+use super::pair::PairRole;
+use super::view::{DecodedText, Escapes};
+use super::{Edit, MARK, Sanitiser};
 
-/// How often JSON may be written into strings of JSON and still be opened; each time doubles its backslashes.
+/// How many times JSON may be nested in JSON strings and still be decoded; each level doubles the backslashes.
 const DEEPEST: usize = 8;
 
-/// An object or array that is open.
+/// An open object or array.
 #[derive(Debug, Default)]
-struct Frame {
+struct JsonFrame {
     is_object: bool,
-    /// The next string is the name of a member.
+    /// Whether the next string is the name of a member.
     expects_name: bool,
     secrecy: Secrecy,
-    role: Role,
-    /// The object is a pair like `{"name": "API_KEY", "value": "…"}` of a secret.
+    role: PairRole,
+    /// Whether the object is a pair like `{"name": "API_KEY", "value": "…"}` for a secret.
     names_secret: bool,
     value: Option<Range<usize>>,
 }
 
-/// Notes what to change in `json`, a valid JSON text that is in `level` strings of JSON.
+/// Collects the edits of `json`, a valid JSON text inside `level` JSON strings.
 pub(super) fn walk(sanitiser: &Sanitiser, json: &[u8], level: usize, edits: &mut Vec<Edit>) {
-    let mut open: Vec<Frame> = Vec::new();
-    // The one that a value at the top is in.
-    let mut outside = Frame::default();
+    let mut open: Vec<JsonFrame> = Vec::new();
+    // The frame around a top-level value.
+    let mut outside = JsonFrame::default();
     let mut at = 0;
     while let Some(&byte) = json.get(at) {
         let frame = open.last_mut().unwrap_or(&mut outside);
@@ -56,11 +57,11 @@ pub(super) fn walk(sanitiser: &Sanitiser, json: &[u8], level: usize, edits: &mut
             }
             b'{' | b'[' => {
                 let is_object = byte == b'{';
-                open.push(Frame { is_object, expects_name: is_object, ..Frame::default() });
+                open.push(JsonFrame { is_object, expects_name: is_object, ..JsonFrame::default() });
                 at += 1;
             }
             b'}' | b']' => {
-                if let Some(Frame { names_secret: true, value: Some(value), .. }) = open.pop() {
+                if let Some(JsonFrame { names_secret: true, value: Some(value), .. }) = open.pop() {
                     edits.push(mark_value(value));
                 }
                 at += 1;
@@ -71,7 +72,7 @@ pub(super) fn walk(sanitiser: &Sanitiser, json: &[u8], level: usize, edits: &mut
             }
             b'-' | b'0'..=b'9' => {
                 let end = end_of_number(json, at);
-                if frame.role == Role::Value {
+                if frame.role == PairRole::Value {
                     frame.value = Some(at..end);
                 }
                 if frame.secrecy == Secrecy::All || sanitiser.knows(&json[at..end]) {
@@ -84,30 +85,30 @@ pub(super) fn walk(sanitiser: &Sanitiser, json: &[u8], level: usize, edits: &mut
     }
 }
 
-/// Reads the name of a member: what it says of the value, and whether it has a secret in it itself.
+/// Reads the name of a member: what it says about the value, and whether it contains a secret itself.
 fn member_name(
     sanitiser: &Sanitiser,
     json: &[u8],
     inside: Range<usize>,
     level: usize,
-    frame: &mut Frame,
+    frame: &mut JsonFrame,
     edits: &mut Vec<Edit>,
 ) {
-    let view = View::without(Escapes::Json, &json[inside.clone()]);
+    let view = DecodedText::decode(Escapes::Json, &json[inside.clone()]);
     let name = view.as_ref().map_or(&json[inside.clone()], |view| &view.bytes);
     frame.expects_name = false;
     frame.secrecy = secrecy(name);
-    frame.role = Role::of(name);
+    frame.role = PairRole::of(name);
     look(sanitiser, json, inside, view, level, edits);
 }
 
-/// Looks at a string that is a value.
+/// Examines a string value.
 fn string(
     sanitiser: &Sanitiser,
     json: &[u8],
     inside: Range<usize>,
     level: usize,
-    frame: &mut Frame,
+    frame: &mut JsonFrame,
     edits: &mut Vec<Edit>,
 ) {
     let text = &json[inside.clone()];
@@ -115,26 +116,26 @@ fn string(
         return;
     }
     if frame.secrecy != Secrecy::None {
-        if !(frame.secrecy == Secrecy::Text && named::is_path(text)) {
+        if !(frame.secrecy == Secrecy::Text && is_path(text)) {
             edits.push(Edit::mark(inside));
         }
         return;
     }
     match frame.role {
-        Role::Name => frame.names_secret |= secrecy(text) != Secrecy::None,
-        Role::Value => frame.value = Some(inside.start - 1..inside.end + 1),
-        Role::None => {}
+        PairRole::Name => frame.names_secret |= secrecy(text) != Secrecy::None,
+        PairRole::Value => frame.value = Some(inside.start - 1..inside.end + 1),
+        PairRole::None => {}
     }
-    let view = View::without(Escapes::Json, text);
+    let view = DecodedText::decode(Escapes::Json, text);
     look(sanitiser, json, inside, view, level, edits);
 }
 
-/// Looks for secrets inside a string, which reads like `view` where it has escapes.
+/// Searches a string for secrets; `view` is its decoded form if it has escapes.
 fn look(
     sanitiser: &Sanitiser,
     json: &[u8],
     inside: Range<usize>,
-    view: Option<View>,
+    view: Option<DecodedText>,
     level: usize,
     edits: &mut Vec<Edit>,
 ) {
@@ -160,12 +161,12 @@ fn look(
     }));
 }
 
-/// A mark in place of a whole value.
+/// Replaces a complete value by the mark.
 fn mark_value(range: Range<usize>) -> Edit {
     Edit { range, text: Cow::Owned(format!("\"{MARK}\"")) }
 }
 
-/// `text` as it is written inside a string.
+/// `text` escaped for use inside a string.
 fn escaped(text: Cow<'static, str>) -> Cow<'static, str> {
     if text == MARK { text } else { Cow::Owned(text.replace('\\', "\\\\").replace('"', "\\\"")) }
 }
@@ -177,7 +178,7 @@ fn is_json(bytes: &[u8]) -> bool {
         && std::str::from_utf8(bytes).is_ok_and(|text| serde_json::from_str::<&RawValue>(text).is_ok())
 }
 
-/// The end of the string that begins at `start`, behind its quote.
+/// The position after the closing quote of the string that begins at `start`.
 fn end_of_string(json: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     loop {

@@ -1,9 +1,8 @@
-//! The downstream servers: started when needed, watched, started again, ended with us.
+//! The downstream servers: started on demand, supervised, restarted, and ended with the program.
 //!
-//! Each server is a [`Slot`] that lives on its own: whatever one of them does, the others and the
-//! callers of the others do not notice.
+//! Each server is an independent [`ServerHandle`]: a failure of one does not affect the others or their callers.
 
-mod slot;
+mod handle;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,35 +10,37 @@ use std::sync::{Arc, PoisonError, RwLock};
 use pml_model::ServerName;
 use tokio::sync::mpsc;
 
-pub use slot::{InUse, Opened, Slot, Status, Told, Unavailable, What};
+pub use handle::{
+    ServerEvent, ServerEventKind, ServerHandle, ServerStatus, ServerUnavailable, ServerUseGuard, ToolListing,
+};
 
 use crate::config;
 
-/// All servers that the configuration names.
+/// All configured servers.
 #[derive(Debug)]
 pub struct Servers {
-    slots: RwLock<BTreeMap<ServerName, Arc<Slot>>>,
-    told: mpsc::Sender<Told>,
+    slots: RwLock<BTreeMap<ServerName, Arc<ServerHandle>>>,
+    told: mpsc::Sender<ServerEvent>,
 }
 
 impl Servers {
-    /// No servers yet; `told` hears of everything that happens to them.
-    pub fn new(told: mpsc::Sender<Told>) -> Servers {
+    /// No servers yet; `told` receives all their events.
+    pub fn new(told: mpsc::Sender<ServerEvent>) -> Servers {
         Servers { slots: RwLock::default(), told }
     }
 
-    /// The server of that name.
-    pub fn get(&self, name: &ServerName) -> Option<Arc<Slot>> {
+    /// The server with that name.
+    pub fn get(&self, name: &ServerName) -> Option<Arc<ServerHandle>> {
         self.slots.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Every server, by name.
-    pub fn all(&self) -> Vec<Arc<Slot>> {
+    /// Every server, sorted by name.
+    pub fn all(&self) -> Vec<Arc<ServerHandle>> {
         self.slots.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Makes the servers those of `wanted`: unchanged ones go on undisturbed, others are ended.
-    pub async fn apply(&self, wanted: Vec<Wanted>) {
+    /// Changes the servers to `wanted`: unchanged ones keep running, others are ended.
+    pub async fn apply(&self, wanted: Vec<ServerSpec>) {
         let ended = {
             let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
             let mut before = std::mem::take(&mut *slots);
@@ -49,9 +50,9 @@ impl Servers {
                     Some(same) if same.is_for(&wanted) => same,
                     Some(other) => {
                         before.insert(name.clone(), other);
-                        Arc::new(Slot::new(wanted, self.told.clone()))
+                        Arc::new(ServerHandle::new(wanted, self.told.clone()))
                     }
-                    None => Arc::new(Slot::new(wanted, self.told.clone())),
+                    None => Arc::new(ServerHandle::new(wanted, self.told.clone())),
                 };
                 slots.insert(name, slot);
             }
@@ -60,21 +61,21 @@ impl Servers {
         futures_util::future::join_all(ended.values().map(|slot| slot.close())).await;
     }
 
-    /// Ends every server; returns when those that were ready are gone.
+    /// Ends every server; returns when all are gone.
     pub async fn close(&self) {
         futures_util::future::join_all(self.all().iter().map(|slot| slot.close())).await;
     }
 }
 
-/// A server as it should be.
+/// The specification of a server.
 #[derive(Debug)]
-pub struct Wanted {
-    /// From the configuration.
-    pub settings: config::Server,
-    /// The whole environment of its process.
+pub struct ServerSpec {
+    /// The server's section of the configuration.
+    pub settings: config::ServerConfig,
+    /// The complete environment of its process.
     pub env: BTreeMap<String, String>,
-    /// Whether it may be started, or waits for a person's word.
+    /// Whether it may be started, or waits for a person's acceptance.
     pub accepted: bool,
-    /// How it spoke the last time.
+    /// The era it used last, if known.
     pub era: Option<pml_mcp::Era>,
 }

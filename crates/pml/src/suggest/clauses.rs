@@ -1,7 +1,7 @@
-//! A request, cut into the steps it asks for.
+//! Splits a request into the steps it asks for.
 //!
-//! "Read and parse a JSON file, then post it" asks for three things. Each is looked for by itself, in words that make sense
-//! alone: a verb without an object gets that of the step after it.
+//! "Read and parse a JSON file, then post it" asks for three things. Tools are searched for each step separately, so
+//! its words must make sense alone: a verb without an object gets the object of the next step.
 
 /// Words that a step can begin with.
 const VERBS: &[&str] = &[
@@ -170,11 +170,11 @@ const VERBS: &[&str] = &[
 /// Words between steps.
 const BETWEEN: &[&str] = &["and", "then", "also", "afterwards", "finally", "next", "plus", "please"];
 
-/// How many steps are told apart.
+/// The largest number of steps.
 const MOST: usize = 8;
 
-/// The steps of `text`, in its words; the whole where it asks for one thing.
-pub(crate) fn clauses(text: &str) -> Vec<String> {
+/// The steps of `text`, in its words; the whole text where it asks for one thing.
+pub fn split_clauses(text: &str) -> Vec<String> {
     let mut steps: Vec<Vec<&str>> = Vec::new();
     for sentence in sentences(text) {
         let mut new = true;
@@ -186,7 +186,7 @@ pub(crate) fn clauses(text: &str) -> Vec<String> {
             let begins = VERBS.contains(&bare.as_str());
             match steps.last_mut() {
                 Some(step) if !(new && begins) => {
-                    // A word between steps that none begins after belongs to the step.
+                    // A word such as `and` that no step begins after belongs to the current step.
                     step.push(word);
                 }
                 _ => steps.push(vec![word]),
@@ -229,7 +229,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
             if rest.is_empty() {
                 return None;
             }
-            // A full stop inside a word, such as a file's name, ends nothing.
+            // A full stop inside a word, as in a file name, ends no sentence.
             let end = rest
                 .match_indices(['.', '!', '?'])
                 .map(|(at, _)| at + 1)
@@ -257,12 +257,12 @@ mod tests {
             ("", ""),
             ("🙂", "🙂"),
         ] {
-            assert_eq!(clauses(text).join(" | "), expected);
+            assert_eq!(split_clauses(text).join(" | "), expected);
         }
     }
 
     #[test]
     fn a_long_text_is_one_request() {
-        assert_eq!(clauses(&"read the file. ".repeat(50)).len(), 1);
+        assert_eq!(split_clauses(&"read the file. ".repeat(50)).len(), 1);
     }
 }

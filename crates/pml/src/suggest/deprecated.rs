@@ -1,20 +1,21 @@
-//! Whether a tool should no longer be used, and which one replaces it, by what its server says of it.
+//! Whether a tool is deprecated, and which tool replaces it, according to its definition.
 
 use serde_json::Value;
 
-use crate::catalogue::{Snapshot, Tool};
+use crate::catalogue::{CatalogueTool, ToolSnapshot};
 
-/// What is left of the score of a deprecated tool that no other one replaces.
+/// The factor of the score of a deprecated tool without replacement.
 pub(crate) const LEFT: f64 = 0.5;
 
 /// Whether its definition says that a tool is deprecated: by a member of that name, or in its description.
-pub(crate) fn is_deprecated(tool: &Tool) -> bool {
+pub(crate) fn is_deprecated(tool: &CatalogueTool) -> bool {
     let told = tool.definition.description.as_deref().is_some_and(says_so);
     told || tool.definition.title.as_deref().is_some_and(says_so) || flagged(tool)
 }
 
-/// `deprecated: true` in the definition, its annotations or its `_meta`: the protocol has no such member, but servers do.
-fn flagged(tool: &Tool) -> bool {
+/// `deprecated: true` in the definition, its annotations or its `_meta`. The protocol has no such member, but servers
+/// send it.
+fn flagged(tool: &CatalogueTool) -> bool {
     if !tool.definition.raw.get().contains("\"deprecated\"") {
         return false;
     }
@@ -23,16 +24,17 @@ fn flagged(tool: &Tool) -> bool {
     is(&raw) || is(&raw["annotations"]) || is(&raw["_meta"])
 }
 
-/// What descriptions call the tool they describe.
+/// Words by which descriptions refer to the tool itself.
 const ITSELF: [&str; 7] = ["this", "it", "tool", "function", "method", "endpoint", "command"];
 
-/// Whether a text says of the tool that it is deprecated, and not of something it deals with: "lists deprecated packages".
+/// Whether a text says that the tool is deprecated, and not something it deals with: "lists deprecated packages".
 fn says_so(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut from = 0;
     while let Some(at) = lower[from..].find("deprecated").map(|at| from + at) {
         let (before, after) = (lower[..at].trim_end(), &lower[at + "deprecated".len()..]);
-        // It opens a sentence or stands in brackets, or a sentence ends with it: "DEPRECATED: use …", "this is deprecated".
+        // The word opens a sentence, stands in brackets or ends a sentence: "DEPRECATED: use …", "this is
+        // deprecated".
         let opens = before.is_empty() || before.ends_with(['.', '!', '(', '[', '*', ':', '-', '—', '\n']);
         let marked =
             after.trim_start_matches(['*', ' ']).starts_with([':', ']', ')', '.', ',', ';', '!', '-', '—']);
@@ -48,8 +50,8 @@ fn says_so(text: &str) -> bool {
     false
 }
 
-/// The tool of the same server that the description of a deprecated one names.
-pub(crate) fn replacement<'s>(snapshot: &'s Snapshot, tool: &Tool) -> Option<&'s Tool> {
+/// The tool of the same server that the description of a deprecated tool names.
+pub(crate) fn replacement<'s>(snapshot: &'s ToolSnapshot, tool: &CatalogueTool) -> Option<&'s CatalogueTool> {
     let description = tool.definition.description.as_deref()?;
     let named = |name: &str| {
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
@@ -62,7 +64,7 @@ pub(crate) fn replacement<'s>(snapshot: &'s Snapshot, tool: &Tool) -> Option<&'s
         .tools
         .iter()
         .filter(|other| other.id.server == tool.id.server && other.id != tool.id && !is_deprecated(other));
-    // The longest name: `read` stands in every description.
+    // The longest name wins: a short one such as `read` occurs in every description.
     others.filter(|other| named(&other.definition.name)).max_by_key(|other| other.definition.name.len())
 }
 

@@ -1,20 +1,21 @@
-//! Whether a step of a request asks to read or to change something, and whether a tool does the one or the other.
+//! Whether a step of a request asks to read or to change something, and which of the two a tool does.
 //!
-//! A request that only reads must never be answered with a tool that is known to change something, however alike the words
-//! are: "show the last commits" is not `git_commit`. Both sides are told by verbs. A verb that can mean either ("convert",
-//! "run") says nothing, and what says nothing excludes nothing. French requests come here in their English gloss.
+//! A request that only reads must never be answered with a tool that is known to change something, however similar
+//! the words are: "show the last commits" is not `git_commit`. Verbs decide on both sides. A verb that can mean
+//! either ("convert", "run") decides nothing, and an undecided effect excludes nothing. French requests arrive here
+//! as their English gloss.
 
 use super::words;
 use crate::approve::{Effect, Policy};
-use crate::catalogue::Tool;
+use crate::catalogue::CatalogueTool;
 
-/// What is left of the score of a tool of which nobody knows whether it changes something, where the request only reads, and
-/// of one that only reads, where the request changes something.
+/// Factors of the score of a tool: `UNKNOWN` where its effect is not known and the request only reads, `ONLY_READS`
+/// where the tool only reads and the request changes something.
 const UNKNOWN: f64 = 0.85;
 const ONLY_READS: f64 = 0.5;
 
-/// Verbs that ask for something to be shown, and tell of a tool that it changes nothing. Each stands for its other forms
-/// too, see [`base`].
+/// Verbs that request to be shown something and that mark a tool as read-only. Each stands for its other forms too,
+/// see [`base`].
 const READING: &str = "analyse analyze browse calculate cat check compare compute count describe detect diff display echo \
     estimate evaluate examine explain explore extract fetch find get grep head identify indicate inspect \
     know learn list locate look lookup ls measure parse peek predict preview print query read recall \
@@ -25,7 +26,7 @@ const READING: &str = "analyse analyze browse calculate cat check compare comput
 const ASKING: &str =
     "what which who whom whose where when why how is are was were does did has am whats wheres whos";
 
-/// Verbs that ask for something to be changed, and tell of a tool that it does that.
+/// Verbs that request a change and that mark a tool as one that changes something.
 const WRITING: &str = "add append apply approve archive assign attach book buy cancel change checkout clear clone close commit \
     configure copy create deactivate delete deploy destroy disable dismiss drop duplicate edit email empty \
     enable erase fill fix forget fork forward init initialise initialize insert install invite kill link \
@@ -35,16 +36,16 @@ const WRITING: &str = "add append apply approve archive assign attach book buy c
     stop store submit subscribe switch tag toggle touch transfer trash truncate undo uninstall unlock \
     unstage unsubscribe update upload upsert wipe write";
 
-/// Writing verbs that are nouns just as often: first in a tool's name they say nothing where a reading verb ends it
-/// (`commit_list`).
+/// Writing verbs that are nouns just as often. As the first word of a tool's name they decide nothing where a reading
+/// verb ends it (`commit_list`).
 const NOUNS: &str = "book commit copy email fix fork link lock mail mark patch post record schedule share stash store tag \
     transfer";
 
-/// Writing verbs that take something away or undo it.
+/// Writing verbs that remove or undo something.
 const TAKING_AWAY: &str = "archive cancel clear close deactivate delete destroy disable dismiss drop empty erase forget kill \
     purge reject remove reset revert revoke rm stop trash truncate undo uninstall unlock unstage unsubscribe wipe";
 
-/// Words before a verb that belong to no verb: courtesies, and the beginnings of sentences.
+/// Words before the verb that are no verbs: courtesies and openings of sentences.
 const BEFORE: &str = "please kindly can could would will you i we want wants need needs like wish d ll help me us let lets s \
     to just now and then also finally next afterwards first hey hi hello so ok okay quickly simply go ahead \
     try able be have do love id";
@@ -63,13 +64,13 @@ const DETERMINERS: &str = "the a an this that these those my your our its their 
 const SHOWN: &str = "last latest recent current first all status content contents number amount size history difference \
     differences overview details summary";
 
-/// What "open" is said of when it means to create one.
+/// Objects with which "open" means to create one.
 const OPENED: &str = "issue ticket pr pull request bug account case order thread";
 
-/// What each step of a request asks for. A step that only says where or with what ("in the repository, …") has no verb of
-/// its own and asks for what the others do, where these agree.
-pub(crate) fn asked_of_each(steps: &[String]) -> Vec<Option<Effect>> {
-    let mut effects: Vec<Option<Effect>> = steps.iter().map(|step| asked(step)).collect();
+/// The effect that each step of a request asks for. A step that only says where or with what ("in the repository, …")
+/// has no verb of its own and takes the effect of the other steps, where these agree.
+pub(crate) fn asked_effects(steps: &[String]) -> Vec<Option<Effect>> {
+    let mut effects: Vec<Option<Effect>> = steps.iter().map(|step| asked_effect(step)).collect();
     let said = |at: &usize| !is_phrase(&steps[*at]);
     let mut others = (0..steps.len()).filter(said).map(|at| effects[at]);
     let Some(shared) = others.next().filter(|first| others.all(|other| other == *first)) else {
@@ -90,7 +91,7 @@ fn is_phrase(step: &str) -> bool {
     first.is_some_and(|first| has(PREPOSITIONS, &words[first]) && verb_after(&words, first).is_none())
 }
 
-/// Where the first verb after a preposition stands.
+/// The index of the first verb after a preposition.
 fn verb_after(words: &[String], preposition: usize) -> Option<usize> {
     let is_verb = |at: &usize| {
         let word = &words[*at];
@@ -99,8 +100,8 @@ fn verb_after(words: &[String], preposition: usize) -> Option<usize> {
     (preposition + 1..words.len()).find(is_verb)
 }
 
-/// What a step of a request asks for, by its verbs; `None` where they do not tell.
-fn asked(step: &str) -> Option<Effect> {
+/// The effect that a step asks for, by its verbs; `None` where they do not decide.
+fn asked_effect(step: &str) -> Option<Effect> {
     let words = words(step);
     if let [first, second, ..] = words.as_slice()
         && matches!(first.as_str(), "do" | "have")
@@ -116,7 +117,7 @@ fn asked(step: &str) -> Option<Effect> {
         let shown = words[first..].iter().take(3).any(|word| has(SHOWN, word));
         shown.then_some(Effect::Reads)
     })?;
-    // A second verb may ask for more than the first: "read it and delete it".
+    // A second verb may request more than the first: "read it and delete it".
     let more = (first + 1..words.len()).filter(|at| has(LEADING, &words[at - 1]));
     let changes = more.into_iter().any(|at| of_verb(&words[at]) == Some(Effect::Writes));
     match effect {
@@ -125,9 +126,9 @@ fn asked(step: &str) -> Option<Effect> {
     }
 }
 
-/// Whether a tool takes something away by the verb in its name, and a step asks for something else: to commit what is staged
-/// is not to reset it. A step whose verb is not known may ask for anything.
-pub(crate) fn takes_away_unasked(step: &str, tool: &Tool) -> bool {
+/// Whether a tool removes something by the verb in its name while the step asks for something else: to commit what is
+/// staged is not to reset it. A step whose verb is not known may ask for anything.
+pub(crate) fn removes_unasked(step: &str, tool: &CatalogueTool) -> bool {
     let words = words(step);
     let Some(first) = words.iter().position(|word| !has(BEFORE, word)) else { return false };
     let first = if has(PREPOSITIONS, &words[first]) { verb_after(&words, first) } else { Some(first) };
@@ -150,7 +151,7 @@ fn names_taking_away(server: &str, name: &str) -> bool {
     words.iter().any(|word| !server.contains(word) && takes_away(word))
 }
 
-/// What the verb at a place of a step asks for.
+/// The effect of the verb at an index of a step.
 fn verb_at(words: &[String], at: usize) -> Option<Effect> {
     let next = words.get(at + 1).map_or("", String::as_str);
     let after = &words[at + 1..];
@@ -172,19 +173,19 @@ fn verb_at(words: &[String], at: usize) -> Option<Effect> {
     }
 }
 
-/// The effect of a tool: by the user's rules, by what its server says of it, else by the verb in its name; `None` where
-/// nothing tells.
-pub(crate) fn of_tool(policy: &Policy, tool: &Tool) -> Option<Effect> {
+/// The effect of a tool: by the user's rules, by its annotations, else by the verb in its name; `None` where nothing
+/// decides.
+pub(crate) fn tool_effect(policy: &Policy, tool: &CatalogueTool) -> Option<Effect> {
     policy
         .effect(&tool.id, &tool.definition.annotations)
         .or_else(|| of_name(tool.id.server.as_str(), &tool.definition.name))
 }
 
-/// The effect that the name of a tool tells.
+/// The effect according to the name of a tool.
 fn of_name(server: &str, name: &str) -> Option<Effect> {
     let server = words(server);
     let all = words(name);
-    // Many servers put their own name before each: `git_commit`. What is left may be nothing but that.
+    // Many servers prefix their own name: `git_commit`. The name may consist of nothing else.
     let own = all.iter().take_while(|word| server.contains(word)).count();
     let words = if own < all.len() { &all[own..] } else { &all[..] };
     let joined = |at: usize| at > 0 && matches!(words[at - 1].as_str(), "and" | "or");
@@ -208,8 +209,8 @@ fn of_verb(word: &str) -> Option<Effect> {
     of(word).or_else(|| of(base(word)))
 }
 
-/// A verb without its ending: `lists` and `listing` are `list`. Endings that change the word are not undone; most names and
-/// requests have the plain verb.
+/// A verb without its ending: `lists` and `listing` are `list`. Endings that change the stem are not undone; most
+/// names and requests use the plain verb.
 fn base(word: &str) -> &str {
     ["ing", "es", "s"]
         .iter()
@@ -217,8 +218,8 @@ fn base(word: &str) -> &str {
         .unwrap_or(word)
 }
 
-/// How well a tool with this effect suits a step, as a factor of its score; `None` where it must not be used.
-pub(crate) fn suits(asked: Option<Effect>, tool: Option<Effect>) -> Option<f64> {
+/// The factor of the score of a tool with this effect for a step; `None` where it must not be used.
+pub(crate) fn suitability(asked: Option<Effect>, tool: Option<Effect>) -> Option<f64> {
     match (asked, tool) {
         (Some(Effect::Reads), Some(Effect::Writes)) => None,
         (Some(Effect::Reads), None) => Some(UNKNOWN),
@@ -227,7 +228,7 @@ pub(crate) fn suits(asked: Option<Effect>, tool: Option<Effect>) -> Option<f64> 
     }
 }
 
-/// Whether a list has a word.
+/// Whether a list of words contains a word.
 fn has(list: &str, word: &str) -> bool {
     list.split(' ').any(|one| one == word)
 }
@@ -239,15 +240,15 @@ mod tests {
     const READS: Option<Effect> = Some(Effect::Reads);
     const WRITES: Option<Effect> = Some(Effect::Writes);
 
-    /// French is read by its gloss, as requests are.
+    /// French is read as its English gloss, as in requests.
     fn of_request(text: &str) -> Option<Effect> {
-        asked(pml_graph::french::gloss(text).as_deref().unwrap_or(text))
+        asked_effect(pml_graph::french::gloss(text).as_deref().unwrap_or(text))
     }
 
     #[test]
     fn a_phrase_without_a_verb_asks_for_what_the_rest_of_the_request_does() {
         let steps =
-            |texts: &[&str]| asked_of_each(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
+            |texts: &[&str]| asked_effects(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
         assert_eq!(
             steps(&["in the repository /srv/app", "show the commit message of v1.2.0"]),
             [READS, READS]
@@ -378,10 +379,10 @@ mod tests {
 
     #[test]
     fn only_what_is_known_to_change_something_is_kept_from_a_reading_request() {
-        assert_eq!(suits(READS, WRITES), None);
-        assert!(suits(READS, None).is_some_and(|factor| factor < 1.0));
-        assert_eq!(suits(READS, READS), Some(1.0));
-        assert_eq!(suits(None, WRITES), Some(1.0));
-        assert!(suits(WRITES, READS).is_some_and(|factor| factor < 1.0));
+        assert_eq!(suitability(READS, WRITES), None);
+        assert!(suitability(READS, None).is_some_and(|factor| factor < 1.0));
+        assert_eq!(suitability(READS, READS), Some(1.0));
+        assert_eq!(suitability(None, WRITES), Some(1.0));
+        assert!(suitability(WRITES, READS).is_some_and(|factor| factor < 1.0));
     }
 }

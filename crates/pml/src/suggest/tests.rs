@@ -1,49 +1,63 @@
-//! Steps that become a DAG, one rule each.
+//! Building DAGs from steps: one rule per test.
 
 use std::sync::Arc;
 
-use pml_graph::graph::fields::{self, Definition as Fields};
+use pml_graph::graph::fields::{self, FieldsDefinition};
 use pml_model::{Definition, ServerName, ToolId};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{Step, SuggestedDag, suggest};
-use crate::catalogue::Tool;
+use super::{SuggestStep, SuggestedDag, build_dag};
+use crate::catalogue::CatalogueTool;
 
-fn tool(id: &str, properties: &Value, required: &Value, output: &Value) -> (Tool, fields::Tool) {
+fn tool(
+    id: &str,
+    properties: &Value,
+    required: &Value,
+    output: &Value,
+) -> (CatalogueTool, fields::ToolFields) {
     let (server, name) = id.split_once(':').unwrap();
     let input = json!({ "type": "object", "properties": properties, "required": required });
     let definition = json!({ "name": name, "inputSchema": input, "outputSchema": output });
-    let tool = Tool {
+    let tool = CatalogueTool {
         id: ToolId { server: ServerName::new(server).unwrap(), tool: name.to_owned() },
         identifier: name.to_owned(),
-        exposed: name.to_owned(),
+        exposed_name: name.to_owned(),
         definition: Arc::new(
             Definition::parse(RawValue::from_string(definition.to_string()).unwrap()).unwrap(),
         ),
         defined_at: 0,
-        mirrored: Vec::new(),
+        header_parameters: Vec::new(),
     };
-    let fields =
-        fields::Tool::read(&Fields { id, name, description: "", input: &input, output: Some(output) });
+    let fields = fields::ToolFields::from_definition(&FieldsDefinition {
+        id,
+        name,
+        description: "",
+        input_schema: &input,
+        output_schema: Some(output),
+    });
     (tool, fields)
 }
 
-fn dag(intent: &str, context: &Value, steps: &[(&str, &(Tool, fields::Tool), bool)]) -> SuggestedDag {
-    let steps: Vec<Step<'_>> = steps
+fn dag(
+    intent: &str,
+    context: &Value,
+    steps: &[(&str, &(CatalogueTool, fields::ToolFields), bool)],
+) -> SuggestedDag {
+    let steps: Vec<SuggestStep<'_>> = steps
         .iter()
-        .map(|(words, (tool, fields), reads)| Step {
+        .map(|(words, (tool, fields), reads)| SuggestStep {
             words,
             tool,
             fields,
             score: 0.9,
-            reads: *reads,
-            said: true,
-            others: Vec::new(),
+            reads_only: *reads,
+            from_intent: true,
+            alternatives: Vec::new(),
         })
         .collect();
     let context: Map<String, Value> = context.as_object().unwrap().clone();
-    suggest(intent, &context, &steps, |_| None, |_| Vec::new())
+    build_dag(intent, &context, &steps, |_| None, |_| Vec::new())
 }
 
 fn arguments(dag: &SuggestedDag, task: usize) -> &Value {
@@ -91,6 +105,6 @@ fn fields_are_referred_to_as_documents_write_them() {
     for (path, expected) in
         [("", ""), ("content", ".content"), ("items[].id", ".items[0].id"), ("full name", "[\"full name\"]")]
     {
-        assert_eq!(super::steps_to(path), expected);
+        assert_eq!(super::reference_path(path), expected);
     }
 }

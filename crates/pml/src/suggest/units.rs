@@ -1,8 +1,8 @@
-//! Whether a number is said in another unit than a parameter takes: `5 minutes` is not 5 for one that counts seconds.
+//! Detects a number whose unit differs from that of the parameter: `5 minutes` is not 5 seconds.
 
 use serde_json::Value;
 
-/// Units of one kind, each by its names.
+/// Units by dimension, each with its names.
 const KINDS: &[&[&[&str]]] = &[
     &[
         &["millisecond", "ms"],
@@ -26,10 +26,10 @@ const KINDS: &[&[&[&str]]] = &[
     &[&["byte"], &["kilobyte", "kb"], &["megabyte", "mb"], &["gigabyte", "gb"]],
 ];
 
-/// Whether the unit that `after` begins with is another than the one that the name or the description of a parameter names.
-pub(super) fn differ(after: &str, name: &str, schema: &Value) -> bool {
-    // A unit stands next to its number, which the next sentence does not.
-    let said = words(pml_graph::tokens::beginning(after, 20)).next();
+/// Whether `after` begins with another unit than the name or the description of the parameter mentions.
+pub(super) fn units_differ(after: &str, name: &str, schema: &Value) -> bool {
+    // A unit stands right after its number, so only the next 20 bytes are searched.
+    let said = words(pml_graph::tokens::byte_prefix(after, 20)).next();
     let description = schema["description"].as_str().unwrap_or_default();
     let Some((kind, unit)) = said.and_then(|word| unit(&word)) else { return false };
     let own = super::words(name).into_iter();
@@ -39,7 +39,7 @@ pub(super) fn differ(after: &str, name: &str, schema: &Value) -> bool {
     alike.peek().is_some() && alike.all(|(_, named)| *named != unit)
 }
 
-/// The kind and the number of a unit.
+/// The indices of a unit's dimension and of the unit within it.
 fn unit(word: &str) -> Option<(usize, usize)> {
     let bare = word.strip_suffix('s').filter(|bare| bare.len() > 1).unwrap_or(word);
     KINDS.iter().enumerate().find_map(|(kind, units)| {
@@ -61,18 +61,18 @@ mod tests {
     #[test]
     fn units_of_one_kind_have_to_be_the_same() {
         let schema = |description: &str| json!({ "description": description });
-        assert!(differ(" minutes of audio", "x", &schema("how long, in seconds")));
-        assert!(differ("km radius", "x", &schema("The radius in meters")));
-        assert!(!differ(" minutes", "x", &schema("how long, in minutes")));
-        assert!(!differ(" minutes", "x", &schema("how long")));
-        assert!(!differ(" kg", "x", &schema("how long, in seconds")));
+        assert!(units_differ(" minutes of audio", "x", &schema("how long, in seconds")));
+        assert!(units_differ("km radius", "x", &schema("The radius in meters")));
+        assert!(!units_differ(" minutes", "x", &schema("how long, in minutes")));
+        assert!(!units_differ(" minutes", "x", &schema("how long")));
+        assert!(!units_differ(" kg", "x", &schema("how long, in seconds")));
         assert!(
-            differ(" minutes avant l’été", "x", &schema("in seconds")),
+            units_differ(" minutes avant l’été", "x", &schema("in seconds")),
             "wherever the twentieth byte falls"
         );
-        assert!(!differ(" apples", "x", &schema("in seconds")));
-        assert!(differ(" minutes", "timeoutMs", &schema("")));
-        assert!(!differ(" seconds", "duration_seconds", &schema("")));
-        assert!(!differ(" min", "x", &schema("in minutes or seconds")));
+        assert!(!units_differ(" apples", "x", &schema("in seconds")));
+        assert!(units_differ(" minutes", "timeoutMs", &schema("")));
+        assert!(!units_differ(" seconds", "duration_seconds", &schema("")));
+        assert!(!units_differ(" min", "x", &schema("in minutes or seconds")));
     }
 }

@@ -1,60 +1,60 @@
-//! What an intent says, as a value that a parameter takes.
+//! Converts values of an intent into arguments for parameters.
 //!
-//! A value goes only where type, format and limits of the schema allow it and where it is the kind of thing that the
-//! parameter is called after: a number is no message, a time zone is no time of day. What does not fit is left open, which
-//! is a question to the agent; a wrong value would be an answer.
+//! A value is bound only where type, format and limits of the schema allow it and where it is of the kind that the
+//! parameter's name suggests: a number is no message, a time zone is no time of day. A value that does not fit stays
+//! unbound, so the agent is asked; a wrong value would produce a wrong result.
 
 use jsonschema::PatternOptions;
 use serde_json::Value;
 
-use crate::reuse::{self, Class, Literal};
+use crate::reuse::{self, IntentLiteral, LiteralClass};
 
-/// A parameter that wants a value.
-pub(super) struct Wanted<'p> {
+/// A parameter that needs a value.
+pub(super) struct WantedParameter<'p> {
     pub(super) name: &'p str,
     pub(super) schema: &'p Value,
-    /// The parameter's name stands next to the value in the intent: "revision 5".
-    pub(super) named: bool,
+    /// Whether the parameter's name stands next to the value in the intent: "revision 5".
+    pub(super) is_named: bool,
 }
 
-/// The kind of thing that a parameter is called after.
+/// The kind of value that a parameter's name suggests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ParameterKind {
     Zone,
     /// A time of day, a date or both.
     Time,
     Email,
     Url,
     Path,
-    /// Whatever somebody writes: a message, a title.
+    /// Free text: a message, a title.
     Content,
-    /// Something that numbers stand for: an id, a count.
+    /// Something that may be a number: an id, a count.
     Numbered,
     Other,
 }
 
-/// Words in the names of parameters of each kind, and what they take.
-const NAMES: &[(Kind, &str)] = &[
-    (Kind::Zone, "timezone timezones zone tz"),
-    (Kind::Email, "email mail emails"),
-    (Kind::Url, "url uri link href website webpage"),
-    (Kind::Path, "path file filename filepath dir directory folder paths"),
-    (Kind::Time, "time date datetime timestamp day hour clock birthday birthdate deadline"),
+/// Words in parameter names, by kind.
+const NAMES: &[(ParameterKind, &str)] = &[
+    (ParameterKind::Zone, "timezone timezones zone tz"),
+    (ParameterKind::Email, "email mail emails"),
+    (ParameterKind::Url, "url uri link href website webpage"),
+    (ParameterKind::Path, "path file filename filepath dir directory folder paths"),
+    (ParameterKind::Time, "time date datetime timestamp day hour clock birthday birthdate deadline"),
     (
-        Kind::Numbered,
+        ParameterKind::Numbered,
         "id ids number no num code zip zipcode postal phone version year port issue ticket pr sku isbn account amount \
          quantity count page size level rating age price limit pin index rank score",
     ),
     (
-        Kind::Content,
+        ParameterKind::Content,
         "message text content contents body title subject query description comment note notes caption summary prompt \
          question answer name label reason topic keyword keywords search phrase sentence term",
     ),
 ];
 
-impl Wanted<'_> {
-    /// The value that is said, or what is written where it is none of a kind; nothing where it does not fit.
-    pub(super) fn value(&self, literal: Option<&Literal>, written: &str) -> Option<Value> {
+impl WantedParameter<'_> {
+    /// The argument for a literal, or for the text `written` where it is no literal; `None` where it does not fit.
+    pub(super) fn value_of(&self, literal: Option<&IntentLiteral>, written: &str) -> Option<Value> {
         let text = literal.map_or_else(|| unquoted(written), |literal| literal.text.as_str());
         if let Some(choices) = self.schema["enum"].as_array() {
             let same = |choice: &&Value| {
@@ -69,60 +69,70 @@ impl Wanted<'_> {
             (types, Some(number)) if types.contains(&"number") => self.number(number),
             (types, Some(number)) if types.contains(&"integer") => number.value.as_i64().map(Value::from),
             (types, _) if types.contains(&"string") => self.text(literal, text),
-            // Anything is taken: as it was written.
+            // The schema allows any type, so the value is taken as written.
             ([], _) => Some(literal.map_or_else(|| Value::from(text), |literal| literal.value.clone())),
             _ => None,
         };
         value.filter(|value| self.suits(literal, value) && fits(self.schema, value))
     }
 
-    /// Whether the parameter is called after the kind of thing that the value is.
-    fn suits(&self, literal: Option<&Literal>, value: &Value) -> bool {
+    /// Whether the value is of the kind that the parameter's name suggests.
+    fn suits(&self, literal: Option<&IntentLiteral>, value: &Value) -> bool {
         let Some(class) = literal.map(|literal| literal.class) else {
-            return !matches!(self.kind(), Kind::Zone | Kind::Time | Kind::Email | Kind::Url);
+            return !matches!(
+                self.kind(),
+                ParameterKind::Zone | ParameterKind::Time | ParameterKind::Email | ParameterKind::Url
+            );
         };
         let named_after = match self.kind() {
-            Kind::Zone => class == Class::Zone,
-            Kind::Time => matches!(class, Class::Date) || value.is_number(),
-            Kind::Email => class == Class::Email,
-            Kind::Url => matches!(class, Class::Url | Class::Host),
-            Kind::Path => matches!(class, Class::Path | Class::Quoted | Class::Name | Class::Handle),
-            Kind::Content => !matches!(class, Class::Number | Class::Ordinal | Class::Date),
-            Kind::Numbered => true,
-            // A number that is written into a text means something only by the word next to it.
-            Kind::Other => value.is_number() || !matches!(class, Class::Number | Class::Ordinal),
+            ParameterKind::Zone => class == LiteralClass::Zone,
+            ParameterKind::Time => matches!(class, LiteralClass::Date) || value.is_number(),
+            ParameterKind::Email => class == LiteralClass::Email,
+            ParameterKind::Url => matches!(class, LiteralClass::Url | LiteralClass::Host),
+            ParameterKind::Path => matches!(
+                class,
+                LiteralClass::Path | LiteralClass::Quoted | LiteralClass::Name | LiteralClass::Handle
+            ),
+            ParameterKind::Content => {
+                !matches!(class, LiteralClass::Number | LiteralClass::Ordinal | LiteralClass::Date)
+            }
+            ParameterKind::Numbered => true,
+            // A number inside a text parameter means something only with the word next to it.
+            ParameterKind::Other => {
+                value.is_number() || !matches!(class, LiteralClass::Number | LiteralClass::Ordinal)
+            }
         };
-        let zone_elsewhere = class == Class::Zone && self.kind() != Kind::Zone;
-        let said = self.named && matches!(self.kind(), Kind::Content | Kind::Other);
+        let zone_elsewhere = class == LiteralClass::Zone && self.kind() != ParameterKind::Zone;
+        let said = self.is_named && matches!(self.kind(), ParameterKind::Content | ParameterKind::Other);
         (named_after || said) && !zone_elsewhere && (said || !self.is_for_what_the_file_holds(class))
     }
 
-    /// Whether a path is said and the parameter is for a text: the path of a table is no table.
-    fn is_for_what_the_file_holds(&self, class: Class) -> bool {
-        class == Class::Path
-            && matches!(self.kind(), Kind::Content | Kind::Other)
+    /// Whether a path was given for a parameter that takes the content: the path of a table is no table.
+    fn is_for_what_the_file_holds(&self, class: LiteralClass) -> bool {
+        class == LiteralClass::Path
+            && matches!(self.kind(), ParameterKind::Content | ParameterKind::Other)
             && !self.says(&["path", "file", "folder", "directory"])
     }
 
-    /// What the parameter is called after; what its format says counts first, then the last word of its name.
-    fn kind(&self) -> Kind {
+    /// The kind of the parameter: by its format, else by the last known word of its name.
+    fn kind(&self) -> ParameterKind {
         match self.schema["format"].as_str() {
-            Some("date" | "time" | "date-time") => return Kind::Time,
-            Some("email" | "idn-email") => return Kind::Email,
-            Some("uri" | "url" | "iri") => return Kind::Url,
+            Some("date" | "time" | "date-time") => return ParameterKind::Time,
+            Some("email" | "idn-email") => return ParameterKind::Email,
+            Some("uri" | "url" | "iri") => return ParameterKind::Url,
             _ => {}
         }
         if self.says(&["iana"]) {
-            return Kind::Zone;
+            return ParameterKind::Zone;
         }
         let words = super::words(self.name);
         let of = |word: &String| NAMES.iter().find(|(_, names)| names.split(' ').any(|name| name == word));
         // `time_zone` is no time, and `zone` is its last word.
-        words.iter().rev().find_map(of).map_or(Kind::Other, |(kind, _)| *kind)
+        words.iter().rev().find_map(of).map_or(ParameterKind::Other, |(kind, _)| *kind)
     }
 
-    /// A number; `5 %` is 0.05 where a decimal is asked for.
-    fn number(&self, literal: &Literal) -> Option<Value> {
+    /// A number; `5 %` is 0.05 where the schema asks for a decimal.
+    fn number(&self, literal: &IntentLiteral) -> Option<Value> {
         let decimal = self.says(&["decimal", "fraction"]);
         match literal.value.as_f64() {
             Some(number) if decimal && literal.text.ends_with('%') => Some(Value::from(number / 100.0)),
@@ -130,17 +140,17 @@ impl Wanted<'_> {
         }
     }
 
-    /// A text; where a day is wanted, that day as programs write it, and nothing where a time is wanted as well. Where a
-    /// time of day is wanted, nothing else.
-    fn text(&self, literal: Option<&Literal>, text: &str) -> Option<Value> {
+    /// A text. Where the schema asks for a date, the day as `2026-11-16`, and `None` where it asks for a time as
+    /// well. Where it asks for a time of day, only that.
+    fn text(&self, literal: Option<&IntentLiteral>, text: &str) -> Option<Value> {
         let clock = self.schema["format"] == "time" || (self.says(&["hh:mm"]) && !self.says(&["yyyy"]));
         if clock {
-            let is_date = literal.is_some_and(|literal| literal.class == Class::Date);
+            let is_date = literal.is_some_and(|literal| literal.class == LiteralClass::Date);
             return is_date.then(|| clock_time(text)).flatten().map(Value::from);
         }
         let wants_time = self.schema["format"] == "date-time" || self.says(&["hh:mm"]);
         let wants_day = self.schema["format"] == "date" || self.says(&["yyyy-mm-dd"]);
-        let day = reuse::day(text);
+        let day = reuse::parse_day(text);
         match day {
             Some(_) if wants_time => None,
             None if wants_day && !wants_time => None,
@@ -155,7 +165,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The types that a schema allows, beside null; none where it does not say.
+/// The types that a schema allows, without null; empty where it does not restrict them.
 fn types(schema: &Value) -> Vec<&str> {
     let mut types: Vec<&str> = Vec::new();
     match &schema["type"] {
@@ -171,7 +181,7 @@ fn types(schema: &Value) -> Vec<&str> {
     types
 }
 
-/// A time of day as `15:30`; nothing for what is no time of day, or more than that.
+/// A time of day as `15:30`; `None` for anything else or more.
 fn clock_time(text: &str) -> Option<String> {
     let lower = text.trim().to_lowercase();
     let (digits, afternoon) = match (lower.strip_suffix("am"), lower.strip_suffix("pm")) {
@@ -190,7 +200,7 @@ fn clock_time(text: &str) -> Option<String> {
     (hour < 24 && minute < 60).then(|| format!("{hour:02}:{minute:02}"))
 }
 
-/// Whether a value keeps to a parameter's schema: limits, pattern, format. A schema that cannot be used forbids nothing.
+/// Whether a value satisfies a parameter's schema: limits, pattern, format. An invalid schema forbids nothing.
 fn fits(schema: &Value, value: &Value) -> bool {
     let made = jsonschema::options()
         .with_pattern_options(PatternOptions::regex())
@@ -214,7 +224,7 @@ mod tests {
 
     fn said(intent: &str, name: &str, schema: &Value) -> Option<Value> {
         let literals = reuse::literals(intent);
-        Wanted { name, schema, named: false }.value(literals.first(), intent)
+        WantedParameter { name, schema, is_named: false }.value_of(literals.first(), intent)
     }
 
     fn string(description: &str) -> Value {
@@ -239,8 +249,8 @@ mod tests {
 
     #[test]
     fn quotes_are_no_part_of_a_text() {
-        let wanted = Wanted { name: "text", schema: &json!({ "type": "string" }), named: false };
-        assert_eq!(wanted.value(None, "'he don't like it'"), Some(json!("he don't like it")));
+        let wanted = WantedParameter { name: "text", schema: &json!({ "type": "string" }), is_named: false };
+        assert_eq!(wanted.value_of(None, "'he don't like it'"), Some(json!("he don't like it")));
     }
 
     #[test]
@@ -274,8 +284,8 @@ mod tests {
         let source = string("The file to parse.");
         assert_eq!(said("parse config/app.json", "source", &source), Some(json!("config/app.json")));
         let literals = reuse::literals("revision 5");
-        let revision = Wanted { name: "revision", schema: &plain, named: true };
-        assert_eq!(revision.value(literals.first(), "5"), Some(json!("5")), "the word next to it says so");
+        let revision = WantedParameter { name: "revision", schema: &plain, is_named: true };
+        assert_eq!(revision.value_of(literals.first(), "5"), Some(json!("5")), "the word next to it says so");
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Writes every direct call into the audit log, off the way of its reply.
+//! Writes every direct call to the audit log without delaying its reply.
 //!
-//! A call leaves a short entry in a bounded queue; one task stores what has gathered there in one commit. A
-//! queue that stays full refuses the call: what cannot be audited is not done. A refusal is stored before it is
-//! told, since nobody waits for more than that.
+//! A call puts a short entry into a bounded queue; one task stores the queued entries in one commit. If the queue stays
+//! full, the call is refused: a call that cannot be audited is not made. A refusal is stored before it is reported,
+//! since nothing else is waited for then.
 
 use std::time::Duration;
 
 use pml_model::{Digest, Principal, ToolId};
-use pml_store::{Audit, Store};
+use pml_store::{NewAuditEntry, Store};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -15,25 +15,25 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Direct;
+use super::DirectCaller;
 use crate::approve::question::value_digest;
-use crate::approve::{Mode, Verdict};
-use crate::problem::{Code, Problem};
-use crate::runtime::blocking;
+use crate::approve::{CallPermission, ToolVerdict};
+use crate::problem::{ErrorCode, Problem};
+use crate::runtime::run_blocking;
 
-/// How many entries may wait: more than a gateway can let through between two commits.
+/// The capacity of the queue: more entries than a gateway can produce between two commits.
 const QUEUE: usize = 4096;
-/// How long the task rests after a commit, so that busy gateways commit a few times a second and an idle one at
+/// 100 ms: the pause of the task after a commit, so that a busy gateway commits a few times a second and an idle one at
 /// once.
 const REST: Duration = Duration::from_millis(100);
-/// How long a call waits for room in the queue.
+/// 5 s: how long a call waits for room in the queue.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the task waits before it tries again to store what could not be stored.
+/// 1 s: the pause before the task retries to store a batch.
 const BEFORE_RETRY: Duration = Duration::from_secs(1);
-/// Arguments larger than this are digested at once, so that the queue stays small.
+/// Bytes: larger arguments are digested at once, so that the queue stays small.
 const SMALL_BYTES: usize = 4 * 1024;
 
-/// The queue, and the task that stores what is in it.
+/// The queue of audit entries and the task that stores them.
 #[derive(Debug)]
 pub(crate) struct CallAudit {
     store: Store,
@@ -42,87 +42,87 @@ pub(crate) struct CallAudit {
     task: TaskTracker,
 }
 
-/// A direct call and what was decided about it.
+/// A direct call and the decision about it.
 #[derive(Debug)]
 pub(crate) struct DirectCall {
     pub(crate) at: i64,
     pub(crate) principal: Principal,
     pub(crate) tool: ToolId,
     pub(crate) definition: Digest,
-    pub(crate) arguments: Given,
-    pub(crate) by: Direct,
-    pub(crate) decision: Decision,
+    pub(crate) arguments: AuditedArguments,
+    pub(crate) caller: DirectCaller,
+    pub(crate) decision: DirectDecision,
 }
 
-/// What was decided about a call.
+/// The decision about a direct call.
 #[derive(Debug)]
-pub(crate) enum Decision {
-    /// Nobody has to be asked about the tool.
+pub(crate) enum DirectDecision {
+    /// The tool needs no approval.
     Auto,
-    /// Somebody has to be, and the client counts as having asked.
+    /// The tool needs approval, and the client counts as having asked its user.
     AskedByClient,
-    /// It may not be made, for this reason.
+    /// The call is refused, for this reason.
     Denied(String),
 }
 
-impl Decision {
-    /// What it means that a call is made under this verdict.
-    pub(crate) fn of(verdict: &Verdict) -> Decision {
+impl DirectDecision {
+    /// The decision that a call made under this verdict implies.
+    pub(crate) fn of(verdict: &ToolVerdict) -> DirectDecision {
         match verdict.mode {
-            Mode::Auto => Decision::Auto,
-            Mode::Ask => Decision::AskedByClient,
-            Mode::Deny => Decision::Denied(verdict.because.clone()),
+            CallPermission::Auto => DirectDecision::Auto,
+            CallPermission::Ask => DirectDecision::AskedByClient,
+            CallPermission::Deny => DirectDecision::Denied(verdict.because.clone()),
         }
     }
 }
 
-/// The arguments of a call, on their way to a digest.
+/// The arguments of a call, which the entry contains as a digest.
 #[derive(Debug)]
-pub(crate) enum Given {
+pub(crate) enum AuditedArguments {
     Small(Box<RawValue>),
     Digest(Option<Digest>),
 }
 
-impl Given {
-    pub(crate) fn of(arguments: &RawValue) -> Given {
+impl AuditedArguments {
+    pub(crate) fn of(arguments: &RawValue) -> AuditedArguments {
         match arguments.get().len() <= SMALL_BYTES {
-            true => Given::Small(arguments.to_owned()),
-            false => Given::Digest(value_digest(arguments.get())),
+            true => AuditedArguments::Small(arguments.to_owned()),
+            false => AuditedArguments::Digest(value_digest(arguments.get())),
         }
     }
 
     fn digest(&self) -> Option<Digest> {
         match self {
-            Given::Small(arguments) => value_digest(arguments.get()),
-            Given::Digest(digest) => digest.clone(),
+            AuditedArguments::Small(arguments) => value_digest(arguments.get()),
+            AuditedArguments::Digest(digest) => digest.clone(),
         }
     }
 }
 
 impl DirectCall {
-    /// The entry of the log. Arguments are told by their digest alone: they may hold secrets.
-    fn entry(&self) -> Audit {
+    /// The audit log entry. It contains only the digest of the arguments, because they may hold secrets.
+    fn entry(&self) -> NewAuditEntry {
         let (decision, because) = match &self.decision {
-            Decision::Auto => ("auto", None),
-            Decision::AskedByClient => {
-                ("asked by the client", self.by.asked_by_client.map(|asked| asked.reason().to_owned()))
+            DirectDecision::Auto => ("auto", None),
+            DirectDecision::AskedByClient => {
+                ("asked by the client", self.caller.asked_by_client.map(|asked| asked.reason().to_owned()))
             }
-            Decision::Denied(because) => ("denied", Some(because.clone())),
+            DirectDecision::Denied(because) => ("denied", Some(because.clone())),
         };
         let mut body = json!({ "tool": self.tool, "definition": self.definition,
-            "arguments": self.arguments.digest(), "client": self.by.client, "decision": decision });
-        if let Some(key) = self.by.key {
+            "arguments": self.arguments.digest(), "client": self.caller.client, "decision": decision });
+        if let Some(key) = self.caller.key {
             body["key"] = json!(key);
         }
         if let Some(because) = because {
             body["because"] = json!(because);
         }
-        Audit { at: self.at, principal: self.principal.clone(), run: None, kind: "direct call", body }
+        NewAuditEntry { at: self.at, principal: self.principal.clone(), run: None, kind: "direct call", body }
     }
 }
 
 impl CallAudit {
-    /// Starts the task.
+    /// Starts the task that stores the entries.
     pub(crate) fn start(store: Store) -> CallAudit {
         let (queue, entries) = mpsc::channel(QUEUE);
         let (closing, task) = (CancellationToken::new(), TaskTracker::new());
@@ -131,13 +131,13 @@ impl CallAudit {
         CallAudit { store, queue, closing, task }
     }
 
-    /// Has a call written down.
+    /// Queues a call for the audit log.
     ///
     /// # Errors
-    /// The log cannot be written, or the program is about to end; then the call must not be made.
-    pub(crate) async fn note(&self, call: DirectCall) -> Result<(), Problem> {
-        if let Decision::Denied(_) = call.decision {
-            return Ok(self.store.audit(vec![call.entry()]).await?);
+    /// The log cannot be written, or the program is ending; then the call must not be made.
+    pub(crate) async fn record_call(&self, call: DirectCall) -> Result<(), Problem> {
+        if let DirectDecision::Denied(_) = call.decision {
+            return Ok(self.store.append_audit(vec![call.entry()]).await?);
         }
         let call = match self.queue.try_send(call) {
             Ok(()) => return Ok(()),
@@ -146,13 +146,13 @@ impl CallAudit {
         match self.queue.send_timeout(call, PATIENCE).await {
             Ok(()) => Ok(()),
             Err(_) => {
-                Err(Problem::new(Code::Storage, "the audit log cannot be written, so no tool is called")
+                Err(Problem::new(ErrorCode::Storage, "the audit log cannot be written, so no tool is called")
                     .hint("`pml doctor` checks the database"))
             }
         }
     }
 
-    /// Stores what is queued; nothing more is taken.
+    /// Stores the queued entries; further ones are refused.
     pub(crate) async fn close(&self) {
         self.closing.cancel();
         self.task.wait().await;
@@ -184,12 +184,12 @@ async fn keep(store: Store, mut entries: mpsc::Receiver<DirectCall>, closing: Ca
     }
 }
 
-/// Stores a batch, again and again until it is stored or the program ends.
+/// Stores a batch, retrying until it is stored or the program ends.
 async fn write(store: &Store, batch: Vec<DirectCall>, closing: &CancellationToken) {
-    // A batch is large enough to be written out on a thread that serves no requests.
-    let rows: Vec<Audit> = blocking(move || batch.iter().map(DirectCall::entry).collect()).await;
+    // A batch is large enough to be built on a thread that serves no requests.
+    let rows: Vec<NewAuditEntry> = run_blocking(move || batch.iter().map(DirectCall::entry).collect()).await;
     loop {
-        let Err(error) = store.audit(rows.clone()).await else { return };
+        let Err(error) = store.append_audit(rows.clone()).await else { return };
         tracing::error!(%error, calls = rows.len(), "direct calls could not be written into the audit log");
         if closing.is_cancelled() {
             return;

@@ -1,14 +1,14 @@
-//! The tools there are, and the one way to call one.
+//! The tools, and the single code path that calls them.
 //!
-//! Every call of every kind goes through [`call`]: what it checks is checked for all of them, and
-//! there is no second path. Arguments stay the bytes they came as.
+//! Every call of every kind goes through [`call`], so its checks apply to all of them. Arguments stay the bytes they
+//! came as.
 
 mod call_audit;
 mod toolset;
 
 use std::time::{Duration, Instant};
 
-use pml_mcp::client::{Call, Failure, NotSent};
+use pml_mcp::client::{NotSentReason, OutgoingRequest, RequestFailure};
 use pml_mcp::{Caller, RpcError};
 use pml_model::json::{Fields, raw};
 use pml_model::{Annotations, Digest, KeyId, Principal, RunId, ToolId};
@@ -16,107 +16,107 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::approve::question::value_digest;
-use crate::approve::{self, Refusal, Verdict};
-use crate::builtin::Witness;
-use crate::catalogue::{Snapshot, Tool, Why};
+use crate::approve::{self, PolicyRefusal, ToolVerdict};
+use crate::builtin::ReadRecorder;
+use crate::catalogue::{CatalogueTool, QuarantineReason, ToolSnapshot};
 use crate::clock::now_ms;
-use crate::config::Definitions;
-use crate::epoch::Reach;
-use crate::problem::{Code, Problem};
-use crate::servers::{Slot, Status};
-use call_audit::{Decision, DirectCall, Given};
-pub use toolset::{BuiltIn, Toolset, describe_status};
+use crate::config::DefinitionPolicy;
+use crate::epoch::WriteReach;
+use crate::problem::{ErrorCode, Problem};
+use crate::servers::{ServerHandle, ServerStatus};
+use call_audit::{AuditedArguments, DirectCall, DirectDecision};
+pub use toolset::{BuiltInServer, Toolset, describe_status};
 
-/// In whose name and within which bounds a call is made.
+/// Who makes a call, and within which limits.
 #[derive(Debug)]
-pub struct Context {
-    /// Who acts.
+pub struct CallContext {
+    /// The principal that the call acts for.
     pub principal: Principal,
-    /// The run the call belongs to, where it belongs to one.
+    /// The run that the call belongs to, if any.
     pub run: Option<RunId>,
-    /// When to give up; the server's own limit holds as well.
+    /// The deadline of the call; the timeout of the server applies as well.
     pub deadline: Option<Instant>,
-    /// When to give up earlier.
+    /// Cancels the call.
     pub cancel: CancellationToken,
-    /// Whether effects are wanted.
-    pub mode: Mode,
-    /// Who can be told and asked things meanwhile.
+    /// Whether the call may have effects.
+    pub mode: CallMode,
+    /// The receiver of progress and log messages, which can also be asked questions.
     pub caller: Caller,
-    /// What the call may be made by.
+    /// What authorises the call.
     pub authority: Authority,
-    /// Notes the files that built-in tools read, where the result is to be kept.
-    pub witness: Option<Witness>,
+    /// Records the files that built-in tools read, if the result is to be cached.
+    pub witness: Option<ReadRecorder>,
 }
 
-/// What a call may be made by. A tool that a person has to allow is called only by something in here that says
-/// so: there is no value that stands for "unasked".
+/// What authorises a call. A tool that needs approval is called only with an authority that contains the approval:
+/// there is no value for "not asked".
 #[derive(Debug)]
 pub enum Authority {
-    /// The run it belongs to was granted the tool.
+    /// The call belongs to a run that was granted the tool.
     Run(Permit),
     /// A client calls the tool by name, outside any run.
-    Direct(Direct),
+    Direct(DirectCaller),
 }
 
-/// Who calls a tool by name.
+/// The client that makes a direct call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Direct {
+pub struct DirectCaller {
     /// The name of the client: that of its key, else the one it gives itself.
     pub client: String,
-    /// The key it was let in by.
+    /// The key that authenticated it.
     pub key: Option<KeyId>,
-    /// Why the client counts as having asked its own user; `None` where it does not.
+    /// Why the client counts as having asked its own user; `None` if it does not.
     pub asked_by_client: Option<AskedByClient>,
 }
 
 /// Why a client counts as having asked its own user about the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedByClient {
-    /// The operator said of its key that it asks.
+    /// The operator configured its key as asking.
     Key,
-    /// What clients answer counts, and it was listed the tool: clients ask about the tools they show.
+    /// The answers of clients count, and the tool was listed to this one: clients ask about the tools they show.
     Listed,
 }
 
-/// What a run is allowed with a tool.
+/// The permission of a run to call a tool.
 #[derive(Debug, Clone)]
 pub struct Permit {
     /// The definition the tool had when the run was planned.
     pub definition: Digest,
-    /// What a person allowed, where one did.
-    pub allowed: Option<Allowed>,
+    /// The approval by a person, if there is one.
+    pub approval: Option<CallApproval>,
 }
 
-/// A person's word on one call.
+/// A person's approval of one call.
 #[derive(Debug, Clone)]
-pub struct Allowed {
-    /// Of the arguments they saw, in canonical form; none where they allowed any.
+pub struct CallApproval {
+    /// The digest of the approved arguments in canonical form; `None` approves any arguments.
     pub arguments: Option<Digest>,
-    /// Until when it counts.
-    pub until: i64,
+    /// When the approval expires, in milliseconds since the Unix epoch.
+    pub expires_at: i64,
 }
 
-/// What a call may do.
+/// The effects that a call may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum CallMode {
     /// Everything the tool does.
     Real,
 }
 
-impl Context {
-    /// A client's own call, outside any run.
+impl CallContext {
+    /// The context of a direct call by a client, outside any run.
     pub fn direct(
         principal: Principal,
-        direct: Direct,
+        direct: DirectCaller,
         caller: Caller,
         cancel: CancellationToken,
-    ) -> Context {
-        Context {
+    ) -> CallContext {
+        CallContext {
             principal,
             run: None,
             deadline: None,
             cancel,
-            mode: Mode::Real,
+            mode: CallMode::Real,
             caller,
             authority: Authority::Direct(direct),
             witness: None,
@@ -125,7 +125,7 @@ impl Context {
 }
 
 impl AskedByClient {
-    /// What the audit log says of it.
+    /// The reason that the audit log records.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             AskedByClient::Key => "the operator declared of this client's key that it asks its own user",
@@ -135,142 +135,151 @@ impl AskedByClient {
 }
 
 impl Permit {
-    /// Whether a person allowed a call with these arguments.
+    /// Whether the approval covers a call with these arguments.
     fn covers(&self, arguments: &RawValue) -> bool {
-        self.allowed.as_ref().is_some_and(|allowed| {
-            now_ms() < allowed.until
+        self.approval.as_ref().is_some_and(|allowed| {
+            now_ms() < allowed.expires_at
                 && (allowed.arguments.is_none() || allowed.arguments == value_digest(arguments.get()))
         })
     }
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// The tool's result.
     Ok(Box<RawValue>),
-    /// The tool or its server said no.
+    /// The tool or its server returned an error.
     ToolError(ToolError),
-    /// Nothing reached the server.
+    /// Nothing was sent to the server.
     NotSent(Problem),
-    /// Nothing reached the server: somebody has to allow the call first.
+    /// Nothing was sent to the server: the call needs approval first.
     NeedsApproval(Problem),
-    /// It was sent, and whether the tool acted is not known.
+    /// The call is in doubt: it was sent, and whether the tool acted is unknown.
     Unknown(Problem),
 }
 
-/// The two ways in which a server says no.
+/// The two forms in which a server returns an error.
 #[derive(Debug)]
 pub enum ToolError {
     /// A result marked as an error.
     Result(Box<RawValue>),
-    /// A protocol error.
+    /// A JSON-RPC error.
     Rpc(RpcError),
 }
 
-/// Calls `id` with `arguments`. `passing` are further members of the request's parameters, such as
-/// `_meta`, that go to the server with it.
+/// Calls `id` with `arguments`. `passing` are further members of the request's parameters, such as `_meta`, which are
+/// sent to the server too.
 pub async fn call(
     tools: &Toolset,
-    context: &Context,
+    context: &CallContext,
     id: &ToolId,
     arguments: &RawValue,
     passing: Fields<'_>,
-) -> Outcome {
+) -> CallOutcome {
     let snapshot = tools.catalogue.snapshot();
     let tool = match found(&snapshot, context, id) {
         Ok(tool) => tool,
-        // A server that was never started may have it.
+        // A server that was never started may offer the tool.
         Err(problem) => match learn_tools(tools, context, id).await {
             Ok(()) => return Box::pin(call_known(tools, context, id, arguments, passing)).await,
-            Err(None) => return Outcome::NotSent(problem),
-            Err(Some(other)) => return Outcome::NotSent(other),
+            Err(None) => return CallOutcome::NotSent(problem),
+            Err(Some(other)) => return CallOutcome::NotSent(other),
         },
     };
     checked(tools, context, tool, arguments, passing).await
 }
 
-/// Waits for what the server of a tool that cannot be called has to say now, starting it where its tools are not known or
-/// where it may have become again what was accepted.
-async fn learn_tools(tools: &Toolset, context: &Context, id: &ToolId) -> Result<(), Option<Problem>> {
+/// Waits for the current tool list of a server whose tool cannot be called. Starts the server if its tools are unknown,
+/// or if the tool may again have the definition that was accepted.
+async fn learn_tools(tools: &Toolset, context: &CallContext, id: &ToolId) -> Result<(), Option<Problem>> {
     let snapshot = tools.catalogue.snapshot();
-    let known = snapshot.servers.iter().any(|server| server.name == id.server && server.known);
-    let waits = snapshot.held(id).is_some_and(|held| held.why.waits());
+    let known = snapshot.servers.iter().any(|server| server.name == id.server && server.tools_known);
+    let waits = snapshot.find_quarantined(id).is_some_and(|held| held.reason.needs_acceptance());
     let Some(slot) = tools.servers.get(&id.server) else { return Err(None) };
     if known && !waits {
-        // Perhaps only since the caller looked, or it is being told this moment.
-        if matches!(slot.status(), Status::Ready(_)) {
-            tools.settled(&slot).await;
+        // The server may have become ready only since the caller looked, or its list may be arriving now.
+        if matches!(slot.status(), ServerStatus::Ready(_)) {
+            tools.wait_until_listed(&slot).await;
         }
         return Ok(());
     }
-    let _in_use = slot.in_use();
+    let _in_use = slot.mark_in_use();
     let deadline = Instant::now() + slot.settings().start_timeout;
     slot.connection(deadline, &context.cancel).await.map_err(|unavailable| Some(unavailable.0))?;
-    tools.settled(&slot).await;
+    tools.wait_until_listed(&slot).await;
     Ok(())
 }
 
 async fn call_known(
     tools: &Toolset,
-    context: &Context,
+    context: &CallContext,
     id: &ToolId,
     arguments: &RawValue,
     passing: Fields<'_>,
-) -> Outcome {
+) -> CallOutcome {
     match found(&tools.catalogue.snapshot(), context, id) {
         Ok(tool) => checked(tools, context, tool, arguments, passing).await,
-        Err(problem) => Outcome::NotSent(problem),
+        Err(problem) => CallOutcome::NotSent(problem),
     }
 }
 
-/// The tool, if it may be used at all. To a run that was planned with it, one that is held back now is one that changed.
-fn found<'s>(snapshot: &'s Snapshot, context: &Context, id: &ToolId) -> Result<&'s Tool, Problem> {
-    snapshot.tool(id).map_err(|problem| match (snapshot.held(id).map(|held| &held.why), &context.authority) {
-        (Some(Why::Changed { .. }), Authority::Run(_)) => Problem { code: Code::ToolChanged, ..problem },
-        (_, _) => problem,
+/// The tool, if it is usable at all. For a run that was planned with the tool, one that is now quarantined counts as
+/// changed.
+fn found<'s>(
+    snapshot: &'s ToolSnapshot,
+    context: &CallContext,
+    id: &ToolId,
+) -> Result<&'s CatalogueTool, Problem> {
+    snapshot.tool(id).map_err(|problem| {
+        match (snapshot.find_quarantined(id).map(|held| &held.reason), &context.authority) {
+            (Some(QuarantineReason::Changed { .. }), Authority::Run(_)) => {
+                Problem { code: ErrorCode::ToolChanged, ..problem }
+            }
+            (_, _) => problem,
+        }
     })
 }
 
 /// Why a call may not be made.
 enum NotAllowed {
-    /// Nobody can allow it as things are.
+    /// No approval can permit the call at present.
     Refused(Problem),
-    /// A direct call that somebody has to allow first.
+    /// A direct call that needs approval first.
     NeedsApproval(Problem),
 }
 
 impl NotAllowed {
-    fn outcome(self) -> Outcome {
+    fn outcome(self) -> CallOutcome {
         match self {
-            NotAllowed::Refused(problem) => Outcome::NotSent(problem),
-            NotAllowed::NeedsApproval(problem) => Outcome::NeedsApproval(problem),
+            NotAllowed::Refused(problem) => CallOutcome::NotSent(problem),
+            NotAllowed::NeedsApproval(problem) => CallOutcome::NeedsApproval(problem),
         }
     }
 }
 
-/// Whether the call may be made, by the rules and definitions of this very moment. A program may call what was granted to
-/// it when it was planned, and only as long as both still stand. A client that calls a tool by name may call what nobody
-/// has to be asked about, and what it has asked its own user about where that counts.
+/// Decides whether the call may be made, by the present policy and definitions. A program may call the tools it was
+/// granted when it was planned, as long as grant and definition still hold. A client may directly call tools that need
+/// no approval, and tools that it has asked its own user about, where that counts.
 fn authorize(
     tools: &Toolset,
-    context: &Context,
-    tool: &Tool,
+    context: &CallContext,
+    tool: &CatalogueTool,
     arguments: &RawValue,
-) -> Result<Verdict, NotAllowed> {
-    let verdict = tools.policy().of(&tool.id, &tool.definition.annotations);
+) -> Result<ToolVerdict, NotAllowed> {
+    let verdict = tools.policy().verdict(&tool.id, &tool.definition.annotations);
     if let Some(refusal) = verdict.refusal(&tool.id) {
-        let problem = Problem::new(Code::Denied, refusal.to_string()).hint(Refusal::HINT);
+        let problem = Problem::new(ErrorCode::Denied, refusal.to_string()).hint(PolicyRefusal::HINT);
         return Err(NotAllowed::Refused(problem));
     }
-    let asks = verdict.mode == approve::Mode::Ask;
+    let asks = verdict.mode == approve::CallPermission::Ask;
     let unasked = || {
         let text =
             format!("`{}` needs a person's approval for this call, because {}", tool.id, verdict.because);
-        Problem::new(Code::Denied, text)
+        Problem::new(ErrorCode::Denied, text)
     };
     let permit = match &context.authority {
-        Authority::Direct(Direct { asked_by_client: None, .. }) if asks => {
+        Authority::Direct(DirectCaller { asked_by_client: None, .. }) if asks => {
             return Err(NotAllowed::NeedsApproval(unasked()));
         }
         Authority::Direct(_) => return Ok(verdict),
@@ -282,20 +291,20 @@ fn authorize(
     if permit.definition != tool.definition.digest {
         let text = format!("the definition of `{}` changed after the run was allowed to call it", tool.id);
         return Err(NotAllowed::Refused(
-            Problem::new(Code::ToolChanged, text)
+            Problem::new(ErrorCode::ToolChanged, text)
                 .hint("`pml list --changes` shows how; run the program anew"),
         ));
     }
     Ok(verdict)
 }
 
-/// Writes down what was decided about a direct call; the calls of runs are in their journals.
+/// Writes the decision about a direct call to the audit log; the calls of runs are in their journals.
 async fn audited(
     tools: &Toolset,
-    context: &Context,
-    tool: &Tool,
+    context: &CallContext,
+    tool: &CatalogueTool,
     arguments: &RawValue,
-    decision: Decision,
+    decision: DirectDecision,
 ) -> Result<(), Problem> {
     let Authority::Direct(direct) = &context.authority else { return Ok(()) };
     let call = DirectCall {
@@ -303,56 +312,57 @@ async fn audited(
         principal: context.principal.clone(),
         tool: tool.id.clone(),
         definition: tool.definition.digest.clone(),
-        arguments: Given::of(arguments),
-        by: direct.clone(),
+        arguments: AuditedArguments::of(arguments),
+        caller: direct.clone(),
         decision,
     };
-    tools.call_audit.note(call).await
+    tools.call_audit.record_call(call).await
 }
 
-/// What a call may change, for whoever keeps what was read; nothing where it is known to read only.
-fn reach(tool: &Tool, verdict: &Verdict) -> Option<Reach> {
-    let anywhere = if verdict.isolated { Reach::Only(tool.id.server.clone()) } else { Reach::Everywhere };
+/// What a call may change, for cache invalidation; `None` if the tool is known to be read-only.
+fn reach(tool: &CatalogueTool, verdict: &ToolVerdict) -> Option<WriteReach> {
+    let anywhere =
+        if verdict.isolated { WriteReach::Only(tool.id.server.clone()) } else { WriteReach::Everywhere };
     (!verdict.read_only).then_some(anywhere)
 }
 
 async fn checked(
     tools: &Toolset,
-    context: &Context,
-    tool: &Tool,
+    context: &CallContext,
+    tool: &CatalogueTool,
     arguments: &RawValue,
     passing: Fields<'_>,
-) -> Outcome {
+) -> CallOutcome {
     let allowed = authorize(tools, context, tool, arguments);
     if let Err(NotAllowed::Refused(problem)) = allowed {
-        let decision = Decision::Denied(problem.message.clone());
+        let decision = DirectDecision::Denied(problem.message.clone());
         return match audited(tools, context, tool, arguments, decision).await {
-            Ok(()) => Outcome::NotSent(problem),
-            Err(unwritten) => Outcome::NotSent(unwritten),
+            Ok(()) => CallOutcome::NotSent(problem),
+            Err(unwritten) => CallOutcome::NotSent(unwritten),
         };
     }
-    // Before anybody is asked: a call that cannot be made is no question.
+    // Validation comes before approval: nobody is asked about a call that cannot be made.
     if let Err(problem) = tools.validators.check(&tool.id, &tool.definition, arguments) {
-        return Outcome::NotSent(problem);
+        return CallOutcome::NotSent(problem);
     }
     let verdict = match allowed {
         Ok(verdict) => verdict,
         Err(not_allowed) => return not_allowed.outcome(),
     };
-    if let Err(unwritten) = audited(tools, context, tool, arguments, Decision::of(&verdict)).await {
-        return Outcome::NotSent(unwritten);
+    if let Err(unwritten) = audited(tools, context, tool, arguments, DirectDecision::of(&verdict)).await {
+        return CallOutcome::NotSent(unwritten);
     }
     match tools.builtin(tool.id.server.as_str()) {
         Some(server) => {
-            let _writing = reach(tool, &verdict).map(|reach| tools.epoch.writing(reach));
-            let work = server.call_watched(&tool.id.tool, arguments, context.witness.as_ref());
+            let _writing = reach(tool, &verdict).map(|reach| tools.epoch.begin_write(reach));
+            let work = server.call_recorded(&tool.id.tool, arguments, context.witness.as_ref());
             tokio::select! {
                 result = work => match result {
                     Ok(result) => ended(result),
-                    Err(unknown) => Outcome::NotSent(Problem::new(Code::UnknownTool, unknown.to_string())),
+                    Err(unknown) => CallOutcome::NotSent(Problem::new(ErrorCode::UnknownTool, unknown.to_string())),
                 },
                 () = context.cancel.cancelled() => {
-                    Outcome::Unknown(Problem::new(Code::Cancelled, format!("the call to `{}` was cancelled", tool.id)))
+                    CallOutcome::Unknown(Problem::new(ErrorCode::Cancelled, format!("the call to `{}` was cancelled", tool.id)))
                 }
             }
         }
@@ -362,14 +372,14 @@ async fn checked(
 
 async fn downstream(
     tools: &Toolset,
-    context: &Context,
-    (tool, mut verdict): (&Tool, Verdict),
+    context: &CallContext,
+    (tool, mut verdict): (&CatalogueTool, ToolVerdict),
     arguments: &RawValue,
     passing: &Fields<'_>,
-) -> Outcome {
+) -> CallOutcome {
     let Some(slot) = tools.servers.get(&tool.id.server) else {
-        return Outcome::NotSent(Problem::new(
-            Code::UnknownServer,
+        return CallOutcome::NotSent(Problem::new(
+            ErrorCode::UnknownServer,
             format!("server `{}` is gone", tool.id.server),
         ));
     };
@@ -377,25 +387,25 @@ async fn downstream(
         let until = Instant::now() + time;
         context.deadline.map_or(until, |own| own.min(until))
     };
-    let _in_use = slot.in_use();
-    // A connection that was already gone has taken nothing, so one more try is safe.
+    let _in_use = slot.mark_in_use();
+    // A connection that was already closed has sent nothing, so one retry is safe.
     for last in [false, true] {
         let connection = match slot.connection(within(slot.settings().start_timeout), &context.cancel).await {
             Ok(connection) => connection,
-            Err(unavailable) => return Outcome::NotSent(unavailable.0),
+            Err(unavailable) => return CallOutcome::NotSent(unavailable.0),
         };
-        // Starting it may have told of other definitions than those the call was allowed by.
+        // Starting the server may have revealed other definitions than those the call was permitted with.
         match still_allowed(tools, context, &slot, tool, arguments).await {
             Ok(now) => verdict = now.unwrap_or(verdict),
             Err(not_allowed) => return not_allowed.outcome(),
         }
-        if let Some(wait) = slot.rate_limited() {
-            return not_sent(&slot, &NotSent::RateLimited(wait));
+        if let Some(wait) = slot.rate_limit_wait() {
+            return not_sent(&slot, &NotSentReason::RateLimited(wait));
         }
         let mut params = passing.clone();
         params.set("name", raw(&tool.id.tool));
-        params.lend("arguments", arguments);
-        let call = Call {
+        params.set_borrowed("arguments", arguments);
+        let call = OutgoingRequest {
             method: "tools/call",
             params,
             mirrored: mirrored(tool, arguments),
@@ -403,44 +413,47 @@ async fn downstream(
             deadline: within(slot.settings().call_timeout),
             cancel: &context.cancel,
         };
-        let _writing = reach(tool, &verdict).map(|reach| tools.epoch.writing(reach));
+        // Held until the request has ended: the write epoch counts before and after the call.
+        let _writing = reach(tool, &verdict).map(|reach| tools.epoch.begin_write(reach));
         match connection.request(call).await {
             Ok(result) => {
-                slot.answered();
+                slot.note_success();
                 return ended(result);
             }
-            Err(Failure::Rpc(error)) => {
-                slot.answered();
-                return Outcome::ToolError(ToolError::Rpc(error));
+            Err(RequestFailure::Rpc(error)) => {
+                // An error reply still proves that the server works.
+                slot.note_success();
+                return CallOutcome::ToolError(ToolError::Rpc(error));
             }
-            Err(Failure::NotSent(NotSent::Closed(_) | NotSent::SessionEnded)) if !last => {}
-            Err(Failure::NotSent(reason)) => return not_sent(&slot, &reason),
-            Err(failure @ Failure::Unknown(_)) => {
-                return Outcome::Unknown(slot.problem(&failure));
+            Err(RequestFailure::NotSent(NotSentReason::Closed(_) | NotSentReason::SessionEnded)) if !last => {
+            }
+            Err(RequestFailure::NotSent(reason)) => return not_sent(&slot, &reason),
+            Err(failure @ RequestFailure::Unknown(_)) => {
+                return CallOutcome::Unknown(slot.problem(&failure));
             }
         }
     }
-    not_sent(&slot, &NotSent::Closed("it ended twice".to_owned()))
+    not_sent(&slot, &NotSentReason::Closed("it ended twice".to_owned()))
 }
 
-/// Whether the tool is still what it was and may still be called, now that its server runs. Says what the rules say of it
-/// where that had to be asked again: what a tool says of itself need not be known where it changes nothing.
+/// Checks that the tool is unchanged and still permitted now that its server runs. Returns the verdict if it had to be
+/// computed again; it need not be where no annotation could change the permission.
 async fn still_allowed(
     tools: &Toolset,
-    context: &Context,
-    slot: &Slot,
-    tool: &Tool,
+    context: &CallContext,
+    slot: &ServerHandle,
+    tool: &CatalogueTool,
     arguments: &RawValue,
-) -> Result<Option<Verdict>, NotAllowed> {
+) -> Result<Option<ToolVerdict>, NotAllowed> {
     if let Authority::Direct(direct) = &context.authority
-        && slot.settings().definitions == Definitions::Follow
+        && slot.settings().definitions == DefinitionPolicy::Follow
         && (direct.asked_by_client.is_some() || is_auto_in_any_case(tools, &tool.id))
     {
         return Ok(None);
     }
-    if !tools.settled(slot).await {
+    if !tools.wait_until_listed(slot).await {
         let text = format!("`{}` may have changed, and its server does not say how", tool.id);
-        let problem = Problem::new(Code::ToolChanged, text).hint("`pml doctor` checks the server");
+        let problem = Problem::new(ErrorCode::ToolChanged, text).hint("`pml doctor` checks the server");
         return Err(NotAllowed::Refused(problem));
     }
     let snapshot = tools.catalogue.snapshot();
@@ -448,7 +461,7 @@ async fn still_allowed(
     authorize(tools, context, tool, arguments).map(Some)
 }
 
-/// Whether nobody has to be asked about a tool, whatever it may come to say of itself.
+/// Whether a tool needs no approval, whatever its annotations may say.
 fn is_auto_in_any_case(tools: &Toolset, tool: &ToolId) -> bool {
     let worst = Annotations {
         read_only_hint: Some(false),
@@ -456,27 +469,27 @@ fn is_auto_in_any_case(tools: &Toolset, tool: &ToolId) -> bool {
         idempotent_hint: Some(false),
         open_world_hint: Some(true),
     };
-    tools.policy().of(tool, &worst).mode == approve::Mode::Auto
+    tools.policy().verdict(tool, &worst).mode == approve::CallPermission::Auto
 }
 
-fn not_sent(slot: &Slot, reason: &NotSent) -> Outcome {
-    if let NotSent::RateLimited(wait) = reason {
+fn not_sent(slot: &ServerHandle, reason: &NotSentReason) -> CallOutcome {
+    if let NotSentReason::RateLimited(wait) = reason {
         slot.limit_rate(*wait);
     }
-    Outcome::NotSent(slot.problem(&Failure::NotSent(reason.clone())))
+    CallOutcome::NotSent(slot.problem(&RequestFailure::NotSent(reason.clone())))
 }
 
-fn mirrored(tool: &Tool, arguments: &RawValue) -> Vec<(String, String)> {
-    if tool.mirrored.is_empty() {
+fn mirrored(tool: &CatalogueTool, arguments: &RawValue) -> Vec<(String, String)> {
+    if tool.header_parameters.is_empty() {
         return Vec::new();
     }
     let arguments = serde_json::from_str(arguments.get()).unwrap_or_default();
-    tool.mirrored.iter().filter_map(|m| Some((m.header.clone(), m.value(&arguments)?))).collect()
+    tool.header_parameters.iter().filter_map(|m| Some((m.header.clone(), m.value(&arguments)?))).collect()
 }
 
-fn ended(result: Box<RawValue>) -> Outcome {
-    // Looked for as text first: most results are no errors and some are large.
+fn ended(result: Box<RawValue>) -> CallOutcome {
+    // A text search comes first: most results are no errors, and some are large.
     let is_error = result.get().contains("\"isError\"")
         && Fields::parse(result.get()).is_ok_and(|fields| fields.read("isError") == Some(true));
-    if is_error { Outcome::ToolError(ToolError::Result(result)) } else { Outcome::Ok(result) }
+    if is_error { CallOutcome::ToolError(ToolError::Result(result)) } else { CallOutcome::Ok(result) }
 }

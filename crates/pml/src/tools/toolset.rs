@@ -1,6 +1,6 @@
-//! The tools there are and the servers behind them: what the servers tell, what is accepted of it, and how each is reached.
+//! The tools and the servers behind them: manifests, accepted definitions and connections.
 //!
-//! Holds the catalogue in step with configuration, database and running servers. Calls go through
+//! Keeps the catalogue in sync with the configuration, the database and the running servers. Calls go through
 //! [`call`](super::call).
 
 use std::collections::{BTreeSet, HashMap};
@@ -11,78 +11,84 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use pml_mcp::Era;
-use pml_mcp::server::Change;
+use pml_mcp::server::ChangeNotice;
 use pml_model::{Definition, Digest, Principal, ServerName};
 use pml_store::{
-    AcceptedDefinitions, Listing as StoredListing, Manifest, Process, ServerAbout, Store, StoredTool, Welcome,
+    AcceptancePolicy, AcceptedDefinitions, Manifest, ProcessIdentity, ServerListing, Store,
+    StoredServerProfile, StoredTool,
 };
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::call_audit::CallAudit;
 use crate::approve::Policy;
 use crate::builtin;
-use crate::catalogue::{self, Catalogue, Listing, Offer, Snapshot};
+use crate::catalogue::{self, Offer, ServerOffers, ToolCatalogue, ToolSnapshot};
 use crate::clock::now_ms;
-use crate::config::{self, Config, Definitions, TooWide, Transport};
+use crate::config::{self, Config, DefinitionPolicy, ServerTransport, WideRoot};
 use crate::epoch::Epoch;
-use crate::problem::{Code, Problem};
-use crate::servers::{Opened, Servers, Slot, Status, Told, Wanted, What};
-use crate::settings::Settings;
+use crate::problem::{ErrorCode, Problem};
+use crate::servers::{
+    ServerEvent, ServerEventKind, ServerHandle, ServerSpec, ServerStatus, Servers, ToolListing,
+};
+use crate::settings::AppSettings;
 use crate::validate::Validators;
 
-/// The tools there are and the servers behind them.
+/// The tools and the servers behind them.
 pub struct Toolset {
-    settings: Arc<Settings>,
+    settings: Arc<AppSettings>,
     store: Store,
-    /// Which tools there are.
-    pub catalogue: Catalogue,
+    /// The catalogue of all tools.
+    pub catalogue: ToolCatalogue,
     /// The downstream servers.
     pub servers: Servers,
-    /// Compiled schemas.
+    /// The compiled input schemas.
     pub validators: Validators,
-    /// Tells whether anything may have been written since.
+    /// The write epoch, which tells whether anything may have been written since a given moment.
     pub epoch: Epoch,
-    /// Has direct calls written into the audit log.
+    /// Writes direct calls to the audit log.
     pub(super) call_audit: CallAudit,
     builtin: ArcSwap<BuiltInServers>,
-    changes: broadcast::Sender<Change>,
-    /// When the tools in the catalogue were asked for, by server and how it was started.
+    changes: broadcast::Sender<ChangeNotice>,
+    /// When the tools in the catalogue were listed, by server and launch digest.
     listed: watch::Sender<HashMap<(ServerName, Digest), Instant>>,
     refused: RwLock<HashMap<ServerName, Vec<String>>>,
-    /// What servers of this very process told while they run.
+    /// The manifests of the servers that run in this process.
     live: RwLock<HashMap<ServerName, LiveTools>>,
-    /// This process, where it tells others how its servers stand.
-    process: Option<Process>,
+    /// The identity of this process, if it publishes the status of its servers.
+    process: Option<ProcessIdentity>,
     acquainted_by: OnceLock<Instant>,
+    /// The tasks that keep the catalogue in sync with the servers.
+    following: TaskTracker,
 }
 
-type BuiltInServers = HashMap<&'static str, builtin::Server>;
+type BuiltInServers = HashMap<&'static str, builtin::BuiltinServer>;
 
-/// How long the first request that needs them waits for servers whose tools nobody knows yet.
+/// 5 s: how long the first request waits for servers whose manifests are unknown.
 const ACQUAINTANCE: Duration = Duration::from_secs(5);
 
-/// Whose the catalogue is: servers and their definitions are those of the installation, not of one of its users.
+/// The owner of the catalogue: servers and their definitions belong to the installation, not to one of its users.
 fn installation() -> Principal {
     Principal::local()
 }
 
 impl Toolset {
-    /// The tools of the configuration, as far as they are known from earlier. No server is started.
+    /// Opens the tools of the configuration with the stored manifests. Starts no server.
     ///
     /// # Errors
-    /// The built-in servers cannot be made, or the database cannot be read.
+    /// The built-in servers cannot be created, or the database cannot be read.
     pub(crate) async fn open(
-        settings: Arc<Settings>,
+        settings: Arc<AppSettings>,
         store: Store,
-        process: Process,
+        process: ProcessIdentity,
         publishes: bool,
         stop: &CancellationToken,
     ) -> Result<Arc<Toolset>, Problem> {
         let config = settings.config();
         let (told, hears) = mpsc::channel(256);
         let tools = Arc::new(Toolset {
-            catalogue: Catalogue::new(Snapshot::new(Vec::new(), config.names)),
+            catalogue: ToolCatalogue::new(ToolSnapshot::new(Vec::new(), config.names)),
             servers: Servers::new(told),
             validators: Validators::default(),
             epoch: Epoch::new(store.clone(), process.clone()),
@@ -94,6 +100,7 @@ impl Toolset {
             live: RwLock::default(),
             process: publishes.then_some(process),
             acquainted_by: OnceLock::new(),
+            following: TaskTracker::new(),
             settings,
             store,
         });
@@ -101,60 +108,61 @@ impl Toolset {
         let eras = eras(&known.manifests);
         tools.arrange(known);
         tools.apply_servers(&config, &eras, |_| true).await;
-        tokio::spawn(follow_servers(Arc::clone(&tools), hears, stop.clone()));
+        tools.following.spawn(follow_servers(Arc::clone(&tools), hears, stop.clone()));
+        tools.following.close();
         Ok(tools)
     }
 
-    /// What programs may do with tools, by the configuration in force.
+    /// The policy for tool calls, from the configuration in force.
     pub(crate) fn policy(&self) -> Arc<Policy> {
         self.settings.policy()
     }
 
-    /// The tools of this moment.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    /// The current snapshot of all tools.
+    pub fn snapshot(&self) -> Arc<ToolSnapshot> {
         self.catalogue.snapshot()
     }
 
-    /// The configured servers whose tools are not known, each with why.
-    pub(crate) fn unready(&self) -> Vec<(ServerName, Problem)> {
+    /// The configured servers whose tools are unknown, each with the reason.
+    pub(crate) fn unready_servers(&self) -> Vec<(ServerName, Problem)> {
         let snapshot = self.catalogue.snapshot();
-        let unknown = snapshot.servers.iter().filter(|server| !server.known);
+        let unknown = snapshot.servers.iter().filter(|server| !server.tools_known);
         unknown
-            .filter_map(|server| Some((server.name.clone(), self.servers.get(&server.name)?.unready())))
+            .filter_map(|server| Some((server.name.clone(), self.servers.get(&server.name)?.why_unready())))
             .collect()
     }
 
-    /// The built-in server of that name.
-    pub fn builtin(&self, name: &str) -> Option<BuiltIn> {
+    /// The built-in server with that name.
+    pub fn builtin(&self, name: &str) -> Option<BuiltInServer> {
         let all = self.builtin.load_full();
-        all.contains_key(name).then(|| BuiltIn { all, name: name.to_owned() })
+        all.contains_key(name).then(|| BuiltInServer { all, name: name.to_owned() })
     }
 
-    /// Why the built-in `fs` is off although the configuration does not say so.
-    pub fn fs_off(&self) -> Option<Problem> {
+    /// Why the built-in `fs` is off although the configuration does not disable it.
+    pub fn why_fs_is_off(&self) -> Option<Problem> {
         fs_root(&self.settings.config(), &self.settings).err()
     }
 
-    /// Tells of changes that clients may want to know.
-    pub fn changes(&self) -> broadcast::Receiver<Change> {
+    /// Subscribes to the changes that clients may want to know about.
+    pub fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
         self.changes.subscribe()
     }
 
     /// Announces a change to all clients.
-    pub(crate) fn announce(&self, change: Change) {
-        // Without a listener there is nobody to tell.
+    pub(crate) fn announce(&self, change: ChangeNotice) {
+        // Sending fails only without a subscriber.
         drop(self.changes.send(change));
     }
 
-    /// Definitions of a server that could not be taken in, and why.
-    pub fn refused(&self, server: &ServerName) -> Vec<String> {
+    /// The definitions of a server that were rejected, each with the reason.
+    pub fn refused_definitions(&self, server: &ServerName) -> Vec<String> {
         self.refused.read().get(server).cloned().unwrap_or_default()
     }
 
-    /// Waits, for a moment at most, until the tools a server has now are in the catalogue; says whether they are.
-    pub async fn settled(&self, slot: &Slot) -> bool {
+    /// Waits a short time until the server's present tools are in the catalogue. Returns whether they are.
+    pub async fn wait_until_listed(&self, slot: &ServerHandle) -> bool {
         let mut listed = self.listed.subscribe();
-        let told = (slot.name().clone(), slot.launch().clone());
+        let told = (slot.name().clone(), slot.launch_digest().clone());
         let changed_at = slot.changed_at();
         let arrived = listed.wait_for(|known| known.get(&told).is_some_and(|asked| *asked >= changed_at));
         let settled = tokio::time::timeout(Duration::from_secs(5), arrived).await.is_ok();
@@ -164,21 +172,22 @@ impl Toolset {
         settled
     }
 
-    /// Starts the servers whose tools nobody knows yet and waits a little for them. Only the first
-    /// request after a start waits, and only if there are such servers: a server that was ever seen
-    /// is known by what it told then.
+    /// Starts the servers whose manifests are unknown and waits up to `ACQUAINTANCE` for them. Only the first request
+    /// after a start waits, and only if there are such servers: a server that was connected before is known by its
+    /// stored manifest.
     pub async fn ensure_manifests_loaded(&self) {
         let snapshot = self.catalogue.snapshot();
-        let unknown = snapshot.servers.iter().filter(|server| !server.known);
-        let strangers: Vec<Arc<Slot>> = unknown.filter_map(|server| self.servers.get(&server.name)).collect();
+        let unknown = snapshot.servers.iter().filter(|server| !server.tools_known);
+        let strangers: Vec<Arc<ServerHandle>> =
+            unknown.filter_map(|server| self.servers.get(&server.name)).collect();
         if strangers.is_empty() {
             return;
         }
-        strangers.iter().for_each(Slot::start);
+        strangers.iter().for_each(ServerHandle::start);
         let until = *self.acquainted_by.get_or_init(|| Instant::now() + ACQUAINTANCE);
         let meeting = strangers.iter().map(|slot| async {
-            if slot.tried().await {
-                self.settled(slot).await;
+            if slot.wait_until_started().await {
+                self.wait_until_listed(slot).await;
             }
         });
         if tokio::time::timeout_at(until.into(), futures_util::future::join_all(meeting)).await.is_err() {
@@ -186,10 +195,10 @@ impl Toolset {
         }
     }
 
-    /// Takes over a changed configuration, of which `commands` may be started. Nothing is replaced where this fails.
+    /// Applies a changed configuration, of which `commands` may be started. Nothing is replaced if this fails.
     ///
     /// # Errors
-    /// The built-in servers cannot be made, or the database cannot be read.
+    /// The built-in servers cannot be created, or the database cannot be read.
     pub(crate) async fn reload(
         &self,
         config: Arc<Config>,
@@ -200,9 +209,9 @@ impl Toolset {
         self.settings.replace(Arc::clone(&config));
         self.builtin.store(Arc::new(builtin));
         self.apply_servers(&config, &eras(&known.manifests), |server| {
-            // A command that appeared while we run may be anybody's, and so may an address that would be
-            // sent credentials.
-            matches!(&server.transport, Transport::Http { headers, .. } if headers.is_empty())
+            // A command that appears while the gateway runs may come from anybody, and so may an address that would
+            // receive credentials.
+            matches!(&server.transport, ServerTransport::Http { headers, .. } if headers.is_empty())
                 || commands.contains(&config::launch_digest(server))
         })
         .await;
@@ -213,17 +222,18 @@ impl Toolset {
 
     /// Starts the servers that are configured to run always.
     pub(crate) fn start_eager(&self) {
-        self.servers.all().iter().for_each(Slot::start_if_eager);
+        self.servers.all().iter().for_each(ServerHandle::start_if_eager);
     }
 
-    /// Ends every server; what was written is settled.
+    /// Ends every server and settles pending writes. The stop token must have been cancelled before.
     pub(crate) async fn close(&self) {
         self.servers.close().await;
+        self.following.wait().await;
         self.call_audit.close().await;
-        self.epoch.settle().await;
+        self.epoch.flush_writes().await;
         if let Some(process) = &self.process {
-            let left = match self.store.clear_states(process).await {
-                Ok(()) => self.store.leave(vec![process.clone()]).await,
+            let left = match self.store.clear_server_states(process).await {
+                Ok(()) => self.store.unregister_processes(vec![process.clone()]).await,
                 Err(error) => Err(error),
             };
             if let Err(error) = left {
@@ -236,9 +246,9 @@ impl Toolset {
         &self,
         config: &Config,
         eras: &HashMap<ServerName, Era>,
-        accepted: impl Fn(&config::Server) -> bool,
+        accepted: impl Fn(&config::ServerConfig) -> bool,
     ) {
-        let wanted = config.servers.iter().filter(|server| server.enabled).map(|server| Wanted {
+        let wanted = config.servers.iter().filter(|server| server.enabled).map(|server| ServerSpec {
             settings: server.clone(),
             env: config::child_env(server, &self.settings.env),
             accepted: accepted(server),
@@ -247,91 +257,95 @@ impl Toolset {
         self.servers.apply(wanted.collect()).await;
     }
 
-    /// Makes the catalogue anew from what is stored.
+    /// Rebuilds the catalogue from the stored manifests.
     pub(crate) async fn refresh(&self) -> Result<(), Problem> {
         self.arrange(self.known().await?);
         Ok(())
     }
 
-    async fn known(&self) -> Result<Known, Problem> {
+    async fn known(&self) -> Result<StoredCatalogue, Problem> {
         let principal = installation();
-        // In this order: what is accepted in between is accepted.
+        // In this order: a definition accepted between the two reads then counts as accepted.
         let manifests = self.store.manifests(&principal).await?;
-        Ok(Known { manifests, accepted: self.store.accepted_definitions(&principal).await? })
+        Ok(StoredCatalogue { manifests, accepted: self.store.accepted_definitions(&principal).await? })
     }
 
-    /// Puts the tools of the built-in servers and of what is stored in force.
-    fn arrange(&self, known: Known) {
-        let Known { manifests, mut accepted } = known;
+    /// Puts the tools of the built-in servers and of the stored manifests into the catalogue.
+    fn arrange(&self, known: StoredCatalogue) {
+        let StoredCatalogue { manifests, mut accepted } = known;
         let mut known: HashMap<ServerName, Manifest> =
             manifests.into_iter().map(|manifest| (manifest.server.clone(), manifest)).collect();
         let config = self.settings.config();
-        let mut listings: Vec<Listing> = self.built_in_listings();
+        let mut listings: Vec<ServerOffers> = self.built_in_listings();
         let live = self.live.read();
         for server in config.servers.iter().filter(|server| server.enabled) {
-            // What another command told under this name says nothing about this one.
+            // A manifest of another command under the same name does not describe this server.
             let launch = config::launch_digest(server);
             let manifest = known.remove(&server.name).filter(|m| m.launch == launch);
             let accepted = match server.definitions {
-                Definitions::Follow => catalogue::Accepted::All,
-                Definitions::Pinned => catalogue::Accepted::Only(
+                DefinitionPolicy::Follow => catalogue::UsableDefinitions::All,
+                DefinitionPolicy::Pinned => catalogue::UsableDefinitions::Only(
                     accepted.remove(&(server.name.clone(), launch.clone())).unwrap_or_default(),
                 ),
             };
             let mut listing = listing(server, manifest, accepted);
             if let Some(told) = live.get(&server.name).filter(|told| told.launch == launch) {
                 listing.tools.clone_from(&told.tools);
-                listing.server.known = true;
+                listing.server.tools_known = true;
             }
             listings.push(listing);
         }
         drop(live);
-        let mut snapshot = Snapshot::new(listings, config.names);
-        snapshot.off.extend(self.fs_off().map(|why| (FS.to_owned(), why)));
+        let mut snapshot = ToolSnapshot::new(listings, config.names);
+        snapshot.disabled_servers.extend(self.why_fs_is_off().map(|why| (FS.to_owned(), why)));
         let before = self.catalogue.replace(snapshot);
         let now = self.catalogue.snapshot();
-        let names = |snapshot: &Snapshot| -> Vec<(String, Digest)> {
-            snapshot.tools.iter().map(|tool| (tool.exposed.clone(), tool.definition.digest.clone())).collect()
+        let names = |snapshot: &ToolSnapshot| -> Vec<(String, Digest)> {
+            snapshot
+                .tools
+                .iter()
+                .map(|tool| (tool.exposed_name.clone(), tool.definition.digest.clone()))
+                .collect()
         };
         if names(&before) != names(&now) {
-            self.announce(Change::Tools);
+            self.announce(ChangeNotice::Tools);
         }
     }
 
-    fn built_in_listings(&self) -> Vec<Listing> {
+    fn built_in_listings(&self) -> Vec<ServerOffers> {
         let all = self.builtin.load();
-        let listing = |server: &builtin::Server| Listing {
-            server: catalogue::Server {
+        let listing = |server: &builtin::BuiltinServer| ServerOffers {
+            server: catalogue::CatalogueServer {
                 name: ServerName::new(server.name()).expect("built-in servers have plain names"),
                 description: Some(server.description().to_owned()),
-                known: true,
+                tools_known: true,
                 capabilities: None,
             },
             tools: catalogue::with_identifiers(server.definitions()),
-            accepted: catalogue::Accepted::All,
+            accepted: catalogue::UsableDefinitions::All,
         };
         all.values().map(listing).collect()
     }
 
-    /// Takes in what happened to a server.
-    async fn hear(&self, told: Told) {
-        match told.what {
-            What::Listed { launch, asked_at, opened } => {
+    /// Handles an event of a server.
+    async fn hear(&self, told: ServerEvent) {
+        match told.kind {
+            ServerEventKind::Listed { launch, asked_at, opened } => {
                 self.learn(&told.server, launch, asked_at, *opened).await;
             }
-            What::Status => {
+            ServerEventKind::Status => {
                 self.forget_if_gone(&told.server).await;
                 self.publish(&told.server).await;
             }
-            What::Prompts => self.announce(Change::Prompts),
-            What::Resources => self.announce(Change::Resources),
-            What::Resource(uri) => self.announce(Change::Resource(uri)),
+            ServerEventKind::Prompts => self.announce(ChangeNotice::Prompts),
+            ServerEventKind::Resources => self.announce(ChangeNotice::Resources),
+            ServerEventKind::Resource(uri) => self.announce(ChangeNotice::Resource(uri)),
         }
     }
 
-    async fn learn(&self, server: &ServerName, launch: Digest, asked_at: Instant, opened: Opened) {
-        // What a replaced command told late says nothing about the one in its place.
-        let current = |slot: &Arc<Slot>| *slot.launch() == launch;
+    async fn learn(&self, server: &ServerName, launch: Digest, asked_at: Instant, opened: ToolListing) {
+        // A late event of a replaced command does not describe the server in its place.
+        let current = |slot: &Arc<ServerHandle>| *slot.launch_digest() == launch;
         let Some(slot) = self.servers.get(server).filter(current) else { return };
         for refused in &opened.refused {
             tracing::warn!(%server, refused, "a tool was left out");
@@ -345,21 +359,21 @@ impl Toolset {
         });
     }
 
-    async fn record(&self, slot: &Slot, opened: Opened) -> Result<(), Problem> {
-        let listing = StoredListing {
+    async fn record(&self, slot: &ServerHandle, opened: ToolListing) -> Result<(), Problem> {
+        let listing = ServerListing {
             server: slot.name().clone(),
-            launch: slot.launch().clone(),
-            about: ServerAbout {
-                info: opened.about.server.clone(),
+            launch: slot.launch_digest().clone(),
+            profile: StoredServerProfile {
+                info: opened.about.implementation.clone(),
                 instructions: opened.about.instructions.clone(),
                 protocol_version: Some(opened.about.version.clone()),
                 era: Some(if opened.about.era == Era::Legacy { "legacy" } else { "modern" }.to_owned()),
                 capabilities: Some(opened.about.capabilities.clone()),
             },
             tools: distinct(opened.tools),
-            welcome: match slot.settings().definitions {
-                Definitions::Pinned => Welcome::First,
-                Definitions::Follow => Welcome::Always,
+            acceptance: match slot.settings().definitions {
+                DefinitionPolicy::Pinned => AcceptancePolicy::FirstManifest,
+                DefinitionPolicy::Follow => AcceptancePolicy::EveryManifest,
             },
         };
         let principal = installation();
@@ -371,7 +385,7 @@ impl Toolset {
             tracing::warn!(server = %slot.name(), tool = changed.tool, before = changed.before.short(), after = changed.after.short(),
                 "the definition of a tool changed; `pml list --changes` shows it");
         }
-        for rule in &change.voided {
+        for rule in &change.voided_rules {
             tracing::warn!(
                 rule = rule.number,
                 tool = rule.tool,
@@ -381,8 +395,8 @@ impl Toolset {
         self.refresh().await
     }
 
-    /// Keeps what a server of this process told: another process's server of the same name may tell
-    /// something else, and what we call is ours.
+    /// Stores the manifest of a server of this process. A server of the same name in another process may list other
+    /// tools, and calls go to this one.
     fn remember_live(
         &self,
         (server, launch, tools): (ServerName, Digest, Vec<Definition>),
@@ -396,22 +410,22 @@ impl Toolset {
         let named = |definition: Definition| match known.remove(&definition.name) {
             Some(offer) => Offer { definition: Arc::new(definition), ..offer },
             None => {
-                let identifier = pml_model::name::identifier(&definition.name);
+                let identifier = pml_model::name::js_identifier(&definition.name);
                 let now = now_ms();
-                Offer { definition: Arc::new(definition), identifier, since: now, defined_at: now }
+                Offer { definition: Arc::new(definition), identifier, first_seen_at: now, defined_at: now }
             }
         };
         let mut tools: Vec<Offer> = tools.into_iter().map(named).collect();
-        // The order of the stored manifest, so that a start alone does not look like a change.
+        // The order of the stored manifest, so that a mere start does not look like a change.
         tools.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
         let told = LiveTools { launch, tools };
         self.live.write().insert(server, told);
     }
 
-    /// Forgets what a server told when it no longer runs: from then on the stored manifest speaks for it.
+    /// Drops the live manifest of a server that no longer runs; the stored manifest then applies again.
     async fn forget_if_gone(&self, server: &ServerName) {
         let status = self.servers.get(server).map(|slot| slot.status());
-        if matches!(status, Some(Status::Starting | Status::Ready(_))) {
+        if matches!(status, Some(ServerStatus::Starting | ServerStatus::Ready(_))) {
             return;
         }
         let known = self.live.write().remove(server);
@@ -426,14 +440,19 @@ impl Toolset {
         let (Some(process), Some(slot)) = (self.process.clone(), self.servers.get(server)) else { return };
         let state = describe_status(&slot.status());
         let (principal, server, now) = (installation(), server.clone(), now_ms());
-        if let Err(error) = self.store.publish_state(&principal, &process, &server, &state, now).await {
+        if let Err(error) = self.store.publish_server_state(&principal, &process, &server, &state, now).await
+        {
             tracing::debug!(%error, "the state of a server could not be published");
         }
     }
 }
 
-/// Keeps the catalogue in step with what servers tell.
-async fn follow_servers(tools: Arc<Toolset>, mut hears: mpsc::Receiver<Told>, stop: CancellationToken) {
+/// Keeps the catalogue in sync with the events of servers.
+async fn follow_servers(
+    tools: Arc<Toolset>,
+    mut hears: mpsc::Receiver<ServerEvent>,
+    stop: CancellationToken,
+) {
     loop {
         tokio::select! {
             Some(told) = hears.recv() => tools.hear(told).await,
@@ -442,71 +461,72 @@ async fn follow_servers(tools: Arc<Toolset>, mut hears: mpsc::Receiver<Told>, st
     }
 }
 
-/// What the database knows of servers.
-struct Known {
+/// The stored manifests and acceptances of servers.
+struct StoredCatalogue {
     manifests: Vec<Manifest>,
     accepted: AcceptedDefinitions,
 }
 
-/// What a running server told, with the identifiers its tools keep.
+/// The manifest of a running server, with the identifiers its tools keep.
 struct LiveTools {
     launch: Digest,
     tools: Vec<Offer>,
 }
 
-/// A built-in server in use; holds on to it across a reload.
-pub struct BuiltIn {
+/// A built-in server in use, kept alive across a reload.
+pub struct BuiltInServer {
     all: Arc<BuiltInServers>,
     name: String,
 }
 
-impl std::ops::Deref for BuiltIn {
-    type Target = builtin::Server;
-    fn deref(&self) -> &builtin::Server {
+impl std::ops::Deref for BuiltInServer {
+    type Target = builtin::BuiltinServer;
+    fn deref(&self) -> &builtin::BuiltinServer {
         &self.all[self.name.as_str()]
     }
 }
 
-/// A server's state in one word and, where it is down, why.
-pub fn describe_status(status: &Status) -> String {
+/// The status of a server in one word, with the reason if it is down.
+pub fn describe_status(status: &ServerStatus) -> String {
     match status {
-        Status::Idle => "idle".to_owned(),
-        Status::Starting => "starting".to_owned(),
-        Status::Ready(connection) => format!("ready ({})", connection.about().version),
-        Status::Down { reason, .. } => format!("down: {reason}"),
-        Status::Held => "waits for `pml accept`".to_owned(),
-        Status::Closed => "closed".to_owned(),
+        ServerStatus::Idle => "idle".to_owned(),
+        ServerStatus::Starting => "starting".to_owned(),
+        ServerStatus::Ready(connection) => format!("ready ({})", connection.profile().version),
+        ServerStatus::Down { reason, .. } => format!("down: {reason}"),
+        ServerStatus::AwaitingAcceptance => "waits for `pml accept`".to_owned(),
+        ServerStatus::Closed => "closed".to_owned(),
     }
 }
 
-/// The built-in server of files.
+/// The name of the built-in file server.
 const FS: &str = "fs";
 
-fn built_in(config: &Config, place: &Settings) -> Result<BuiltInServers, Problem> {
-    let settings = builtin::Settings {
+fn built_in(config: &Config, place: &AppSettings) -> Result<BuiltInServers, Problem> {
+    let settings = builtin::BuiltinSettings {
         fs_root: fs_root(config, place).unwrap_or(None),
-        own: config::own_files(config, &place.paths, &place.env),
+        own_files: config::own_files(config, &place.paths, &place.env),
         http_hosts: config.builtin.http_hosts.clone(),
     };
     let servers =
-        builtin::servers(&settings).map_err(|error| Problem::new(Code::Config, error.to_string()))?;
-    let wanted = |server: &builtin::Server| !config.builtin.disabled.iter().any(|name| name == server.name());
+        builtin::servers(&settings).map_err(|error| Problem::new(ErrorCode::Config, error.to_string()))?;
+    let wanted =
+        |server: &builtin::BuiltinServer| !config.builtin.disabled.iter().any(|name| name == server.name());
     Ok(servers.into_iter().filter(wanted).map(|server| (server.name(), server)).collect())
 }
 
-/// The directory `fs` works below: the one the configuration names, else the one PML was started in. Clients start PML
-/// wherever they like, so a directory that holds everything of a person counts only where it is named.
-fn fs_root(config: &Config, Settings { cwd, env, .. }: &Settings) -> Result<Option<PathBuf>, Problem> {
+/// The root directory of `fs`: the configured one, else the working directory at the start. Clients start PML in
+/// arbitrary directories, so a directory with all files of a person counts only if it is configured.
+fn fs_root(config: &Config, AppSettings { cwd, env, .. }: &AppSettings) -> Result<Option<PathBuf>, Problem> {
     if config.builtin.disabled.iter().any(|name| name == FS) {
         return Ok(None);
     }
     if let Some(named) = &config.builtin.fs_root {
         return Ok(Some(named.clone()));
     }
-    let what = match config::too_wide(cwd, env) {
+    let what = match config::wide_root(cwd, env) {
         None => return Ok(Some(cwd.to_owned())),
-        Some(TooWide::Home) => "a home directory",
-        Some(TooWide::Top) => "the whole file system",
+        Some(WideRoot::Home) => "a home directory",
+        Some(WideRoot::Top) => "the whole file system",
     };
     let shown = cwd.display();
     let text = format!(
@@ -516,23 +536,27 @@ fn fs_root(config: &Config, Settings { cwd, env, .. }: &Settings) -> Result<Opti
         "start PML in the directory of a project, or name a directory in `pml.toml`: `[builtin.fs]` with \
          `root = \"~/work\"` (`root = \"{shown}\"` if all of it is meant)"
     );
-    Err(Problem::new(Code::Denied, text).hint(hint))
+    Err(Problem::new(ErrorCode::Denied, text).hint(hint))
 }
 
-/// How servers spoke the last time.
+/// The era that each server used last.
 fn eras(manifests: &[Manifest]) -> HashMap<ServerName, Era> {
     let era = |text: &str| if text == "legacy" { Era::Legacy } else { Era::Modern };
-    manifests.iter().filter_map(|m| Some((m.server.clone(), era(m.about.era.as_deref()?)))).collect()
+    manifests.iter().filter_map(|m| Some((m.server.clone(), era(m.profile.era.as_deref()?)))).collect()
 }
 
-fn listing(server: &config::Server, manifest: Option<Manifest>, accepted: catalogue::Accepted) -> Listing {
-    let about = manifest.as_ref().map(|manifest| &manifest.about);
+fn listing(
+    server: &config::ServerConfig,
+    manifest: Option<Manifest>,
+    accepted: catalogue::UsableDefinitions,
+) -> ServerOffers {
+    let about = manifest.as_ref().map(|manifest| &manifest.profile);
     let description = server.description.clone().or_else(|| about.and_then(in_its_own_words));
-    Listing {
-        server: catalogue::Server {
+    ServerOffers {
+        server: catalogue::CatalogueServer {
             name: server.name.clone(),
             description,
-            known: manifest.is_some(),
+            tools_known: manifest.is_some(),
             capabilities: about
                 .and_then(|about| about.capabilities.as_ref().map(|json| json.get().to_owned())),
         },
@@ -545,24 +569,24 @@ fn offer(tool: StoredTool) -> Offer {
     Offer {
         definition: Arc::new(tool.definition),
         identifier: tool.identifier,
-        since: tool.first_seen_at,
+        first_seen_at: tool.first_seen_at,
         defined_at: tool.defined_at,
     }
 }
 
-/// What a server calls itself, where the operator did not say what it is for.
-fn in_its_own_words(about: &ServerAbout) -> Option<String> {
+/// The server's description of itself, unless the operator configured one.
+fn in_its_own_words(about: &StoredServerProfile) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Info {
+    struct ServerInfo {
         title: Option<String>,
         description: Option<String>,
     }
-    let info: Info = serde_json::from_str(about.info.as_ref()?.get()).ok()?;
-    // In quotes: it stands in what agents read, and is not our word.
+    let info: ServerInfo = serde_json::from_str(about.info.as_ref()?.get()).ok()?;
+    // In quotes: agents read this text, and it comes from the server, not from PML.
     info.description.or(info.title).map(|words| format!("“{words}”"))
 }
 
-/// A server that lists a name twice means the last one, as JSON does.
+/// Removes duplicate names. The last definition wins, as with duplicate keys in JSON.
 fn distinct(tools: Vec<Definition>) -> Vec<Definition> {
     let mut by_name: HashMap<String, usize> = HashMap::new();
     let mut kept: Vec<Definition> = Vec::with_capacity(tools.len());

@@ -1,31 +1,31 @@
-//! What followed from what in a run: by time, and by the values that went from results into arguments.
+//! Finds the edges between the calls of a run: by time, and by values that went from results into arguments.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use pml_model::structure::{Basis, Link, NodeId, Structure};
+use pml_model::structure::{EdgeBasis, EdgeLink, NodeId, Structure};
 use pml_model::trace::{EdgeKind, TraceEdge};
 use serde_json::Value;
 
-use super::{Call, End};
+use super::{TracedCall, TracedEnd};
 
-/// Values larger than this are not gone through.
+/// 1 MiB: larger values are not searched.
 const MOST_BYTES: usize = 1 << 20;
-/// How many values of one result are looked for.
+/// The number of values of one result that are searched for.
 const MOST_VALUES: usize = 5_000;
-/// How many values of a result and of arguments are compared where their reference is known.
+/// The number of values in a result and in arguments that are compared if the structure has a reference between them.
 const MOST_LEAVES: usize = 500;
-/// The shortest text that says where it comes from.
+/// Bytes: the shortest text that identifies its origin.
 const SHORTEST: usize = 4;
-/// Whole numbers below this are too common.
+/// Integers below this are too common to identify their origin.
 const SMALL: f64 = 1_000.0;
 
-/// Hashes of the values within a value that are not found just anywhere.
-pub(super) type Values = HashSet<u64>;
+/// The hashes of the distinctive values within a value.
+pub(super) type ValueHashes = HashSet<u64>;
 
-/// The values within `json` that say where they come from.
-pub(super) fn values(json: &str) -> Values {
-    let mut found = Values::new();
+/// The values within `json` that are distinctive enough to identify their origin.
+pub(super) fn values(json: &str) -> ValueHashes {
+    let mut found = ValueHashes::new();
     if json.len() <= MOST_BYTES
         && let Ok(value) = serde_json::from_str(json)
     {
@@ -34,8 +34,8 @@ pub(super) fn values(json: &str) -> Values {
     found
 }
 
-/// The hash of a value, and whether it says where it comes from.
-fn walk(value: &Value, found: &mut Values) -> (u64, bool) {
+/// The hash of a value, and whether it is distinctive.
+fn walk(value: &Value, found: &mut ValueHashes) -> (u64, bool) {
     let hash = |kind: u8, what: u64| {
         let mut hasher = DefaultHasher::new();
         (kind, what).hash(&mut hasher);
@@ -65,7 +65,7 @@ fn walk(value: &Value, found: &mut Values) -> (u64, bool) {
             (hash(4, all.finish()), telling)
         }
         Value::Object(members) => {
-            // The order of members does not count.
+            // The order of members does not count, so their hashes are summed.
             let (mut sum, mut telling) = (0_u64, false);
             for (name, member) in members {
                 let (value, tells) = walk(member, found);
@@ -81,13 +81,13 @@ fn walk(value: &Value, found: &mut Values) -> (u64, bool) {
     (hash, telling)
 }
 
-/// What followed from what among `calls`, of a program or document of this structure.
+/// The edges between `calls` of a program or document with this structure.
 ///
-/// Operations are told beside what is told of calls: a call follows from another whether or not something was computed in
-/// between, and what is learned of tools must not depend on that.
-pub(super) fn between(calls: &[&Call], structure: &Structure) -> Vec<TraceEdge> {
+/// Edges of operations are kept apart from those of calls: a call follows another whether or not something was computed
+/// in between, and what is learned about tools must not depend on that.
+pub(super) fn between(calls: &[&TracedCall], structure: &Structure) -> Vec<TraceEdge> {
     let places: Vec<usize> = (0..calls.len()).filter(|place| calls[*place].operation.is_none()).collect();
-    let only_calls: Vec<&Call> = places.iter().map(|place| calls[*place]).collect();
+    let only_calls: Vec<&TracedCall> = places.iter().map(|place| calls[*place]).collect();
     let mut edges = by_data(&only_calls, structure);
     edges.extend(by_time(&only_calls));
     if places.len() == calls.len() {
@@ -100,9 +100,9 @@ pub(super) fn between(calls: &[&Call], structure: &Structure) -> Vec<TraceEdge> 
     edges
 }
 
-/// What operations have to do with calls and with each other: their order, and what the structure says of their data. What
-/// they were given is not known, so values say nothing.
-fn of_operations(calls: &[&Call], structure: &Structure) -> Vec<TraceEdge> {
+/// The edges of operations with calls and with each other: their order, and the data flow in the structure. Their
+/// inputs are not recorded, so values give no edges.
+fn of_operations(calls: &[&TracedCall], structure: &Structure) -> Vec<TraceEdge> {
     let either = |from: usize, to: usize| calls[from].operation.is_some() || calls[to].operation.is_some();
     let named = named(structure);
     let mut edges = Vec::new();
@@ -123,12 +123,12 @@ fn edge(from: usize, to: usize, kind: EdgeKind) -> TraceEdge {
     TraceEdge { from: place(from), to: place(to), kind }
 }
 
-/// Calls that had ended when others began, as few edges as tell it all.
-fn by_time(calls: &[&Call]) -> Vec<TraceEdge> {
+/// The order of calls: one ended before the other started, with as few edges as express it.
+fn by_time(calls: &[&TracedCall]) -> Vec<TraceEdge> {
     let mut edges = Vec::new();
     for (to, later) in calls.iter().enumerate() {
         let before = || calls.iter().enumerate().filter(|(_, call)| call.is_before(later));
-        // Whatever had ended when the last of these began is told by way of it.
+        // Whatever had ended when the last of these started is implied by the edge to that one.
         let Some(last) = before().map(|(_, call)| call).max_by_key(|call| (call.began, call.step)) else {
             continue;
         };
@@ -138,13 +138,13 @@ fn by_time(calls: &[&Call]) -> Vec<TraceEdge> {
     edges
 }
 
-/// Calls whose results went into the arguments of others.
-fn by_data(calls: &[&Call], structure: &Structure) -> Vec<TraceEdge> {
-    let given: Vec<Values> = calls.iter().map(|call| values(&call.arguments)).collect();
+/// The data flow: the result of one call went into the arguments of another.
+fn by_data(calls: &[&TracedCall], structure: &Structure) -> Vec<TraceEdge> {
+    let given: Vec<ValueHashes> = calls.iter().map(|call| values(&call.arguments)).collect();
     let any = given.iter().any(|given| !given.is_empty());
-    let gave: Vec<Values> = match any {
+    let gave: Vec<ValueHashes> = match any {
         true => calls.iter().zip(&given).map(|(call, given)| gave(call, given)).collect(),
-        false => vec![Values::new(); calls.len()],
+        false => vec![ValueHashes::new(); calls.len()],
     };
     let named = named(structure);
     let mut edges = Vec::new();
@@ -163,22 +163,22 @@ fn by_data(calls: &[&Call], structure: &Structure) -> Vec<TraceEdge> {
     edges
 }
 
-/// The nodes whose results the structure says are handed to others.
+/// The pairs of nodes between which the structure has a data reference.
 fn named(structure: &Structure) -> HashSet<(NodeId, NodeId)> {
-    let data = |link: &Link| matches!(link, Link::Provides { basis: Basis::Data, .. });
+    let data = |link: &EdgeLink| matches!(link, EdgeLink::Provides { basis: EdgeBasis::Data, .. });
     structure.edges.iter().filter(|edge| data(&edge.link)).map(|edge| (edge.from, edge.to)).collect()
 }
 
-/// Whether a call is the last of its node that had ended when the other began.
-fn is_last(calls: &[&Call], place: usize, later: &Call) -> bool {
+/// Whether a call is the last one of its node that had ended when the other started.
+fn is_last(calls: &[&TracedCall], place: usize, later: &TracedCall) -> bool {
     let node = calls[place].node;
     calls[place + 1..].iter().all(|call| call.node != node || !call.is_before(later))
 }
 
-/// Whether anything of a result stands in the arguments of another call, however small. That says something only where the
-/// reference is known.
-fn hands_on(earlier: &Call, later: &Call) -> bool {
-    let Some(End::Result { kept: Some(result), .. }) = &earlier.end else { return false };
+/// Whether anything of a result occurs in the arguments of another call, however small. That is evidence only if the
+/// structure has a reference between them.
+fn hands_on(earlier: &TracedCall, later: &TracedCall) -> bool {
+    let Some(TracedEnd::Result { kept: Some(result), .. }) = &earlier.end else { return false };
     let (Ok(result), Ok(arguments)) =
         (serde_json::from_str::<Value>(result.get()), serde_json::from_str::<Value>(&later.arguments))
     else {
@@ -190,7 +190,7 @@ fn hands_on(earlier: &Call, later: &Call) -> bool {
     given.iter().any(|given| gave.iter().any(|gave| stands_in(gave, given)))
 }
 
-/// The values within a value that have no members, the first few.
+/// The scalar values within a value, up to the limit.
 fn leaves<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
     match value {
         _ if found.len() >= MOST_LEAVES => {}
@@ -202,7 +202,7 @@ fn leaves<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
     }
 }
 
-/// Whether a value is another, or a part of its text.
+/// Whether a value equals another, or is part of its text.
 fn stands_in(gave: &Value, given: &Value) -> bool {
     gave == given
         || match (gave, given) {
@@ -212,13 +212,13 @@ fn stands_in(gave: &Value, given: &Value) -> bool {
         }
 }
 
-/// The values that a call brought into the run: not those it was given and only handed back.
-fn gave(call: &Call, given: &Values) -> Values {
+/// The values that a call brought into the run, without those it was given and only returned.
+fn gave(call: &TracedCall, given: &ValueHashes) -> ValueHashes {
     match &call.end {
-        Some(End::Result { kept: Some(value), .. }) => {
+        Some(TracedEnd::Result { kept: Some(value), .. }) => {
             values(value.get()).into_iter().filter(|value| !given.contains(value)).collect()
         }
-        Some(End::Result { kept: None, values, .. }) => values.difference(given).copied().collect(),
-        Some(End::Error { .. }) | None => Values::new(),
+        Some(TracedEnd::Result { kept: None, values, .. }) => values.difference(given).copied().collect(),
+        Some(TracedEnd::Error { .. }) | None => ValueHashes::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Traces of made-up runs.
+//! Tests with traces of invented runs.
 
 use pml_model::json::raw;
 use pml_model::trace::EdgeKind;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Calls in the words of a little language: `a` is asked for with arguments, ends with a result.
+/// A small language for calls: a call is issued with arguments, and ends with a result.
 struct Told {
     recorder: Recorder,
     turn: u64,
@@ -20,15 +20,15 @@ impl Told {
 
     fn asks(mut self, number: u32, arguments: &Value) -> Told {
         let node = NodeId::try_from(format!("n{number}")).unwrap();
-        let when = When { turn: self.turn, at: 0 };
-        self.recorder.issued(Which::Call(number), Some(node), "fs:read", &arguments.to_string(), when);
+        let when = TurnTime { turn: self.turn, at: 0 };
+        self.recorder.record_call(CallRef::Call(number), Some(node), "fs:read", &arguments.to_string(), when);
         self
     }
 
     fn gets(mut self, number: u32, result: &Value) -> Told {
         self.turn += 1;
-        let when = When { turn: self.turn, at: 0 };
-        self.recorder.ended(Which::Call(number), &Ended::Result(&raw(result)), when);
+        let when = TurnTime { turn: self.turn, at: 0 };
+        self.recorder.record_end(CallRef::Call(number), &CallEnding::Result(&raw(result)), when);
         self
     }
 
@@ -51,7 +51,7 @@ fn order_is_told_once() {
     let none = json!({});
     let one_by_one = (1..=4).fold(Told::new(), |told, number| told.asks(number, &none).gets(number, &none));
     assert_eq!(one_by_one.edges(EdgeKind::Sequence), [(1, 2), (2, 3), (3, 4)]);
-    // The second goes on while the third begins and ends.
+    // The second call is under way while the third starts and ends.
     let told = Told::new().asks(1, &none).gets(1, &none).asks(2, &none).asks(3, &none);
     let told = told.gets(3, &none).asks(4, &none).gets(2, &none).gets(4, &none);
     assert_eq!(told.edges(EdgeKind::Sequence), [(1, 2), (1, 3), (3, 4)]);
@@ -92,9 +92,15 @@ fn members_count_in_any_order_and_items_do_not() {
 fn calls_of_a_loop_are_not_all_kept() {
     let mut recorder = Recorder::default();
     for number in 1..=100 {
-        let when = When { turn: 0, at: 0 };
-        recorder.issued(Which::Call(number), NodeId::try_from("n1".to_owned()).ok(), "fs:read", "{}", when);
-        recorder.ended(Which::Call(number), &Ended::Result(&raw(&json!(number))), when);
+        let when = TurnTime { turn: 0, at: 0 };
+        recorder.record_call(
+            CallRef::Call(number),
+            NodeId::try_from("n1".to_owned()).ok(),
+            "fs:read",
+            "{}",
+            when,
+        );
+        recorder.record_end(CallRef::Call(number), &CallEnding::Result(&raw(&json!(number))), when);
     }
     assert_eq!((recorder.calls.len(), recorder.omitted), (MOST_OF_A_NODE as usize, 80));
 }

@@ -2,8 +2,8 @@
 
 use pml_model::Digest;
 use pml_model::question::{
-    Answer, Answerer, Approval, Arguments, Asked, Doubt, Layer, LayerResult, Only, Onward, Origin, Question,
-    Resolved, Verdict,
+    Answer, Answerer, ApprovalArguments, ApprovalQuestion, ApprovalScope, ArgumentOrigin, CallInDoubt,
+    CallToApprove, DoubtVerdict, LayerDecision, LayerQuestion, LayerResult, Question, ResolvedDoubt,
 };
 use serde_json::{Value, json};
 
@@ -46,17 +46,17 @@ fn without_a_passphrase_the_page_says_how_to_set_one() {
 }
 
 /// All that a person has to see of a call.
-fn telling() -> Asked {
-    Asked {
+fn telling() -> CallToApprove {
+    CallToApprove {
         description: "Writes a file.\nMakes its folders.".to_owned(),
         origins: vec![
-            Origin {
+            ArgumentOrigin {
                 part: "content".into(),
                 from: "web:fetch".into(),
                 node: Some("n2".into()),
                 characters: Some(212),
             },
-            Origin { part: "path".into(), from: "args".into(), node: None, characters: None },
+            ArgumentOrigin { part: "path".into(), from: "args".into(), node: None, characters: None },
         ],
         differs: vec!["`path` was `notes.md`".to_owned()],
         ..call(
@@ -69,13 +69,13 @@ fn telling() -> Asked {
 #[test]
 fn a_card_tells_all_there_is_to_know() {
     let place = Place::new();
-    let later = Asked {
+    let later = CallToApprove {
         repeats: true,
         scope: "network-api".to_owned(),
-        arguments: Arguments::Unknown { source: "{ to: list[i],\n  text }".to_owned() },
+        arguments: ApprovalArguments::Unknown { source: "{ to: list[i],\n  text }".to_owned() },
         ..call("mail:send", "{}")
     };
-    let question = Question::Approval(Approval {
+    let question = Question::Approval(ApprovalQuestion {
         intent: String::new(),
         code_hash: String::new(),
         by: Answerer::Human,
@@ -182,7 +182,7 @@ const PAYLOADS: [&str; 64] = [
 fn full_of(text: &str) -> Question {
     let text = || text.to_owned();
     let json = serde_json::to_string(&json!({ text(): [text(), { "k": text() }] })).unwrap();
-    let asked = |arguments| Asked {
+    let asked = |arguments| CallToApprove {
         tool: text(),
         definition: Digest::of(b""),
         description: text(),
@@ -194,17 +194,17 @@ fn full_of(text: &str) -> Question {
         code: Some(text()),
         arguments,
         repeats: true,
-        origins: vec![Origin { part: text(), from: text(), node: Some(text()), characters: Some(1) }],
+        origins: vec![ArgumentOrigin { part: text(), from: text(), node: Some(text()), characters: Some(1) }],
         differs: vec![text()],
     };
-    Question::Approval(Approval {
+    Question::Approval(ApprovalQuestion {
         intent: text(),
         code_hash: text(),
         by: Answerer::Human,
         begun: true,
         calls: vec![
-            asked(Arguments::Known { digest: Digest::of(b""), json }),
-            asked(Arguments::Unknown { source: text() }),
+            asked(ApprovalArguments::Known { digest: Digest::of(b""), json }),
+            asked(ApprovalArguments::Unknown { source: text() }),
         ],
         opaque: vec![text()],
     })
@@ -224,8 +224,8 @@ fn whatever_others_write_stays_text() {
             result_size: None,
         }];
         let next = vec![payload.to_owned()];
-        place.ask(payload, Question::Layer(Layer { layer_index: 0, total_layers: 2, results, next }));
-        let doubt = Doubt {
+        place.ask(payload, Question::Layer(LayerQuestion { layer_index: 0, total_layers: 2, results, next }));
+        let doubt = CallInDoubt {
             call: 1,
             node: Some(payload.into()),
             tool: payload.into(),
@@ -237,9 +237,15 @@ fn whatever_others_write_stays_text() {
     harmless.ask("harmless", full_of("harmless"));
     harmless.ask(
         "harmless",
-        Question::Layer(Layer { layer_index: 0, total_layers: 2, results: Vec::new(), next: Vec::new() }),
+        Question::Layer(LayerQuestion {
+            layer_index: 0,
+            total_layers: 2,
+            results: Vec::new(),
+            next: Vec::new(),
+        }),
     );
-    let doubt = Doubt { call: 1, node: None, tool: "harmless".into(), arguments: "{}".into(), sent_at: 0 };
+    let doubt =
+        CallInDoubt { call: 1, node: None, tool: "harmless".into(), arguments: "{}".into(), sent_at: 0 };
     harmless.ask("harmless", Question::InDoubt { calls: vec![doubt], by: Answerer::Human });
     let seen = play(&place.serve(), "reading", &[]);
     let plain = play(&harmless.serve(), "reading", &[]);
@@ -378,7 +384,10 @@ fn any_arguments_and_not_asking_again_are_choices_of_their_own() {
     assert_eq!((said(&any).any_arguments, said(&any).remember), (Some(5), None));
     let (standing, days) = (said(&standing), 24 * 3600 * 1000);
     let remember = standing.remember.unwrap();
-    assert_eq!((remember.only, remember.any_arguments, standing.any_arguments), (Only::Tool, true, None));
+    assert_eq!(
+        (remember.only, remember.any_arguments, standing.any_arguments),
+        (ApprovalScope::Tool, true, None)
+    );
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
     assert_eq!((remember.expires_at + days / 2 - i64::try_from(now).unwrap()) / days, 7);
 }
@@ -412,9 +421,10 @@ fn layers_go_on_and_doubts_are_resolved() {
         result_preview: Some("{\"title\":".into()),
         result_size: Some(4096),
     };
-    let layer = Layer { layer_index: 0, total_layers: 3, results: vec![result], next: vec!["save".into()] };
+    let layer =
+        LayerQuestion { layer_index: 0, total_layers: 3, results: vec![result], next: vec!["save".into()] };
     let (layered, _) = place.ask("look first", Question::Layer(layer));
-    let doubt = Doubt {
+    let doubt = CallInDoubt {
         call: 3,
         node: None,
         tool: "mail:send".into(),
@@ -435,10 +445,10 @@ fn layers_go_on_and_doubts_are_resolved() {
         (&seen["incomplete"], &seen["told"]),
         (&json!("Say what became of call 3."), &json!(["Continued.", "Answered."]))
     );
-    assert_eq!(place.answers(&layered), [Answer::Layer(Onward::Continue)]);
+    assert_eq!(place.answers(&layered), [Answer::Layer(LayerDecision::Continue)]);
     assert_eq!(
         place.answers(&doubted),
-        [Answer::Doubts { calls: vec![Resolved { call: 3, verdict: Verdict::Again }] }]
+        [Answer::Doubts { calls: vec![ResolvedDoubt { call: 3, verdict: DoubtVerdict::Again }] }]
     );
 }
 

@@ -4,9 +4,9 @@ use std::sync::mpsc::channel;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pml::config::Paths;
-use pml_model::question::{Answer, Answerer, Approval, Arguments, Asked, Question};
+use pml_model::question::{Answer, Answerer, ApprovalArguments, ApprovalQuestion, CallToApprove, Question};
 use pml_model::{Digest, Principal, RunId, RunState};
-use pml_store::{BlockingStore, Change, NewRun, Process, RunKind, Urgency};
+use pml_store::{BlockingStore, NewRun, ProcessIdentity, RunChange, RunKind, Urgency};
 
 use serde_json::json;
 
@@ -63,7 +63,7 @@ impl Place {
             expires_at: Some(now + 24 * 3600 * 1000),
             idempotency: None,
             request_mark: None,
-            owner: Process::current().unwrap(),
+            owner: ProcessIdentity::current().unwrap(),
             lease_until: now + 60_000,
             audit: Vec::new(),
             now,
@@ -73,15 +73,16 @@ impl Place {
         let lease = store.create_run(run, Urgency::Durable, move |done| tell.send(done).unwrap()).unwrap();
         hears.recv().unwrap().unwrap();
         let name = format!("q_{}", &id.as_str()[4..12]);
-        let change = Change {
+        let change = RunChange {
             state: Some(RunState::Waiting),
             question: Some(Some((name.clone(), question))),
             release: true,
             at: now,
-            ..Change::default()
+            ..RunChange::default()
         };
-        store
-            .append(&lease, Vec::new(), Some(change), Urgency::Durable, move |done| told.send(done).unwrap());
+        store.append_journal(&lease, Vec::new(), Some(change), Urgency::Durable, move |done| {
+            told.send(done).unwrap();
+        });
         hears.recv().unwrap().unwrap();
         (id, name)
     }
@@ -100,7 +101,7 @@ impl Place {
 
     /// What has been said to a run.
     pub fn answers(&self, run: &RunId) -> Vec<Answer> {
-        let recorded = self.store().load(&Principal::local(), run).unwrap();
+        let recorded = self.store().load_run(&Principal::local(), run).unwrap();
         recorded.answers.into_iter().map(|stored| stored.answer).collect()
     }
 
@@ -114,8 +115,8 @@ pub fn now() -> i64 {
 }
 
 /// A call of `tool` with these arguments.
-pub fn call(tool: &str, json: &str) -> Asked {
-    Asked {
+pub fn call(tool: &str, json: &str) -> CallToApprove {
+    CallToApprove {
         tool: tool.to_owned(),
         definition: Digest::of(b"definition"),
         description: String::new(),
@@ -125,7 +126,7 @@ pub fn call(tool: &str, json: &str) -> Asked {
         node: Some("n3".to_owned()),
         line: Some(4),
         code: Some("await mcp.fs.write({ path, content: text });".to_owned()),
-        arguments: Arguments::Known { json: json.to_owned(), digest: Digest::of(json.as_bytes()) },
+        arguments: ApprovalArguments::Known { json: json.to_owned(), digest: Digest::of(json.as_bytes()) },
         repeats: false,
         origins: Vec::new(),
         differs: Vec::new(),
@@ -133,8 +134,8 @@ pub fn call(tool: &str, json: &str) -> Asked {
 }
 
 /// A question on `calls`.
-pub fn approval(calls: Vec<Asked>) -> Question {
-    Question::Approval(Approval {
+pub fn approval(calls: Vec<CallToApprove>) -> Question {
+    Question::Approval(ApprovalQuestion {
         intent: "ignored: the run has one".to_owned(),
         code_hash: "hash".to_owned(),
         by: Answerer::Human,

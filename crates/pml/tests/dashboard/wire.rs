@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use pml_model::Principal;
-use pml_model::question::{Answer, Only};
+use pml_model::question::{Answer, ApprovalScope};
 use serde_json::{Value, json};
 
 use crate::harness::{PATIENCE, Served};
@@ -217,7 +217,7 @@ fn an_answer_counts_once_and_only_for_the_question_it_was_given_to() {
     let [Answer::Approval(decision)] = answers.as_slice() else { panic!("{answers:?}") };
     let remember = decision.remember.as_ref().unwrap();
     assert_eq!((decision.approved, decision.any_arguments, &decision.reason), (true, Some(5), &None));
-    assert_eq!((remember.only, remember.any_arguments), (Only::Tool, true));
+    assert_eq!((remember.only, remember.any_arguments), (ApprovalScope::Tool, true));
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn killed_while_ending(end: impl FnOnce(&mut Gateway, u64, &str)) -> (Home, Stri
     let store = BlockingStore::open(&home.path("pml.db")).unwrap();
     let run = RunId::parse(&id).unwrap();
     eventually("it is known how it is to end", || {
-        store.load(&Principal::local(), &run).is_ok_and(|recorded| recorded.wish.is_some())
+        store.load_run(&Principal::local(), &run).is_ok_and(|recorded| recorded.requested_end.is_some())
     });
     assert_eq!(state(&home, &id), "running");
     drop(store);

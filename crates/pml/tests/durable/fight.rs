@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use pml_model::{Principal, RunState};
-use pml_store::{BlockingStore, Filter, RunRow};
+use pml_store::{BlockingStore, RunQuery, RunRow};
 use serde_json::json;
 
 use crate::gateway::Gateway;
@@ -160,7 +160,7 @@ fn a_process_that_has_more_to_do_than_it_can_keeps_its_runs() {
     other.kill();
 
     let store = BlockingStore::open(&home.path("pml.db")).unwrap();
-    let everything = Filter { state: None, before: None, limit: 1_000 };
+    let everything = RunQuery { state: None, before: None, limit: 1_000 };
     let rows = || store.runs(&Principal::local(), &everything).unwrap();
     eventually("nobody works on the run that was left", || {
         rows().iter().any(|row| row.id.as_str() == left && row.state == RunState::Interrupted)

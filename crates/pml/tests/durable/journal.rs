@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use pml_model::{Principal, RunId};
-use pml_store::{BlockingStore, Filter, Kind, Recorded, RunRow};
+use pml_store::{BlockingStore, JournalEntryKind, RunQuery, RunRecord, RunRow};
 
 use crate::harness::Home;
 
@@ -30,12 +30,12 @@ impl Journal {
     /// Every run.
     pub fn runs(&self) -> Vec<RunRow> {
         let Some(store) = &self.store else { return Vec::new() };
-        store.runs(&Principal::local(), &Filter { state: None, before: None, limit: 1_000_000 }).unwrap()
+        store.runs(&Principal::local(), &RunQuery { state: None, before: None, limit: 1_000_000 }).unwrap()
     }
 
     /// All there is of a run.
-    pub fn load(&self, id: &RunId) -> Recorded {
-        self.store.as_ref().unwrap().load(&Principal::local(), id).unwrap()
+    pub fn load(&self, id: &RunId) -> RunRecord {
+        self.store.as_ref().unwrap().load_run(&Principal::local(), id).unwrap()
     }
 }
 
@@ -58,12 +58,12 @@ pub struct Call {
 }
 
 /// The calls of a run.
-pub fn calls(recorded: &Recorded) -> Vec<Call> {
+pub fn calls(recorded: &RunRecord) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for entry in &recorded.entries {
         let known = entry.call.and_then(|number| calls.get_mut(number as usize - 1));
         match (entry.kind, known) {
-            (Kind::Issued, _) => calls.push(Call {
+            (JournalEntryKind::Issued, _) => calls.push(Call {
                 number: entry.call.unwrap(),
                 tool: entry.tool.clone().unwrap(),
                 arguments: String::from_utf8(entry.body.clone()).unwrap(),
@@ -71,11 +71,12 @@ pub fn calls(recorded: &Recorded) -> Vec<Call> {
                 ever_promised: false,
                 ended: false,
             }),
-            (Kind::Sending, Some(call)) => (call.promised, call.ever_promised) = (true, true),
-            (Kind::Again, Some(call)) => call.promised = false,
-            (Kind::Delivered, Some(call)) => call.ended = true,
+            (JournalEntryKind::Sending, Some(call)) => (call.promised, call.ever_promised) = (true, true),
+            (JournalEntryKind::Resending, Some(call)) => call.promised = false,
+            (JournalEntryKind::Delivered, Some(call)) => call.ended = true,
             // What a person allowed is about calls, and changes nothing about how far they are.
-            (Kind::Delivered | Kind::Granted, None) | (Kind::Granted | Kind::Allowed, Some(_)) => {}
+            (JournalEntryKind::Delivered | JournalEntryKind::Granted, None)
+            | (JournalEntryKind::Granted | JournalEntryKind::Allowed, Some(_)) => {}
             (kind, None) => panic!("{kind:?} of a call that nobody asked for"),
         }
     }

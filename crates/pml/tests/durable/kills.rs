@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::process::Stdio;
 use std::time::Duration;
 
-use pml_model::question::{Answer, Question, Verdict};
+use pml_model::question::{Answer, DoubtVerdict, Question};
 use pml_model::{RunId, RunState};
-use pml_store::Recorded;
+use pml_store::RunRecord;
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, execution};
@@ -274,7 +274,7 @@ impl World {
     /// What must be true whenever nobody is at work.
     fn look(&mut self) {
         let journal = Journal::of(&self.home);
-        let runs: HashMap<String, Recorded> =
+        let runs: HashMap<String, RunRecord> =
             journal.runs().into_iter().map(|row| (row.intent.clone(), journal.load(&row.id))).collect();
         let ledger = Ledger::of(&self.home);
         self.nothing_happened_twice(&ledger);
@@ -296,7 +296,7 @@ impl World {
     }
 
     /// What is in the ledger was in the journal first.
-    fn nothing_happened_unpromised(&self, ledger: &Ledger, runs: &HashMap<String, Recorded>) {
+    fn nothing_happened_unpromised(&self, ledger: &Ledger, runs: &HashMap<String, RunRecord>) {
         let got: HashSet<String> = ledger.ids("got").into_iter().collect();
         let promised: HashSet<String> = runs
             .values()
@@ -309,7 +309,7 @@ impl World {
         }
     }
 
-    fn nothing_heard_is_lost(&self, ledger: &Ledger, runs: &HashMap<String, Recorded>) {
+    fn nothing_heard_is_lost(&self, ledger: &Ledger, runs: &HashMap<String, RunRecord>) {
         let added: HashSet<String> = ledger.added().into_iter().collect();
         for request in &self.requests {
             let Some(reply) = &request.reply else { continue };
@@ -329,7 +329,7 @@ impl World {
     }
 
     /// A run with a call in doubt asks about it, and does nothing until it is answered.
-    fn what_waits_stays(&mut self, runs: &HashMap<String, Recorded>) {
+    fn what_waits_stays(&mut self, runs: &HashMap<String, RunRecord>) {
         for run in runs.values() {
             let doubtful: Vec<(u32, String, String)> = journal::calls(run)
                 .into_iter()
@@ -352,10 +352,10 @@ impl World {
         }
     }
 
-    fn count(&mut self, ledger: &Ledger, runs: &HashMap<String, Recorded>) {
+    fn count(&mut self, ledger: &Ledger, runs: &HashMap<String, RunRecord>) {
         let [got, answered] =
             ["got", "answered"].map(|event| HashSet::<String>::from_iter(ledger.ids(event)));
-        let under_way: Vec<&Recorded> =
+        let under_way: Vec<&RunRecord> =
             runs.values().filter(|run| run.run.state == RunState::Running).collect();
         if under_way.is_empty() {
             *self.tally.stages.entry(Stage::Idle).or_default() += 1;
@@ -425,7 +425,7 @@ impl World {
 
     fn every_run_did_what_it_says(&mut self) {
         let journal = Journal::of(&self.home);
-        let runs: HashMap<String, Recorded> =
+        let runs: HashMap<String, RunRecord> =
             journal.runs().into_iter().map(|row| (row.intent.clone(), journal.load(&row.id))).collect();
         let added: HashSet<String> = Ledger::of(&self.home).added().into_iter().collect();
         self.tally.runs = runs.len();
@@ -459,23 +459,23 @@ impl World {
 }
 
 /// What came of a run.
-fn outcome(run: &Recorded) -> Value {
+fn outcome(run: &RunRecord) -> Value {
     serde_json::from_slice(run.outcome.as_ref().expect("it has an end")).unwrap()
 }
 
 /// The ids of calls that a person gave up.
-fn failed(run: &Recorded) -> HashSet<String> {
+fn failed(run: &RunRecord) -> HashSet<String> {
     let calls = journal::calls(run);
     let said = run.answers.iter().flat_map(|answer| match &answer.answer {
         Answer::Doubts { calls } => calls.as_slice(),
         Answer::Approval(_) | Answer::Layer(_) => &[],
     });
-    said.filter(|said| said.verdict == Verdict::Failed)
+    said.filter(|said| said.verdict == DoubtVerdict::Failed)
         .map(|said| id_of(&calls[said.call as usize - 1].arguments))
         .collect()
 }
 
-fn is_answered(run: &Recorded) -> bool {
+fn is_answered(run: &RunRecord) -> bool {
     run.question.as_ref().is_some_and(|(id, _)| run.answers.iter().any(|answer| answer.question_id == *id))
 }
 

@@ -198,4 +198,8 @@ fn aborting_an_interrupted_run_tells_what_it_did_and_what_nobody_knows() {
     assert!(shown.contains("aborted") && shown.contains("unknown"), "{shown}");
     assert_eq!(state(&home, &id), "aborted");
     assert_eq!(ledger.ids("got"), ["answered", "sent"]);
+    let again = home.run(&["runs", "abort", &id]);
+    assert_eq!(again.code, 0, "{again:?}");
+    assert!(again.stderr.contains(&format!("aborted run `{id}`")), "{again:?}");
+    assert!(again.stderr.contains("not known: [2]") && !again.stderr.contains("error"), "{again:?}");
 }

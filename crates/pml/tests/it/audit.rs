@@ -1,7 +1,7 @@
 //! `pml audit`: what the log tells, and that a changed byte of it is noticed.
 
 use pml_model::{Principal, RunId};
-use pml_store::{Audit, BlockingStore};
+use pml_store::{BlockingStore, NewAuditEntry};
 use serde_json::{Value, json};
 
 use crate::harness::Home;
@@ -9,7 +9,7 @@ use crate::harness::Home;
 /// A home whose log has an entry for each word.
 fn home(words: &[&str]) -> Home {
     let home = Home::new("");
-    let entry = |(at, word): (i64, &&str)| Audit {
+    let entry = |(at, word): (i64, &&str)| NewAuditEntry {
         at: at * 1000,
         principal: Principal::local(),
         run: Some(RunId::new(1)),
@@ -17,7 +17,7 @@ fn home(words: &[&str]) -> Home {
         body: json!({ "reason": word }),
     };
     let store = BlockingStore::open(&home.path("pml.db")).unwrap();
-    store.audit((0..).zip(words).map(entry).collect()).unwrap();
+    store.append_audit((0..).zip(words).map(entry).collect()).unwrap();
     home
 }
 
@@ -88,14 +88,14 @@ fn a_changed_byte_is_noticed_and_named() {
 fn a_database_put_back_from_before_is_noticed() {
     let home = home(&["first"]);
     let before = std::fs::read(home.path("pml.db")).unwrap();
-    let later = Audit {
+    let later = NewAuditEntry {
         at: 1,
         principal: Principal::local(),
         run: None,
         kind: "decided",
         body: json!({ "reason": "later" }),
     };
-    BlockingStore::open(&home.path("pml.db")).unwrap().audit(vec![later]).unwrap();
+    BlockingStore::open(&home.path("pml.db")).unwrap().append_audit(vec![later]).unwrap();
     std::fs::write(home.path("pml.db"), before).unwrap();
     let verified = home.run(&["audit", "verify"]);
     assert_eq!(verified.code, 1, "{verified:?}");

@@ -139,7 +139,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     pub fn key(&self, client: &str, interactive: bool, asks_itself: bool) -> String {
         use std::os::unix::fs::OpenOptionsExt as _;
         let store = pml_store::BlockingStore::open(&self.path("pml.db")).unwrap().into();
-        let wanted = pml::keys::Wanted { client: client.to_owned(), interactive, asks_itself };
+        let wanted = pml::keys::KeyRequest { client: client.to_owned(), interactive, asks_itself };
         let making = pml::keys::create(&store, pml_model::Principal::local(), wanted);
         let (key, _) = tokio::runtime::Runtime::new().unwrap().block_on(making).unwrap();
         let mut file = std::fs::OpenOptions::new();

@@ -23,7 +23,7 @@ fn listed(home: &Home) -> Vec<Value> {
 
 fn revoke(home: &Home, number: i64) {
     let store = BlockingStore::open(&home.path("pml.db")).unwrap();
-    store.revoke_key(&Principal::local(), KeyId(number), 1).unwrap().unwrap();
+    store.revoke_client_key(&Principal::local(), KeyId(number), 1).unwrap().unwrap();
 }
 
 /// The status of a request of the stateless era with this token.

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::sync::Arc;
 
+use pml::app::{App, ProcessRole};
+use pml::config::{Env, Paths};
 use serde_json::{Value, json};
 
 use crate::faulty::{self, Ledger, code, signal};
@@ -416,4 +419,20 @@ fn starting_a_known_server_is_no_change_of_its_tools() {
     assert_eq!(client.request("tools/list", &json!({})), before);
     let told = |message: &Value| message["method"] == "notifications/tools/list_changed";
     assert!(!client.aside.iter().any(told), "{:?}", client.aside);
+}
+
+// ---------------------------------------------------------------- nothing outlives a closed app
+
+#[tokio::test]
+async fn closing_leaves_no_task_behind() {
+    for role in [ProcessRole::Gateway, ProcessRole::Command] {
+        let home = Home::new("");
+        let paths = Paths { config: home.path("pml.toml"), data: home.path("") };
+        let app = App::open(paths, Env::default(), home.path(""), role).await.unwrap();
+        let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        assert!(tasks() > 2, "{role:?}: background tasks are not seen");
+        app.close().await;
+        assert_eq!(tasks(), 0, "{role:?}");
+        assert_eq!(Arc::strong_count(&app), 1, "{role:?}");
+    }
 }

@@ -9,6 +9,7 @@ mod analyse;
 mod approve;
 mod audit;
 mod backup;
+mod bench;
 mod changed;
 mod cli;
 mod clients;

@@ -65,8 +65,7 @@ fn only_the_doors_use_the_flow() {
         .filter(|(path, _)| path.starts_with("crates/pml/src/") && path.ends_with(".rs"))
         .collect();
     let door = |path: &str| {
-        // Measuring comes in by the same way as everybody else.
-        ["crates/pml/src/cli/", "crates/pml/src/gateway/", "crates/pml/src/api", "crates/pml/src/bench/"]
+        ["crates/pml/src/cli/", "crates/pml/src/gateway/", "crates/pml/src/api"]
             .iter()
             .any(|door| path.starts_with(door))
     };
@@ -82,9 +81,7 @@ fn tools_are_called_in_one_place() {
         .into_iter()
         .filter(|(path, _)| path.starts_with("crates/pml/src/") && path.ends_with(".rs"))
         .collect();
-    // A measurement plays the client that the gateway is compared with.
-    let measuring = |path: &str| path.starts_with("crates/pml/src/bench/");
-    let calling = |path: &str| path == "crates/pml/src/tools/mod.rs" || measuring(path);
+    let calling = |path: &str| path == "crates/pml/src/tools/mod.rs";
     none(
         &places(&sources, &["method: \"tools/call\""], calling),
         "every call of a tool goes through `tools::call`, so that what it checks is checked for all: call that instead",
@@ -114,7 +111,11 @@ fn leaf_crates_know_the_model_alone() {
     let manifests = ending(&ours(), "Cargo.toml");
     let leaves: Vec<_> = manifests
         .into_iter()
-        .filter(|(path, _)| path.starts_with("crates/") && path != "crates/pml/Cargo.toml")
+        // Measurements are above `pml`: they use all of them, and nothing uses them.
+        .filter(|(path, _)| {
+            !["crates/pml/Cargo.toml", "crates/pml-bench/Cargo.toml"].contains(&path.as_str())
+        })
+        .filter(|(path, _)| path.starts_with("crates/"))
         .collect();
     assert!(leaves.len() >= 4, "{leaves:?}");
     let mut found = Vec::new();
@@ -127,6 +128,81 @@ fn leaf_crates_know_the_model_alone() {
     none(
         &found,
         "crates below `pml` share `pml-model` and nothing else: move what both need there, or the use of it to `pml`",
+    );
+}
+
+/// Sources of the program without their tests, as paths with their text.
+fn production() -> Vec<(String, String)> {
+    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
+    ours()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs"))
+        .filter(|(path, _)| !is_test(path))
+        .map(|(path, text)| {
+            let tests = text.find("#[cfg(test)]\nmod ").unwrap_or(text.len());
+            (path, text[..tests].to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn every_queue_has_a_bound() {
+    let words =
+        [concat!("unbounded", "_channel"), "mpsc::channel()", "mpsc::channel::<", "flume::", "crossbeam"];
+    let sources = production();
+    let bounded = |line: &str| line.contains("mpsc::channel::<") && !line.contains(">()");
+    let found = places(&sources, &words, |_| false);
+    let unbounded: Vec<String> = found
+        .into_iter()
+        .filter(|place| {
+            let (path, rest) = place.split_once(':').unwrap();
+            let line: usize = rest.split(':').next().unwrap().parse().unwrap();
+            let text = &sources.iter().find(|(known, _)| known == path).unwrap().1;
+            !bounded(text.lines().nth(line - 1).unwrap())
+        })
+        .collect();
+    none(
+        &unbounded,
+        "give the queue a bound, with its reason, and say what happens when it is full; a full queue must not be waited \
+         for by whoever empties it",
+    );
+}
+
+#[test]
+fn every_task_has_an_owner() {
+    // Each of these is joined by the function that starts it, or cannot be.
+    const OWNED: [(&str, &str); 7] = [
+        ("crates/pml/src/runtime.rs", "waited for where it is asked for"),
+        (
+            "crates/pml/src/builtin/tool.rs",
+            "waited for where it is asked for, and told when nobody does any more",
+        ),
+        ("crates/pml-store/src/store.rs", "waited for where it is asked for"),
+        ("crates/pml-store/src/store/changes.rs", "ended by `Store::end_change_feed`, or with the store"),
+        ("crates/pml-sandbox/src/host/pool.rs", "waited for by `Pool::close`"),
+        (
+            "crates/pml-mcp/src/server/stdio.rs",
+            "the writer is joined; a read of standard input cannot be ended",
+        ),
+        ("crates/pml-mcp/src/client/process.rs", "lives as long as the process, which is its purpose"),
+    ];
+    // Threads with a name are started by `thread::Builder`.
+    let spawning = ["tokio::spawn(", "task::spawn(", "spawn_blocking(", "thread::spawn("];
+    let owned = |path: &str| OWNED.iter().any(|(owned, _)| *owned == path);
+    none(
+        &places(&production(), &spawning, owned),
+        "start it on the `TaskTracker` or `JoinSet` of whoever waits for it when it is closed; blocking work goes through \
+         `runtime::blocking`",
+    );
+    const THREADS: [(&str, &str); 3] = [
+        ("crates/pml-store/src/writer.rs", "joined when the store is dropped"),
+        ("crates/pml-sandbox/src/host/processes.rs", "joined by `Processes::close`"),
+        ("crates/pml-mcp/src/client/process.rs", "lives as long as the process, which is its purpose"),
+    ];
+    let owned = |path: &str| THREADS.iter().any(|(owned, _)| *owned == path);
+    none(
+        &places(&production(), &["thread::Builder"], owned),
+        "name who joins the thread, and add it to this list",
     );
 }
 

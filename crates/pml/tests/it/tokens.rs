@@ -1,15 +1,15 @@
 //! What a client's model has to read before it has done anything.
 
-use crate::harness::Home;
+use crate::harness::{Home, material, node};
 use serde_json::{Value, json};
 
 /// Twenty servers of 250 tools each, all of them known.
 fn five_thousand_tools() -> Home {
-    let program = env!("CARGO_BIN_EXE_pml");
+    let (node, script) = (node(), material("fixture/many.mjs"));
     let config: String = (0..20)
         .map(|n| {
             format!(
-                "[servers.department{n}]\ncommand = {program:?}\nargs = [\"bench\", \"echo-server\", \"--tools\", \"250\"]\n\
+                "[servers.department{n}]\ncommand = {node:?}\nargs = [{script:?}, \"250\"]\n\
                  description = \"everything about department number {n}, its people, its papers and its money\"\n"
             )
         })

@@ -1,8 +1,8 @@
 //! A value that a program is written with is never passed off as another.
 
-use pml_model::trace::{Body, Status, Trace};
+use pml_model::trace::{Trace, TraceBody, TraceStatus};
 use pml_model::{CapabilityId, Principal, RunId, TraceId};
-use pml_store::{IntentFit, Memory, Urgency};
+use pml_store::{IntentFit, RunMemory, Urgency};
 use serde_json::{Map, Value, json};
 
 use crate::harness::eventually;
@@ -211,7 +211,7 @@ fn learned_before(place: &Place, id: &str, intent: &str, number: u128) {
         capability_id: Some(CapabilityId::parse(id).unwrap()),
         plan_hash: "x".to_owned(),
         intent: intent.to_owned(),
-        status: Status::Success,
+        status: TraceStatus::Success,
         error: None,
         duration_ms: 1,
         created_at: 4_000_000_000_000 + i64::try_from(number).unwrap(),
@@ -221,20 +221,20 @@ fn learned_before(place: &Place, id: &str, intent: &str, number: u128) {
         cached: false,
         exploratory: false,
         approved: false,
-        body: Body::default(),
+        body: TraceBody::default(),
     };
-    let memory = Memory {
+    let memory = RunMemory {
         procedure: None,
         activates: false,
         tools: Vec::new(),
         values: Map::from_iter([("path".to_owned(), json!("data/staff.csv"))]),
         intent: IntentFit::Unchecked,
-        untaught: false,
+        excluded_from_learning: false,
         trace: Box::new(trace),
         nested: Vec::new(),
     };
     let (tell, told) = std::sync::mpsc::channel();
-    place.store().remember(memory, Urgency::Soon, move |stored| tell.send(stored).unwrap());
+    place.store().store_memory(memory, Urgency::Soon, move |stored| tell.send(stored).unwrap());
     told.recv().unwrap().unwrap();
 }
 
@@ -256,7 +256,10 @@ fn intents_that_were_learned_wrongly_before_are_dropped_in_the_background() {
         intents
     };
     eventually("what contradicts is dropped", || intents(&place) == [CASES[0].intent, right]);
-    assert_eq!(place.store().with_unchecked_intents(pml_analysis::ANALYSIS_VERSION, 10).unwrap(), []);
+    assert_eq!(
+        place.store().capabilities_with_unchecked_intents(pml_analysis::ANALYSIS_VERSION, 10).unwrap(),
+        []
+    );
     let told = place.wish(wrong);
     assert_eq!(told["status"], "suggestions", "{told}");
     assert_eq!(place.home.run(&["learn", "rebuild"]).code, 0);

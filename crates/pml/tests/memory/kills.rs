@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use pml_model::Principal;
-use pml_store::{Order, Traces};
+use pml_store::{TraceOrder, TraceQuery};
 use serde_json::json;
 
 use crate::gateway::{Gateway, execution};
@@ -93,7 +93,8 @@ fn check(home: Home, acknowledged: &HashSet<String>) {
     crate::harness::eventually("every run is over", || open(&place) == 0);
     let capabilities = place.capabilities();
     let store = place.store();
-    let wanted = |capability| Traces { capability, order: Order::Newest, limit: 100_000, after: None };
+    let wanted =
+        |capability| TraceQuery { capability, order: TraceOrder::Newest, limit: 100_000, after: None };
     let all = store.traces(&Principal::local(), &wanted(None)).unwrap();
     let runs: HashSet<String> = all.iter().map(|trace| trace.workflow_id.to_string()).collect();
     assert_eq!(runs.len(), all.len(), "one trace for each run");

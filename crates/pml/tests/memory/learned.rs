@@ -1,6 +1,6 @@
 //! Traces, and the numbers that follow from them.
 
-use pml_model::trace::{EdgeKind, ErrorType, Status};
+use pml_model::trace::{EdgeKind, ErrorType, TraceStatus};
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
@@ -65,7 +65,7 @@ fn a_trace_says_what_was_called_with_what_and_what_depended_on_what() {
     let told = place.run("take the first item of a.json", code, &json!({}));
     assert_eq!(told["status"], "success", "{told}");
     let trace = place.trace(&told);
-    assert_eq!(trace.status, Status::Success);
+    assert_eq!(trace.status, TraceStatus::Success);
     assert_eq!(trace.priority, Some(1.0));
     let tools: Vec<&str> = trace.body.task_results.iter().map(|task| task.tool.as_str()).collect();
     let order = ["fs:read", "json:parse", "math:evaluate", "code:String", "fs:write", "json:stringify"];
@@ -92,7 +92,7 @@ fn failures_are_kept_and_said_to_be_what_they_are() {
     assert_eq!(gone["status"], "failed", "{gone}");
     let trace = place.trace(&gone);
     let error = trace.body.task_results[0].error.as_ref().unwrap();
-    assert_eq!((trace.status, error.error_type), (Status::Failed, ErrorType::NotFound));
+    assert_eq!((trace.status, error.error_type), (TraceStatus::Failed, ErrorType::NotFound));
     let capability = place.capability();
     assert_eq!(capability.state.as_str(), "planned", "it never worked");
     assert_eq!((capability.statistics.success_count, capability.statistics.failure_count), (0, 1));
@@ -106,7 +106,7 @@ fn failures_are_kept_and_said_to_be_what_they_are() {
     let told = place.run("read it if it is there", caught, &json!({ "path": "nowhere.txt" }));
     assert_eq!(told["result"], "none");
     let trace = place.trace(&told);
-    assert_eq!(trace.status, Status::Partial);
+    assert_eq!(trace.status, TraceStatus::Partial);
     assert_eq!(place.capability_of(told["capabilityId"].as_str().unwrap()).state.as_str(), "active");
 }
 
@@ -118,7 +118,7 @@ fn what_the_caller_did_wrong_is_no_failure_of_the_procedure() {
     place.run("read it", code, &json!({ "path": "a.txt" }));
     let told = place.run("read it", code, &json!({ "path": 7 }));
     assert_eq!(told["status"], "failed", "{told}");
-    assert_eq!(place.trace(&told).status, Status::Blocked);
+    assert_eq!(place.trace(&told).status, TraceStatus::Blocked);
     let statistics = place.capability().statistics;
     assert_eq!((statistics.success_count, statistics.failure_count), (1, 0));
 
@@ -146,14 +146,14 @@ fn what_the_caller_did_wrong_is_no_failure_of_the_procedure() {
         let id = place.run(intent, code, &well)["capabilityId"].as_str().unwrap().to_owned();
         let told = place.run(intent, code, &wrong);
         assert_eq!(told["status"], "failed", "{told}");
-        assert_eq!(place.trace(&told).status, Status::Blocked, "{intent}: {told}");
+        assert_eq!(place.trace(&told).status, TraceStatus::Blocked, "{intent}: {told}");
         let statistics = place.capability_of(&id).statistics;
         assert_eq!((statistics.success_count, statistics.failure_count), (1, 0), "{intent}");
     }
     // What the program made itself of good arguments is its own failure.
     let own = "return mcp.math.evaluate({ expression: [args.a, args.b].join(' + + ') + ' (' })";
     let told = place.run("add them", own, &json!({ "a": 1, "b": 2 }));
-    assert_eq!(place.trace(&told).status, Status::Failed, "{told}");
+    assert_eq!(place.trace(&told).status, TraceStatus::Failed, "{told}");
 }
 
 #[test]

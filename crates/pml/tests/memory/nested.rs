@@ -1,6 +1,6 @@
 //! Capabilities within the tasks of a DAG, and DAGs within programs: what they leave is what they leave by themselves.
 
-use pml_model::trace::{EdgeKind, Status, Trace};
+use pml_model::trace::{EdgeKind, Trace, TraceStatus};
 use pml_model::{CapabilityId, Principal, RunId, TraceId};
 use serde_json::{Value, json};
 
@@ -39,7 +39,8 @@ fn chain() -> Value {
 /// The traces of the capabilities that were called in a run, in the order they began.
 fn parts(place: &Place, told: &Value) -> Vec<Trace> {
     let run = RunId::parse(told["workflowId"].as_str().unwrap()).unwrap();
-    let part = |number: u32| place.store().trace(&Principal::local(), &TraceId::part(&run, number)).unwrap();
+    let part =
+        |number: u32| place.store().trace(&Principal::local(), &TraceId::of_frame(&run, number)).unwrap();
     (1..).map_while(part).collect()
 }
 
@@ -69,7 +70,7 @@ fn check_chain(place: &Place, told: &Value, double: &str) {
         assert_eq!(part.parent_trace_id.as_ref(), Some(&trace.id));
         assert_eq!(part.capability_id.as_ref().map(CapabilityId::as_str), Some(double));
         let path: Vec<String> = part.body.executed_path.iter().map(ToString::to_string).collect();
-        assert_eq!((part.status, path.join(" ").as_str()), (Status::Success, "d1 n1"), "{part:?}");
+        assert_eq!((part.status, path.join(" ").as_str()), (TraceStatus::Success, "d1 n1"), "{part:?}");
         let call =
             json!([null, null, "math:evaluate", { "expression": expression }, { "value": value }, true]);
         assert_eq!(calls(part), json!([call]));
@@ -79,7 +80,7 @@ fn check_chain(place: &Place, told: &Value, double: &str) {
     assert_eq!((known.learning.paths.len(), known.learning.paths[0].count), (1, 3), "one way, three times");
     let outer = told["capabilityId"].as_str().unwrap();
     let contains =
-        place.store().edges_from(&Principal::local(), outer, Some(EdgeKind::Contains), 10).unwrap();
+        place.store().learned_edges_from(&Principal::local(), outer, Some(EdgeKind::Contains), 10).unwrap();
     let contains: Vec<(&str, u64)> = contains.iter().map(|edge| (edge.to.as_str(), edge.count)).collect();
     assert_eq!(contains, [(double, 2)]);
     let shown = place.home.run(&["capabilities", "show", outer, "--json"]).stdout;
@@ -157,7 +158,7 @@ fn a_capability_that_fails_as_a_task_has_failed() {
     assert_eq!((result.tool.as_str(), result.success), (double.as_str(), false));
     let parts = parts(&place, &told);
     let error = parts[0].error.as_ref().unwrap();
-    assert_eq!((parts[0].status, error.code.as_str()), (Status::Failed, "PROGRAM_ERROR"));
+    assert_eq!((parts[0].status, error.code.as_str()), (TraceStatus::Failed, "PROGRAM_ERROR"));
     assert!(error.message.contains("too much"), "{error:?}");
     let statistics = place.capability_of(&double).statistics;
     assert_eq!((statistics.success_count, statistics.failure_count), (1, 1));
@@ -173,7 +174,7 @@ fn a_task_that_failed_without_a_call_counts_as_failed() {
     for _ in 0..2 {
         let told = run(&mut place, &tasks, &json!({}));
         assert_eq!(told.get("cacheHit"), None, "what failed may work the next time: {told}");
-        assert_eq!(place.trace(&told).status, Status::Partial, "{told}");
+        assert_eq!(place.trace(&told).status, TraceStatus::Partial, "{told}");
     }
 }
 
@@ -256,7 +257,7 @@ fn a_program_calls_a_document_and_it_leaves_what_it_leaves_by_itself() {
     assert_eq!((known.statistics.usage_count, known.learning.paths.len()), (3, 1), "one way, three times");
     let outer = told["capabilityId"].as_str().unwrap();
     let contains =
-        place.store().edges_from(&Principal::local(), outer, Some(EdgeKind::Contains), 10).unwrap();
+        place.store().learned_edges_from(&Principal::local(), outer, Some(EdgeKind::Contains), 10).unwrap();
     assert_eq!(contains.iter().map(|edge| (edge.to.as_str(), edge.count)).collect::<Vec<_>>(), [(id, 2)]);
     let tasks = json!([{ "id": "whole", "capability": "everything", "arguments": { "by": 1 } }]);
     let within = run(&mut place, &tasks, &json!({ "cache": false }));
@@ -286,7 +287,7 @@ fn tasks_of_a_document_within_a_program_fail_as_they_do_by_themselves() {
         "it waits for nothing"
     );
     let part = &parts(&place, &told)[0];
-    assert_eq!(part.status, Status::Failed, "{part:?}");
+    assert_eq!(part.status, TraceStatus::Failed, "{part:?}");
     let lost = place.run("lose it", "return capabilities.reading({ where: {} })", &json!({}));
     assert_eq!(lost["status"], "failed", "{lost}");
     let said = lost["error"]["message"].as_str().unwrap();

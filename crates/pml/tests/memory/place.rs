@@ -3,7 +3,7 @@
 use pml_model::capability::Capability;
 use pml_model::trace::Trace;
 use pml_model::{CapabilityId, Principal, RunId, TraceId};
-use pml_store::{BlockingStore, Capabilities};
+use pml_store::{BlockingStore, CapabilityQuery};
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
@@ -99,13 +99,13 @@ impl Place {
     pub fn settled(&self) {
         let store = self.store();
         // Whoever comes first learns, and each trace counts once.
-        while store.learn(1_000, 0).unwrap().left {}
+        while store.learn_traces(1_000, 0).unwrap().has_more {}
     }
 
     /// Every capability.
     pub fn capabilities(&self) -> Vec<Capability> {
         self.settled();
-        let all = Capabilities { state: None, recent: false, limit: 1_000, offset: 0 };
+        let all = CapabilityQuery { state: None, recent: false, limit: 1_000, offset: 0 };
         self.store().capabilities(&Principal::local(), &all).unwrap()
     }
 

@@ -1,6 +1,6 @@
 //! What worked once is used again: with other arguments, and only where that is safe.
 
-use pml_model::capability::{Source, State};
+use pml_model::capability::{CapabilitySource, CapabilityState};
 use serde_json::{Value, json};
 
 use crate::place::{ALL, Place};
@@ -82,7 +82,9 @@ fn a_document_with_a_secret_is_kept_without_it() {
     let procedure = place.capability().procedure;
     assert!(!format!("{procedure:?}").contains(secret), "{procedure:?}");
     assert_eq!(procedure.parameters_schema["required"], json!(["password"]));
-    let Source::Dag { dag_structure, template: None } = &procedure.source else { panic!("{procedure:?}") };
+    let CapabilitySource::Dag { dag_structure, template: None } = &procedure.source else {
+        panic!("{procedure:?}")
+    };
     assert!(dag_structure.get().contains(r#"{"password":{"$ref":"args.password"}}"#), "{dag_structure}");
 }
 
@@ -304,11 +306,11 @@ fn what_stops_working_sinks_and_comes_back() {
         }
     }
     let degraded = place.capability_of(&id);
-    assert_eq!(degraded.state, State::Degraded);
+    assert_eq!(degraded.state, CapabilityState::Degraded);
     assert!(degraded.degraded_because.unwrap().starts_with("3 failures in a row"));
     std::fs::rename(place.home.path("notes/gone.txt"), place.home.path("notes/a.txt")).unwrap();
     place.run("measure the length of the note notes/a.txt", code, &json!({}));
-    assert_eq!(place.capability_of(&id).state, State::Active);
+    assert_eq!(place.capability_of(&id).state, CapabilityState::Active);
     let (_, back) = rank(&mut place).unwrap();
     assert!(back > 0.0 && back < score, "it is offered again, and not yet trusted as before");
 }
@@ -333,7 +335,7 @@ fn a_task_that_calls_what_it_does_not_declare_keeps_its_document_from_being_prom
     let told = place.gateway.call("pml_execute", &asked);
     assert_eq!(told["status"], "success", "{told}");
     let known = place.capabilities();
-    assert!(known.iter().all(|capability| capability.state == State::Planned), "{known:?}");
+    assert!(known.iter().all(|capability| capability.state == CapabilityState::Planned), "{known:?}");
 }
 
 #[test]
@@ -343,5 +345,5 @@ fn a_program_that_calls_what_it_does_not_declare_is_never_promoted() {
     let told = place.run("call something", code, &json!({ "tool": "evaluate" }));
     assert_eq!(told["result"]["value"], 2, "{told}");
     let known = place.capabilities();
-    assert!(known.iter().all(|capability| capability.state == State::Planned), "{known:?}");
+    assert!(known.iter().all(|capability| capability.state == CapabilityState::Planned), "{known:?}");
 }

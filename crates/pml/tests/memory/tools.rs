@@ -1,6 +1,6 @@
 //! Tools that change: what was learned with them is looked at again.
 
-use pml_model::capability::State;
+use pml_model::capability::CapabilityState;
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
@@ -44,7 +44,7 @@ fn a_capability_whose_tool_changed_is_marked_before_anybody_meets_it_and_recover
     let told = place.run("how warm is it in Oslo", CODE, &json!({}));
     assert_eq!(told["result"], 21, "{told}");
     let id = told["capabilityId"].as_str().unwrap().to_owned();
-    assert_eq!(place.capability_of(&id).state, State::Active);
+    assert_eq!(place.capability_of(&id).state, CapabilityState::Active);
     // Uses of a result that is known say nothing of what the tool was given.
     for used in 0..60 {
         let told = place.run_with("how warm is it in Oslo", CODE, &json!({}), &json!({}));
@@ -55,7 +55,7 @@ fn a_capability_whose_tool_changed_is_marked_before_anybody_meets_it_and_recover
     // Being called starts the server, which tells of its tools.
     let told = place.run("look", CODE, &json!({}));
     assert_eq!(told["status"], "failed", "{told}");
-    eventually("it is marked", || place.capability_of(&id).state == State::Degraded);
+    eventually("it is marked", || place.capability_of(&id).state == CapabilityState::Degraded);
     let because = place.capability_of(&id).degraded_because.unwrap();
     assert!(because.contains("`weather:report` changed"), "{because}");
     goes_back_to_its_old_form(&mut place, &id);
@@ -69,14 +69,14 @@ fn goes_back_to_its_old_form(place: &mut Place, id: &str) {
     place.run("look", "return mcp.weather.report({ town: 'Oslo' })", &json!({}));
     let because = |place: &Place| place.capability_of(id).degraded_because.unwrap_or_default();
     eventually("it is known to be back", || because(place).contains("are there again"));
-    assert_eq!(place.capability_of(id).state, State::Degraded);
+    assert_eq!(place.capability_of(id).state, CapabilityState::Degraded);
     let told = place.wish(wish);
     assert_eq!(told["status"], "suggestions", "nobody has seen it work: {told}");
     assert!(!told["suggestions"]["candidates"].to_string().contains(id), "{told}");
     let by_name = json!({ "intent": wish, "implementation": { "type": "capability", "id": id } });
     let told = place.gateway.call("pml_execute", &by_name);
     assert_eq!(told["result"], 21, "{told}");
-    eventually("it is found again", || place.capability_of(id).state == State::Active);
+    eventually("it is found again", || place.capability_of(id).state == CapabilityState::Active);
     let told = place.wish(wish);
     assert_eq!(
         (told["status"].as_str(), told["capabilityId"].as_str()),
@@ -113,7 +113,7 @@ fn a_capability_is_known_to_work_with_the_definitions_it_last_worked_with() {
         (Some(21), Some("capability")),
         "{told}"
     );
-    assert_eq!(place.capability_of(&id).state, State::Active);
+    assert_eq!(place.capability_of(&id).state, CapabilityState::Active);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_capability_whose_tool_is_gone_is_marked() {
     place.restart();
     let told = place.run("look", CODE, &json!({}));
     assert_eq!(told["status"], "failed", "{told}");
-    eventually("it is marked", || place.capability_of(&id).state == State::Degraded);
+    eventually("it is marked", || place.capability_of(&id).state == CapabilityState::Degraded);
     assert!(place.capability_of(&id).degraded_because.unwrap().contains("`weather:report` cannot be used"));
 }
 

@@ -36,7 +36,7 @@ fn calls_that_nothing_waits_for_are_named_and_nothing_is_learned() {
             (None, false),
             "{what}: it leaves a trace"
         );
-        let uses = place.store().tool_uses(&pml_model::Principal::local()).unwrap();
+        let uses = place.store().tool_call_counts(&pml_model::Principal::local()).unwrap();
         assert!(uses.is_empty(), "{what}: {uses:?}");
         assert_eq!(place.wish("write it down")["status"], "suggestions", "{what}");
     }

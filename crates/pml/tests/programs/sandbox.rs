@@ -4,10 +4,13 @@
 
 use std::time::Duration;
 
-use pml_analysis::{Catalogue, Tool};
+use pml_analysis::{AnalysisCatalogue, AnalysisTool};
 use pml_model::ToolId;
 use pml_model::json::empty_object;
-use pml_sandbox::{Delivery, Ending, Event, Granted, Limits, Pool, Program, Settings, What};
+use pml_sandbox::{
+    Delivery, DeliveryPayload, GrantedTool, PoolSettings, ProgramEnding, SandboxLimits, SandboxProgram,
+    WorkerEvent, WorkerPool,
+};
 
 /// The number `fs:read` goes by.
 pub const READ: u32 = 7;
@@ -18,8 +21,8 @@ const MOST_TIMERS: usize = 200;
 
 /// Workers, and the tools programs know of.
 pub struct Sandbox {
-    pool: Pool,
-    catalogue: Catalogue,
+    pool: WorkerPool,
+    catalogue: AnalysisCatalogue,
 }
 
 /// What a program did in a worker.
@@ -30,53 +33,57 @@ pub struct Played {
     /// How it ended, in short: `= value`, `threw TypeError`, `unhandled TypeError`, or another word.
     pub ending: String,
     /// Everything it said.
-    pub events: Vec<Event>,
+    pub events: Vec<WorkerEvent>,
 }
 
 impl Sandbox {
     /// Has workers ready. Within a runtime.
     pub fn open() -> Sandbox {
-        let mut settings = Settings::new(env!("CARGO_BIN_EXE_pml").into(), vec!["sandbox-worker".into()]);
-        settings.size = 4;
-        let mut catalogue = Catalogue::default();
+        let mut settings = PoolSettings::new(env!("CARGO_BIN_EXE_pml").into(), vec!["sandbox-worker".into()]);
+        settings.ready_workers = 4;
+        let mut catalogue = AnalysisCatalogue::default();
         for tool in ["fs:read", "fs:write", "fs:delete", "danger:delete", "danger:pay", "danger:send"] {
             let id = ToolId::parse(tool).unwrap();
-            catalogue.add(Tool::new(id.clone(), id.tool, empty_object(), None, false));
+            catalogue.add_tool(AnalysisTool::new(id.clone(), id.tool, empty_object(), None, false));
         }
-        Sandbox { pool: Pool::open(settings).unwrap(), catalogue }
+        Sandbox { pool: WorkerPool::start(settings).unwrap(), catalogue }
     }
 
     /// The program to run, where analysis can read it at all; what it complains about does not count.
-    pub fn program(&self, code: &str, arguments: &str) -> Option<Program> {
+    pub fn program(&self, code: &str, arguments: &str) -> Option<SandboxProgram> {
         let program = pml_analysis::analyse(code, &self.catalogue).ok()?.program;
-        let entry = |entry: &pml_analysis::Entry| pml_sandbox::Entry {
+        let entry = |entry: &pml_analysis::ContextEntry| pml_sandbox::ProbeEntry {
             point: entry.point,
             context: entry.context,
             function: entry.function,
             enters: entry.enters,
         };
-        Some(Program {
+        Some(SandboxProgram {
             entries: program.entries.iter().map(entry).collect(),
             js: program.js,
             probe: program.probe,
             arguments: arguments.to_owned(),
             seed: 42,
             now_ms: START_MS,
-            tools: vec![Granted { server: "fs".to_owned(), names: vec!["read".to_owned()], handle: READ }],
+            tools: vec![GrantedTool {
+                server: "fs".to_owned(),
+                names: vec!["read".to_owned()],
+                handle: READ,
+            }],
             nested: Vec::new(),
             sees: Vec::new(),
-            limits: Limits { calls: 50, cpu: Duration::from_secs(2), ..Limits::default() },
+            limits: SandboxLimits { calls: 50, cpu: Duration::from_secs(2), ..SandboxLimits::default() },
         })
     }
 
     /// Runs it to its end. Each call is answered with an object, each timer is due at once.
-    pub async fn play(&self, program: &Program) -> Played {
-        let mut worker = self.pool.take().await.unwrap();
-        worker.begin(program);
+    pub async fn play(&self, program: &SandboxProgram) -> Played {
+        let mut worker = self.pool.take_worker().await.unwrap();
+        worker.begin_program(program);
         let mut played = Played { handles: Vec::new(), ending: String::new(), events: Vec::new() };
         let (mut now_ms, mut timers) = (START_MS, 0);
         loop {
-            let event = match worker.next().await {
+            let event = match worker.next_event().await {
                 Ok(event) => event,
                 Err(fault) => {
                     played.ending = format!("fault: {fault}");
@@ -86,54 +93,54 @@ impl Sandbox {
             played.events.push(without_times(event.clone()));
             now_ms += 1;
             match event {
-                Event::Call { call, handle, .. } => {
+                WorkerEvent::Call { call, handle, .. } => {
                     played.handles.push(handle);
                     let json = r#"{"content":"text"}"#.to_owned();
-                    worker.deliver(&Delivery { now_ms, what: What::Result { call, json } });
+                    worker.deliver(&Delivery { now_ms, what: DeliveryPayload::Result { call, json } });
                 }
-                Event::Timer { .. } if timers == MOST_TIMERS => {
+                WorkerEvent::Timer { .. } if timers == MOST_TIMERS => {
                     played.ending = "waits for ever".to_owned();
                     return played;
                 }
-                Event::Timer { timer, .. } => {
+                WorkerEvent::Timer { timer, .. } => {
                     timers += 1;
-                    worker.deliver(&Delivery { now_ms, what: What::Timer { timer } });
+                    worker.deliver(&Delivery { now_ms, what: DeliveryPayload::Timer { timer } });
                 }
-                Event::Ended(ending) => {
+                WorkerEvent::Ended(ending) => {
                     played.ending = in_short(&ending);
                     return played;
                 }
-                Event::TimerCleared { .. }
-                | Event::Console { .. }
-                | Event::ConsoleCut
-                | Event::Progress { .. }
-                | Event::Hint { .. }
-                | Event::Reached { .. }
-                | Event::Operation { .. }
-                | Event::FrameBegan { .. }
-                | Event::FrameEnded { .. }
-                | Event::Quiet { .. } => {}
+                WorkerEvent::TimerCleared { .. }
+                | WorkerEvent::Console { .. }
+                | WorkerEvent::ConsoleCut
+                | WorkerEvent::Progress { .. }
+                | WorkerEvent::Hint { .. }
+                | WorkerEvent::Reached { .. }
+                | WorkerEvent::Operation { .. }
+                | WorkerEvent::FrameBegan { .. }
+                | WorkerEvent::FrameEnded { .. }
+                | WorkerEvent::Quiet { .. } => {}
             }
         }
     }
 }
 
 /// How long operations took is the one thing that two runs of a program tell differently.
-fn without_times(event: Event) -> Event {
+fn without_times(event: WorkerEvent) -> WorkerEvent {
     match event {
-        Event::Operation { frame, point, context, gave, .. } => {
-            Event::Operation { frame, point, context, gave, took: Duration::ZERO }
+        WorkerEvent::Operation { frame, point, context, gave, .. } => {
+            WorkerEvent::Operation { frame, point, context, gave, took: Duration::ZERO }
         }
         other => other,
     }
 }
 
-fn in_short(ending: &Ending) -> String {
+fn in_short(ending: &ProgramEnding) -> String {
     match ending {
-        Ending::Value(json) => format!("= {json}"),
-        Ending::Thrown(thrown) => format!("threw {}", thrown.name),
-        Ending::Unhandled(thrown) => format!("unhandled {}", thrown.name),
-        Ending::Deadlock => "deadlock".to_owned(),
-        Ending::Limit(limit) => format!("limit: {limit:?}").to_lowercase(),
+        ProgramEnding::Value(json) => format!("= {json}"),
+        ProgramEnding::Thrown(thrown) => format!("threw {}", thrown.name),
+        ProgramEnding::Unhandled(thrown) => format!("unhandled {}", thrown.name),
+        ProgramEnding::Deadlock => "deadlock".to_owned(),
+        ProgramEnding::Limit(limit) => format!("limit: {limit:?}").to_lowercase(),
     }
 }

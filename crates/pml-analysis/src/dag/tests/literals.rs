@@ -1,4 +1,4 @@
-//! Which literals of a document could as well be arguments.
+//! Which literals of a document become parameters.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ fn which_literals_are_shared_is_part_of_what_a_document_does() {
     assert_eq!(copied("x", "x"), copied("y", "y"));
     assert_eq!(copied("x", "y"), copied("y", "z"));
     assert_ne!(copied("x", "x"), copied("x", "y"));
-    // The order in which members are written gives nothing another number.
+    // The order of members does not change the numbering.
     let nested = |arguments: &str| {
         let analysis = good(&format!(
             r#"{{"tasks":[{{"id":"a","capability":"weather:report","arguments":{arguments}}}]}}"#
@@ -36,7 +36,7 @@ fn which_literals_are_shared_is_part_of_what_a_document_does() {
     assert_eq!(one.1[1], ("city_2".to_owned(), Some(json!("B"))));
 }
 
-/// What a document takes, and which literals are parameters: where they are written and what they become.
+/// The arguments of a document, and its lifted literals: where they are written and what they fill.
 #[track_caller]
 fn check_literals(tasks: &str, expected: &Expect) {
     let document = format!("{{\"tasks\": [{tasks}]}}");

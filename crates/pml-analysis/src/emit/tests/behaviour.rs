@@ -1,8 +1,8 @@
-//! A program with probes does what it does without them.
+//! A program behaves the same with and without probes.
 
 use super::{ProbePlace, emitted, mark_all, plain, run};
 
-/// Runs `source` without probes, with all of them, and with many choices of them.
+/// Runs `source` without probes, with all of them, and with many subsets.
 #[track_caller]
 fn check(source: &str, expected: &str) {
     let before = run(&plain(source));

@@ -1,4 +1,4 @@
-//! What makes two programs the same, and what does not.
+//! Which programs have the same identity.
 
 use oxc_ast::ast::*;
 use oxc_ast_visit::VisitJs;
@@ -6,7 +6,7 @@ use oxc_span::GetSpan;
 
 use super::{ProbeMarks, emitted};
 
-/// Lifts the literals that are values of members, as the arguments of a tool are.
+/// Lifts the literals that are values of members, like arguments of a tool.
 #[derive(Default)]
 struct Lift(ProbeMarks);
 

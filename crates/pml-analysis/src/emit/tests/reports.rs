@@ -1,17 +1,17 @@
-//! What the probes report, what they look like, and which lines they leave where they were.
+//! Reports of probes, their emitted form, and the line mapping.
 
 use std::collections::HashSet;
 
 use oxc_ast::ast::Program;
 use oxc_span::Span;
 
-use super::{Error, ProbeMarks, ProbePlace, emitted, mark_all, plain, run};
+use super::{EmitError, ProbeMarks, ProbePlace, emitted, mark_all, plain, run};
 use crate::marks::FunctionTable;
 
 fn marked(places: &'static [ProbePlace]) -> impl Fn(&Program<'_>) -> ProbeMarks {
     move |program| {
         let mut marks = mark_all(program, |place| places.contains(&place));
-        // Points from 1 without gaps are easier to read.
+        // Renumbered from 1 without gaps, for readability.
         let mut points: Vec<u32> = marks.points.values().copied().collect();
         points.sort_unstable();
         for point in marks.points.values_mut() {
@@ -21,7 +21,7 @@ fn marked(places: &'static [ProbePlace]) -> impl Fn(&Program<'_>) -> ProbeMarks 
     }
 }
 
-/// Runs `source` with all places of some kinds marked; their points count from 1 in the order of the tree.
+/// Runs `source` with all places of some kinds marked; points count from 1 in the order of the tree.
 #[track_caller]
 fn check(places: &'static [ProbePlace], source: &str, expected: &[&str]) {
     let emitted = emitted(source, marked(places)).expect("it can be emitted");
@@ -119,7 +119,7 @@ fn operations_begin_when_all_that_they_work_on_is_there() {
     shows("return args.list.flat()", "__pml.did(1, __pml.does(1, args.list).flat())");
     shows("return String()", "__pml.did(1, __pml.does(1, String)())");
     shows("return args.list?.flat()", "__pml.got(__pml.may(1), args.list?.flat(...__pml.doing(1)))");
-    // What threw never ended, and what did not happen gave nothing.
+    // An operation that threw never ended, and one that did not happen has no result.
     check(
         &[ProbePlace::Operation],
         "for (const t of ['{', '1']) try { JSON.parse(t) } catch { } for (const l of [[1], null]) l?.at(0)",
@@ -173,7 +173,7 @@ fn followed_functions_take_their_context() {
     let shape: Vec<usize> = reports.iter().map(|report| report.matches('<').count()).collect();
     assert_eq!(shape, [1, 2, 1], "{reports:?}\n{}", emitted_js.js);
 
-    // A generator begins when its first value is asked for.
+    // A generator begins when its first value is requested.
     let generator = "function* f(x) { if (x) yield x } for (const x of f(1)) log(...f(0))";
     let emitted_js = emitted(generator, |program| {
         let mut marks = marked(&[Enter, Test])(program);
@@ -188,7 +188,7 @@ fn followed_functions_take_their_context() {
         reports.iter().filter_map(|report| report.split_once('<')).map(|it| it.1).collect();
     assert_eq!(contexts.len(), 2, "{reports:?}\n{}", emitted_js.js);
 
-    // Handed on by its name, it has the context of that place at every turn.
+    // Passed on by name, it has the context of that place in every turn.
     let handed = "const f = (x) => { if (x); }; [1].map(f); log([2, 3].map(f).length, f.length)";
     let emitted_js = emitted(handed, |program| {
         let mut marks = marked(&[Enter, Test])(program);
@@ -203,7 +203,7 @@ fn followed_functions_take_their_context() {
     assert_eq!(entered, [false, true, true], "{reports:?}\n{}", emitted_js.js);
     assert_eq!(run(&emitted_js).did, run(&plain(handed)).did);
 
-    // A function nobody is known to have entered has the context of the code around it.
+    // A function that was entered in an unknown way has the context of the surrounding code.
     let called_by_the_engine = "const f = () => [1].map((x) => mcp.fs.read({ x })); await Promise.all(f())";
     let emitted_js = emitted(called_by_the_engine, |program| {
         let mut marks = marked(&[Call, Enter])(program);
@@ -284,8 +284,8 @@ const EXPECTED: &str = r#" 2 const found = await mcp.fs.read({ name: "x" });
 #[test]
 fn what_cannot_be_run_is_refused() {
     let refused = |source: &str| match emitted(source, |_| ProbeMarks::default()) {
-        Err(Error::Unsupported { what, .. }) => what.to_owned(),
-        Err(Error::Types { .. }) => "types".to_owned(),
+        Err(EmitError::Unsupported { what, .. }) => what.to_owned(),
+        Err(EmitError::Types { .. }) => "types".to_owned(),
         Ok(emitted) => panic!("{}", emitted.js),
     };
     assert_eq!(refused("import x from 'x'; return x"), "import");

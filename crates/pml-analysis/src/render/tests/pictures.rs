@@ -1,13 +1,13 @@
-//! Mermaid and Graphviz: what they are given, and that no text says anything to them.
+//! Mermaid and Graphviz output, and that no text is interpreted by them.
 
 use expect_test::expect;
 use pml_model::structure::Structure;
 use serde_json::json;
 
 use super::{call, decision, nothing, object, structure};
-use crate::render::{dot, mermaid};
+use crate::render::{render_dot, render_mermaid};
 
-/// Everything that means something to somebody on the way to a picture.
+/// Text that some format on the way to a drawing would interpret.
 const NASTY: &str = "\"q\" [a] {b} (c) #35; #quot; end `code` <b>&amp;</b> **x** _y_ $$z$$ fa:fa-car \\n | -- --> %% 1. – ü 日本 \u{202e}";
 
 fn nasty() -> Structure {
@@ -34,7 +34,7 @@ fn nasty() -> Structure {
 
 #[test]
 fn mermaid_labels_say_nothing_to_mermaid() {
-    let text = mermaid(&nasty());
+    let text = render_mermaid(&nasty());
     let labels: Vec<&str> = text.split('"').skip(1).step_by(2).collect();
     assert_eq!(text.matches('"').count(), 2 * labels.len());
     for label in labels {
@@ -67,7 +67,7 @@ fn mermaid_labels_say_nothing_to_mermaid() {
             classDef repeat fill:#eafaea,stroke:#3a8a3a,color:#111
             classDef guard fill:#fdeaea,stroke:#b33a3a,color:#111
     "#]]
-    .assert_eq(&mermaid(&structure(
+    .assert_eq(&render_mermaid(&structure(
         &json!([
             ["n1", 1, call("fs:list", &nothing())],
             ["l1", 2, {"type": "loop", "over": "files", "form": "for-of"}],
@@ -81,7 +81,7 @@ fn mermaid_labels_say_nothing_to_mermaid() {
 
 #[test]
 fn graphviz_labels_are_quoted() {
-    let text = dot(&nasty());
+    let text = render_dot(&nasty());
     for line in text.lines() {
         let quotes = line.replace("\\\\", "").replace("\\\"", "").matches('"').count();
         assert_eq!(quotes % 2, 0, "{line}");
@@ -102,7 +102,7 @@ fn graphviz_labels_are_quoted() {
             n1 -> n2 [label="strict" style=dashed color="#3b6fb6" constraint=false]
         }
     "##]]
-    .assert_eq(&dot(&structure(
+    .assert_eq(&render_dot(&structure(
         &json!([
             ["l1", 2, {"type": "loop", "over": "files", "form": "for-of"}],
             ["n1", 3, call("fs:read", &object(&[("path", json!({"type": "literal", "value": "a\"b\\c&lt;"}))]))],

@@ -1,32 +1,34 @@
-//! What the nodes call, as the catalogue knows it.
+//! Resolves the calls of nodes in the catalogue.
 
 use serde_json::Value as Json;
 
 use super::super::parts::graph::{CallDraft, DraftKind, NodeDraft};
 use super::super::parts::permissions::id_of;
 use super::super::target::CallTarget;
-use crate::catalogue::{Capability, Catalogue, Tool};
+use crate::catalogue::{AnalysisCapability, AnalysisCatalogue, AnalysisTool};
 
-/// The catalogue, and the tool of it that each node calls.
+/// The catalogue, and the tool that each node calls.
 pub(crate) struct Callees<'s> {
-    catalogue: &'s Catalogue,
-    pub(crate) tools: Vec<Option<&'s Tool>>,
+    catalogue: &'s AnalysisCatalogue,
+    pub(crate) tools: Vec<Option<&'s AnalysisTool>>,
 }
 
 impl<'s> Callees<'s> {
-    pub(crate) fn of(catalogue: &'s Catalogue, nodes: &[NodeDraft<'_>]) -> Callees<'s> {
+    pub(crate) fn of(catalogue: &'s AnalysisCatalogue, nodes: &[NodeDraft<'_>]) -> Callees<'s> {
         Callees { catalogue, tools: nodes.iter().map(|draft| tool_of(catalogue, &draft.kind)).collect() }
     }
 
     pub(crate) fn input_schema(&self, node: u32, call: &CallDraft<'_>) -> Option<&'s Json> {
         if let Some(tool) = self.tools[node as usize] {
-            return Some(tool.input());
+            return Some(tool.input_schema());
         }
         match &call.target {
             CallTarget::Tool { server, name } => {
-                self.catalogue.capability(&[server, ":", name].concat()).map(Capability::input)
+                self.catalogue.capability(&[server, ":", name].concat()).map(AnalysisCapability::input_schema)
             }
-            CallTarget::Capability(name) => self.catalogue.capability(name).map(Capability::input),
+            CallTarget::Capability(name) => {
+                self.catalogue.capability(name).map(AnalysisCapability::input_schema)
+            }
         }
     }
 
@@ -40,7 +42,7 @@ impl<'s> Callees<'s> {
         }
     }
 
-    /// The capability that is called by the name of a tool that is not there.
+    /// Name of the capability that is called by the name of a missing tool.
     pub(crate) fn as_capability(&self, target: &CallTarget) -> Option<String> {
         match target {
             CallTarget::Capability(name) => Some(name.to_string()),
@@ -52,8 +54,8 @@ impl<'s> Callees<'s> {
     }
 }
 
-/// The tool of the catalogue that a node calls.
-fn tool_of<'s>(catalogue: &'s Catalogue, kind: &DraftKind<'_>) -> Option<&'s Tool> {
+/// The tool in the catalogue that a node calls.
+fn tool_of<'s>(catalogue: &'s AnalysisCatalogue, kind: &DraftKind<'_>) -> Option<&'s AnalysisTool> {
     match kind {
         DraftKind::Call(CallDraft { target: CallTarget::Tool { server, name }, .. }) => {
             catalogue.tool(server, name)

@@ -1,9 +1,9 @@
-//! The arguments of calls held against the schemas of what they call.
+//! Checks the arguments of calls against the schemas of their callees.
 
 use std::rc::Rc;
 
 use oxc_span::Span;
-use pml_model::structure::{Argument, Step};
+use pml_model::structure::{Argument, PathStep};
 use serde_json::Value as Json;
 
 use super::super::parts::decided::DecidingLiterals;
@@ -11,13 +11,13 @@ use super::super::parts::diagnostics::Diagnostics;
 use super::super::parts::graph::{DraftGraph, DraftKind};
 use super::callees::Callees;
 use super::lowering::Lowering;
-use crate::analysis::Code;
+use crate::analysis::ComplaintCode;
 use crate::budget::VisitedParts;
 use crate::schema;
 use crate::uses::ArgumentUses;
-use crate::value::{MemberPath, RecordKind, Value};
+use crate::value::{AbstractValue, MemberPath, RecordKind};
 
-/// Complains of arguments that the schema of what is called does not allow.
+/// Complains about arguments that the schema of the callee does not allow.
 pub(crate) fn check_arguments(
     graph: &DraftGraph<'_>,
     callees: &Callees<'_>,
@@ -30,14 +30,14 @@ pub(crate) fn check_arguments(
         let (Some(argument), false) = (argument, call.as_value) else { continue };
         let Some(input) = callees.input_schema(node as u32, call) else { continue };
         let findings = schema::check_arguments(input, argument);
-        // A tool wins over a capability of its name.
+        // A tool takes precedence over a capability of the same name.
         let inferred = callees.tools[node].is_none() && callees.as_capability(&call.target).is_some();
         let id = graph.nodes[node].id;
         for finding in findings {
             let span = span_of(&call.arguments, &finding.path).unwrap_or(call.span);
             let message = format!("`{}`: {}", callees.name_of(&call.target), finding.message);
-            if matches!(finding.code, Code::WrongType | Code::UnknownArgument) {
-                // What the tool refuses is no example of what it takes.
+            if matches!(finding.code, ComplaintCode::WrongType | ComplaintCode::UnknownArgument) {
+                // A literal that the tool refuses must not become a parameter with that default.
                 deciding.spans.insert(span);
             }
             let severity = if inferred { finding.inferred() } else { finding.severity };
@@ -46,12 +46,12 @@ pub(crate) fn check_arguments(
     }
 }
 
-/// Where the member at `path` is written.
-fn span_of(value: &Value<'_>, path: &[Step]) -> Option<Span> {
+/// Span of the member at `path`.
+fn span_of(value: &AbstractValue<'_>, path: &[PathStep]) -> Option<Span> {
     let mut at = value;
     let mut span = None;
     for step in path {
-        let Value::Record(record) = at else { break };
+        let AbstractValue::Record(record) = at else { break };
         let Some(member) = record.field(step) else { break };
         span = Some(member.span);
         at = &member.value;
@@ -59,7 +59,7 @@ fn span_of(value: &Value<'_>, path: &[Step]) -> Option<Span> {
     span
 }
 
-/// Arguments of the program that become inputs of this call are what the call wants.
+/// Arguments of the program that become inputs of this call get the declared type of that input.
 pub(crate) fn use_parameters<'a>(
     graph: &DraftGraph<'a>,
     callees: &Callees<'_>,
@@ -81,7 +81,7 @@ pub(crate) fn use_parameters<'a>(
     }
 }
 
-/// What a tool wants where an argument of the program goes.
+/// Declared schema of the input that an argument of the program fills.
 struct DeclaredUse<'s> {
     path: MemberPath,
     schema: &'s Json,
@@ -97,49 +97,49 @@ struct ParameterFinder<'w, 'a, 'j> {
 }
 
 impl<'a, 'j> ParameterFinder<'_, 'a, 'j> {
-    /// The parameters in the arguments of a call and what the tool says of their place.
-    fn find(&mut self, schema: &'j Json, value: &Value<'a>) {
+    /// Visits the parameters in the arguments of a call, each with the schema of its place.
+    fn find(&mut self, schema: &'j Json, value: &AbstractValue<'a>) {
         self.lowering.budget.spend(1);
         if self.lowering.budget.is_spent() {
             return;
         }
         match value {
-            Value::Parameter(path) if path.steps().is_empty() => {
+            AbstractValue::Parameter(path) if path.steps().is_empty() => {
                 let required = schema::required(self.root, schema);
                 for property in schema::properties(self.root, schema) {
                     if let schema::MemberLookup::Found(inner) = schema::property(self.root, schema, property)
                     {
                         self.found.push(DeclaredUse {
-                            path: vec![Step::Key(property.to_owned())].into(),
+                            path: vec![PathStep::Key(property.to_owned())].into(),
                             schema: inner,
                             required: required.contains(&property),
                         });
                     }
                 }
             }
-            Value::Parameter(path) => {
+            AbstractValue::Parameter(path) => {
                 self.found.push(DeclaredUse { path: path.clone(), schema, required: true });
             }
-            Value::Item(of, _, path) => {
-                if let Value::Parameter(of) = &**of {
+            AbstractValue::Item(of, _, path) => {
+                if let AbstractValue::Parameter(of) = &**of {
                     let mut whole = of.steps().to_vec();
-                    whole.push(Step::Any);
+                    whole.push(PathStep::Any);
                     whole.extend(path.steps().iter().cloned());
                     self.found.push(DeclaredUse { path: whole.into(), schema, required: true });
                 }
             }
-            Value::OneOf(values) => {
+            AbstractValue::OneOf(values) => {
                 values.iter().for_each(|value| self.find(schema, value));
             }
-            Value::Phi(..) => {
+            AbstractValue::Phi(..) => {
                 for source in self.lowering.sources_of(value) {
-                    if !matches!(source, Value::Phi(..)) {
+                    if !matches!(source, AbstractValue::Phi(..)) {
                         self.find(schema, &source);
                     }
                 }
             }
-            // What is wanted of a record at a place is wanted of it once.
-            Value::Record(record)
+            // A record is checked against the schema of a place once.
+            AbstractValue::Record(record)
                 if self
                     .seen
                     .is_first_visit(Rc::as_ptr(record) as usize, std::ptr::from_ref(schema) as usize) =>
@@ -153,7 +153,7 @@ impl<'a, 'j> ParameterFinder<'_, 'a, 'j> {
                 }
                 if record.is_array()
                     && let schema::MemberLookup::Found(inner) =
-                        schema::step_into(self.root, schema, &Step::Any)
+                        schema::step_into(self.root, schema, &PathStep::Any)
                 {
                     record.extra.iter().for_each(|value| self.find(inner, value));
                 }

@@ -1,4 +1,4 @@
-//! The nodes as the structure shows them, and the sites that report them.
+//! Draws the nodes of the structure, and the probe sites that report them.
 
 use pml_model::structure::{Argument, DecisionForm, Node, NodeKind};
 
@@ -6,20 +6,20 @@ use super::super::input::WalkInput;
 use super::super::parts::graph::{DraftGraph, DraftKind};
 use super::super::parts::permissions::id_of;
 use super::callees::Callees;
-use crate::analysis::Site;
+use crate::analysis::ProbeSite;
 
-/// The nodes of the structure, each with its arguments.
-pub(crate) fn nodes(
+/// Nodes of the structure, each with its arguments.
+pub(crate) fn draw_nodes(
     input: &WalkInput<'_, '_>,
     graph: &DraftGraph<'_>,
     callees: &Callees<'_>,
     arguments: Vec<Option<Argument>>,
 ) -> Vec<Node> {
     let nodes = graph.nodes.iter().zip(&callees.tools).zip(arguments).map(|((draft, tool), arguments)| {
-        let arguments = arguments.unwrap_or_else(Argument::nothing);
+        let arguments = arguments.unwrap_or_else(Argument::empty_object);
         let task = |tool: String, arguments| NodeKind::Task { tool, arguments, code: None, pure: false };
         let kind = match &draft.kind {
-            // A tool always wins over a capability of the same name.
+            // A tool takes precedence over a capability of the same name.
             DraftKind::Call(call) => match tool {
                 Some(tool) => task(id_of(tool), arguments),
                 None => match callees.as_capability(&call.target) {
@@ -48,8 +48,8 @@ pub(crate) fn nodes(
     nodes.collect()
 }
 
-/// Which node each probe point means in each context.
-pub(crate) fn sites(graph: &DraftGraph<'_>, callees: &Callees<'_>, nodes: &[Node]) -> Vec<Site> {
+/// The node that each probe point reports in each context.
+pub(crate) fn draw_sites(graph: &DraftGraph<'_>, callees: &Callees<'_>, nodes: &[Node]) -> Vec<ProbeSite> {
     let mut sites = Vec::with_capacity(graph.nodes.len());
     for ((draft, node), tool) in graph.nodes.iter().zip(nodes).zip(&callees.tools) {
         let (tool, value) = match &draft.kind {
@@ -68,7 +68,7 @@ pub(crate) fn sites(graph: &DraftGraph<'_>, callees: &Callees<'_>, nodes: &[Node
             }
             _ => Vec::new(),
         };
-        sites.push(Site {
+        sites.push(ProbeSite {
             point: draft.point,
             context: draft.context,
             node: draft.id,

@@ -1,8 +1,8 @@
-//! Edges along which data goes, or could.
+//! Data edges: certain ones by values, possible ones by schemas.
 
 use std::borrow::Cow;
 
-use pml_model::structure::{Basis, Coverage, Link};
+use pml_model::structure::{Coverage, EdgeBasis, EdgeLink};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value as Json;
 use smallvec::{SmallVec, smallvec};
@@ -12,28 +12,28 @@ use super::callees::Callees;
 use super::lowering::Lowering;
 use crate::budget::WorkBudget;
 use crate::schema;
-use crate::value::{RecordKind, Value, key_name};
+use crate::value::{AbstractValue, RecordKind, key_name};
 
-/// How far ahead a provider is looked for a consumer whose input its output could fill.
+/// Number of following nodes that are searched for a consumer whose input a provider's output could fill.
 const SCHEMA_REACH: usize = 64;
 
-/// An edge from one node to another, by index.
-pub(crate) type NewEdge = (u32, u32, Link);
+/// An edge between two nodes, by index.
+pub(crate) type NewEdge = (u32, u32, EdgeLink);
 
-/// What a node is given, each part with its name.
-type NamedParts<'v, 'a> = SmallVec<[(Option<Cow<'v, str>>, &'v Value<'a>); 4]>;
+/// The inputs of a node, each with its name.
+type NamedParts<'v, 'a> = SmallVec<[(Option<Cow<'v, str>>, &'v AbstractValue<'a>); 4]>;
 
 /// How one node feeds another.
 #[derive(Default)]
 struct DataFeed<'p> {
-    /// Without going around a loop.
+    /// Whether data flows without passing a loop's back edge.
     direct: bool,
     around: Option<u32>,
-    /// The members of the arguments it goes into.
+    /// Members of the arguments that it fills.
     names: SmallVec<[Option<&'p str>; 2]>,
 }
 
-/// The edges along which the results of calls and operations become inputs of others.
+/// Edges along which results of calls and operations become inputs of others.
 pub(crate) fn data_edges<'a>(
     graph: &DraftGraph<'a>,
     lowering: &Lowering<'_, 'a>,
@@ -55,13 +55,13 @@ pub(crate) fn data_edges<'a>(
         for (from, DataFeed { direct, around, names }) in fed(graph, lowering, to, &parts) {
             let around = if direct { None } else { around.map(|node| graph.nodes[node as usize].id) };
             let coverage = coverage(graph, callees, to, &names, parts.len());
-            found.push((from, to, Link::Provides { coverage, basis: Basis::Data, around }));
+            found.push((from, to, EdgeLink::Provides { coverage, basis: EdgeBasis::Data, around }));
         }
     }
     found
 }
 
-/// The nodes that feed `to`, the first first.
+/// Nodes that feed `to`, in order.
 fn fed<'p, 'a>(
     graph: &DraftGraph<'a>,
     lowering: &Lowering<'_, 'a>,
@@ -96,7 +96,7 @@ fn fed<'p, 'a>(
     fed
 }
 
-/// How much of what `to` requires the named members are.
+/// Share of the required inputs of `to` that the named members cover.
 fn coverage(
     graph: &DraftGraph<'_>,
     callees: &Callees<'_>,
@@ -125,9 +125,10 @@ fn coverage(
     }
 }
 
-/// The nearest later call that a declared output could feed.
+/// For each call the nearest later call that its declared output could feed.
 pub(crate) fn schema_edges(graph: &DraftGraph<'_>, callees: &Callees<'_>) -> Vec<NewEdge> {
-    let outputs = callees.tools.iter().zip(0..).filter_map(|(tool, node)| Some((node, (*tool)?.output()?)));
+    let outputs =
+        callees.tools.iter().zip(0..).filter_map(|(tool, node)| Some((node, (*tool)?.output_schema()?)));
     let providers: Vec<(u32, &Json)> = outputs.collect();
     if providers.is_empty() {
         return Vec::new();
@@ -136,7 +137,7 @@ pub(crate) fn schema_edges(graph: &DraftGraph<'_>, callees: &Callees<'_>) -> Vec
     let mut fed: FxHashSet<(u32, u32)> = FxHashSet::default();
     for (from, to, link) in graph.edges() {
         match link {
-            Link::Provides { .. } => {
+            EdgeLink::Provides { .. } => {
                 fed.insert((*from, *to));
             }
             _ => after.entry(*from).or_default().push(*to),
@@ -144,7 +145,7 @@ pub(crate) fn schema_edges(graph: &DraftGraph<'_>, callees: &Callees<'_>) -> Vec
     }
     let mut found = Vec::new();
     for (from, output) in providers {
-        // What a loop leads to can follow what is in it.
+        // What follows a loop can also follow the nodes in it.
         let mut starts: Vec<u32> = graph.nodes[from as usize].loops.to_vec();
         starts.push(from);
         for to in reached(&starts, &after).into_iter().filter(|to| *to > from) {
@@ -161,15 +162,15 @@ pub(crate) fn schema_edges(graph: &DraftGraph<'_>, callees: &Callees<'_>) -> Vec
     found
         .into_iter()
         .map(|(from, to, coverage)| {
-            (from, to, Link::Provides { coverage, basis: Basis::Schema, around: None })
+            (from, to, EdgeLink::Provides { coverage, basis: EdgeBasis::Schema, around: None })
         })
         .collect()
 }
 
-/// The members of the arguments of a call, each with its name.
-fn parts_of<'v, 'a>(arguments: &'v Value<'a>) -> NamedParts<'v, 'a> {
+/// Members of the arguments of a call, each with its name.
+fn parts_of<'v, 'a>(arguments: &'v AbstractValue<'a>) -> NamedParts<'v, 'a> {
     match arguments {
-        Value::Record(record) if matches!(record.kind, RecordKind::Object) => {
+        AbstractValue::Record(record) if matches!(record.kind, RecordKind::Object) => {
             let named = record.fields.iter().map(|member| (Some(key_name(&member.key)), &member.value));
             let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
             named.chain(rest.map(|value| (None, value))).collect()
@@ -178,7 +179,7 @@ fn parts_of<'v, 'a>(arguments: &'v Value<'a>) -> NamedParts<'v, 'a> {
     }
 }
 
-/// The nodes that can follow `from`, nearest places in the program first.
+/// Nodes that can follow `from`, nearest in the program first.
 fn reached(from: &[u32], after: &FxHashMap<u32, Vec<u32>>) -> Vec<u32> {
     let mut found: Vec<u32> = Vec::new();
     let mut waiting = from.to_vec();

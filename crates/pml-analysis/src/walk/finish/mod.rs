@@ -1,4 +1,4 @@
-//! From what was followed to what is said: arguments, edges, parameters, complaints.
+//! Turns the findings of a walk into the result: arguments, edges, parameters, complaints.
 
 mod callees;
 mod check;
@@ -16,10 +16,10 @@ use self::lowering::Lowering;
 use super::memory::PromiseOrigin;
 use super::parts::graph::DraftKind;
 use super::{BudgetSpent, WalkFindings, Walker};
-use crate::analysis::{Code, Severity};
+use crate::analysis::{ComplaintCode, Severity};
 use crate::annotations;
 use crate::literals::{LiftedParameters, LiteralLifter, hide_secrets, secret_complaint};
-use crate::value::Value;
+use crate::value::AbstractValue;
 
 impl<'a, 's> Walker<'a, 's> {
     pub(super) fn finish(mut self) -> Result<WalkFindings, BudgetSpent> {
@@ -32,7 +32,7 @@ impl<'a, 's> Walker<'a, 's> {
         self.check_calls(&callees, &arguments);
         let LiftedParameters { parameters, spans, secrets } = self.lift(&callees)?;
         let Walker { input, mut graph, mut probes, mut diagnostics, permissions, .. } = self;
-        let mut nodes = draw::nodes(&input, &graph, &callees, arguments);
+        let mut nodes = draw::draw_nodes(&input, &graph, &callees, arguments);
         hide_secrets(&mut nodes, &parameters);
         let edges = graph.take_edges().into_iter().map(|(from, to, link)| Edge {
             from: graph.node(from).id,
@@ -40,10 +40,11 @@ impl<'a, 's> Walker<'a, 's> {
             link,
         });
         let mut structure = Structure { nodes, edges: edges.collect() };
-        let refused = annotations::apply(input.program, input.source, input.lines, &mut structure);
+        let refused =
+            annotations::apply_annotations(input.program, input.source, input.lines, &mut structure);
         let complaints = &mut diagnostics.complaints;
         complaints.extend(refused);
-        let sites = draw::sites(&graph, &callees, &structure.nodes);
+        let sites = draw::draw_sites(&graph, &callees, &structure.nodes);
         probes.marks.lifted = spans;
         complaints.extend(secrets.iter().map(|(name, span)| secret_complaint(name, *span, input.lines)));
         diagnostics.complain_of_opaque(&permissions.found.opaque);
@@ -61,7 +62,7 @@ impl<'a, 's> Walker<'a, 's> {
     }
 
     /// # Errors
-    /// The budget is spent: what was found cannot be relied on.
+    /// The budget is spent: the findings cannot be relied on.
     fn within_budget(&self) -> Result<(), BudgetSpent> {
         let (budget, program) = (self.memory.budget(), self.input.program);
         if budget.is_spent_at(program.span) {
@@ -70,7 +71,7 @@ impl<'a, 's> Walker<'a, 's> {
         Ok(())
     }
 
-    /// The arguments of each node that has some.
+    /// Arguments of each node that has some.
     fn lower_arguments(&self) -> Result<Vec<Option<Argument>>, BudgetSpent> {
         let lowering = Lowering::new(self.input.source, &self.graph, &self.memory);
         let arguments = (0..self.graph.nodes.len()).map(|node| lowering.arguments_of(node as u32)).collect();
@@ -81,10 +82,10 @@ impl<'a, 's> Walker<'a, 's> {
     fn add_edges(&mut self, callees: &Callees<'s>) {
         let lowering = Lowering::new(self.input.source, &self.graph, &self.memory);
         for (from, to, link) in edges::data_edges(&self.graph, &lowering, callees, self.memory.budget()) {
-            self.graph.edge(from, to, link);
+            self.graph.add_edge(from, to, link);
         }
         for (from, to, link) in edges::schema_edges(&self.graph, callees) {
-            self.graph.edge(from, to, link);
+            self.graph.add_edge(from, to, link);
         }
     }
 
@@ -96,7 +97,7 @@ impl<'a, 's> Walker<'a, 's> {
         uses.apply_declared_optional();
     }
 
-    /// Literals handed to tools become parameters.
+    /// Lifts literals passed to tools to parameters.
     fn lift(&mut self, callees: &Callees<'s>) -> Result<LiftedParameters, BudgetSpent> {
         let uses = std::mem::take(&mut self.uses);
         let budget = self.memory.budget();
@@ -106,16 +107,16 @@ impl<'a, 's> Walker<'a, 's> {
             if let DraftKind::Call(call) = &draft.kind
                 && !call.as_value
             {
-                lifting.call(draft.id, &call.arguments, callees.input_schema(node, call));
+                lifting.lift_call(draft.id, &call.arguments, callees.input_schema(node, call));
             }
         }
         self.within_budget()?;
         Ok(lifting.finish(uses.into_schema(), |span| self.input.lines.position(span)))
     }
 
-    /// Functions that nothing calls: their calls are known all the same.
+    /// Walks functions that nothing calls, so that their calls are known all the same.
     fn follow_uncalled(&mut self) {
-        // Following one may show others.
+        // Walking one may discover others.
         while let Some(closure) = self.functions.next_kept() {
             if self.functions.visited[closure.function as usize] {
                 continue;
@@ -123,12 +124,12 @@ impl<'a, 's> Walker<'a, 's> {
             self.flow.frontier.clear();
             self.flow.live = true;
             let info = self.facts.function(closure.function);
-            // What was not followed may call it.
+            // A call that was not followed may call it.
             if let (Some(name), false) = (info.name.clone(), self.functions.left_out) {
                 let span = Span::new(info.span.start, info.span.start + 8.min(info.span.size()));
                 self.diagnostics.complain(
                     Severity::Warning,
-                    Code::Unreachable,
+                    ComplaintCode::Unreachable,
                     span,
                     format!("`{name}` is never called"),
                     Some("call it, or leave it out".to_owned()),
@@ -141,25 +142,26 @@ impl<'a, 's> Walker<'a, 's> {
         }
     }
 
-    /// Tools that are written somewhere count, wherever it is; a server that was never come to could be anything.
+    /// Tools that are written anywhere count as permissions; a server that the walk never reached makes the program
+    /// opaque.
     fn declare_written(&mut self) {
         for (root, span) in &self.facts.roots.named {
             if !self.permissions.has(root) {
-                self.permissions.declare_value(&Value::from(root), *span, &mut self.diagnostics);
+                self.permissions.declare_value(&AbstractValue::from(root), *span, &mut self.diagnostics);
             }
         }
         for span in self.facts.roots.open.iter().copied() {
             if !self.permissions.was_touched(span) {
                 let what = format!("`{}` is used where the analysis cannot follow it", self.input.text(span));
-                self.permissions.opaque(span, what);
+                self.permissions.note_opaque(span, what);
             }
         }
     }
 
-    /// Promises nobody waits for.
+    /// Complains about promises that nothing awaits.
     fn complain_of_unawaited(&mut self) {
         for pending in std::mem::take(&mut self.memory.promises) {
-            // What was not followed may wait for it.
+            // Code that was not followed may await it.
             if !pending.consumed && !self.functions.left_out {
                 let message = format!("nothing waits for {}", pending.what.describe(&self.input));
                 let hint = match pending.what {
@@ -168,7 +170,7 @@ impl<'a, 's> Walker<'a, 's> {
                 };
                 self.diagnostics.complain(
                     Severity::Warning,
-                    Code::NotAwaited,
+                    ComplaintCode::NotAwaited,
                     pending.span,
                     message,
                     Some(hint.to_owned()),

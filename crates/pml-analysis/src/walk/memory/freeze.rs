@@ -1,28 +1,28 @@
-//! Values as they are at one moment, whatever the program changes later.
+//! Snapshots of values, independent of later changes.
 
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
 use super::ProgramMemory;
-use crate::value::{MemberPath, ObjectRecord, Value, one_of};
+use crate::value::{AbstractValue, MemberPath, ObjectRecord, one_of};
 
-/// How deep objects within objects are frozen.
+/// Maximum nesting of objects in a snapshot.
 const MAX_NESTED_OBJECTS: usize = 40;
 
-/// What is remembered while a value is frozen.
+/// State of a freeze in progress.
 #[derive(Default)]
 pub(crate) struct FreezeCache<'a> {
-    /// The objects we are in.
+    /// Objects that are being frozen, outermost first.
     open: Vec<u32>,
-    /// Objects that are held several times are frozen once.
-    done: FxHashMap<u32, Value<'a>>,
+    /// Frozen objects: one that occurs several times is frozen once.
+    done: FxHashMap<u32, AbstractValue<'a>>,
 }
 
 impl<'a> ProgramMemory<'a, '_> {
-    /// The value as it is now.
-    pub(crate) fn freeze(&mut self, value: &Value<'a>) -> Value<'a> {
-        if !matches!(value, Value::Object(_) | Value::OneOf(_) | Value::Promise(..)) {
+    /// Snapshot of the value.
+    pub(crate) fn freeze(&mut self, value: &AbstractValue<'a>) -> AbstractValue<'a> {
+        if !matches!(value, AbstractValue::Object(_) | AbstractValue::OneOf(_) | AbstractValue::Promise(..)) {
             return value.clone();
         }
         let mut freezing = std::mem::take(&mut self.freezing);
@@ -36,21 +36,25 @@ impl<'a> ProgramMemory<'a, '_> {
         frozen
     }
 
-    pub(crate) fn freeze_in(&mut self, value: &Value<'a>, freezing: &mut FreezeCache<'a>) -> Value<'a> {
+    pub(crate) fn freeze_in(
+        &mut self,
+        value: &AbstractValue<'a>,
+        freezing: &mut FreezeCache<'a>,
+    ) -> AbstractValue<'a> {
         self.state.budget.spend(1);
         match value {
-            // An object that contains itself ends here; so does nesting nobody reads.
-            Value::Object(index)
+            // Stops at an object that contains itself, and at nesting that is too deep.
+            AbstractValue::Object(index)
                 if freezing.open.len() > MAX_NESTED_OBJECTS || freezing.open.contains(index) =>
             {
-                Value::Unknown
+                AbstractValue::Unknown
             }
-            Value::Object(index) => {
+            AbstractValue::Object(index) => {
                 if let Some(frozen) = freezing.done.get(index) {
                     return frozen.clone();
                 }
                 if self.state.budget.is_spent() {
-                    return Value::Unknown;
+                    return AbstractValue::Unknown;
                 }
                 freezing.open.push(*index);
                 let frozen = self.freeze_object(*index, freezing);
@@ -60,22 +64,22 @@ impl<'a> ProgramMemory<'a, '_> {
                 }
                 frozen
             }
-            Value::OneOf(values) => {
+            AbstractValue::OneOf(values) => {
                 one_of(values.iter().map(|value| self.freeze_in(value, freezing)).collect::<Vec<_>>())
             }
-            Value::Promise(inner, pending) if !self.state.budget.is_spent() => {
-                Value::Promise(Rc::new(self.freeze_in(inner, freezing)), *pending)
+            AbstractValue::Promise(inner, pending) if !self.state.budget.is_spent() => {
+                AbstractValue::Promise(Rc::new(self.freeze_in(inner, freezing)), *pending)
             }
             other => other.clone(),
         }
     }
 
-    pub(crate) fn freeze_object(&mut self, index: u32, freezing: &mut FreezeCache<'a>) -> Value<'a> {
+    pub(crate) fn freeze_object(&mut self, index: u32, freezing: &mut FreezeCache<'a>) -> AbstractValue<'a> {
         let record = Rc::clone(self.state.object(index));
         self.state.budget.spend(record.size());
         let around = self.loop_phis_of(index);
         if around.is_empty() && is_frozen(&record) {
-            return Value::Record(record);
+            return AbstractValue::Record(record);
         }
         let mut frozen = ObjectRecord {
             kind: record.kind.clone(),
@@ -91,11 +95,11 @@ impl<'a> ProgramMemory<'a, '_> {
         frozen.spreads = record.spreads.iter().map(|value| self.freeze_in(value, freezing)).collect();
         frozen.names = record.names.iter().map(|value| self.freeze_in(value, freezing)).collect();
         frozen.extra.extend(around);
-        Value::Record(Rc::new(frozen))
+        AbstractValue::Record(Rc::new(frozen))
     }
 
-    /// What later turns of the loops around us may have put into an object that is older than they are.
-    pub(crate) fn loop_phis_of(&mut self, object: u32) -> Vec<Value<'a>> {
+    /// Values that later turns of the enclosing loops may have stored in an object older than them.
+    pub(crate) fn loop_phis_of(&mut self, object: u32) -> Vec<AbstractValue<'a>> {
         let mut found = Vec::new();
         for index in 0..self.loops.len() {
             if object >= self.loops[index].objects {
@@ -105,20 +109,22 @@ impl<'a> ProgramMemory<'a, '_> {
                 Some(phi) => *phi,
                 None => {
                     let node = self.loops[index].node;
-                    let phi = self.new_phi(Value::Unknown, node);
+                    let phi = self.new_phi(AbstractValue::Unknown, node);
                     self.loops[index].phis.insert(object, phi);
                     phi
                 }
             };
-            found.push(Value::Phi(phi, MemberPath::default()));
+            found.push(AbstractValue::Phi(phi, MemberPath::default()));
         }
         found
     }
 }
 
-/// Nothing in it can change: another moment would show the same. Records are never changed, only replaced.
+/// Whether nothing in the record can change: a snapshot would be equal. Records are never changed, only replaced.
 fn is_frozen(record: &ObjectRecord<'_>) -> bool {
-    let plain = |value: &Value<'_>| !matches!(value, Value::Object(_) | Value::OneOf(_) | Value::Promise(..));
+    let plain = |value: &AbstractValue<'_>| {
+        !matches!(value, AbstractValue::Object(_) | AbstractValue::OneOf(_) | AbstractValue::Promise(..))
+    };
     record.setters.is_empty()
         && record.fields.iter().all(|member| plain(&member.value))
         && record.extra.iter().chain(&record.spreads).chain(&record.names).all(plain)

@@ -1,4 +1,4 @@
-//! The values of the program: its variables and objects, what comes around loops, and promises.
+//! Values of the program: variables, objects, phis and promises.
 
 mod freeze;
 mod part;
@@ -13,18 +13,18 @@ use oxc_semantic::SymbolId;
 use oxc_span::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub(crate) use self::part::longer;
+pub(crate) use self::part::extend_path;
 pub(crate) use self::promise::{PendingPromise, PromiseOrigin};
-pub(crate) use self::sources::{has_sources, settled};
+pub(crate) use self::sources::{has_sources, settled_value};
 
 use self::freeze::FreezeCache;
-use self::sources::sources;
+use self::sources::collect_sources;
 use self::state::{ProgramState, VariableKey};
 use crate::budget::{VisitedParts, WorkBudget};
-use crate::survey::Survey;
-use crate::value::{Activation, DistinctValues, ObjectRecord, Value, one_of};
+use crate::survey::ProgramSurvey;
+use crate::value::{AbstractValue, Activation, DistinctValues, ObjectRecord, one_of};
 
-/// A loop being gone through.
+/// A loop being walked.
 pub(crate) struct LoopScope {
     pub(crate) node: Option<u32>,
     /// Objects with a smaller index are older than the loop.
@@ -32,32 +32,32 @@ pub(crate) struct LoopScope {
     pub(crate) phis: FxHashMap<u32, u32>,
 }
 
-/// What a variable holds at the head of a loop.
+/// Value of a variable at the head of a loop.
 pub(crate) struct Phi<'a> {
     pub(crate) node: Option<u32>,
-    pub(crate) before: Value<'a>,
-    pub(crate) around: Vec<Value<'a>>,
+    pub(crate) before: AbstractValue<'a>,
+    pub(crate) around: Vec<AbstractValue<'a>>,
     pub(crate) consumed: bool,
 }
 
-/// Variables, objects, phis and promises, and how values are read from them.
+/// Variables, objects, phis and promises, with the operations to read them.
 pub(crate) struct ProgramMemory<'a, 's> {
-    survey: &'s Survey,
+    survey: &'s ProgramSurvey,
     pub(crate) state: ProgramState<'a>,
     pub(crate) phis: Vec<Phi<'a>>,
-    /// The loops being gone through.
+    /// Loops being walked.
     pub(crate) loops: Vec<LoopScope>,
     pub(crate) promises: Vec<PendingPromise>,
-    /// What freezing a value remembers, kept to be used again.
+    /// Reusable state of [`Self::freeze`].
     freezing: FreezeCache<'a>,
-    /// Variables that functions change of which no call was seen.
+    /// Variables that are changed by functions without an observed call.
     unsure: FxHashSet<SymbolId>,
 }
 
 impl<'a, 's> ProgramMemory<'a, 's> {
-    /// Nothing yet, with room for so many variables.
+    /// An empty memory with capacity for this many variables.
     pub(crate) fn new(
-        survey: &'s Survey,
+        survey: &'s ProgramSurvey,
         variables: usize,
         unsure: FxHashSet<SymbolId>,
     ) -> ProgramMemory<'a, 's> {
@@ -76,9 +76,9 @@ impl<'a, 's> ProgramMemory<'a, 's> {
         &self.state.budget
     }
 
-    /// A new object or array of the program.
-    pub(crate) fn allocate(&mut self, record: ObjectRecord<'a>) -> Value<'a> {
-        Value::Object(self.state.new_object(record))
+    /// Creates an object or array of the program.
+    pub(crate) fn allocate(&mut self, record: ObjectRecord<'a>) -> AbstractValue<'a> {
+        AbstractValue::Object(self.state.new_object(record))
     }
 
     pub(crate) fn variable(&self, from: &Rc<Activation<'a>>, symbol: SymbolId) -> Option<VariableKey> {
@@ -93,49 +93,49 @@ impl<'a, 's> ProgramMemory<'a, 's> {
         None
     }
 
-    /// What the variable that `symbol` means in `from` holds.
-    pub(crate) fn read(&self, from: &Rc<Activation<'a>>, symbol: SymbolId) -> Value<'a> {
+    /// Value of the variable that `symbol` refers to in `from`.
+    pub(crate) fn read(&self, from: &Rc<Activation<'a>>, symbol: SymbolId) -> AbstractValue<'a> {
         self.variable(from, symbol)
             .and_then(|variable| self.state.read(variable).cloned())
-            .unwrap_or(Value::Unknown)
+            .unwrap_or(AbstractValue::Unknown)
     }
 
-    pub(crate) fn write(&mut self, from: &Rc<Activation<'a>>, symbol: SymbolId, value: Value<'a>) {
+    pub(crate) fn write(&mut self, from: &Rc<Activation<'a>>, symbol: SymbolId, value: AbstractValue<'a>) {
         let value = if self.unsure.contains(&symbol) { self.widen(value) } else { value };
         if let Some(variable) = self.variable(from, symbol) {
             self.state.write(variable, value);
         }
     }
 
-    /// A value that may as well be, or hold, something else.
-    fn widen(&mut self, value: Value<'a>) -> Value<'a> {
+    /// The value, which may as well be, or contain, something else.
+    fn widen(&mut self, value: AbstractValue<'a>) -> AbstractValue<'a> {
         match value {
-            Value::Object(index) => {
-                self.state.change(index, |record| record.extra.push(Value::Unknown));
-                Value::Object(index)
+            AbstractValue::Object(index) => {
+                self.state.change(index, |record| record.extra.push(AbstractValue::Unknown));
+                AbstractValue::Object(index)
             }
-            // These are followed, or make a program opaque: what they are must not be lost.
-            Value::Function(_)
-            | Value::Class(_)
-            | Value::Promise(..)
-            | Value::Global(_)
-            | Value::Mcp
-            | Value::Server(_)
-            | Value::Tool(..)
-            | Value::Capabilities
-            | Value::Capability(_) => value,
-            other => one_of([other, Value::Unknown]),
+            // These are followed, or make a program opaque: their identity must not be lost.
+            AbstractValue::Function(_)
+            | AbstractValue::Class(_)
+            | AbstractValue::Promise(..)
+            | AbstractValue::Global(_)
+            | AbstractValue::Mcp
+            | AbstractValue::Server(_)
+            | AbstractValue::Tool(..)
+            | AbstractValue::Capabilities
+            | AbstractValue::Capability(_) => value,
+            other => one_of([other, AbstractValue::Unknown]),
         }
     }
 
-    pub(crate) fn new_phi(&mut self, before: Value<'a>, node: Option<u32>) -> u32 {
+    pub(crate) fn new_phi(&mut self, before: AbstractValue<'a>, node: Option<u32>) -> u32 {
         let before = self.freeze(&before);
         self.phis.push(Phi { node, before, around: Vec::new(), consumed: false });
         (self.phis.len() - 1) as u32
     }
 
-    pub(crate) fn feed_phi(&mut self, phi: u32, value: &Value<'a>) {
-        if let Value::Phi(same, path) = value
+    pub(crate) fn feed_phi(&mut self, phi: u32, value: &AbstractValue<'a>) {
+        if let AbstractValue::Phi(same, path) = value
             && *same == phi
             && path.steps().is_empty()
         {
@@ -148,15 +148,15 @@ impl<'a, 's> ProgramMemory<'a, 's> {
         self.phis[phi as usize].around.push(value);
     }
 
-    /// Something computed at `span` from `values`.
-    pub(crate) fn computed(&mut self, span: Span, values: &[Value<'a>]) -> Value<'a> {
+    /// A value computed at `span` from `values`.
+    pub(crate) fn computed(&mut self, span: Span, values: &[AbstractValue<'a>]) -> AbstractValue<'a> {
         let mut reads = DistinctValues::default();
         for value in values {
             let value = self.freeze(value);
             let mut seen = VisitedParts::default();
-            sources(&value, &mut reads, &mut seen);
+            collect_sources(&value, &mut reads, &mut seen);
             self.state.budget.spend(seen.visit_count());
         }
-        Value::Computed(span, reads.shared())
+        AbstractValue::Computed(span, reads.shared())
     }
 }

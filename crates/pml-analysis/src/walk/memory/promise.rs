@@ -1,4 +1,4 @@
-//! Promises, and whether anybody waits for them.
+//! Promises, and whether they are awaited.
 
 use std::rc::Rc;
 
@@ -8,19 +8,19 @@ use super::super::input::WalkInput;
 use super::super::target::CallTarget;
 use super::ProgramMemory;
 use crate::budget::VisitedParts;
-use crate::value::{ObjectRecord, RecordKind, Value};
+use crate::value::{AbstractValue, ObjectRecord, RecordKind};
 
-/// A promise somebody should wait for.
+/// A promise that should be awaited.
 pub(crate) struct PendingPromise {
     pub(crate) span: Span,
     pub(crate) what: PromiseOrigin,
     pub(crate) consumed: bool,
 }
 
-/// What makes a promise.
+/// Origin of a promise.
 pub(crate) enum PromiseOrigin {
     Call(CallTarget),
-    /// A call of a local function, as written.
+    /// A call of a local function, by span.
     Function(Span),
     Callback,
     Fork,
@@ -30,7 +30,7 @@ pub(crate) enum PromiseOrigin {
 }
 
 impl PromiseOrigin {
-    /// What makes the promise, for a message.
+    /// Describes the origin in a message.
     pub(crate) fn describe(&self, input: &WalkInput<'_, '_>) -> String {
         match self {
             PromiseOrigin::Call(CallTarget::Tool { server, name }) => format!("`{server}:{name}`"),
@@ -45,18 +45,18 @@ impl PromiseOrigin {
 }
 
 impl<'a> ProgramMemory<'a, '_> {
-    /// Somebody waits for the promises in `value`.
-    pub(crate) fn mark_awaited(&mut self, value: &Value<'a>) {
+    /// Marks the promises in `value` as awaited.
+    pub(crate) fn mark_awaited(&mut self, value: &AbstractValue<'a>) {
         self.mark_awaited_new(value, &mut VisitedParts::default());
     }
 
-    pub(crate) fn mark_awaited_new(&mut self, value: &Value<'a>, seen: &mut VisitedParts) {
+    pub(crate) fn mark_awaited_new(&mut self, value: &AbstractValue<'a>, seen: &mut VisitedParts) {
         self.state.budget.spend(1);
         if self.state.budget.is_spent() {
             return;
         }
         match value {
-            Value::Promise(inner, pending) => {
+            AbstractValue::Promise(inner, pending) => {
                 if let Some(pending) = pending {
                     self.promises[*pending as usize].consumed = true;
                 }
@@ -64,8 +64,10 @@ impl<'a> ProgramMemory<'a, '_> {
                     self.mark_awaited_new(&inner.clone(), seen);
                 }
             }
-            Value::OneOf(values) => values.iter().for_each(|value| self.mark_awaited_new(value, seen)),
-            Value::Object(index) => {
+            AbstractValue::OneOf(values) => {
+                values.iter().for_each(|value| self.mark_awaited_new(value, seen));
+            }
+            AbstractValue::Object(index) => {
                 let record = Rc::clone(self.state.object(*index));
                 if matches!(record.kind, RecordKind::Array | RecordKind::Collection)
                     && seen.is_first_visit(*index as usize, 1)
@@ -73,15 +75,15 @@ impl<'a> ProgramMemory<'a, '_> {
                     self.mark_awaited_in(&record, seen);
                 }
             }
-            Value::Record(record)
+            AbstractValue::Record(record)
                 if record.is_array() && seen.is_first_visit(Rc::as_ptr(record) as usize, 0) =>
             {
                 self.mark_awaited_in(&record.clone(), seen);
             }
-            Value::Phi(phi, _) => {
+            AbstractValue::Phi(phi, _) => {
                 let phi = &mut self.phis[*phi as usize];
                 if !std::mem::replace(&mut phi.consumed, true) {
-                    let values: Vec<Value<'a>> =
+                    let values: Vec<AbstractValue<'a>> =
                         std::iter::once(phi.before.clone()).chain(phi.around.iter().cloned()).collect();
                     values.iter().for_each(|value| self.mark_awaited_new(value, seen));
                 }

@@ -3,16 +3,16 @@
 use std::rc::Rc;
 
 use super::ProgramMemory;
-use crate::value::{ObjectRecord, RecordKind, Value};
+use crate::value::{AbstractValue, ObjectRecord, RecordKind};
 
 impl<'a> ProgramMemory<'a, '_> {
-    /// Calling the value, or something in it, can reach a tool.
-    pub(crate) fn can_reach_tool(&self, value: &Value<'a>, depth: u32) -> bool {
+    /// Whether calling the value, or something in it, can reach a tool.
+    pub(crate) fn can_reach_tool(&self, value: &AbstractValue<'a>, depth: u32) -> bool {
         if depth > 3 || self.state.budget.is_spent() {
             return false;
         }
         match value {
-            Value::Function(closure) => {
+            AbstractValue::Function(closure) => {
                 let info = self.survey.function(closure.function);
                 info.effectful
                     || info.captures.iter().any(|symbol| {
@@ -21,29 +21,33 @@ impl<'a> ProgramMemory<'a, '_> {
                             .is_some_and(|value| self.can_reach_tool(value, depth + 1))
                     })
             }
-            Value::Class(class) => self.survey.reaches_tool(class.class.span.start, class.class.span.end),
-            Value::Object(index) => {
+            AbstractValue::Class(class) => {
+                self.survey.reaches_tool(class.class.span.start, class.class.span.end)
+            }
+            AbstractValue::Object(index) => {
                 let record = self.state.object(*index);
                 self.state.budget.spend(record.size() / 8);
                 self.holds_reaching(record, depth + 1)
             }
-            Value::Record(record) => {
+            AbstractValue::Record(record) => {
                 self.state.budget.spend(record.size() / 8);
                 self.holds_reaching(record, depth + 1)
             }
-            Value::Item(of, _, _) => self.can_reach_tool(of, depth + 1),
-            Value::OneOf(values) => {
+            AbstractValue::Item(of, _, _) => self.can_reach_tool(of, depth + 1),
+            AbstractValue::OneOf(values) => {
                 self.state.budget.spend(values.len() / 8);
                 values.iter().any(|value| self.can_reach_tool(value, depth))
             }
-            Value::Tool(..) | Value::Capability(_) => true,
+            AbstractValue::Tool(..) | AbstractValue::Capability(_) => true,
             _ => false,
         }
     }
 
     pub(crate) fn holds_reaching(&self, record: &ObjectRecord<'a>, depth: u32) -> bool {
         let class = match &record.kind {
-            RecordKind::Instance(class) => self.can_reach_tool(&Value::Class(Rc::clone(class)), depth),
+            RecordKind::Instance(class) => {
+                self.can_reach_tool(&AbstractValue::Class(Rc::clone(class)), depth)
+            }
             _ => false,
         };
         class
@@ -51,12 +55,14 @@ impl<'a> ProgramMemory<'a, '_> {
             || record.extra.iter().any(|value| self.can_reach_tool(value, depth))
     }
 
-    /// The value leads to a tool when called.
-    pub(crate) fn leads_to_tool(&self, value: &Value<'a>) -> bool {
+    /// Whether calling the value leads to a tool.
+    pub(crate) fn leads_to_tool(&self, value: &AbstractValue<'a>) -> bool {
         match value {
-            Value::Mcp | Value::Server(_) | Value::Tool(..) | Value::Capabilities | Value::Capability(_) => {
-                true
-            }
+            AbstractValue::Mcp
+            | AbstractValue::Server(_)
+            | AbstractValue::Tool(..)
+            | AbstractValue::Capabilities
+            | AbstractValue::Capability(_) => true,
             other => self.can_reach_tool(other, 0),
         }
     }

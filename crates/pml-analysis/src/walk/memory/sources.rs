@@ -1,14 +1,14 @@
-//! What a value is made from.
+//! Sources of a value.
 
 use std::rc::Rc;
 
 use crate::budget::VisitedParts;
-use crate::value::{DistinctValues, Value};
+use crate::value::{AbstractValue, DistinctValues};
 
-/// The value behind promises.
-pub(crate) fn settled<'a>(value: &Value<'a>) -> Value<'a> {
+/// The value of a promise, or the value itself.
+pub(crate) fn settled_value<'a>(value: &AbstractValue<'a>) -> AbstractValue<'a> {
     match value {
-        Value::Promise(..) | Value::OneOf(_) => {
+        AbstractValue::Promise(..) | AbstractValue::OneOf(_) => {
             let mut found = DistinctValues::default();
             settle(value, &mut found, &mut VisitedParts::default());
             found.one_of()
@@ -17,63 +17,75 @@ pub(crate) fn settled<'a>(value: &Value<'a>) -> Value<'a> {
     }
 }
 
-fn settle<'a>(value: &Value<'a>, found: &mut DistinctValues<'a>, seen: &mut VisitedParts) {
+fn settle<'a>(value: &AbstractValue<'a>, found: &mut DistinctValues<'a>, seen: &mut VisitedParts) {
     match value {
-        Value::Promise(inner, _) => {
+        AbstractValue::Promise(inner, _) => {
             if seen.is_first_visit(Rc::as_ptr(inner) as usize, 0) {
                 settle(inner, found, seen);
             }
         }
-        Value::OneOf(values) => values.iter().for_each(|value| settle(value, found, seen)),
+        AbstractValue::OneOf(values) => values.iter().for_each(|value| settle(value, found, seen)),
         other => found.add(other),
     }
 }
 
-/// The leaves something is computed from.
-pub(crate) fn sources<'a>(value: &Value<'a>, into: &mut DistinctValues<'a>, seen: &mut VisitedParts) {
+/// Collects the leaves that a value is computed from.
+pub(crate) fn collect_sources<'a>(
+    value: &AbstractValue<'a>,
+    into: &mut DistinctValues<'a>,
+    seen: &mut VisitedParts,
+) {
     seen.count_visit();
     match value {
-        Value::Literal(_) | Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) => {
+        AbstractValue::Literal(_)
+        | AbstractValue::Result(..)
+        | AbstractValue::Parameter(_)
+        | AbstractValue::Item(..)
+        | AbstractValue::Phi(..) => {
             into.add(value);
         }
-        Value::Record(record) if seen.is_first_visit(Rc::as_ptr(record) as usize, 0) => {
-            record.fields.iter().for_each(|member| sources(&member.value, into, seen));
+        AbstractValue::Record(record) if seen.is_first_visit(Rc::as_ptr(record) as usize, 0) => {
+            record.fields.iter().for_each(|member| collect_sources(&member.value, into, seen));
             let rest = record.extra.iter().chain(&record.spreads).chain(&record.names);
-            rest.for_each(|value| sources(value, into, seen));
+            rest.for_each(|value| collect_sources(value, into, seen));
         }
-        Value::Template(parts) if seen.is_first_visit(parts.as_ptr() as usize, 0) => {
-            parts.iter().for_each(|(value, _)| sources(value, into, seen));
+        AbstractValue::Template(parts) if seen.is_first_visit(parts.as_ptr() as usize, 0) => {
+            parts.iter().for_each(|(value, _)| collect_sources(value, into, seen));
         }
-        Value::Computed(_, values) | Value::OneOf(values)
+        AbstractValue::Computed(_, values) | AbstractValue::OneOf(values)
             if seen.is_first_visit(values.as_ptr() as usize, 0) =>
         {
-            values.iter().for_each(|value| sources(value, into, seen));
+            values.iter().for_each(|value| collect_sources(value, into, seen));
         }
-        Value::Promise(inner, _) if seen.is_first_visit(Rc::as_ptr(inner) as usize, 0) => {
-            sources(inner, into, seen);
+        AbstractValue::Promise(inner, _) if seen.is_first_visit(Rc::as_ptr(inner) as usize, 0) => {
+            collect_sources(inner, into, seen);
         }
         _ => {}
     }
 }
 
-/// Something of interest goes into it.
-pub(crate) fn has_sources(value: &Value<'_>) -> bool {
+/// Whether a value has sources: results, parameters or items.
+pub(crate) fn has_sources(value: &AbstractValue<'_>) -> bool {
     has_sources_new(value, &mut VisitedParts::default())
 }
 
-fn has_sources_new(value: &Value<'_>, seen: &mut VisitedParts) -> bool {
+fn has_sources_new(value: &AbstractValue<'_>, seen: &mut VisitedParts) -> bool {
     match value {
-        Value::Result(..) | Value::Parameter(_) | Value::Item(..) | Value::Phi(..) | Value::Object(_) => true,
-        Value::Record(_) => true,
-        Value::Template(parts) => {
+        AbstractValue::Result(..)
+        | AbstractValue::Parameter(_)
+        | AbstractValue::Item(..)
+        | AbstractValue::Phi(..)
+        | AbstractValue::Object(_) => true,
+        AbstractValue::Record(_) => true,
+        AbstractValue::Template(parts) => {
             seen.is_first_visit(parts.as_ptr() as usize, 0)
                 && parts.iter().any(|(value, _)| has_sources_new(value, seen))
         }
-        Value::Computed(_, values) | Value::OneOf(values) => {
+        AbstractValue::Computed(_, values) | AbstractValue::OneOf(values) => {
             seen.is_first_visit(values.as_ptr() as usize, 0)
                 && values.iter().any(|value| has_sources_new(value, seen))
         }
-        Value::Promise(inner, _) => {
+        AbstractValue::Promise(inner, _) => {
             seen.is_first_visit(Rc::as_ptr(inner) as usize, 0) && has_sources_new(inner, seen)
         }
         _ => false,

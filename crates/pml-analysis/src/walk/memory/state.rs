@@ -1,7 +1,6 @@
-//! Variables and objects as they are at one point of the program, with an undo log.
+//! Variables and objects at one point of the program, with an undo log.
 //!
-//! Going into a branch takes a mark; what changed since can be taken out again, so that the cost of
-//! a branch is that of its own writes, not of everything there is.
+//! Entering a branch takes a mark; changes since then can be undone, so that a branch costs as much as its own writes.
 
 use std::rc::Rc;
 
@@ -9,20 +8,20 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use crate::budget::WorkBudget;
-use crate::value::{ObjectMember, ObjectRecord, RecordKind, Value, ValueList, one_of};
+use crate::value::{AbstractValue, ObjectMember, ObjectRecord, RecordKind, ValueList, one_of};
 
 /// A variable of one activation: (activation, symbol).
 pub(crate) type VariableKey = (u32, u32);
 
-/// The values of all variables and objects. Every write goes through the log, so that [`ProgramState::undo`] can take it
-/// back; objects are never freed, so that an index stays valid when the branch that made the object is undone.
+/// Values of all variables and objects. Every write goes through the log, so that [`ProgramState::undo`] can revert it.
+/// Objects are never freed, so that an index stays valid when the branch that created the object is undone.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramState<'a> {
-    variables: FxHashMap<VariableKey, Value<'a>>,
-    variable_log: Vec<(VariableKey, Option<Value<'a>>)>,
+    variables: FxHashMap<VariableKey, AbstractValue<'a>>,
+    variable_log: Vec<(VariableKey, Option<AbstractValue<'a>>)>,
     objects: Vec<Rc<ObjectRecord<'a>>>,
     object_log: Vec<(u32, Rc<ObjectRecord<'a>>)>,
-    /// What following the program may still cost.
+    /// Remaining budget of the walk.
     pub(crate) budget: WorkBudget,
 }
 
@@ -33,14 +32,14 @@ pub(crate) struct StateMark {
     objects: usize,
 }
 
-/// The variables and objects that differ since a mark.
+/// Variables and objects that have changed since a mark.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct StateChanges<'a> {
-    pub(crate) variables: ChangeMap<VariableKey, Value<'a>>,
+    pub(crate) variables: ChangeMap<VariableKey, AbstractValue<'a>>,
     pub(crate) objects: ChangeMap<u32, Rc<ObjectRecord<'a>>>,
 }
 
-/// What each of some things became, in their order: on most ways next to nothing changes.
+/// New values by key, sorted: on most paths next to nothing changes.
 #[derive(Debug, Clone)]
 pub(crate) struct ChangeMap<K, V>(Vec<(K, V)>);
 
@@ -51,7 +50,7 @@ impl<K, V> Default for ChangeMap<K, V> {
 }
 
 impl<K: Ord + Copy, V> ChangeMap<K, V> {
-    /// Each of `keys` once, with what `now` says of it.
+    /// Distinct `keys` with their current values from `now`.
     fn of(keys: impl Iterator<Item = K>, mut now: impl FnMut(K) -> Option<V>) -> ChangeMap<K, V> {
         let mut keys: SmallVec<[K; 8]> = keys.collect();
         keys.sort_unstable();
@@ -92,7 +91,7 @@ impl<K: Ord + Copy, V> ChangeMap<K, V> {
 }
 
 impl<'a> ProgramState<'a> {
-    /// Nothing yet, with room for so many variables.
+    /// An empty state with capacity for this many variables.
     pub(crate) fn with_room_for(variables: usize) -> ProgramState<'a> {
         let map = FxHashMap::with_capacity_and_hasher(variables, FxBuildHasher);
         ProgramState {
@@ -103,11 +102,11 @@ impl<'a> ProgramState<'a> {
         }
     }
 
-    pub(crate) fn read(&self, variable: VariableKey) -> Option<&Value<'a>> {
+    pub(crate) fn read(&self, variable: VariableKey) -> Option<&AbstractValue<'a>> {
         self.variables.get(&variable)
     }
 
-    pub(crate) fn write(&mut self, variable: VariableKey, value: Value<'a>) {
+    pub(crate) fn write(&mut self, variable: VariableKey, value: AbstractValue<'a>) {
         self.budget.spend(1 + value.width());
         let old = self.variables.insert(variable, value);
         self.variable_log.push((variable, old));
@@ -145,7 +144,7 @@ impl<'a> ProgramState<'a> {
         StateMark { variables: self.variable_log.len(), objects: self.object_log.len() }
     }
 
-    /// What is different since `mark`.
+    /// Changes since `mark`.
     pub(crate) fn changes(&self, mark: StateMark) -> StateChanges<'a> {
         let mut changes = StateChanges::default();
         let (variables, objects) = (&self.variable_log[mark.variables..], &self.object_log[mark.objects..]);
@@ -162,8 +161,8 @@ impl<'a> ProgramState<'a> {
         changes
     }
 
-    /// Every value a variable or object had at some moment since `mark`, the first and last included. This is what a
-    /// `catch` sees: an exception can come from anywhere in the block.
+    /// Every value that a variable or object has had since `mark`, including the first and last. This is what a `catch`
+    /// sees: an exception can come from anywhere in the block.
     pub(crate) fn all_values_since(&self, mark: StateMark) -> StateChanges<'a> {
         let mut changes = self.changes(mark);
         for (variable, old) in &self.variable_log[mark.variables..] {
@@ -187,7 +186,7 @@ impl<'a> ProgramState<'a> {
         changes
     }
 
-    /// Goes back to `mark`.
+    /// Reverts to `mark`.
     pub(crate) fn undo(&mut self, mark: StateMark) {
         while self.variable_log.len() > mark.variables {
             if let Some((variable, old)) = self.variable_log.pop() {
@@ -204,7 +203,7 @@ impl<'a> ProgramState<'a> {
         }
     }
 
-    /// Goes on from several ways that lead here; each is what changed on it.
+    /// Joins several paths, each given by its changes.
     pub(crate) fn merge(&mut self, ways: &[StateChanges<'a>]) {
         match ways {
             [] => {}
@@ -250,7 +249,7 @@ impl<'a> ProgramState<'a> {
         }
     }
 
-    /// Counts what putting together an object of several ways costs.
+    /// Spends budget for merging an object of several paths.
     fn is_too_much(&self, base: &ObjectRecord<'a>, ways: &[StateChanges<'a>], index: u32) -> bool {
         let costs =
             ways.iter().map(|way| merge_cost(base, way.objects.get(index).map_or(base, |record| record)));
@@ -259,7 +258,7 @@ impl<'a> ProgramState<'a> {
     }
 }
 
-/// A list that may be either of two of different length: behind what they share, positions say nothing.
+/// A list that may be either of two of different length: beyond their common prefix, positions are unknown.
 fn merge_lists<'a>(a: &ObjectRecord<'a>, b: &ObjectRecord<'a>) -> ObjectRecord<'a> {
     let shared = a.fields.iter().zip(&b.fields).take_while(|(a, b)| a.value.same(&b.value)).count();
     let mut merged = ObjectRecord { kind: RecordKind::Array, ..ObjectRecord::default() };
@@ -274,7 +273,7 @@ fn merge_lists<'a>(a: &ObjectRecord<'a>, b: &ObjectRecord<'a>) -> ObjectRecord<'
     merged
 }
 
-/// What [`merge_records`] costs: each member of one is looked for in the other.
+/// Cost of [`merge_records`]: each member of one is searched in the other.
 pub(crate) fn merge_cost(a: &ObjectRecord<'_>, b: &ObjectRecord<'_>) -> usize {
     1 + a.size() + b.size() + a.fields.len() * b.fields.len() / 64 + a.extra.len() * b.extra.len() / 16
 }
@@ -288,14 +287,14 @@ pub(crate) fn merge_records<'a>(a: &ObjectRecord<'a>, b: &ObjectRecord<'a>) -> O
     for member in &a.fields {
         let value = match b.field(&member.key) {
             Some(other) => one_of([member.value.clone(), other.value.clone()]),
-            None => one_of([member.value.clone(), Value::Undefined]),
+            None => one_of([member.value.clone(), AbstractValue::Undefined]),
         };
         fields.push(member.with_value(value));
     }
     for member in b.fields.iter().filter(|member| a.field(&member.key).is_none()) {
-        fields.push(member.with_value(one_of([member.value.clone(), Value::Undefined])));
+        fields.push(member.with_value(one_of([member.value.clone(), AbstractValue::Undefined])));
     }
-    let union = |a: &[Value<'a>], b: &[Value<'a>]| {
+    let union = |a: &[AbstractValue<'a>], b: &[AbstractValue<'a>]| {
         let mut all = a.to_vec();
         all.extend(b.iter().filter(|value| !a.iter().any(|other| other.same(value))).cloned());
         all

@@ -1,4 +1,4 @@
-//! The calls of local functions that are being followed.
+//! Stack of the local function calls that are being followed.
 
 use std::rc::Rc;
 
@@ -7,44 +7,45 @@ use smallvec::SmallVec;
 use super::super::memory::state::StateMark;
 use super::flow::FlowPath;
 use crate::survey::FunctionIndex;
-use crate::value::{Activation, ClassValue, Value, ValueList};
+use crate::value::{AbstractValue, Activation, ClassValue, ValueList};
 
-/// How many expressions are gone through before calls of local functions are no longer followed: functions that call each
-/// other twice would otherwise double the work with each of them. Longer programs have one more for each byte.
+/// Number of expressions after which calls of local functions are no longer followed: functions that call each other
+/// twice would otherwise double the work with each of them. Each byte of the program adds one.
 const MAX_STEPS: u32 = 50_000;
-/// How deep calls of local functions are followed.
+/// Maximum depth of followed calls.
 const MAX_CALL_DEPTH: usize = 48;
 
-/// A call of a local function being followed.
+/// A followed call of a local function.
 pub(crate) struct CallFrame<'a> {
     pub(crate) function: FunctionIndex,
     pub(crate) context: u32,
     pub(crate) is_async: bool,
     pub(crate) mark: StateMark,
-    pub(crate) returns: SmallVec<[(Value<'a>, FlowPath<'a>); 1]>,
-    pub(crate) yields: Vec<Value<'a>>,
-    /// What a call of itself gives and is given.
+    pub(crate) returns: SmallVec<[(AbstractValue<'a>, FlowPath<'a>); 1]>,
+    pub(crate) yields: Vec<AbstractValue<'a>>,
+    /// Phis of the result and of the parameters, for recursive calls.
     pub(crate) result: Option<u32>,
     pub(crate) parameters: Vec<u32>,
-    /// What `arguments` holds.
+    /// Values of `arguments`.
     pub(crate) given: ValueList<'a>,
 }
 
-/// The functions being followed, the program itself first.
+/// Stack of followed functions, the program itself first.
 pub(crate) struct CallStack<'a> {
     pub(crate) frames: Vec<CallFrame<'a>>,
     pub(crate) activation: Rc<Activation<'a>>,
     next_activation: u32,
-    /// How many instances of the program's classes are being made, each for a field of the one before.
+    /// Nesting depth of class instances under construction, each for a field of the one before.
     pub(crate) constructing: usize,
-    /// Expressions gone through so far, each as often as it was.
+    /// Expressions walked so far, counted each time.
     steps: u32,
     max_steps: u32,
 }
 
 impl<'a> CallStack<'a> {
     pub(crate) fn new(source: &str) -> CallStack<'a> {
-        let top = Activation { id: 0, function: 0, outer: None, this: Some(Value::Undefined), class: None };
+        let top =
+            Activation { id: 0, function: 0, outer: None, this: Some(AbstractValue::Undefined), class: None };
         CallStack {
             frames: Vec::new(),
             activation: Rc::new(top),
@@ -55,7 +56,7 @@ impl<'a> CallStack<'a> {
         }
     }
 
-    /// Begins the program itself.
+    /// Pushes the program itself.
     pub(crate) fn enter_program(&mut self, mark: StateMark) {
         self.frames.push(CallFrame {
             function: 0,
@@ -70,7 +71,7 @@ impl<'a> CallStack<'a> {
         });
     }
 
-    /// One more expression is gone through.
+    /// Counts one more expression.
     pub(crate) fn step(&mut self) {
         self.steps = self.steps.saturating_add(1);
     }
@@ -90,12 +91,12 @@ impl<'a> CallStack<'a> {
         self.constructing < MAX_CALL_DEPTH && self.steps < self.max_steps
     }
 
-    /// Whether `function` is among those being followed.
+    /// Whether `function` is on the stack.
     pub(crate) fn is_active(&self, function: FunctionIndex) -> bool {
         self.frames.iter().any(|frame| frame.function == function)
     }
 
-    pub(crate) fn this(&self) -> Value<'a> {
+    pub(crate) fn this(&self) -> AbstractValue<'a> {
         let mut at = Some(&self.activation);
         while let Some(activation) = at {
             if let Some(this) = &activation.this {
@@ -103,10 +104,10 @@ impl<'a> CallStack<'a> {
             }
             at = activation.outer.as_ref();
         }
-        Value::Undefined
+        AbstractValue::Undefined
     }
 
-    /// The class of the method we are in.
+    /// The class of the current method.
     pub(crate) fn class(&self) -> Option<Rc<ClassValue<'a>>> {
         let mut at = Some(&self.activation);
         while let Some(activation) = at {
@@ -122,7 +123,7 @@ impl<'a> CallStack<'a> {
         let mut at = Some(&self.activation);
         while let Some(activation) = at {
             match &activation.this {
-                Some(Value::Object(object)) => return Some(*object),
+                Some(AbstractValue::Object(object)) => return Some(*object),
                 Some(_) => return None,
                 None => at = activation.outer.as_ref(),
             }

@@ -1,24 +1,24 @@
-//! What is wrong with the program, as it is found.
+//! Collects complaints during a walk.
 
 use oxc_span::Span;
 use pml_model::structure::NodeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::analysis::{Code, Complaint, Remark, Severity};
-use crate::lines::Lines;
+use crate::analysis::{Complaint, ComplaintCode, Remark, Severity};
+use crate::lines::SourceLines;
 
-/// The complaints so far, each once.
+/// Complaints so far, without duplicates.
 pub(crate) struct Diagnostics<'a, 's> {
-    lines: &'s Lines<'s>,
+    lines: &'s SourceLines<'s>,
     pub(crate) complaints: Vec<Complaint>,
-    /// Which complaints stand at a place.
+    /// Indices of the complaints at each span.
     by_place: FxHashMap<(u32, u32), Vec<u32>>,
-    /// Names that were complained about.
+    /// Undefined names that were reported already.
     unknown_names: FxHashSet<&'a str>,
 }
 
 impl<'a, 's> Diagnostics<'a, 's> {
-    pub(crate) fn new(lines: &'s Lines<'s>) -> Diagnostics<'a, 's> {
+    pub(crate) fn new(lines: &'s SourceLines<'s>) -> Diagnostics<'a, 's> {
         Diagnostics {
             lines,
             complaints: Vec::new(),
@@ -30,7 +30,7 @@ impl<'a, 's> Diagnostics<'a, 's> {
     pub(crate) fn complain(
         &mut self,
         severity: Severity,
-        code: Code,
+        code: ComplaintCode,
         span: Span,
         message: impl Into<String>,
         hint: impl Into<Option<String>>,
@@ -52,11 +52,11 @@ impl<'a, 's> Diagnostics<'a, 's> {
         }
     }
 
-    /// Complains of a call, whether or not somebody has said the same.
+    /// Adds a complaint about a call, even when it repeats another.
     pub(crate) fn complain_of_node(
         &mut self,
         node: NodeId,
-        (severity, code): (Severity, Code),
+        (severity, code): (Severity, ComplaintCode),
         span: Span,
         message: String,
         hint: Option<String>,
@@ -66,24 +66,24 @@ impl<'a, 's> Diagnostics<'a, 's> {
         self.complaints.push(Complaint { severity, code, message, hint, at, excerpt, node: Some(node) });
     }
 
-    /// Whether nobody has complained yet that `name` is not defined. From now on somebody has.
+    /// Whether `name` is reported as undefined for the first time; records it.
     pub(crate) fn is_first_unknown(&mut self, name: &'a str) -> bool {
         self.unknown_names.insert(name)
     }
 
-    /// The last complaint is about `node`.
+    /// Attaches `node` to the last complaint.
     pub(crate) fn last_is_about(&mut self, node: NodeId) {
         if let Some(last) = self.complaints.last_mut() {
             last.node = Some(node);
         }
     }
 
-    /// Complains of everything that keeps calls from being known.
+    /// Adds a complaint for everything that makes calls unknowable.
     pub(crate) fn complain_of_opaque(&mut self, remarks: &[Remark]) {
         for remark in remarks {
             self.complaints.push(Complaint {
                 severity: Severity::Warning,
-                code: Code::Opaque,
+                code: ComplaintCode::Opaque,
                 message: remark.what.clone(),
                 hint: Some("name the tool: `mcp.server.tool({ … })`".to_owned()),
                 at: remark.at,

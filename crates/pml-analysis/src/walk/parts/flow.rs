@@ -1,4 +1,4 @@
-//! Where control is, and where it can go: the frontier, and what `break`, `continue`, `throw` and `?.` lead to.
+//! Control flow: the frontier, and the targets of `break`, `continue`, `throw` and `?.`.
 
 use std::rc::Rc;
 
@@ -6,22 +6,22 @@ use smallvec::SmallVec;
 
 use super::super::memory::state::{ProgramState, StateChanges, StateMark};
 use super::graph::{Frontier, add_points};
-use crate::value::Value;
+use crate::value::AbstractValue;
 
-/// One path by which a point of the program is reached: what was changed on it, and the nodes it comes from.
+/// One path to a point of the program: the changes made on it, and the nodes it comes from.
 pub(crate) struct FlowPath<'a> {
     pub(crate) changes: StateChanges<'a>,
     pub(crate) frontier: Frontier,
 }
 
-/// Where `break` and `continue` lead.
+/// Target of `break` and `continue`.
 pub(crate) struct JumpTarget<'a> {
     pub(crate) labels: Vec<&'a str>,
     pub(crate) kind: JumpTargetKind,
     pub(crate) mark: StateMark,
     pub(crate) breaks: Vec<FlowPath<'a>>,
     pub(crate) continues: Vec<FlowPath<'a>>,
-    /// How many functions were being followed.
+    /// Number of functions being followed when it was entered.
     pub(crate) depth: usize,
 }
 
@@ -34,38 +34,38 @@ pub(crate) enum JumpTargetKind {
 
 /// An optional chain being evaluated.
 pub(crate) struct OptionalChain {
-    /// Where it ends in the source.
+    /// End offset in the source.
     pub(crate) end: u32,
     /// Decisions that may end it early, each with the outcome that does.
     pub(crate) decisions: Vec<(u32, &'static str)>,
 }
 
 impl<'a> FlowPath<'a> {
-    /// A way on which nothing was changed.
+    /// A path without changes.
     pub(crate) fn unchanged(frontier: Frontier) -> FlowPath<'a> {
         FlowPath { changes: StateChanges::default(), frontier }
     }
 }
 
-/// How control left a statement other than by its end.
+/// How control leaves a statement early.
 #[derive(PartialEq, Eq, Clone, Copy)]
 pub(crate) enum JumpExit {
     Break,
     Continue,
 }
 
-/// The place in the program that is being walked, and the ways out of it.
+/// Current position in the control flow, and the exits from it.
 pub(crate) struct ControlFlow<'a> {
     pub(crate) frontier: Frontier,
-    /// Whether the program can get to where we are.
+    /// Whether the current point is reachable.
     pub(crate) live: bool,
-    /// The loops we are in, outermost first.
+    /// Enclosing loops, outermost first.
     pub(crate) loops: Rc<[u32]>,
-    /// Labels of the statement that comes next.
+    /// Labels of the next statement.
     pub(crate) labels: Vec<&'a str>,
     pub(crate) jumps: Vec<JumpTarget<'a>>,
-    /// What is thrown inside each `try` we are in.
-    pub(crate) thrown: Vec<Vec<(Value<'a>, Frontier)>>,
+    /// Thrown values of each enclosing `try`.
+    pub(crate) thrown: Vec<Vec<(AbstractValue<'a>, Frontier)>>,
     pub(crate) chains: Vec<OptionalChain>,
 }
 
@@ -82,14 +82,14 @@ impl<'a> ControlFlow<'a> {
         }
     }
 
-    /// Nothing after this place is reached from it.
+    /// Marks the code after this point as unreachable from it.
     pub(crate) fn stop(&mut self) {
         self.live = false;
         self.frontier.clear();
     }
 
-    /// Ends an arm: its changes are undone, so that the next arm begins where this one began. None if the end of the arm is
-    /// never reached.
+    /// Ends an arm and undoes its changes, so that the next arm starts from the same state. `None` if the end of the
+    /// arm is unreachable.
     pub(crate) fn end_arm(&mut self, state: &mut ProgramState<'a>, mark: StateMark) -> Option<FlowPath<'a>> {
         let way = self.live.then(|| self.path_since(state, mark));
         state.undo(mark);
@@ -101,7 +101,7 @@ impl<'a> ControlFlow<'a> {
         FlowPath { changes: state.changes(mark), frontier: self.frontier.clone() }
     }
 
-    /// Goes on from all the paths that lead here. Without any, what follows is unreachable.
+    /// Continues from all the paths that lead here. Without any, the code after is unreachable.
     pub(crate) fn rejoin(
         &mut self,
         state: &mut ProgramState<'a>,
@@ -119,7 +119,7 @@ impl<'a> ControlFlow<'a> {
         self.frontier = frontier;
     }
 
-    /// Ends an arm that may not have been taken; without it, control comes from `skipped`.
+    /// Ends an arm that may be skipped; a skipped arm continues from `skipped`.
     pub(crate) fn end_optional_arm(
         &mut self,
         state: &mut ProgramState<'a>,
@@ -130,8 +130,7 @@ impl<'a> ControlFlow<'a> {
         self.rejoin(state, done.into_iter().chain([FlowPath::unchanged(skipped)]));
     }
 
-    /// Makes the statement that follows a target of `break` and `continue`. `depth` is how many functions are being
-    /// followed.
+    /// Makes the next statement a target of `break` and `continue`. `depth` is the number of functions being followed.
     pub(crate) fn enter_jump(
         &mut self,
         labels: Vec<&'a str>,

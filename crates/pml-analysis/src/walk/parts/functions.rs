@@ -1,4 +1,4 @@
-//! What has become of the program's own functions so far.
+//! Record of the program's own functions during a walk.
 
 use std::rc::Rc;
 
@@ -8,16 +8,16 @@ use rustc_hash::FxHashMap;
 use crate::survey::FunctionIndex;
 use crate::value::Closure;
 
-/// Which functions were followed, and which were only seen as values.
+/// Functions that were followed, and functions that were only seen as values.
 pub(crate) struct FunctionLog<'a> {
-    /// Whether each function was followed into.
+    /// Whether each function was followed.
     pub(crate) visited: Vec<bool>,
     /// Functions seen as values, to be followed at the end if nothing called them.
     pub(crate) kept: Vec<Rc<Closure<'a>>>,
     next_kept: usize,
-    /// Where each function, of each context, was handed to an operation first.
+    /// For each function and context, the first place where it was passed to an operation.
     pub(crate) handed: FxHashMap<(FunctionIndex, u32), (Span, u32)>,
-    /// Some call of a local function was not followed.
+    /// Whether some call of a local function was not followed.
     pub(crate) left_out: bool,
 }
 

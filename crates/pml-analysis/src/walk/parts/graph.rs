@@ -1,39 +1,39 @@
-//! The structure as it grows: nodes, and the edges between them.
+//! The structure under construction: nodes and edges.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
 use oxc_span::Span;
-use pml_model::structure::{DecisionForm, ForkForm, Letter, Link, LoopForm, NodeId};
+use pml_model::structure::{DecisionForm, EdgeLink, ForkForm, LoopForm, NodeId, NodeLetter};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::super::target::CallTarget;
-use crate::value::Value;
+use crate::value::AbstractValue;
 
-/// So many nodes have a place without asking for more memory.
+/// Initial capacity for nodes.
 pub(crate) const USUAL_NODES: usize = 24;
 
-/// Where the next node can be reached from: a node and the outcome it then had.
+/// Predecessors of the next node: each a node with the outcome that leads on.
 pub(crate) type Frontier = SmallVec<[(u32, Option<Rc<str>>); 2]>;
 
-/// A node before values are made into arguments.
+/// A node before its values are lowered to arguments.
 pub(crate) struct NodeDraft<'a> {
     pub(crate) id: NodeId,
     pub(crate) kind: DraftKind<'a>,
     pub(crate) span: Span,
     pub(crate) context: u32,
     pub(crate) point: u32,
-    /// The loops it is in, outermost first.
+    /// Enclosing loops, outermost first.
     pub(crate) loops: Rc<[u32]>,
 }
 
-/// What an operation works on: how it is written, what it is and where it stands.
-pub(crate) type OperationInput<'a> = (Cow<'a, str>, Value<'a>, Span);
+/// Input of an operation: its source text, its value and its span.
+pub(crate) type OperationInput<'a> = (Cow<'a, str>, AbstractValue<'a>, Span);
 
 pub(crate) enum DraftKind<'a> {
     Call(CallDraft<'a>),
-    /// A pure operation and what it works on, by name.
+    /// A pure operation with its named inputs.
     Operation {
         name: &'static str,
         pure: bool,
@@ -60,13 +60,13 @@ pub(crate) enum DraftKind<'a> {
 #[derive(Clone)]
 pub(crate) struct CallDraft<'a> {
     pub(crate) target: CallTarget,
-    pub(crate) arguments: Value<'a>,
+    pub(crate) arguments: AbstractValue<'a>,
     pub(crate) span: Span,
-    /// The tool is handed on as a value; what calls it is not seen.
+    /// The tool is passed on as a value; its calls are not visible.
     pub(crate) as_value: bool,
 }
 
-/// Where a node is found again: its probe point, the context, and which of several tools one place may call.
+/// Key of a node: its probe point, the context, and the index among several tools that one place may call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct NodePlace {
     pub(crate) point: u32,
@@ -74,16 +74,16 @@ pub(crate) struct NodePlace {
     pub(crate) variant: u32,
 }
 
-/// The nodes and edges found so far. Nodes are known by their index.
+/// Nodes and edges found so far. Nodes are referred to by index.
 pub(crate) struct DraftGraph<'a> {
     pub(crate) nodes: Vec<NodeDraft<'a>>,
-    edges: Vec<(u32, u32, Link)>,
-    /// The same edges as a set, once a node was met again; until then each edge is new.
-    edge_set: Option<FxHashSet<(u32, u32, Link)>>,
-    /// The last number given for each letter.
+    edges: Vec<(u32, u32, EdgeLink)>,
+    /// The edges as a set, once a node is revisited; until then each edge is new.
+    edge_set: Option<FxHashSet<(u32, u32, EdgeLink)>>,
+    /// The last number assigned for each node letter.
     numbers: [u32; 6],
     by_place: FxHashMap<NodePlace, u32>,
-    /// Names of outcomes that were needed.
+    /// Interned outcome names.
     outcome_names: Vec<Rc<str>>,
 }
 
@@ -99,15 +99,15 @@ impl<'a> DraftGraph<'a> {
         }
     }
 
-    /// The node at `place`, if it was met before. From then on edges may come a second time.
-    pub(crate) fn met_again(&mut self, place: NodePlace) -> Option<u32> {
+    /// The node at `place`, if it exists. From then on edges may repeat.
+    pub(crate) fn revisit_node(&mut self, place: NodePlace) -> Option<u32> {
         let node = self.by_place.get(&place).copied()?;
         self.edge_set.get_or_insert_with(|| self.edges.iter().cloned().collect());
         Some(node)
     }
 
-    /// Adds a node that is inside of `loops`, outermost first.
-    pub(crate) fn add(
+    /// Adds a node within `loops`, outermost first.
+    pub(crate) fn add_node(
         &mut self,
         place: NodePlace,
         span: Span,
@@ -115,12 +115,12 @@ impl<'a> DraftGraph<'a> {
         loops: &Rc<[u32]>,
     ) -> u32 {
         let letter = match kind {
-            DraftKind::Call(_) | DraftKind::Operation { .. } => Letter::N,
-            DraftKind::Decision { .. } => Letter::D,
-            DraftKind::Fork { .. } => Letter::F,
-            DraftKind::Join => Letter::J,
-            DraftKind::Loop { .. } => Letter::L,
-            DraftKind::Try => Letter::T,
+            DraftKind::Call(_) | DraftKind::Operation { .. } => NodeLetter::N,
+            DraftKind::Decision { .. } => NodeLetter::D,
+            DraftKind::Fork { .. } => NodeLetter::F,
+            DraftKind::Join => NodeLetter::J,
+            DraftKind::Loop { .. } => NodeLetter::L,
+            DraftKind::Try => NodeLetter::T,
         };
         let number = &mut self.numbers[letter as usize];
         *number += 1;
@@ -128,17 +128,17 @@ impl<'a> DraftGraph<'a> {
         let node = self.nodes.len() as u32;
         let NodePlace { point, context, .. } = place;
         self.nodes.push(NodeDraft { id, kind, span, context, point, loops: Rc::clone(loops) });
-        // A join has no probe of its own: it shares its fork's point and is not found by it.
-        if letter != Letter::J {
+        // A join has no probe of its own: it shares its fork's point and must not be found by it.
+        if letter != NodeLetter::J {
             self.by_place.insert(place, node);
         }
         if let Some(parent) = loops.last().copied() {
-            self.edge(parent, node, Link::Contains);
+            self.add_edge(parent, node, EdgeLink::Contains);
         }
         node
     }
 
-    /// The join of a fork that was met before.
+    /// The join of a revisited fork.
     pub(crate) fn join_of(&self, fork: u32, place: NodePlace) -> Option<u32> {
         let is_join = |node: &NodeDraft<'_>| {
             matches!(node.kind, DraftKind::Join) && node.point == place.point && node.context == place.context
@@ -151,36 +151,36 @@ impl<'a> DraftGraph<'a> {
         &self.nodes[node as usize]
     }
 
-    pub(crate) fn edges(&self) -> &[(u32, u32, Link)] {
+    pub(crate) fn edges(&self) -> &[(u32, u32, EdgeLink)] {
         &self.edges
     }
 
-    pub(crate) fn take_edges(&mut self) -> Vec<(u32, u32, Link)> {
+    pub(crate) fn take_edges(&mut self) -> Vec<(u32, u32, EdgeLink)> {
         std::mem::take(&mut self.edges)
     }
 
     pub(crate) fn connect(&mut self, frontier: &mut Frontier, node: u32) {
         for (from, outcome) in frontier.drain(..) {
             let link = match outcome {
-                None => Link::Sequence,
-                Some(outcome) => Link::Conditional { outcome: String::from(&*outcome) },
+                None => EdgeLink::Sequence,
+                Some(outcome) => EdgeLink::Conditional { outcome: String::from(&*outcome) },
             };
-            self.edge(from, node, link);
+            self.add_edge(from, node, link);
         }
         frontier.push((node, None));
     }
 
-    pub(crate) fn edge(&mut self, from: u32, to: u32, link: Link) {
-        // A node that is met again keeps its place, so an edge from a later node would point backwards. Order is acyclic;
-        // only data may go around a loop.
-        let forward = from < to || matches!(link, Link::Provides { .. });
+    pub(crate) fn add_edge(&mut self, from: u32, to: u32, link: EdgeLink) {
+        // A revisited node keeps its index, so an edge from a later node would point backwards. Order is acyclic; only
+        // data may follow a loop's back edge.
+        let forward = from < to || matches!(link, EdgeLink::Provides { .. });
         let is_known = |set: &mut FxHashSet<_>| !set.insert((from, to, link.clone()));
         if forward && !self.edge_set.as_mut().is_some_and(is_known) {
             self.edges.push((from, to, link));
         }
     }
 
-    /// What an arm of a decision begins from.
+    /// The frontier at the start of an arm of a decision.
     pub(crate) fn arm(&mut self, decision: Option<u32>, outcome: &str, before: &Frontier) -> Frontier {
         match decision {
             Some(node) => smallvec![(node, Some(self.outcome(outcome)))],
@@ -188,7 +188,7 @@ impl<'a> DraftGraph<'a> {
         }
     }
 
-    /// The name of an outcome. The common ones are allocated once.
+    /// The interned name of an outcome.
     pub(crate) fn outcome(&mut self, name: &str) -> Rc<str> {
         match self.outcome_names.iter().find(|known| &***known == name) {
             Some(known) => Rc::clone(known),
@@ -203,7 +203,7 @@ impl<'a> DraftGraph<'a> {
     }
 }
 
-/// Adds points that are not there yet.
+/// Adds predecessors that are not present yet.
 pub(crate) fn add_points(frontier: &mut Frontier, points: Frontier) {
     if frontier.is_empty() && points.len() == 1 {
         *frontier = points;

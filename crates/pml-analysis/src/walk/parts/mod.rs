@@ -1,4 +1,4 @@
-//! The state of a walk, in parts. Each has its own methods; what belongs to several takes the others it needs.
+//! State of a walk, in parts. Each part has its own methods; what concerns several parts takes the others as arguments.
 
 pub(crate) mod calls;
 pub(crate) mod decided;

@@ -1,4 +1,4 @@
-//! Which tools and capabilities the program can call, as far as that can be known.
+//! Tools and capabilities that the program can call, as far as they can be known.
 
 use oxc_span::Span;
 use rustc_hash::{FxBuildHasher, FxHashSet};
@@ -6,28 +6,28 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use super::super::target::CallTarget;
 use super::diagnostics::Diagnostics;
 use super::graph::USUAL_NODES;
-use crate::analysis::{Code, Permissions, Remark, Severity};
-use crate::catalogue::{Catalogue, Tool};
-use crate::lines::Lines;
+use crate::analysis::{ComplaintCode, Permissions, Remark, Severity};
+use crate::catalogue::{AnalysisCatalogue, AnalysisTool};
+use crate::lines::SourceLines;
 use crate::roots::ToolRoot;
 use crate::schema;
-use crate::value::Value;
+use crate::value::AbstractValue;
 
-/// The permissions the program needs, and what they were read from.
+/// Permissions the program needs, and their evidence.
 pub(crate) struct PermissionLog<'a, 's> {
-    catalogue: &'s Catalogue,
-    lines: &'s Lines<'s>,
+    catalogue: &'s AnalysisCatalogue,
+    lines: &'s SourceLines<'s>,
     pub(crate) found: Permissions,
-    /// Tools of the catalogue that are among the permissions.
-    declared: FxHashSet<*const Tool>,
-    /// Where a root or an alias was come to.
+    /// Tools of the catalogue among the permissions.
+    declared: FxHashSet<*const AnalysisTool>,
+    /// Offsets of roots and aliases that the walk reached.
     touched: FxHashSet<u32>,
-    /// Tools kept in variables, objects and lists, and where they are written.
-    tools_kept: Vec<(Value<'a>, Span)>,
+    /// Tools stored in variables, objects and lists, with the spans where they are written.
+    tools_kept: Vec<(AbstractValue<'a>, Span)>,
 }
 
 impl<'a, 's> PermissionLog<'a, 's> {
-    pub(crate) fn new(catalogue: &'s Catalogue, lines: &'s Lines<'s>) -> PermissionLog<'a, 's> {
+    pub(crate) fn new(catalogue: &'s AnalysisCatalogue, lines: &'s SourceLines<'s>) -> PermissionLog<'a, 's> {
         PermissionLog {
             catalogue,
             lines,
@@ -38,7 +38,7 @@ impl<'a, 's> PermissionLog<'a, 's> {
         }
     }
 
-    /// A root or an alias that stands at `span` was come to.
+    /// Records that the walk reached the root or alias at `span`.
     pub(crate) fn touch(&mut self, span: Span) {
         self.touched.insert(span.start);
     }
@@ -47,7 +47,7 @@ impl<'a, 's> PermissionLog<'a, 's> {
         self.touched.contains(&span.start)
     }
 
-    /// Whether a tool or capability that is written out is among the permissions; other roots always are.
+    /// Whether a tool or capability that is written out is among the permissions; true for other roots.
     pub(crate) fn has(&self, root: &ToolRoot) -> bool {
         match root {
             ToolRoot::Tool(server, name) => match self.catalogue.tool(server, name) {
@@ -62,29 +62,29 @@ impl<'a, 's> PermissionLog<'a, 's> {
         }
     }
 
-    /// Whether something between the bytes of `span` keeps calls from being known.
+    /// Whether something within `span` makes calls unknowable.
     pub(crate) fn is_opaque_within(&self, span: Span) -> bool {
         self.found.opaque.iter().any(|remark| remark.at.start >= span.start && remark.at.end <= span.end)
     }
 
-    pub(crate) fn opaque(&mut self, span: Span, what: impl Into<String>) {
+    pub(crate) fn note_opaque(&mut self, span: Span, what: impl Into<String>) {
         let remark = Remark { what: what.into(), at: self.lines.position(span) };
         if !self.found.opaque.contains(&remark) {
             self.found.opaque.push(remark);
         }
     }
 
-    pub(crate) fn ambient(&mut self, span: Span, name: &str) {
+    pub(crate) fn note_ambient(&mut self, span: Span, name: &str) {
         let remark = Remark { what: name.to_owned(), at: self.lines.position(span) };
         if !self.found.ambient.contains(&remark) {
             self.found.ambient.push(remark);
         }
     }
 
-    /// A tool that is kept: it can be called, so it counts.
+    /// Declares a tool that is stored: it can be called, so it counts.
     pub(crate) fn declare_value(
         &mut self,
-        tool: &Value<'a>,
+        tool: &AbstractValue<'a>,
         span: Span,
         diagnostics: &mut Diagnostics<'a, 's>,
     ) {
@@ -94,12 +94,12 @@ impl<'a, 's> PermissionLog<'a, 's> {
         }
     }
 
-    /// Where a tool that was kept is written.
-    pub(crate) fn tool_span(&self, tool: &Value<'a>) -> Span {
+    /// Span where a stored tool is written.
+    pub(crate) fn tool_span(&self, tool: &AbstractValue<'a>) -> Span {
         self.tools_kept.iter().find(|(kept, _)| kept.same(tool)).map_or(Span::default(), |(_, span)| *span)
     }
 
-    /// Notes which tool it is, and complains when there is none.
+    /// Adds a tool or capability to the permissions, and complains when it does not exist.
     pub(crate) fn declare(&mut self, target: &CallTarget, span: Span, diagnostics: &mut Diagnostics<'a, 's>) {
         match target {
             CallTarget::Tool { server, name } => {
@@ -115,30 +115,42 @@ impl<'a, 's> PermissionLog<'a, 's> {
                     return;
                 }
                 self.found.declared.insert(id.clone());
-                if let Some(withheld) = self.catalogue.withheld(server, name) {
+                if let Some(withheld) = self.catalogue.withheld_tool(server, name) {
                     let (message, hint) = (withheld.message.clone(), Some(withheld.hint.clone()));
-                    return diagnostics.complain(Severity::Error, Code::HeldBack, span, message, hint);
+                    return diagnostics.complain(
+                        Severity::Error,
+                        ComplaintCode::HeldBack,
+                        span,
+                        message,
+                        hint,
+                    );
                 }
-                if let Some(unready) = self.catalogue.unready(server) {
+                if let Some(unready) = self.catalogue.unready_server(server) {
                     let (message, hint) = (unready.message.clone(), unready.hint.clone());
                     return diagnostics.complain(
                         Severity::Error,
-                        Code::of_unready(unready),
+                        ComplaintCode::of_unready(unready),
                         span,
                         message,
                         hint,
                     );
                 }
                 let (message, hint) = no_such_tool(self.catalogue, server, name, &id);
-                diagnostics.complain(Severity::Error, Code::UnknownTool, span, message, hint);
+                diagnostics.complain(Severity::Error, ComplaintCode::UnknownTool, span, message, hint);
             }
             CallTarget::Capability(name) => {
                 self.found.capabilities.insert(name.to_string());
                 if self.catalogue.capability(name).is_none() {
-                    let near = schema::nearest(name, self.catalogue.capability_names());
+                    let near = schema::closest_names(name, self.catalogue.capability_names());
                     let hint = near.first().map(|near| format!("did you mean `{near}`?"));
                     let message = format!("there is no capability `{name}`");
-                    diagnostics.complain(Severity::Error, Code::UnknownCapability, span, message, hint);
+                    diagnostics.complain(
+                        Severity::Error,
+                        ComplaintCode::UnknownCapability,
+                        span,
+                        message,
+                        hint,
+                    );
                 }
             }
         }
@@ -146,22 +158,27 @@ impl<'a, 's> PermissionLog<'a, 's> {
 }
 
 /// `server:tool`.
-pub(crate) fn id_of(tool: &Tool) -> String {
+pub(crate) fn id_of(tool: &AnalysisTool) -> String {
     [tool.id.server.as_str(), ":", &tool.id.tool].concat()
 }
 
-/// Why there is no such tool, and what may have been meant.
-fn no_such_tool(catalogue: &Catalogue, server: &str, name: &str, id: &str) -> (String, Option<String>) {
+/// Message and hint for a tool that does not exist.
+fn no_such_tool(
+    catalogue: &AnalysisCatalogue,
+    server: &str,
+    name: &str,
+    id: &str,
+) -> (String, Option<String>) {
     let tools = catalogue.tools();
     if catalogue.has_server(server) {
         let own = tools.iter().filter(|tool| tool.id.server.as_str() == server);
-        let near = schema::nearest(name, own.map(|tool| tool.identifier.as_str()));
+        let near = schema::closest_names(name, own.map(|tool| tool.identifier.as_str()));
         let names: Vec<String> = near.iter().map(|near| format!("`mcp.{server}.{near}`")).collect();
         let hint = (!names.is_empty()).then(|| format!("did you mean {}?", names.join(" or ")));
         return (format!("server `{server}` has no tool `{name}`"), hint);
     }
     let ids: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
-    let near = schema::nearest(id, ids.iter().map(String::as_str));
+    let near = schema::closest_names(id, ids.iter().map(String::as_str));
     let hint = near.first().map(|near| format!("did you mean `{near}`?"));
     let fallback = || Some("find a tool for it with `pml_discover`".to_owned());
     (format!("no connected server is called `{server}`"), hint.or_else(fallback))

@@ -1,40 +1,40 @@
-//! Which places of the program report something, and in which contexts.
+//! Probe points of the program, and their contexts.
 //!
-//! A context is one way in which a local function is entered: the program itself is context 0, and a call of a function
-//! from one place and context always leads to the same context.
+//! A context is one way to enter a local function. The program itself is context 0, and a call of a function from one
+//! place and context always enters the same context.
 
 use oxc_span::Span;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::graph::{NodePlace, USUAL_NODES};
-use crate::analysis::Entry;
-use crate::lines::Lines;
+use crate::analysis::ContextEntry;
+use crate::lines::SourceLines;
 use crate::marks::{FollowedFunction, ProbeMarks, ProbePlace};
 use crate::survey::{FunctionIndex, FunctionInfo};
 use crate::value::Closure;
 
-/// How often functions may be followed into before they are no longer told apart by caller. Programs of
-/// the largest size with a helper called on every line stay well below.
+/// Number of followed calls after which functions are no longer distinguished by caller. Programs of the largest size
+/// with a helper called on every line stay well below.
 const MAX_FOLLOWED: u32 = 20_000;
 
-/// The probe points and contexts given so far, and where we are among them.
+/// Probe points and contexts assigned so far, and the current ones.
 pub(crate) struct ProbeLog<'s> {
-    lines: &'s Lines<'s>,
+    lines: &'s SourceLines<'s>,
     pub(crate) marks: ProbeMarks,
     next_point: u32,
-    /// The context we are in.
+    /// The current context.
     pub(crate) context: u32,
-    /// Which of several tools that one place may call.
+    /// Index among several tools that one place may call.
     pub(crate) variant: u32,
-    /// Point and context of a call → the context it leads to.
+    /// From point and context of a call to the context it enters.
     contexts: FxHashMap<(u32, u32), u32>,
     next_context: u32,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<ContextEntry>,
     entered: FxHashSet<(u32, u32, FunctionIndex)>,
 }
 
 impl<'s> ProbeLog<'s> {
-    pub(crate) fn new(lines: &'s Lines<'s>) -> ProbeLog<'s> {
+    pub(crate) fn new(lines: &'s SourceLines<'s>) -> ProbeLog<'s> {
         ProbeLog {
             lines,
             marks: ProbeMarks {
@@ -51,7 +51,7 @@ impl<'s> ProbeLog<'s> {
         }
     }
 
-    /// The point of a place, which is the same each time.
+    /// The point of a place; the same each time.
     pub(crate) fn point(&mut self, place: ProbePlace, span: Span) -> u32 {
         *self.marks.points.entry((place, span)).or_insert_with(|| {
             self.next_point += 1;
@@ -59,12 +59,12 @@ impl<'s> ProbeLog<'s> {
         })
     }
 
-    /// Where the node of `point` is found in the context we are in.
+    /// Key of the node of `point` in the current context.
     pub(crate) fn place(&self, point: u32) -> NodePlace {
         NodePlace { point, context: self.context, variant: self.variant }
     }
 
-    /// The context a call of a local function leads to.
+    /// The context that a call of a local function enters.
     pub(crate) fn enter(&mut self, call: Span, closure: &Closure<'_>, info: &FunctionInfo) -> u32 {
         if self.next_context >= MAX_FOLLOWED {
             return closure.context;
@@ -83,7 +83,7 @@ impl<'s> ProbeLog<'s> {
         enters
     }
 
-    /// A call of a function that is being followed leads to the context it has.
+    /// Records that a recursive call enters the context that its function already has.
     pub(crate) fn enter_again(&mut self, call: Span, enters: u32, function: (FunctionIndex, &FunctionInfo)) {
         let point = self.point(ProbePlace::Enter, call);
         self.note_entry(call, point, enters, function);
@@ -96,7 +96,8 @@ impl<'s> ProbeLog<'s> {
         enters: u32,
         (function, info): (FunctionIndex, &FunctionInfo),
     ) {
-        let entry = Entry { point, context: self.context, function, enters, at: self.lines.position(call) };
+        let entry =
+            ContextEntry { point, context: self.context, function, enters, at: self.lines.position(call) };
         if self.entered.insert((point, self.context, function)) {
             self.entries.push(entry);
         }

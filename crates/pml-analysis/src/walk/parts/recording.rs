@@ -1,11 +1,11 @@
-//! Whether what is walked becomes part of the structure.
+//! Whether the walk adds to the structure.
 
-/// Walking can be quiet, so that it adds no nodes, and it can be a trial, of which nothing is kept.
+/// A walk can be quiet: it adds no nodes. It can be a trial: nothing of it is kept.
 #[derive(Default)]
 pub(crate) struct WalkMode {
-    /// How many computations that reach no tool we are in: each is one operation, not a structure.
+    /// Nesting depth of computations that reach no tool: each is one operation, not a structure.
     quiet: u32,
-    /// Whether a function was come to that reaches a tool, while something is followed only to see that.
+    /// During a trial, whether a function that reaches a tool was called; `None` outside a trial.
     trial: Option<bool>,
 }
 
@@ -30,12 +30,12 @@ impl WalkMode {
         self.trial = Some(false);
     }
 
-    /// Whether the trial came to something that reaches a tool.
+    /// Ends the trial. Returns whether it called something that reaches a tool.
     pub(crate) fn end_trial(&mut self) -> bool {
         self.trial.take() == Some(true)
     }
 
-    /// Something that reaches a tool is called. Whether this is a trial, in which it is not followed.
+    /// Records a call of something that reaches a tool. Returns whether this is a trial, in which it is not followed.
     pub(crate) fn ends_trial(&mut self) -> bool {
         if let Some(reached) = &mut self.trial {
             *reached = true;

@@ -1,10 +1,10 @@
-//! The algorithms against values of networkx and numpy, and against trying everything on small graphs.
+//! The algorithms against reference values of networkx and numpy, and against brute force on small graphs.
 
 use super::super::adamic_adar::adamic_adar;
 use super::super::louvain::{communities, modularity};
 use super::super::pagerank::pagerank;
 use super::super::paths::{self, LENGTH_PENALTY};
-use super::super::spectral::clusters;
+use super::super::spectral::spectral_clusters;
 use super::*;
 
 /// Zachary's karate club.
@@ -19,12 +19,12 @@ const KARATE: [(u32, u32); 78] = [
     (27, 33), (28, 31), (28, 33), (29, 32), (29, 33), (30, 32), (30, 33), (31, 32), (31, 33), (32, 33),
 ];
 
-fn karate() -> Csr {
-    Csr::new(34, KARATE.map(|(from, to)| (from, to, 1.0))).undirected()
+fn karate() -> CsrGraph {
+    CsrGraph::new(34, KARATE.map(|(from, to)| (from, to, 1.0))).undirected()
 }
 
-/// Cliques of six in a row, each tied to the next by one edge.
-fn caves(count: u32) -> Csr {
+/// A row of cliques of six, each tied to the next by one edge.
+fn caves(count: u32) -> CsrGraph {
     let mut edges = Vec::new();
     for cave in 0..count {
         let first = cave * 6;
@@ -35,7 +35,7 @@ fn caves(count: u32) -> Csr {
             edges.push((first - 1, first, 1.0));
         }
     }
-    Csr::new(6 * count as usize, edges).undirected()
+    CsrGraph::new(6 * count as usize, edges).undirected()
 }
 
 #[track_caller]
@@ -77,7 +77,7 @@ fn pagerank_is_that_of_networkx() {
         0.020558339,
         0.086590152,
     ];
-    // Node 18 has no way out.
+    // Node 18 has no outgoing edges.
     let ranks = pagerank(&random_graph(1, 30, 90));
     for (found, expected) in ranks.iter().zip(expected) {
         close(*found, expected, 2e-9);
@@ -87,8 +87,8 @@ fn pagerank_is_that_of_networkx() {
     for (node, expected) in [(0, 0.096997285), (2, 0.057078509), (33, 0.100919182), (11, 0.009564745)] {
         close(ranks[node], expected, 2e-9);
     }
-    assert!(pagerank(&Csr::new(0, [])).is_empty());
-    assert_eq!(pagerank(&Csr::new(2, [])), [0.5, 0.5]);
+    assert!(pagerank(&CsrGraph::new(0, [])).is_empty());
+    assert_eq!(pagerank(&CsrGraph::new(2, [])), [0.5, 0.5]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn pagerank_is_what_the_equations_say() {
 
 #[test]
 fn communities_are_as_good_as_those_of_networkx() {
-    // The best of a hundred random orders there.
+    // The best of a hundred random orders in networkx.
     let graph = karate();
     let found = modularity(&graph, &communities(&graph));
     assert!(found >= 0.4151, "{found}");
@@ -120,8 +120,8 @@ fn communities_are_as_good_as_those_of_networkx() {
     let thirds: Vec<usize> = (0..30).map(|node| node % 3).collect();
     close(modularity(&graph, &thirds), -0.151179353702, 1e-9);
     assert_eq!(communities(&caves(4)), (0..24).map(|node| node / 6).collect::<Vec<_>>());
-    assert!(communities(&Csr::new(0, [])).is_empty());
-    assert_eq!(communities(&Csr::new(3, [])), [0, 1, 2]);
+    assert!(communities(&CsrGraph::new(0, [])).is_empty());
+    assert_eq!(communities(&CsrGraph::new(3, [])), [0, 1, 2]);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn communities_are_near_the_best_of_all() {
     assert!(lost.iter().filter(|lost| **lost < 1e-12).count() >= 20, "{lost:?}");
 }
 
-/// Every way to put `size` nodes into groups.
+/// All partitions of `size` nodes into groups.
 fn partitions(size: usize) -> impl Iterator<Item = Vec<usize>> {
     let grow = |all: Vec<Vec<usize>>| {
         let more = |one: Vec<usize>| {
@@ -165,7 +165,7 @@ fn adamic_adar_is_that_of_networkx() {
             close(found.expect("they share neighbours").1, expected, 1e-12);
         }
     }
-    // Of 24 and 27, both know nobody the other knows.
+    // Nodes 24 and 27 share no neighbour.
     assert!(adamic_adar(&graph, 24).iter().all(|(node, _)| *node != 27));
 }
 
@@ -175,20 +175,20 @@ fn shortest_paths_are_those_of_networkx() {
     for (to, expected) in
         [(5, 6.178031269), (9, 2.302480501), (17, 3.570085661), (23, 3.013410717), (29, 1.303972804)]
     {
-        close(paths::shortest(&graph, 0, to).expect("there is a way").cost, expected, 1e-8);
+        close(paths::shortest_path(&graph, 0, to).expect("there is a way").cost, expected, 1e-8);
     }
     for (from, to, expected) in [
         (0, 9, [2.302480501, 2.371473372, 3.470085661, 3.487764104]),
         (1, 29, [1.116290732, 6.178031269, 6.760581424, 7.043007573]),
         (3, 17, [0.323143551, 3.113410717, 3.523225583, 4.740527072]),
     ] {
-        let found = paths::best(&graph, from, to, 4);
+        let found = paths::best_paths(&graph, from, to, 4);
         assert_eq!(found.len(), 4);
         found.iter().zip(expected).for_each(|(path, expected)| close(path.cost, expected, 1e-8));
     }
-    assert_eq!(paths::shortest(&graph, 18, 0), None, "node 18 has no way out");
-    assert_eq!(paths::shortest(&graph, 4, 4).map(|path| path.nodes), Some(vec![4]));
-    assert_eq!(paths::shortest(&graph, 99, 4), None);
+    assert_eq!(paths::shortest_path(&graph, 18, 0), None, "node 18 has no way out");
+    assert_eq!(paths::shortest_path(&graph, 4, 4).map(|path| path.nodes), Some(vec![4]));
+    assert_eq!(paths::shortest_path(&graph, 99, 4), None);
 }
 
 #[test]
@@ -198,14 +198,14 @@ fn the_best_paths_are_the_best_of_all() {
         let mut all = Vec::new();
         every_path(&graph, &[0], 0.0, &mut all);
         all.sort_by(f64::total_cmp);
-        let found = paths::best(&graph, 0, 6, 5);
+        let found = paths::best_paths(&graph, 0, 6, 5);
         assert_eq!(found.len(), all.len().min(5), "seed {seed}");
         found.iter().zip(all).for_each(|(path, cost)| close(path.cost, cost, 1e-9));
     }
 }
 
-/// The cost of every way to node 6 that visits nothing twice.
-fn every_path(graph: &Csr, nodes: &[usize], cost: f64, all: &mut Vec<f64>) {
+/// Cost of every path to node 6 without repeated nodes.
+fn every_path(graph: &CsrGraph, nodes: &[usize], cost: f64, all: &mut Vec<f64>) {
     let last = nodes[nodes.len() - 1];
     if last == 6 {
         all.push(cost);
@@ -218,7 +218,7 @@ fn every_path(graph: &Csr, nodes: &[usize], cost: f64, all: &mut Vec<f64>) {
 
 #[test]
 fn eigenvalues_are_those_of_numpy() {
-    let found = clusters(&karate(), 6, 1);
+    let found = spectral_clusters(&karate(), 6, 1);
     for (found, expected) in found.eigenvalues.iter().zip([
         0.0,
         0.132272329,
@@ -230,7 +230,7 @@ fn eigenvalues_are_those_of_numpy() {
     ]) {
         close(*found, expected, 1e-7);
     }
-    let found = clusters(&caves(4), 6, 1);
+    let found = spectral_clusters(&caves(4), 6, 1);
     for (found, expected) in
         found.eigenvalues.iter().zip([0.0, 0.014284799, 0.049787764, 0.086891078, 1.010682003])
     {
@@ -243,7 +243,7 @@ fn groups_are_found_and_counted() {
     for count in 2..6 {
         let expected: Vec<usize> = (0..6 * count).map(|node| node / 6).collect();
         for seed in 0..5 {
-            let found = clusters(&caves(u32::try_from(count).expect("small")), 8, seed);
+            let found = spectral_clusters(&caves(u32::try_from(count).expect("small")), 8, seed);
             assert_eq!((found.count, &found.of_node), (count, &expected), "{count} caves, seed {seed}");
         }
     }
@@ -251,13 +251,13 @@ fn groups_are_found_and_counted() {
 
 #[test]
 fn a_graph_in_pieces_falls_into_them() {
-    // Three triangles and a node by itself: four eigenvalues are zero.
+    // Three triangles and an isolated node: four eigenvalues are zero.
     let triangle =
         |first: u32| [(first, first + 1, 1.0), (first + 1, first + 2, 1.0), (first, first + 2, 1.0)];
     let edges: Vec<_> = [0, 3, 6].into_iter().flat_map(triangle).collect();
-    let found = clusters(&Csr::new(10, edges).undirected(), 6, 3);
+    let found = spectral_clusters(&CsrGraph::new(10, edges).undirected(), 6, 3);
     assert_eq!(found.of_node, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
     assert!(found.eigenvalues[..4].iter().all(|value| value.abs() < 1e-9), "{:?}", found.eigenvalues);
-    assert!(clusters(&Csr::new(0, []), 4, 1).of_node.is_empty());
-    assert_eq!(clusters(&Csr::new(1, []), 4, 1).of_node, [0]);
+    assert!(spectral_clusters(&CsrGraph::new(0, []), 4, 1).of_node.is_empty());
+    assert_eq!(spectral_clusters(&CsrGraph::new(1, []), 4, 1).of_node, [0]);
 }

@@ -1,14 +1,14 @@
-//! The typed graph: weights, evidence in any order, changes of one tool, and what follows from it.
+//! The typed graph: weights, evidence in any order, changes of one tool, and derived results.
 
-use super::super::closeness::closeness;
-use super::super::edges::{EdgeType, Graph, NodeKind, Source};
-use super::super::insights::{Insights, capability_groups};
-use super::super::provides::Provides;
+use super::super::closeness::closest_nodes;
+use super::super::edges::{EdgeSource, EdgeType, GraphNodeKind, TypedGraph};
+use super::super::insights::{GraphInsights, capability_groups};
+use super::super::provides::ProvidesIndex;
 use super::*;
 
-fn with_tools(ids: &[&str]) -> Graph {
-    let mut graph = Graph::default();
-    ids.iter().for_each(|id| graph.insert(id, NodeKind::Tool));
+fn with_tools(ids: &[&str]) -> TypedGraph {
+    let mut graph = TypedGraph::default();
+    ids.iter().for_each(|id| graph.insert_node(id, GraphNodeKind::Tool));
     graph
 }
 
@@ -16,27 +16,28 @@ fn with_tools(ids: &[&str]) -> Graph {
 fn an_edge_weighs_by_type_and_source() {
     let mut graph = with_tools(&["a", "b"]);
     for (kind, source, expected) in [
-        (EdgeType::Dependency, Source::Inferred, 0.7),
-        (EdgeType::Contains, Source::Inferred, 0.8 * 0.7),
-        (EdgeType::Provides, Source::Inferred, 0.7 * 0.7),
-        (EdgeType::Sequence, Source::Template, 0.25),
+        (EdgeType::Dependency, EdgeSource::Inferred, 0.7),
+        (EdgeType::Contains, EdgeSource::Inferred, 0.8 * 0.7),
+        (EdgeType::Provides, EdgeSource::Inferred, 0.7 * 0.7),
+        (EdgeType::Sequence, EdgeSource::Template, 0.25),
     ] {
-        graph.suppose("a", "b", kind, source);
-        let edges = graph.between("a", "b");
+        graph.suppose_edge("a", "b", kind, source);
+        let edges = graph.edges_between("a", "b");
         let edge = edges.iter().find(|edge| edge.kind == kind).expect("it was put in");
         assert!((edge.weight() - expected).abs() < 1e-12, "{edge:?}");
     }
-    graph.observe("b", "a", EdgeType::Dependency, 1);
-    assert!((graph.between("b", "a")[0].weight() - 1.0).abs() < 1e-12);
+    graph.observe_edge("b", "a", EdgeType::Dependency, 1);
+    assert!((graph.edges_between("b", "a")[0].weight() - 1.0).abs() < 1e-12);
 }
 
 #[test]
 fn a_supposed_edge_is_observed_when_seen_three_times() {
     let mut graph = with_tools(&["a", "b"]);
-    graph.suppose("a", "b", EdgeType::Dependency, Source::Inferred);
-    for (times, expected) in [(1, Source::Inferred), (1, Source::Inferred), (1, Source::Observed)] {
-        graph.observe("a", "b", EdgeType::Dependency, times);
-        assert_eq!(graph.between("a", "b")[0].source, expected);
+    graph.suppose_edge("a", "b", EdgeType::Dependency, EdgeSource::Inferred);
+    for (times, expected) in [(1, EdgeSource::Inferred), (1, EdgeSource::Inferred), (1, EdgeSource::Observed)]
+    {
+        graph.observe_edge("a", "b", EdgeType::Dependency, times);
+        assert_eq!(graph.edges_between("a", "b")[0].source, expected);
     }
 }
 
@@ -50,11 +51,11 @@ fn the_order_of_what_is_learned_does_not_matter() {
             facts.reverse();
         }
         let mut graph = with_tools(&ids);
-        graph.insert("x:cap", NodeKind::Capability);
+        graph.insert_node("x:cap", GraphNodeKind::Capability);
         for (from, to, times) in facts {
             match times {
-                0 => graph.suppose(from, to, EdgeType::Contains, Source::Inferred),
-                times => graph.observe(from, to, EdgeType::Sequence, times),
+                0 => graph.suppose_edge(from, to, EdgeType::Contains, EdgeSource::Inferred),
+                times => graph.observe_edge(from, to, EdgeType::Sequence, times),
             }
         }
         graph
@@ -64,7 +65,7 @@ fn the_order_of_what_is_learned_does_not_matter() {
     assert_eq!(one.snapshot().ids, other.snapshot().ids);
     assert_eq!(one.snapshot().directed, other.snapshot().directed);
     let mut changed = build(true);
-    changed.observe("a", "c", EdgeType::Sequence, 1);
+    changed.observe_edge("a", "c", EdgeType::Sequence, 1);
     assert_ne!(one, changed);
 }
 
@@ -76,19 +77,19 @@ fn a_tool_that_changes_changes_its_own_edges_only() {
         "db:find(user_id:string*) -> user_name:string",
         "crm:get_user(email:string*) -> user_id:string",
     ];
-    let mut provides = Provides::build(tools.map(tool));
+    let mut provides = ProvidesIndex::build(tools.map(tool));
     let mut graph = with_tools(&["fs:read", "json:parse", "db:find", "crm:get_user"]);
     let all: Vec<String> = provides.tools().map(|tool| tool.id.clone()).collect();
-    graph.follow(&provides, &all);
-    graph.observe("fs:read", "json:parse", EdgeType::Dependency, 5);
+    graph.update_provides_edges(&provides, &all);
+    graph.observe_edge("fs:read", "json:parse", EdgeType::Dependency, 5);
     let before: Vec<String> =
         graph.edges().iter().map(|edge| format!("{} {:?} {}", edge.from, edge.kind, edge.to)).collect();
     assert_eq!(
         before,
         ["crm:get_user Provides db:find", "fs:read Dependency json:parse", "fs:read Provides json:parse"]
     );
-    let touched = provides.replace(tool("json:parse(user_id:string*) -> nothing:boolean"));
-    graph.follow(&provides, &touched);
+    let touched = provides.replace_tool(tool("json:parse(user_id:string*) -> nothing:boolean"));
+    graph.update_provides_edges(&provides, &touched);
     let after: Vec<String> =
         graph.edges().iter().map(|edge| format!("{} {:?} {}", edge.from, edge.kind, edge.to)).collect();
     assert_eq!(
@@ -105,27 +106,27 @@ fn a_tool_that_changes_changes_its_own_edges_only() {
 #[test]
 fn nodes_go_with_their_edges() {
     let mut graph = with_tools(&["a", "b", "c"]);
-    graph.observe("a", "b", EdgeType::Sequence, 1);
-    graph.observe("b", "c", EdgeType::Sequence, 1);
+    graph.observe_edge("a", "b", EdgeType::Sequence, 1);
+    graph.observe_edge("b", "c", EdgeType::Sequence, 1);
     let version = graph.version();
-    assert!(graph.remove("b"));
-    assert!(!graph.remove("b"));
+    assert!(graph.remove_node("b"));
+    assert!(!graph.remove_node("b"));
     assert!(graph.edges().is_empty());
     assert_ne!(graph.version(), version);
-    graph.observe("a", "b", EdgeType::Sequence, 1);
+    graph.observe_edge("a", "b", EdgeType::Sequence, 1);
     assert!(graph.edges().is_empty(), "an edge to nobody is none");
-    graph.insert("b", NodeKind::Tool);
+    graph.insert_node("b", GraphNodeKind::Tool);
     assert!(graph.edges().is_empty());
 }
 
 #[test]
 fn insights_are_made_again_when_the_graph_changed() {
     let mut graph = with_tools(&["a", "b", "c"]);
-    graph.observe("a", "b", EdgeType::Dependency, 1);
-    let mut insights = Insights::of(&graph);
+    graph.observe_edge("a", "b", EdgeType::Dependency, 1);
+    let mut insights = GraphInsights::compute(&graph);
     assert!(!insights.refresh(&graph));
     let before = insights.importance("c");
-    graph.observe("b", "c", EdgeType::Dependency, 1);
+    graph.observe_edge("b", "c", EdgeType::Dependency, 1);
     assert!(insights.refresh(&graph));
     assert!(insights.importance("c") > before);
     assert_eq!(insights.community("a"), insights.community("b"));
@@ -135,11 +136,11 @@ fn insights_are_made_again_when_the_graph_changed() {
 #[test]
 fn what_follows_is_close_and_says_why() {
     let mut graph = with_tools(&["fs:read", "json:parse", "http:post", "fs:write", "mail:send"]);
-    graph.observe("fs:read", "json:parse", EdgeType::Dependency, 4);
-    graph.observe("json:parse", "http:post", EdgeType::Sequence, 1);
-    graph.suppose("fs:read", "mail:send", EdgeType::Provides, Source::Inferred);
-    graph.observe("fs:write", "json:parse", EdgeType::Sequence, 2);
-    let found: Vec<String> = closeness(&graph, &graph.snapshot(), &["fs:read"])
+    graph.observe_edge("fs:read", "json:parse", EdgeType::Dependency, 4);
+    graph.observe_edge("json:parse", "http:post", EdgeType::Sequence, 1);
+    graph.suppose_edge("fs:read", "mail:send", EdgeType::Provides, EdgeSource::Inferred);
+    graph.observe_edge("fs:write", "json:parse", EdgeType::Sequence, 2);
+    let found: Vec<String> = closest_nodes(&graph, &graph.snapshot(), &["fs:read"])
         .into_iter()
         .map(|close| format!("{} {:.2} {}", close.id, close.score, close.reason))
         .collect();
@@ -152,30 +153,30 @@ fn what_follows_is_close_and_says_why() {
             "http:post 0.16 has much in common with `fs:read`",
         ]
     );
-    assert!(closeness(&graph, &graph.snapshot(), &["nobody"]).is_empty());
+    assert!(closest_nodes(&graph, &graph.snapshot(), &["nobody"]).is_empty());
 }
 
 #[test]
 fn what_came_oftener_is_closer() {
     let mut graph = with_tools(&["a", "rare", "often"]);
-    graph.observe("a", "rare", EdgeType::Sequence, 1);
-    graph.observe("a", "often", EdgeType::Sequence, 9);
-    let score = |graph: &Graph, id: &str| {
-        let close = closeness(graph, &graph.snapshot(), &["a"]).into_iter().find(|close| close.id == id);
+    graph.observe_edge("a", "rare", EdgeType::Sequence, 1);
+    graph.observe_edge("a", "often", EdgeType::Sequence, 9);
+    let score = |graph: &TypedGraph, id: &str| {
+        let close = closest_nodes(graph, &graph.snapshot(), &["a"]).into_iter().find(|close| close.id == id);
         close.map_or(0.0, |close| close.score)
     };
     assert!((score(&graph, "often") - 0.5).abs() < 1e-9 && score(&graph, "rare") < 0.25);
-    graph.observe("a", "rare", EdgeType::Sequence, 8);
+    graph.observe_edge("a", "rare", EdgeType::Sequence, 8);
     assert!((score(&graph, "rare") - score(&graph, "often")).abs() < 1e-9);
 }
 
 #[test]
 fn the_most_recent_counts_most_and_scores_are_bounded() {
     let mut graph = with_tools(&["a", "b", "x", "y"]);
-    graph.observe("a", "x", EdgeType::Sequence, 1);
-    graph.observe("b", "y", EdgeType::Sequence, 1);
+    graph.observe_edge("a", "x", EdgeType::Sequence, 1);
+    graph.observe_edge("b", "y", EdgeType::Sequence, 1);
     let ids: Vec<String> =
-        closeness(&graph, &graph.snapshot(), &["a", "b"]).into_iter().map(|close| close.id).collect();
+        closest_nodes(&graph, &graph.snapshot(), &["a", "b"]).into_iter().map(|close| close.id).collect();
     assert_eq!(ids, ["y", "x"]);
     for seed in 0..10 {
         let mut random = Random(seed);
@@ -183,9 +184,9 @@ fn the_most_recent_counts_most_and_scores_are_bounded() {
         let mut graph = with_tools(&ids.iter().map(String::as_str).collect::<Vec<_>>());
         for _ in 0..60 {
             let (from, to) = (random.below(12) as usize, random.below(12) as usize);
-            graph.observe(&ids[from], &ids[to], EdgeType::Dependency, 1);
+            graph.observe_edge(&ids[from], &ids[to], EdgeType::Dependency, 1);
         }
-        for close in closeness(&graph, &graph.snapshot(), &["t0", "t1", "t2"]) {
+        for close in closest_nodes(&graph, &graph.snapshot(), &["t0", "t1", "t2"]) {
             assert!((0.0..=1.0).contains(&close.score), "{close:?}");
         }
     }
@@ -196,11 +197,11 @@ fn capabilities_that_share_tools_are_grouped() {
     let mut graph = with_tools(&["fs:read", "fs:write", "fs:list", "mail:send", "mail:read", "mail:find"]);
     for (number, server) in [(0, "fs"), (1, "fs"), (2, "fs"), (3, "mail"), (4, "mail"), (5, "mail")] {
         let id = format!("cap{number}");
-        graph.insert(&id, NodeKind::Capability);
+        graph.insert_node(&id, GraphNodeKind::Capability);
         let third = if server == "fs" { "list" } else { "find" };
         let second = if server == "fs" { "write" } else { "send" };
         for part in ["read", second, third].into_iter().skip(number % 2) {
-            graph.suppose(&id, &format!("{server}:{part}"), EdgeType::Contains, Source::Inferred);
+            graph.suppose_edge(&id, &format!("{server}:{part}"), EdgeType::Contains, EdgeSource::Inferred);
         }
     }
     let (ids, groups) = capability_groups(&graph);

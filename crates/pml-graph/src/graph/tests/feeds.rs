@@ -1,7 +1,7 @@
-//! Which calls of a plan take from which.
+//! Data flow between the calls of a plan.
 
-use super::super::feeds::{Calls, Order, feeds};
-use super::super::literals::{Look, literals};
+use super::super::feeds::{CallOrder, PlannedCalls, infer_flow};
+use super::super::literals::{LiteralLook, find_literals};
 use super::*;
 
 const TOOLS: [&str; 12] = [
@@ -19,22 +19,23 @@ const TOOLS: [&str; 12] = [
     "shop:list_orders(user_id:string*) -> orders:array",
 ];
 
-/// The edges as `from.field -> to.parameter`, then the order where the calls came in none.
+/// The edges as `from.field -> to.parameter`, then the order when the calls had none.
 #[track_caller]
-fn check(names: &[&str], order: Order, request: Option<&str>, expected: &[&str]) {
-    let all: Vec<Tool> = TOOLS.iter().map(|text| tool(text)).collect();
-    let tools: Vec<&Tool> = names
+fn check(names: &[&str], order: CallOrder, request: Option<&str>, expected: &[&str]) {
+    let all: Vec<ToolFields> = TOOLS.iter().map(|text| tool(text)).collect();
+    let tools: Vec<&ToolFields> = names
         .iter()
         .map(|name| all.iter().find(|tool| tool.id == *name).expect("one of the tools"))
         .collect();
-    let flow = feeds(&Calls { tools: &tools, order, request, known: &[], similar: None });
+    let flow =
+        infer_flow(&PlannedCalls { tools: &tools, order, request, known_arguments: &[], similarity: None });
     let mut found = Vec::new();
     for edge in &flow.edges {
         for one in &edge.mapping {
             found.push(format!("{}.{} -> {}.{}", names[edge.from], one.from, names[edge.to], one.to));
         }
     }
-    if order == Order::Free {
+    if order == CallOrder::AnyOrder {
         found.push(flow.order.iter().map(|call| names[*call]).collect::<Vec<_>>().join(", "));
     }
     assert_eq!(found, expected);
@@ -44,7 +45,7 @@ fn check(names: &[&str], order: Order, request: Option<&str>, expected: &[&str])
 fn what_the_request_leaves_open_comes_from_the_call_it_speaks_of() {
     check(
         &["calculate_distance", "find_song_lyrics", "send_sms"],
-        Order::Given,
+        CallOrder::AsListed,
         Some(
             "Calculate the distance from Paris to Rome. Find the lyrics of the song 'Imagine' by 'John Lennon', then send them to 555-1234.",
         ),
@@ -52,7 +53,7 @@ fn what_the_request_leaves_open_comes_from_the_call_it_speaks_of() {
     );
     check(
         &["find_song_lyrics", "calculate_distance", "encrypt_data"],
-        Order::Given,
+        CallOrder::AsListed,
         Some(
             "Find the lyrics of 'Imagine' by 'John Lennon', calculate the distance from Paris to Rome, and encrypt the lyrics with the key 'abc'.",
         ),
@@ -64,7 +65,7 @@ fn what_the_request_leaves_open_comes_from_the_call_it_speaks_of() {
 fn what_the_request_answers_comes_from_nobody() {
     check(
         &["find_song_lyrics", "translate_text"],
-        Order::Given,
+        CallOrder::AsListed,
         Some(
             "Find the lyrics of 'Imagine' by 'John Lennon' and translate the text 'Hello, how are you?' from English to French.",
         ),
@@ -72,7 +73,7 @@ fn what_the_request_answers_comes_from_nobody() {
     );
     check(
         &["calculate_distance", "calculate_shipping_cost"],
-        Order::Given,
+        CallOrder::AsListed,
         Some(
             "Calculate the distance from Paris to Rome, and calculate the shipping cost for a weight of 5 and a distance of 100.",
         ),
@@ -80,7 +81,7 @@ fn what_the_request_answers_comes_from_nobody() {
     );
     check(
         &["calculate_distance", "calculate_shipping_cost"],
-        Order::Given,
+        CallOrder::AsListed,
         Some(
             "Calculate the distance from Paris to Rome, and then the shipping cost for a package that weighs 5 pounds.",
         ),
@@ -92,13 +93,13 @@ fn what_the_request_answers_comes_from_nobody() {
 fn a_chain_is_followed_and_several_can_feed_one() {
     check(
         &["fs:read", "json:parse", "http:post"],
-        Order::Given,
+        CallOrder::AsListed,
         Some("Read and parse the JSON file /tmp/a.json, then post it to https://example.com/hook."),
         &["fs:read.content -> json:parse.json", "json:parse.value -> http:post.body"],
     );
     check(
         &["find_song_lyrics", "crm:find_user", "shop:list_orders", "send_sms"],
-        Order::Given,
+        CallOrder::AsListed,
         None,
         &["crm:find_user.user_id -> shop:list_orders.user_id", "shop:list_orders.orders -> send_sms.message"],
     );
@@ -108,7 +109,7 @@ fn a_chain_is_followed_and_several_can_feed_one() {
 fn without_an_order_one_is_found() {
     check(
         &["http:post", "json:parse", "fs:read"],
-        Order::Free,
+        CallOrder::AnyOrder,
         Some("Read and parse the JSON file /tmp/a.json, then post it to https://example.com/hook."),
         &[
             "json:parse.value -> http:post.body",
@@ -118,13 +119,13 @@ fn without_an_order_one_is_found() {
     );
     check(
         &["shop:list_orders", "crm:find_user"],
-        Order::Free,
+        CallOrder::AnyOrder,
         Some("Which orders has the customer with the email a@b.example?"),
         &["crm:find_user.user_id -> shop:list_orders.user_id", "crm:find_user, shop:list_orders"],
     );
     check(
         &["shop:list_orders", "crm:find_user"],
-        Order::Free,
+        CallOrder::AnyOrder,
         None,
         &["crm:find_user.user_id -> shop:list_orders.user_id", "crm:find_user, shop:list_orders"],
     );
@@ -135,7 +136,13 @@ fn two_calls_of_one_tool_fill_two_parameters() {
     let airport = tool("search_airport(query:string*) -> sky_id:string");
     let flight = tool("search_flight(origin_sky_id:string*, destination_sky_id:string*) -> price:number");
     let tools = [&airport, &airport, &flight];
-    let flow = feeds(&Calls { tools: &tools, order: Order::Given, request: None, known: &[], similar: None });
+    let flow = infer_flow(&PlannedCalls {
+        tools: &tools,
+        order: CallOrder::AsListed,
+        request: None,
+        known_arguments: &[],
+        similarity: None,
+    });
     let found: Vec<(usize, &str)> =
         flow.edges.iter().map(|edge| (edge.from, edge.mapping[0].to.as_str())).collect();
     assert_eq!(found, [(0, "origin_sky_id"), (1, "destination_sky_id")]);
@@ -147,7 +154,13 @@ fn a_tool_that_declares_nothing_follows_what_it_gives_back() {
     let buy = tool("buy_ticket() -> origin:string, destination:string, price:number, group_size:number");
     let joke = tool("get_random_joke() -> joke:string");
     let tools = [&find, &joke, &buy];
-    let flow = feeds(&Calls { tools: &tools, order: Order::Given, request: None, known: &[], similar: None });
+    let flow = infer_flow(&PlannedCalls {
+        tools: &tools,
+        order: CallOrder::AsListed,
+        request: None,
+        known_arguments: &[],
+        similarity: None,
+    });
     let found: Vec<(usize, usize, usize)> =
         flow.edges.iter().map(|edge| (edge.from, edge.to, edge.mapping.len())).collect();
     assert_eq!(found, [(0, 2, 0)]);
@@ -156,23 +169,28 @@ fn a_tool_that_declares_nothing_follows_what_it_gives_back() {
 #[test]
 fn what_is_known_is_not_looked_for() {
     let (find, list) = (tool(TOOLS[10]), tool(TOOLS[11]));
-    let calls = Calls {
+    let calls = PlannedCalls {
         tools: &[&find, &list],
-        order: Order::Given,
+        order: CallOrder::AsListed,
         request: None,
-        known: &[(1, "user_id")],
-        similar: None,
+        known_arguments: &[(1, "user_id")],
+        similarity: None,
     };
-    assert!(feeds(&calls).edges.is_empty());
+    assert!(infer_flow(&calls).edges.is_empty());
 }
 
 #[test]
 fn a_similarity_of_descriptions_can_be_brought_along() {
     let (give, take) = (tool("a:lookup() -> iban:string"), tool("b:pay(account:string*)"));
-    let calls =
-        Calls { tools: &[&give, &take], order: Order::Given, request: None, known: &[], similar: None };
-    assert!(feeds(&calls).edges.is_empty());
-    let flow = feeds(&Calls { similar: Some(&|_, _| 0.9), ..calls });
+    let calls = PlannedCalls {
+        tools: &[&give, &take],
+        order: CallOrder::AsListed,
+        request: None,
+        known_arguments: &[],
+        similarity: None,
+    };
+    assert!(infer_flow(&calls).edges.is_empty());
+    let flow = infer_flow(&PlannedCalls { similarity: Some(&|_, _| 0.9), ..calls });
     assert_eq!(flow.edges.len(), 1);
 }
 
@@ -180,16 +198,17 @@ fn a_similarity_of_descriptions_can_be_brought_along() {
 fn there_are_never_circles() {
     let one = tool("a:one(x:string*) -> y:string");
     let other = tool("b:other(y:string*) -> x:string");
-    let flow = feeds(&Calls {
+    let flow = infer_flow(&PlannedCalls {
         tools: &[&one, &other, &one],
-        order: Order::Free,
+        order: CallOrder::AnyOrder,
         request: None,
-        known: &[],
-        similar: None,
+        known_arguments: &[],
+        similarity: None,
     });
     for (place, call) in flow.order.iter().enumerate() {
-        let later =
-            |edge: &&super::super::feeds::Edge| edge.to == *call && !flow.order[..place].contains(&edge.from);
+        let later = |edge: &&super::super::feeds::FlowEdge| {
+            edge.to == *call && !flow.order[..place].contains(&edge.from)
+        };
         assert!(!flow.edges.iter().any(|edge| later(&edge)), "{flow:?}");
     }
     assert_eq!(flow.order.len(), 3);
@@ -199,15 +218,18 @@ fn there_are_never_circles() {
 fn values_of_the_request_find_their_parameters() {
     let cost = tool(TOOLS[4]);
     let text = "What does shipping cost for a distance of 500 km and a weight of 2.5 kg?";
-    let flow = feeds(&Calls {
+    let flow = infer_flow(&PlannedCalls {
         tools: &[&cost],
-        order: Order::Given,
+        order: CallOrder::AsListed,
         request: Some(text),
-        known: &[],
-        similar: None,
+        known_arguments: &[],
+        similarity: None,
     });
-    let found: Vec<String> =
-        flow.given.iter().map(|given| format!("{}={}", given.parameter, &text[given.at.clone()])).collect();
+    let found: Vec<String> = flow
+        .request_values
+        .iter()
+        .map(|given| format!("{}={}", given.parameter, &text[given.span.clone()]))
+        .collect();
     assert_eq!(found, ["distance=500", "weight=2.5"]);
 }
 
@@ -215,7 +237,7 @@ fn values_of_the_request_find_their_parameters() {
 fn values_are_found_by_their_look() {
     let text = "On 2023-01-31 10:00 or March 3rd, 2024 send \"it's done\" and 'a@b.example' to ann@x.example, +1 or 555-123-4567, see https://x.example/a,b and /etc/hosts for $1,000.50 in New York (5% of 2000-pound).";
     let found: Vec<String> =
-        literals(text).iter().map(|one| format!("{:?} {}", one.look, &text[one.at.clone()])).collect();
+        find_literals(text).iter().map(|one| format!("{:?} {}", one.look, &text[one.span.clone()])).collect();
     expect_test::expect![[r#"
         [
             "Date 2023-01-31 10:00",
@@ -238,8 +260,8 @@ fn values_are_found_by_their_look() {
 
 #[test]
 fn any_text_can_be_a_request() {
-    let all: Vec<Tool> = TOOLS.iter().map(|text| tool(text)).collect();
-    let tools: Vec<&Tool> = all.iter().collect();
+    let all: Vec<ToolFields> = TOOLS.iter().map(|text| tool(text)).collect();
+    let tools: Vec<&ToolFields> = all.iter().collect();
     let long = "send 'it' to 1st of Café, ".repeat(3000);
     for text in [
         "",
@@ -258,19 +280,31 @@ fn any_text_can_be_a_request() {
         "5th ofé",
         &long,
     ] {
-        for order in [Order::Given, Order::Free] {
-            let flow = feeds(&Calls { tools: &tools, order, request: Some(text), known: &[], similar: None });
+        for order in [CallOrder::AsListed, CallOrder::AnyOrder] {
+            let flow = infer_flow(&PlannedCalls {
+                tools: &tools,
+                order,
+                request: Some(text),
+                known_arguments: &[],
+                similarity: None,
+            });
             assert_eq!(flow.order.len(), tools.len());
             assert!(
-                literals(text)
+                find_literals(text)
                     .iter()
-                    .all(|one| one.look != Look::Quoted || text.get(one.at.clone()).is_some())
+                    .all(|one| one.look != LiteralLook::Quoted || text.get(one.span.clone()).is_some())
             );
         }
     }
     assert!(
-        feeds(&Calls { tools: &[], order: Order::Free, request: Some("x"), known: &[], similar: None })
-            .order
-            .is_empty()
+        infer_flow(&PlannedCalls {
+            tools: &[],
+            order: CallOrder::AnyOrder,
+            request: Some("x"),
+            known_arguments: &[],
+            similarity: None
+        })
+        .order
+        .is_empty()
     );
 }

@@ -1,4 +1,4 @@
-//! Tests of the graph, with what they share: tools from short descriptions, and seeded random graphs.
+//! Tests of the graph, with shared helpers: tools from short descriptions, and seeded random graphs.
 
 mod algorithms;
 mod edges;
@@ -7,21 +7,21 @@ mod provides;
 
 use serde_json::{Value, json};
 
-use super::csr::Csr;
-use super::fields::{Definition, Tool};
+use super::csr::CsrGraph;
+use super::fields::{FieldsDefinition, ToolFields};
 
 /// A tool from `name(parameter:type*, …) -> field:type, …`; a star means required.
-fn tool(text: &str) -> Tool {
+fn tool(text: &str) -> ToolFields {
     let (name, rest) = text.split_once('(').expect("a parameter list");
     let (inputs, outputs) = rest.split_once(')').expect("the end of the parameter list");
     let outputs = outputs.trim().trim_start_matches("->").trim();
     let own = name.rsplit(':').next().unwrap_or(name);
-    Tool::read(&Definition {
+    ToolFields::from_definition(&FieldsDefinition {
         id: name,
         name: own,
         description: "",
-        input: &schema(inputs),
-        output: (!outputs.is_empty()).then(|| schema(outputs)).as_ref(),
+        input_schema: &schema(inputs),
+        output_schema: (!outputs.is_empty()).then(|| schema(outputs)).as_ref(),
     })
 }
 
@@ -38,7 +38,7 @@ fn schema(fields: &str) -> Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-/// Numbers that look random (splitmix64), the same as those the reference values were made with.
+/// Pseudorandom numbers (splitmix64), the same as those behind the reference values.
 struct Random(u64);
 
 impl Random {
@@ -55,8 +55,8 @@ impl Random {
     }
 }
 
-/// A directed graph with weights from 0.1 to 0.9; of edges drawn twice the later counts.
-fn random_graph(seed: u64, nodes: u32, draws: usize) -> Csr {
+/// A directed graph with weights from 0.1 to 0.9; of duplicate edges the later wins.
+fn random_graph(seed: u64, nodes: u32, draws: usize) -> CsrGraph {
     let mut random = Random(seed);
     let mut edges = std::collections::BTreeMap::new();
     for _ in 0..draws {
@@ -66,5 +66,5 @@ fn random_graph(seed: u64, nodes: u32, draws: usize) -> Csr {
             edges.insert((from, to), weight);
         }
     }
-    Csr::new(nodes as usize, edges.into_iter().map(|((from, to), weight)| (from, to, weight)))
+    CsrGraph::new(nodes as usize, edges.into_iter().map(|((from, to), weight)| (from, to, weight)))
 }

@@ -1,23 +1,23 @@
-//! Who can feed whom, by schemas.
+//! Which tools can feed which, by their schemas.
 
-use super::super::fields::Kind;
-use super::super::names::How;
-use super::super::provides::{Coverage, MOST_INCOMING, MOST_OUTGOING, Provides};
+use super::super::fields::FieldKind;
+use super::super::names::MatchBasis;
+use super::super::provides::{InputCoverage, MOST_INCOMING, MOST_OUTGOING, ProvidesIndex};
 use super::*;
 
-/// `from.path -> parameter (how)` for each field, with the coverage first.
+/// `from.path -> parameter (basis)` for each field, with the coverage first.
 #[track_caller]
 fn check(from: &str, to: &str, expected: &str) {
     let (giver, taker) = (tool(from), tool(to));
     let (from, to) = (giver.id.clone(), taker.id.clone());
-    let provides = Provides::build([giver, taker]);
-    let found = provides.link(&from, &to).map_or_else(
+    let provides = ProvidesIndex::build([giver, taker]);
+    let found = provides.link_between(&from, &to).map_or_else(
         || "nothing".to_owned(),
         |link| {
             let fields: Vec<String> = link
                 .mapping
                 .iter()
-                .map(|one| format!("{} -> {} ({})", one.from, one.to, one.how.words()))
+                .map(|one| format!("{} -> {} ({})", one.from, one.to, one.basis.describe()))
                 .collect();
             format!("{:?}: {}", link.coverage, fields.join(", "))
         },
@@ -92,8 +92,9 @@ fn a_description_that_names_the_field_matches() {
     let giver = tool("a:search() -> geoId:string");
     let mut taker = tool("b:restaurants(locationId:string*)");
     taker.inputs[0].description = ["locat", "geo", "id"].into_iter().collect();
-    let link = Provides::build([giver, taker]).link("a:search", "b:restaurants").expect("a link");
-    assert_eq!((link.coverage, link.mapping[0].how), (Coverage::Strict, How::Description));
+    let link =
+        ProvidesIndex::build([giver, taker]).link_between("a:search", "b:restaurants").expect("a link");
+    assert_eq!((link.coverage, link.mapping[0].basis), (InputCoverage::Strict, MatchBasis::Description));
 }
 
 #[test]
@@ -107,20 +108,23 @@ fn fields_inside_are_reached_by_a_path() {
         },
         "$defs": { "user": { "type": "object", "properties": { "email": { "anyOf": [{ "type": "null" }, { "type": "string" }] } } } }
     });
-    let definition = Definition {
+    let definition = FieldsDefinition {
         id: "shop:account",
         name: "account",
         description: "",
-        input: &json!({}),
-        output: Some(&output),
+        input_schema: &json!({}),
+        output_schema: Some(&output),
     };
-    let giver = Tool::read(&definition);
+    let giver = ToolFields::from_definition(&definition);
     let paths: Vec<&str> = giver.outputs.iter().map(|output| output.path.as_str()).collect();
     assert_eq!(paths, ["user", "user.email", "orders", "orders[].order_id", "loop"]);
-    assert_eq!(giver.outputs[1].kind, Kind::String);
-    let provides =
-        Provides::build([giver, tool("shop:cancel(order_id:string*)"), tool("mail:send(email:string*)")]);
-    let from = |to: &str| provides.link("shop:account", to).map(|link| link.mapping[0].from.clone());
+    assert_eq!(giver.outputs[1].kind, FieldKind::String);
+    let provides = ProvidesIndex::build([
+        giver,
+        tool("shop:cancel(order_id:string*)"),
+        tool("mail:send(email:string*)"),
+    ]);
+    let from = |to: &str| provides.link_between("shop:account", to).map(|link| link.mapping[0].from.clone());
     assert_eq!(from("shop:cancel").as_deref(), Some("orders[].order_id"));
     assert_eq!(from("mail:send").as_deref(), Some("user.email"));
 }
@@ -135,28 +139,34 @@ fn odd_schemas_are_read_as_well_as_can_be() {
         json!({ "properties": { "a": 1, "b": true } }),
         json!({ "type": 3, "required": "a" }),
     ] {
-        let tool = Tool::read(&Definition {
+        let tool = ToolFields::from_definition(&FieldsDefinition {
             id: "a",
             name: "a",
             description: "",
-            input: &schema,
-            output: Some(&schema),
+            input_schema: &schema,
+            output_schema: Some(&schema),
         });
-        assert!(Provides::build([tool]).outgoing("a").is_empty());
+        assert!(ProvidesIndex::build([tool]).links_from("a").is_empty());
     }
     let deep = (0..100).fold(json!({}), |inner, _| json!({ "properties": { "next": inner } }));
-    let tool =
-        Tool::read(&Definition { id: "a", name: "a", description: "", input: &deep, output: Some(&deep) });
+    let tool = ToolFields::from_definition(&FieldsDefinition {
+        id: "a",
+        name: "a",
+        description: "",
+        input_schema: &deep,
+        output_schema: Some(&deep),
+    });
     assert!(tool.outputs.len() <= 120);
 }
 
 #[test]
 fn common_fields_count_little_and_few_are_kept() {
-    let mut tools: Vec<Tool> = (0..60).map(|number| tool(&format!("s{number}:use(path:string*)"))).collect();
+    let mut tools: Vec<ToolFields> =
+        (0..60).map(|number| tool(&format!("s{number}:use(path:string*)"))).collect();
     tools.push(tool("fs:find() -> path:string, barcode:string"));
     tools.push(tool("shop:scan(barcode:string*)"));
-    let provides = Provides::build(tools);
-    let links = provides.outgoing("fs:find");
+    let provides = ProvidesIndex::build(tools);
+    let links = provides.links_from("fs:find");
     assert_eq!(links.len(), MOST_OUTGOING);
     assert_eq!(links[0].to, "shop:scan");
     assert!(links[0].weight > 2.0 * links[1].weight, "{links:?}");
@@ -164,7 +174,7 @@ fn common_fields_count_little_and_few_are_kept() {
 
 #[test]
 fn changes_one_by_one_lead_where_building_at_once_does() {
-    // Few words for many tools, so that lists are longer than what is kept of them.
+    // Few words for many tools, so that lists exceed their stored length.
     let words = ["path", "user_id", "city", "barcode"];
     let mut random = Random(5);
     let mut draw = |number: usize| {
@@ -177,27 +187,27 @@ fn changes_one_by_one_lead_where_building_at_once_does() {
             field()
         ))
     };
-    let mut changing = Provides::default();
-    let mut kept: Vec<Tool> = Vec::new();
+    let mut changing = ProvidesIndex::default();
+    let mut kept: Vec<ToolFields> = Vec::new();
     for step in 0..600 {
         let number = (step * 7) % 150;
         let id = format!("s:t{number}");
         kept.retain(|tool| tool.id != id);
         if step % 5 == 4 {
-            changing.remove(&id);
+            changing.remove_tool(&id);
         } else {
             let tool = draw(number);
             kept.push(tool.clone());
-            changing.replace(tool);
+            changing.replace_tool(tool);
         }
         if step % 60 == 59 {
             kept.reverse();
             same(&changing, &kept);
         }
     }
-    // What was kept in reserve comes to the front.
+    // Candidates from the reserve move up.
     while kept.len() > 20 {
-        changing.remove(&kept.pop().expect("more than twenty").id);
+        changing.remove_tool(&kept.pop().expect("more than twenty").id);
         if kept.len().is_multiple_of(10) {
             same(&changing, &kept);
         }
@@ -205,10 +215,10 @@ fn changes_one_by_one_lead_where_building_at_once_does() {
 }
 
 #[track_caller]
-fn same(changing: &Provides, kept: &[Tool]) {
-    let fresh = Provides::build(kept.to_vec());
+fn same(changing: &ProvidesIndex, kept: &[ToolFields]) {
+    let fresh = ProvidesIndex::build(kept.to_vec());
     for tool in kept {
-        assert_eq!(changing.outgoing(&tool.id), fresh.outgoing(&tool.id), "{} tools", kept.len());
+        assert_eq!(changing.links_from(&tool.id), fresh.links_from(&tool.id), "{} tools", kept.len());
     }
 }
 
@@ -216,12 +226,12 @@ fn same(changing: &Provides, kept: &[Tool]) {
 fn a_change_names_every_tool_it_touches() {
     let mut random = Random(9);
     let words = ["path", "user_id", "city"];
-    let mut provides = Provides::default();
+    let mut provides = ProvidesIndex::default();
     for step in 0..120 {
         let before: Vec<(String, Vec<String>)> = lists(&provides);
         let mut field = || words[random.below(3) as usize];
         let changed = tool(&format!("s:t{}({}:string*) -> {}:string", step % 50, field(), field()));
-        let touched = provides.replace(changed);
+        let touched = provides.replace_tool(changed);
         for (id, list) in lists(&provides) {
             let same = before.iter().any(|(other, old)| *other == id && *old == list);
             assert!(same || touched.contains(&id), "{id} at step {step}");
@@ -229,28 +239,28 @@ fn a_change_names_every_tool_it_touches() {
     }
 }
 
-fn lists(provides: &Provides) -> Vec<(String, Vec<String>)> {
-    let list = |tool: &Tool| provides.targets(&tool.id).map(|(id, _)| id.to_owned()).collect();
+fn lists(provides: &ProvidesIndex) -> Vec<(String, Vec<String>)> {
+    let list = |tool: &ToolFields| provides.fed_tools(&tool.id).map(|(id, _)| id.to_owned()).collect();
     provides.tools().map(|tool| (tool.id.clone(), list(tool))).collect()
 }
 
 #[test]
 fn a_tool_knows_who_could_feed_it_however_much_else_they_feed() {
-    // Sixty tools want nothing but what is parsed; posting wants two things more.
+    // Sixty tools take only the parsed value; posting takes two more.
     let takers = (0..60).map(|number| tool(&format!("t:take{number}(json:object*)")));
     let parse = tool("json:parse(text:string*) -> json:object");
     let post = tool("http:post(url:string*, body:string*, headers:object*)");
-    let provides = Provides::build(takers.chain([parse, post]));
-    assert!(provides.targets("json:parse").all(|(target, _)| target != "http:post"), "others fit better");
-    assert_eq!(provides.sources("http:post"), ["json:parse"]);
-    let link = provides.link("json:parse", "http:post").map(|link| link.coverage);
-    assert_eq!(link, Some(Coverage::Partial));
+    let provides = ProvidesIndex::build(takers.chain([parse, post]));
+    assert!(provides.fed_tools("json:parse").all(|(target, _)| target != "http:post"), "others fit better");
+    assert_eq!(provides.best_sources("http:post"), ["json:parse"]);
+    let link = provides.link_between("json:parse", "http:post").map(|link| link.coverage);
+    assert_eq!(link, Some(InputCoverage::Partial));
     let many = (0..60).map(|number| tool(&format!("g:give{number}() -> url:string")));
-    let provides = Provides::build(many.chain([tool("http:get(url:string*)")]));
-    assert_eq!(provides.sources("http:get").len(), MOST_INCOMING);
-    // Many tools of one server that fit better leave room for the best of another.
+    let provides = ProvidesIndex::build(many.chain([tool("http:get(url:string*)")]));
+    assert_eq!(provides.best_sources("http:get").len(), MOST_INCOMING);
+    // Many better-fitting tools of one server leave room for the best of another.
     let many = (0..60).map(|number| tool(&format!("g:give{number}() -> url:string, body:string")));
     let parse = tool("json:parse(text:string*) -> json:object");
-    let provides = Provides::build(many.chain([parse, tool("http:post(url:string*, body:string*)")]));
-    assert_eq!(provides.sources("http:post")[..2], ["g:give0", "json:parse"]);
+    let provides = ProvidesIndex::build(many.chain([parse, tool("http:post(url:string*, body:string*)")]));
+    assert_eq!(provides.best_sources("http:post")[..2], ["g:give0", "json:parse"]);
 }

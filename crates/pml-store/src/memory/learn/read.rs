@@ -1,19 +1,19 @@
-//! Reads traces in the order of learning, and what is known of all that they touch.
+//! Reads traces in the order of learning, with the current knowledge of everything they touch.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use pml_model::capability::Statistics;
+use pml_model::capability::CapabilityStatistics;
 use pml_model::learning::{LearnedCapability, LearningState, Lesson, NewTrace, ObservedTool, PreviousTrace};
-use pml_model::trace::Status;
+use pml_model::trace::TraceStatus;
 use pml_model::{CapabilityId, Principal};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::column::{capability_id, json, trace_status};
+use crate::column::{capability_id, json_column, trace_status};
 use crate::memory::observed;
-use crate::vouch::vouched;
+use crate::vouch::vouched_condition;
 
-/// A trace as it is stored.
+/// A stored trace.
 pub(super) struct TraceRow {
     pub(super) seq: i64,
     pub(super) priority: Option<f64>,
@@ -23,7 +23,7 @@ pub(super) struct TraceRow {
     capability: Option<i64>,
     own: bool,
     intent: String,
-    status: Status,
+    status: TraceStatus,
     error: Option<String>,
     duration_ms: i64,
     created_at: i64,
@@ -36,34 +36,38 @@ pub(super) struct TraceRow {
     lesson: Lesson,
 }
 
-/// The columns of [`trace_row`].
+/// The columns that [`trace_row`] reads.
 const COLUMNS: &str =
     "trace.seq, trace.id, trace.principal, trace.session, trace.capability, trace.own, trace.intent, trace.status,
     trace.error, trace.duration_ms, trace.created_at, trace.parent, trace.cached, trace.exploratory, trace.first_tool,
     trace.last_tool, trace.priority, trace_body.lesson, trace.tells";
 
-/// Traces in the order of learning, those that are damaged left out.
-pub(super) struct Rows {
-    /// The place of the last one, damaged or not: learning has to get past it.
+/// Traces in the order of learning, without the damaged ones.
+pub(super) struct TraceRows {
+    /// Position of the last row, damaged or not: the cursor has to move past it.
     pub(super) last: i64,
-    /// How many there were, damaged or not.
+    /// Number of rows, damaged ones included.
     pub(super) count: usize,
     pub(super) sound: Vec<TraceRow>,
 }
 
-/// The next traces in the order of learning; `None` where there are no more.
-pub(super) fn rows_after(connection: &Connection, seq: i64, limit: usize) -> rusqlite::Result<Option<Rows>> {
+/// The next traces in the order of learning; `None` if there are no more.
+pub(super) fn rows_after(
+    connection: &Connection,
+    seq: i64,
+    limit: usize,
+) -> rusqlite::Result<Option<TraceRows>> {
     rows(connection, "WHERE trace.seq > ?1 ORDER BY trace.seq LIMIT ?2", params![seq, limit as i64])
 }
 
-/// The next ones of those that count for a capability, as far as they were learned from.
-pub(super) fn rows_of(
+/// The next learned traces that count for a capability.
+pub(super) fn rows_of_capability(
     connection: &Connection,
     capability: i64,
     seq: i64,
     learned_to: i64,
     limit: usize,
-) -> rusqlite::Result<Option<Rows>> {
+) -> rusqlite::Result<Option<TraceRows>> {
     rows(
         connection,
         "WHERE capability = ?1 AND trace.seq > ?2 AND trace.seq <= ?3 ORDER BY trace.seq LIMIT ?4",
@@ -75,16 +79,16 @@ fn rows(
     connection: &Connection,
     which: &str,
     params: &[&dyn rusqlite::ToSql],
-) -> rusqlite::Result<Option<Rows>> {
-    let sound = ["trace", "trace_body"].map(|table| vouched(table, table)).join(" AND ");
+) -> rusqlite::Result<Option<TraceRows>> {
+    let sound = ["trace", "trace_body"].map(|table| vouched_condition(table, table)).join(" AND ");
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS}, {sound} FROM trace LEFT JOIN trace_body ON trace_body.seq = trace.seq {which}"
     ))?;
     let mut found = statement.query(params)?;
-    let mut rows: Option<Rows> = None;
+    let mut rows: Option<TraceRows> = None;
     while let Some(row) = found.next()? {
         let (last, sound): (i64, Option<bool>) = (row.get(0)?, row.get(19)?);
-        let rows = rows.get_or_insert_with(|| Rows { last, count: 0, sound: Vec::new() });
+        let rows = rows.get_or_insert_with(|| TraceRows { last, count: 0, sound: Vec::new() });
         (rows.last, rows.count) = (last, rows.count + 1);
         if sound == Some(true) {
             rows.sound.push(trace_row(row)?);
@@ -112,27 +116,27 @@ fn trace_row(row: &Row<'_>) -> rusqlite::Result<TraceRow> {
         first_tool: row.get(14)?,
         last_tool: row.get(15)?,
         priority: row.get(16)?,
-        lesson: json(row, 17)?,
+        lesson: json_column(row, 17)?,
         tells: row.get(18)?,
     })
 }
 
-/// Traces with what is known of all that they touch. Damaged rows are as if they were not there.
-pub(super) struct Batch<'a> {
+/// Traces with the current knowledge of everything they touch. Damaged rows are treated as missing.
+pub(super) struct TraceBatch<'a> {
     connection: &'a Connection,
     pub(super) state: LearningState,
     pub(super) traces: Vec<NewTrace>,
-    /// The ids of capabilities by their numbers; `None` for those that are damaged.
+    /// Ids of capabilities by their numbers; `None` for damaged ones.
     ids: HashMap<i64, Option<CapabilityId>>,
-    /// The sessions whose trace before the first one of the batch was looked for.
+    /// The sessions whose last trace before the batch was looked up already.
     sessions: HashSet<(Principal, String)>,
-    /// Which of the tools that were seen to return something have a sound row, or none.
+    /// Whether the row of an observed tool is undamaged or missing.
     observable: HashMap<ObservedTool, bool>,
 }
 
-impl<'a> Batch<'a> {
-    pub(super) fn new(connection: &'a Connection) -> Batch<'a> {
-        Batch {
+impl<'a> TraceBatch<'a> {
+    pub(super) fn new(connection: &'a Connection) -> TraceBatch<'a> {
+        TraceBatch {
             connection,
             state: LearningState::default(),
             traces: Vec::new(),
@@ -142,12 +146,12 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The numbers of the capabilities that are known.
+    /// Numbers of the loaded capabilities, by id.
     pub(super) fn numbers(&self) -> HashMap<CapabilityId, i64> {
         self.ids.iter().filter_map(|(number, id)| Some((id.clone()?, *number))).collect()
     }
 
-    /// Adds a trace, with its capability alone.
+    /// Adds a trace with its capability only.
     pub(super) fn add(&mut self, row: TraceRow) -> rusqlite::Result<()> {
         let capability = row.capability.map(|number| self.id(number)).transpose()?.flatten();
         self.traces.push(NewTrace {
@@ -155,26 +159,26 @@ impl<'a> Batch<'a> {
             principal: row.principal,
             session: row.session,
             capability,
-            own: row.own,
+            is_own_procedure: row.own,
             intent: row.intent,
             status: row.status,
             error: row.error.and_then(|error| serde_json::from_str(&error).ok()),
             duration_ms: row.duration_ms,
             created_at: row.created_at,
-            is_part: row.parent.is_some(),
+            is_nested: row.parent.is_some(),
             cached: row.cached,
             exploratory: row.exploratory,
-            tells: row.tells,
+            intent_counts: row.tells,
             first_tool: row.first_tool,
             last_tool: row.last_tool,
-            called_by: None,
-            called: Vec::new(),
+            caller: None,
+            callees: Vec::new(),
             lesson: row.lesson,
         });
         Ok(())
     }
 
-    /// Adds a trace with all that it touches.
+    /// Adds a trace with everything that it touches.
     pub(super) fn add_whole(&mut self, mut row: TraceRow) -> rusqlite::Result<()> {
         if row.parent.is_none() {
             self.load_previous(&row)?;
@@ -186,12 +190,12 @@ impl<'a> Batch<'a> {
         }
         self.add(row)?;
         if let Some(trace) = self.traces.last_mut() {
-            (trace.called_by, trace.called) = (called_by, called);
+            (trace.caller, trace.callees) = (called_by, called);
         }
         Ok(())
     }
 
-    /// The id of a capability, once what is known of it is at hand.
+    /// The id of a capability; loads what was learned of it first.
     fn id(&mut self, number: i64) -> rusqlite::Result<Option<CapabilityId>> {
         if let Some(id) = self.ids.get(&number) {
             return Ok(id.clone());
@@ -205,7 +209,7 @@ impl<'a> Batch<'a> {
         Ok(id)
     }
 
-    /// The trace before the first one of a session.
+    /// Loads the last trace of the session before the batch.
     fn load_previous(&mut self, row: &TraceRow) -> rusqlite::Result<()> {
         let session = (row.principal.clone(), row.session.clone());
         if !self.sessions.insert(session.clone()) {
@@ -227,7 +231,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// The capability that called this one, where its trace was stored before.
+    /// The capability that called this one, if its trace was stored before.
     fn caller(&mut self, row: &TraceRow) -> rusqlite::Result<Option<CapabilityId>> {
         let (Some(parent), Some(_)) = (&row.parent, row.capability) else { return Ok(None) };
         let number: Option<i64> = self
@@ -257,13 +261,14 @@ impl<'a> Batch<'a> {
         numbers.into_iter().filter_map(|number| self.id(number).transpose()).collect()
     }
 
-    /// What tools were seen to return. Counting on from a damaged row would vouch for it, so such a tool is left out.
+    /// Loads the observed results of tools. A damaged row must not be updated, because that would authenticate it;
+    /// such a tool is left out.
     fn load_observed(&mut self, row: &mut TraceRow) -> rusqlite::Result<()> {
-        let mut seen = std::mem::take(&mut row.lesson.seen);
+        let mut seen = std::mem::take(&mut row.lesson.observed_shapes);
         for (tool, digest, _) in &seen {
             let key = (row.principal.clone(), tool.clone(), digest.clone());
             if let Entry::Vacant(vacant) = self.observable.entry(key) {
-                let found = observed::find(self.connection, vacant.key())?;
+                let found = observed::find_observed(self.connection, vacant.key())?;
                 if let Some(Some(shape)) = &found {
                     self.state.observed.insert(vacant.key().clone(), shape.clone());
                 }
@@ -274,12 +279,12 @@ impl<'a> Batch<'a> {
             let key = (row.principal.clone(), tool.clone(), digest.clone());
             self.observable.get(&key).copied().unwrap_or_default()
         });
-        row.lesson.seen = seen;
+        row.lesson.observed_shapes = seen;
         Ok(())
     }
 }
 
-/// A capability and what has been learned of it; nothing where the row is damaged.
+/// A capability and what was learned of it; `None` if the row is damaged.
 fn capability(
     connection: &Connection,
     number: i64,
@@ -289,11 +294,11 @@ fn capability(
             "SELECT id, usage_count, success_count, failure_count, failures_in_a_row, avg_duration_ms, last_used,
                 failing, worked_seq, learning, examples
              FROM capability WHERE number = ?1 AND {}",
-            vouched("capability", "capability")
+            vouched_condition("capability", "capability")
         ))?
         .query_row([number], |row| {
             let learned = LearnedCapability {
-                statistics: Statistics {
+                statistics: CapabilityStatistics {
                     usage_count: row.get(1)?,
                     success_count: row.get(2)?,
                     failure_count: row.get(3)?,
@@ -301,10 +306,10 @@ fn capability(
                     avg_duration_ms: row.get(5)?,
                     last_used: row.get(6)?,
                 },
-                failing: row.get(7)?,
-                worked_seq: row.get(8)?,
-                learning: json(row, 9)?,
-                examples: json(row, 10)?,
+                failing_because: row.get(7)?,
+                last_success_seq: row.get(8)?,
+                learning: json_column(row, 9)?,
+                examples: json_column(row, 10)?,
             };
             Ok((capability_id(row, 0)?, learned))
         })

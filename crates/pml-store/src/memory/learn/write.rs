@@ -3,27 +3,27 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pml_model::CapabilityId;
-use pml_model::learning::{Degraded, IntentCount, LearnedCapability, LearningChanges};
+use pml_model::learning::{DegradedCapability, IntentCount, LearnedCapability, LearningChanges};
 use rusqlite::{Connection, params};
 
 use crate::memory::edge::add_edges;
 use crate::memory::observed::put_observed;
-use crate::memory::tool_use::add_uses;
+use crate::memory::tool_use::add_call_counts;
 use crate::memory::{cache, next_version};
 
-/// Where changes go.
-pub(super) struct Target<'a> {
+/// Target of the changes of a batch.
+pub(super) struct LearningWriter<'a> {
     pub(super) connection: &'a Connection,
-    /// The numbers of the capabilities.
+    /// Numbers of the capabilities, by id.
     pub(super) numbers: HashMap<CapabilityId, i64>,
-    /// Traces up to this one have had their effects beyond the numbers.
+    /// Traces up to this position have had their effects beyond the numbers.
     pub(super) effects_to: i64,
     pub(super) now: i64,
 }
 
-impl Target<'_> {
-    /// Writes all that traces changed, each of them given by its place and its priority until now, and says which
-    /// capabilities are others.
+impl LearningWriter<'_> {
+    /// Writes all changes of a batch and returns the ids of the changed capabilities. Each trace is given by its
+    /// position and its previous priority.
     pub(super) fn store(
         &self,
         traces: &[(i64, Option<f64>)],
@@ -32,7 +32,7 @@ impl Target<'_> {
         self.put_priorities(traces, &changes.priorities)?;
         add_edges(self.connection, changes.edges)?;
         put_observed(self.connection, changes.observed)?;
-        add_uses(self.connection, changes.tool_uses)?;
+        add_call_counts(self.connection, changes.tool_uses)?;
         let changed = changes.capabilities.keys().cloned().collect();
         self.put_capabilities(changes.capabilities)?;
         self.add_intents(&changes.intents)?;
@@ -83,14 +83,14 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Kept results of a capability that is taken for broken go, once.
-    fn drop_results(&self, degraded: &Degraded) -> rusqlite::Result<()> {
+    /// Drops the cache entries of a capability that becomes degraded, once.
+    fn drop_results(&self, degraded: &DegradedCapability) -> rusqlite::Result<()> {
         let Some(number) = self.numbers.get(&degraded.capability) else { return Ok(()) };
         if degraded.seq <= self.effects_to {
             return Ok(());
         }
         let which = (&degraded.capability, *number);
-        cache::drop_unless_manual(
+        cache::invalidate_unless_manual(
             self.connection,
             &degraded.principal,
             which,
@@ -123,8 +123,8 @@ fn put_capability(
             statistics.failures_in_a_row,
             statistics.avg_duration_ms,
             statistics.last_used,
-            learned.failing,
-            learned.worked_seq,
+            learned.failing_because,
+            learned.last_success_seq,
             text(serde_json::to_string(&learned.learning)),
             text(serde_json::to_string(&learned.examples)),
             version,

@@ -4,7 +4,9 @@ use std::sync::mpsc::sync_channel;
 
 use pml_model::capability::{CacheConfig, Invalidation};
 use pml_model::{Digest, Principal};
-use pml_store::{BlockingStore, CacheDrop, CacheKey, CacheUse, Dropped, Memory, NewResult};
+use pml_store::{
+    BlockingStore, CacheInvalidation, CacheKey, CacheUsage, InvalidationScope, NewCachedResult, RunMemory,
+};
 
 use super::{capability_id, failed, get, learn, memory, procedure, remember, trace};
 use crate::{ann, fixture, me, raw};
@@ -26,18 +28,24 @@ fn keep(store: &BlockingStore, key: &CacheKey, result: &str, now: i64) {
 /// The same; with `intent` it is found by that.
 fn keep_for(store: &BlockingStore, key: &CacheKey, result: &str, now: i64, intent: Option<&str>) {
     let (reply, answer) = sync_channel(1);
-    let new =
-        NewResult { result: &raw(result), intent, stamps: "[1]", at: now, expires_at: now + 100, most: 3 };
-    store.cache(key, &new, move |stored| reply.send(stored).unwrap());
+    let new = NewCachedResult {
+        result: &raw(result),
+        intent,
+        stamps: "[1]",
+        at: now,
+        expires_at: now + 100,
+        max_entries: 3,
+    };
+    store.cache_result(key, &new, move |stored| reply.send(stored).unwrap());
     answer.recv().unwrap().unwrap();
 }
 
 fn found(store: &BlockingStore, key: &CacheKey, now: i64) -> Option<String> {
-    store.cached(key, now).unwrap().map(|found| found.result.get().to_owned())
+    store.cached_result(key, now).unwrap().map(|found| found.result.get().to_owned())
 }
 
-fn dropped(at: i64, because: &str, what: &str, entries: u64) -> CacheDrop {
-    CacheDrop { at, because: because.to_owned(), what: what.to_owned(), entries }
+fn dropped(at: i64, because: &str, what: &str, entries: u64) -> CacheInvalidation {
+    CacheInvalidation { at, reason: because.to_owned(), scope: what.to_owned(), entries }
 }
 
 #[test]
@@ -46,11 +54,11 @@ fn a_result_counts_until_it_expires_or_something_was_written() {
     let store = &fixture.store;
     remember(store, memory("p", trace(1)));
     keep(store, &key("p", "a", "e1"), r#"{"n": 1.50}"#, 10);
-    let kept = store.cached(&key("p", "a", "e1"), 109).unwrap().unwrap();
+    let kept = store.cached_result(&key("p", "a", "e1"), 109).unwrap().unwrap();
     assert_eq!((kept.result.get(), kept.at, kept.hit_count), (r#"{"n": 1.50}"#, 10, 0));
     assert_eq!(kept.stamps, "[1]");
     store.flush().unwrap();
-    assert_eq!(store.cached(&key("p", "a", "e1"), 109).unwrap().unwrap().hit_count, 1);
+    assert_eq!(store.cached_result(&key("p", "a", "e1"), 109).unwrap().unwrap().hit_count, 1);
     assert_eq!(found(store, &key("p", "a", "e1"), 110), None);
     assert_eq!(found(store, &key("p", "a", "e2"), 20), None);
     assert_eq!(found(store, &key("p", "b", "e1"), 20), None);
@@ -98,22 +106,22 @@ fn results_are_dropped_for_a_reason_that_is_logged() {
         let is_kept = |identity: &&str| found(store, &key(identity, "b", "e"), 50).is_some();
         ["p", "q"].into_iter().filter(is_kept).collect()
     };
-    let drop = |who: &Principal, which, at| store.drop_cached(who, which, "because", at).unwrap();
+    let drop = |who: &Principal, which, at| store.invalidate_cache(who, which, "because", at).unwrap();
     let p = capability_id("p");
     fill();
-    assert_eq!(drop(&ann(), Dropped::All, 1), 0);
-    assert_eq!(drop(&me(), Dropped::Capability(&p), 2), 2);
+    assert_eq!(drop(&ann(), InvalidationScope::All, 1), 0);
+    assert_eq!(drop(&me(), InvalidationScope::Capability(&p), 2), 2);
     assert_eq!(kept(), ["q"]);
-    assert_eq!(drop(&me(), Dropped::Expired, 110), 1);
-    assert_eq!(drop(&me(), Dropped::All, 4), 1);
+    assert_eq!(drop(&me(), InvalidationScope::Expired, 110), 1);
+    assert_eq!(drop(&me(), InvalidationScope::All, 4), 1);
     let log = [
         dropped(4, "because", "all", 1),
         dropped(110, "because", "expired", 1),
         dropped(2, "because", p.as_str(), 2),
     ];
-    assert_eq!(store.cache_log(&me(), 9).unwrap(), log);
-    assert_eq!(store.cache_log(&me(), 1).unwrap(), log[..1]);
-    assert!(store.cache_log(&ann(), 9).unwrap().is_empty());
+    assert_eq!(store.cache_invalidations(&me(), 9).unwrap(), log);
+    assert_eq!(store.cache_invalidations(&me(), 1).unwrap(), log[..1]);
+    assert!(store.cache_invalidations(&ann(), 9).unwrap().is_empty());
 }
 
 #[test]
@@ -131,13 +139,13 @@ fn results_go_with_what_they_came_of() {
         learn(store);
     }
     assert!(!kept("failing"));
-    store.degrade(&me(), &capability_id("degraded"), "gone", 1).unwrap();
+    store.degrade_capability(&me(), &capability_id("degraded"), "gone", 1).unwrap();
     assert!(!kept("degraded"));
     store.delete_capability(&me(), &capability_id("deleted"), 1).unwrap();
     assert!(!kept("deleted"));
     store.merge_capabilities(&me(), &capability_id("into"), &capability_id("from"), 1).unwrap();
     assert!(kept("into") && !kept("from"));
-    assert_eq!(store.cache_log(&me(), 9).unwrap().len(), 4);
+    assert_eq!(store.cache_invalidations(&me(), 9).unwrap().len(), 4);
 
     // What was merged keeps results of its own, which go with the one it was merged into.
     keep(store, &key("from", "a", "e"), "2", 10);
@@ -147,9 +155,9 @@ fn results_go_with_what_they_came_of() {
 
     // Learning anew drops nothing a second time.
     keep(store, &key("failing", "a", "e"), "3", 10);
-    store.relearn(1).unwrap();
+    store.relearn_all(1).unwrap();
     assert!(kept("failing"));
-    assert_eq!(store.cache_log(&me(), 9).unwrap().len(), 5);
+    assert_eq!(store.cache_invalidations(&me(), 9).unwrap().len(), 5);
 }
 
 #[test]
@@ -165,13 +173,13 @@ fn what_was_set_for_a_capability_counts_whatever_its_runs_say() {
     // The first run that works replaces what never worked, and not what was set.
     let off = CacheConfig { cacheable: false, ..CacheConfig::default() };
     let procedure = pml_model::capability::Procedure { cache_config: off, ..procedure("p") };
-    remember(store, Memory { procedure: Some(Box::new(procedure)), ..memory("p", trace(2)) });
+    remember(store, RunMemory { procedure: Some(Box::new(procedure)), ..memory("p", trace(2)) });
     assert_eq!(get(store, "p").procedure.cache_config, config);
     keep(store, &key("p", "a", "e"), "1", 10);
     store.set_cache_config(&me(), &p, &CacheConfig::default(), 11).unwrap();
     assert_eq!(found(store, &key("p", "a", "e"), 20), None, "it was kept under other rules");
     assert_eq!(
-        store.cache_log(&me(), 9).unwrap(),
+        store.cache_invalidations(&me(), 9).unwrap(),
         [dropped(11, "it was set how they are kept", p.as_str(), 1)]
     );
 }
@@ -188,9 +196,9 @@ fn what_a_person_alone_drops_stays_through_failures_and_lost_tools() {
         remember(store, memory("p", failed(number, "no")));
     }
     learn(store);
-    store.degrade(&me(), &p, "`fs:read` is gone", 11).unwrap();
+    store.degrade_capability(&me(), &p, "`fs:read` is gone", 11).unwrap();
     assert!(found(store, &key("p", "a", "e"), 20).is_some());
-    store.drop_cached(&me(), Dropped::Capability(&p), "wished", 12).unwrap();
+    store.invalidate_cache(&me(), InvalidationScope::Capability(&p), "wished", 12).unwrap();
     assert_eq!(found(store, &key("p", "a", "e"), 20), None);
 }
 
@@ -205,19 +213,20 @@ fn results_are_found_by_what_was_asked_for_where_they_were_kept_so() {
         keep_for(store, &key("p", &intent, "e"), &number.to_string(), at, Some(&intent));
     }
     let asked = |epoch: &str, now| -> Vec<(String, String)> {
-        let found = store.cached_for_intents(&me(), &p, epoch, now).unwrap().into_iter();
+        let found = store.results_cached_by_intent(&me(), &p, epoch, now).unwrap().into_iter();
         found.map(|(intent, kept)| (intent, kept.result.get().to_owned())).collect()
     };
     let of = |number: u32| (format!("read it {number}"), number.to_string());
     assert_eq!(asked("e", 20), [of(4), of(3), of(2)], "three at most, latest first");
     assert_eq!(asked("e", 113), [of(4)], "the others are too old");
     assert!(
-        asked("other", 20).is_empty() && store.cached_for_intents(&ann(), &p, "e", 20).unwrap().is_empty()
+        asked("other", 20).is_empty()
+            && store.results_cached_by_intent(&ann(), &p, "e", 20).unwrap().is_empty()
     );
     assert_eq!(found(store, &key("p", "read it 4", "e"), 20), None, "not by its key");
     assert!(found(store, &key("p", "a", "e"), 20).is_some(), "the others do not take its place");
     remember(store, memory("p", pml_model::trace::Trace { cached: true, ..trace(2) }));
-    assert_eq!(store.cache_use(&me(), &p, 20).unwrap(), CacheUse { entries: 4, hit_count: 1 });
+    assert_eq!(store.cache_usage(&me(), &p, 20).unwrap(), CacheUsage { entries: 4, hit_count: 1 });
 }
 
 #[test]
@@ -225,14 +234,14 @@ fn everybody_hears_that_results_were_dropped_even_where_none_was_stored() {
     let fixture = fixture();
     let store = &fixture.store;
     remember(store, memory("p", trace(1)));
-    let drops = || store.cache_drops().unwrap();
+    let drops = || store.cache_generation().unwrap();
     let first = drops();
-    store.drop_cached(&me(), Dropped::Expired, "old", 1).unwrap();
-    store.drop_cached(&me(), Dropped::Outdated(&capability_id("p")), "changed", 1).unwrap();
+    store.invalidate_cache(&me(), InvalidationScope::Expired, "old", 1).unwrap();
+    store.invalidate_cache(&me(), InvalidationScope::Outdated(&capability_id("p")), "changed", 1).unwrap();
     assert_eq!(drops(), first, "those who keep some know their age, and of which tools they are");
-    store.drop_cached(&me(), Dropped::All, "wished", 1).unwrap();
+    store.invalidate_cache(&me(), InvalidationScope::All, "wished", 1).unwrap();
     let second = drops();
     assert!(second > first);
-    store.degrade(&me(), &capability_id("p"), "gone", 1).unwrap();
+    store.degrade_capability(&me(), &capability_id("p"), "gone", 1).unwrap();
     assert!(drops() > second);
 }

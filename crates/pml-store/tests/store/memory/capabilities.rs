@@ -1,10 +1,10 @@
 //! Capabilities: how they come to be, are named, found, changed and go.
 
 use pml_model::CapabilityId;
-use pml_model::capability::{Capability, Procedure, Source, State, ToolUse};
-use pml_model::trace::{Status, Trace};
+use pml_model::capability::{Capability, CapabilitySource, CapabilityState, Procedure, ToolUse};
+use pml_model::trace::{Trace, TraceStatus};
 use pml_model::{Digest, RunState};
-use pml_store::{BlockingStore, Capabilities, Made, Memory, Renamed};
+use pml_store::{BlockingStore, CapabilityQuery, CreateOutcome, RenameOutcome, RunMemory};
 use serde_json::json;
 
 use super::{capability_id, dump, failed, get, learn, memory, path, procedure, remember, trace};
@@ -12,12 +12,12 @@ use crate::{ann, create, fixture, id, me, new_run, raw};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-fn names(store: &BlockingStore, state: Option<State>, recent: bool) -> Vec<String> {
-    let wanted = Capabilities { state, recent, limit: 100, offset: 0 };
+fn names(store: &BlockingStore, state: Option<CapabilityState>, recent: bool) -> Vec<String> {
+    let wanted = CapabilityQuery { state, recent, limit: 100, offset: 0 };
     store.capabilities(&me(), &wanted).unwrap().into_iter().map(|capability| capability.name).collect()
 }
 
-fn rename(store: &BlockingStore, identity: &str, name: &str) -> Renamed {
+fn rename(store: &BlockingStore, identity: &str, name: &str) -> RenameOutcome {
     store.rename_capability(&me(), &capability_id(identity), name).unwrap()
 }
 
@@ -25,19 +25,21 @@ fn rename(store: &BlockingStore, identity: &str, name: &str) -> Renamed {
 fn a_capability_comes_back_as_it_was_run() {
     let fixture = fixture();
     let sources = [
-        Source::Code { code: "return 1".to_owned(), template: Some("return args.one".to_owned()) },
-        Source::Dag { dag_structure: raw(r#"{"tasks": [ ]}"#), template: Some(raw("{}")) },
-        Source::Tool { tool_id: "fs:read".to_owned(), default_args: raw(r#"{"size": 1.50}"#) },
+        CapabilitySource::Code { code: "return 1".to_owned(), template: Some("return args.one".to_owned()) },
+        CapabilitySource::Dag { dag_structure: raw(r#"{"tasks": [ ]}"#), template: Some(raw("{}")) },
+        CapabilitySource::Tool { tool_id: "fs:read".to_owned(), default_args: raw(r#"{"size": 1.50}"#) },
     ];
     for (number, source) in sources.into_iter().enumerate() {
         let identity = number.to_string();
         let given = Procedure { source, dependencies: vec![capability_id("other")], ..procedure(&identity) };
-        let memory =
-            Memory { procedure: Some(Box::new(given.clone())), ..memory(&identity, trace(number as u128)) };
+        let memory = RunMemory {
+            procedure: Some(Box::new(given.clone())),
+            ..memory(&identity, trace(number as u128))
+        };
         remember(&fixture.store, memory);
         let stored = get(&fixture.store, &identity);
         assert_eq!(serde_json::to_string(&stored.procedure).unwrap(), serde_json::to_string(&given).unwrap());
-        assert_eq!((stored.state, stored.promoted_at), (State::Active, Some(1000 + number as i64)));
+        assert_eq!((stored.state, stored.promoted_at), (CapabilityState::Active, Some(1000 + number as i64)));
         // It can be found at once, before anything was learned.
         assert_eq!((stored.intents[0].text.as_str(), stored.intents[0].count), ("read the file", 0));
     }
@@ -57,10 +59,10 @@ fn names_are_unique_for_their_owner() {
     assert_eq!(theirs.procedure.owner, ann());
     assert!(fixture.store.capability_named(&ann(), "readFile2").unwrap().is_none());
 
-    assert_eq!(rename(&fixture.store, "1", "readFile"), Renamed::NameTaken);
-    assert_eq!(rename(&fixture.store, "unknown", "other"), Renamed::Unknown);
-    assert_eq!(rename(&fixture.store, "1", "tidy"), Renamed::Done);
-    assert_eq!(rename(&fixture.store, "1", "tidy"), Renamed::Done);
+    assert_eq!(rename(&fixture.store, "1", "readFile"), RenameOutcome::NameTaken);
+    assert_eq!(rename(&fixture.store, "unknown", "other"), RenameOutcome::Unknown);
+    assert_eq!(rename(&fixture.store, "1", "tidy"), RenameOutcome::Done);
+    assert_eq!(rename(&fixture.store, "1", "tidy"), RenameOutcome::Done);
     let tidy = fixture.store.capability_named(&me(), "tidy").unwrap().unwrap();
     assert_eq!(tidy.procedure.id, capability_id("1"));
     // The name that became free is given again, and a run does not take a name back.
@@ -82,29 +84,29 @@ fn capabilities_are_listed_by_state_by_name_and_by_last_use() {
     rename(&fixture.store, "d", "d");
     remember(&fixture.store, memory("a", trace(9)));
     learn(&fixture.store);
-    fixture.store.degrade(&me(), &capability_id("b"), "its tool is gone", 1).unwrap();
+    fixture.store.degrade_capability(&me(), &capability_id("b"), "its tool is gone", 1).unwrap();
     assert_eq!(names(&fixture.store, None, false), ["a", "b", "c", "d"]);
     assert_eq!(names(&fixture.store, None, true), ["a", "d", "c", "b"]);
-    assert_eq!(names(&fixture.store, Some(State::Active), false), ["a", "c"]);
-    assert_eq!(names(&fixture.store, Some(State::Planned), false), ["d"]);
-    assert_eq!(names(&fixture.store, Some(State::Degraded), true), ["b"]);
-    let page = Capabilities { state: None, recent: false, limit: 2, offset: 1 };
+    assert_eq!(names(&fixture.store, Some(CapabilityState::Active), false), ["a", "c"]);
+    assert_eq!(names(&fixture.store, Some(CapabilityState::Planned), false), ["d"]);
+    assert_eq!(names(&fixture.store, Some(CapabilityState::Degraded), true), ["b"]);
+    let page = CapabilityQuery { state: None, recent: false, limit: 2, offset: 1 };
     let page = fixture.store.capabilities(&me(), &page).unwrap();
     assert_eq!(page.iter().map(|found| found.name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
-    let wanted = Capabilities { state: None, recent: false, limit: 9, offset: 0 };
+    let wanted = CapabilityQuery { state: None, recent: false, limit: 9, offset: 0 };
     assert!(fixture.store.capabilities(&ann(), &wanted).unwrap().is_empty());
 }
 
 #[test]
 fn only_a_run_that_activates_makes_an_approved_capability() {
     let fixture = fixture();
-    let run = |number, approved, activates| Memory {
+    let run = |number, approved, activates| RunMemory {
         activates,
         ..memory("p", Trace { approved, ..trace(number) })
     };
     remember(&fixture.store, run(1, true, false));
     let plan = get(&fixture.store, "p");
-    assert!(plan.state == State::Planned && !plan.approved);
+    assert!(plan.state == CapabilityState::Planned && !plan.approved);
     remember(&fixture.store, run(2, false, true));
     assert!(!get(&fixture.store, "p").approved);
     remember(&fixture.store, run(3, true, true));
@@ -119,7 +121,7 @@ fn a_run_of_a_known_capability_that_was_approved_makes_it_approved() {
     let fixture = fixture();
     let again = |approved, trace: Trace| {
         let trace = Trace { capability_id: Some(capability_id("p")), approved, ..trace };
-        remember(&fixture.store, Memory { procedure: None, ..memory("p", trace) });
+        remember(&fixture.store, RunMemory { procedure: None, ..memory("p", trace) });
         get(&fixture.store, "p").approved
     };
     remember(&fixture.store, memory("p", trace(1)));
@@ -139,7 +141,7 @@ fn definitions_are_those_it_last_worked_with() {
     let run = |trace: Trace, definition: &[u8]| {
         let tools_used = vec![ToolUse { id: "fs:read".to_owned(), digest: Digest::of(definition) }];
         let procedure = Procedure { tools_used, ..procedure("p") };
-        Memory { procedure: Some(Box::new(procedure)), ..memory("p", trace) }
+        RunMemory { procedure: Some(Box::new(procedure)), ..memory("p", trace) }
     };
     let used = || get(&fixture.store, "p").procedure.tools_used[0].digest.clone();
     remember(&fixture.store, run(trace(1), b"first"));
@@ -151,7 +153,7 @@ fn definitions_are_those_it_last_worked_with() {
     let known = |trace: Trace, definition: &[u8]| {
         let tool = |id: &str| ToolUse { id: id.to_owned(), digest: Digest::of(definition) };
         let trace = Trace { capability_id: Some(capability_id("p")), ..trace };
-        Memory { procedure: None, tools: vec![tool("fs:write"), tool("fs:read")], ..memory("p", trace) }
+        RunMemory { procedure: None, tools: vec![tool("fs:write"), tool("fs:read")], ..memory("p", trace) }
     };
     let version = || fixture.store.capability_version().unwrap();
     let before = version();
@@ -162,8 +164,8 @@ fn definitions_are_those_it_last_worked_with() {
     assert!(version() > before, "those who keep a copy are told");
     assert_eq!(get(&fixture.store, "p").procedure.tools_used.len(), 1, "it calls what it called");
     let part = Trace { capability_id: Some(capability_id("p")), ..trace(7) };
-    let outer = Memory { nested: vec![part], ..known(trace(6), b"sixth") };
-    let outer = Memory { trace: Box::new(Trace { capability_id: None, ..*outer.trace }), ..outer };
+    let outer = RunMemory { nested: vec![part], ..known(trace(6), b"sixth") };
+    let outer = RunMemory { trace: Box::new(Trace { capability_id: None, ..*outer.trace }), ..outer };
     remember(&fixture.store, outer);
     assert_eq!(used(), Digest::of(b"sixth"));
 }
@@ -174,7 +176,7 @@ fn a_plan_that_never_worked_gives_way_to_the_first_that_does() {
     let run = |trace: Trace, default: &str| {
         let parameters_schema = json!({ "properties": { "path": { "default": default } } });
         let procedure = Procedure { parameters_schema, ..procedure("p") };
-        remember(&fixture.store, Memory { procedure: Some(Box::new(procedure)), ..memory("p", trace) });
+        remember(&fixture.store, RunMemory { procedure: Some(Box::new(procedure)), ..memory("p", trace) });
         get(&fixture.store, "p").procedure.parameters_schema["properties"]["path"]["default"].clone()
     };
     assert_eq!(run(failed(1, "no"), "a.txt"), "a.txt");
@@ -188,7 +190,7 @@ fn values_that_worked_become_examples() {
     let fixture = fixture();
     let run = |trace: Trace, value: serde_json::Value| {
         let values = [("path".to_owned(), value), ("hidden".to_owned(), json!(1))].into_iter().collect();
-        Memory { values, ..memory("p", trace) }
+        RunMemory { values, ..memory("p", trace) }
     };
     remember(&fixture.store, run(failed(1, "no"), json!("wrong")));
     remember(&fixture.store, run(trace(2), json!("x".repeat(600))));
@@ -252,18 +254,18 @@ fn changes_are_told_to_those_who_ask() {
     // Nothing of it changes until it is learned from.
     remember(store, memory("q", trace(3)));
     assert_eq!(changed(first), (Vec::new(), Vec::new(), first));
-    assert_eq!(store.learn(2, 1).unwrap().changed.len(), 2);
+    assert_eq!(store.learn_traces(2, 1).unwrap().changed.len(), 2);
     let (.., second) = changed(first);
-    assert_eq!(store.learn(2, 1).unwrap().changed, std::slice::from_ref(&q));
+    assert_eq!(store.learn_traces(2, 1).unwrap().changed, std::slice::from_ref(&q));
     assert_eq!(changed(second).0, std::slice::from_ref(&q));
     let (.., mut since) = changed(second);
     store.rename_capability(&me(), &p, "other").unwrap();
     assert_eq!(changed(since).0, std::slice::from_ref(&p));
     since = changed(since).2;
-    store.degrade(&me(), &p, "gone", 1).unwrap();
+    store.degrade_capability(&me(), &p, "gone", 1).unwrap();
     assert_eq!(changed(since).0, std::slice::from_ref(&p));
     since = changed(since).2;
-    store.may_work_again(&me(), &p, "back").unwrap();
+    store.mark_recoverable(&me(), &p, "back").unwrap();
     assert_eq!(changed(since).0, std::slice::from_ref(&p));
     since = changed(since).2;
     store.delete_capability(&me(), &p, 1).unwrap();
@@ -276,24 +278,27 @@ fn changes_are_told_to_those_who_ask() {
 fn a_capability_can_be_made_by_hand() {
     let fixture = fixture();
     let make = |identity: &str, name: Option<&str>| {
-        let made = fixture.store.make_capability(procedure(identity), name.map(str::to_owned), "do it", 7);
+        let made = fixture.store.create_capability(procedure(identity), name.map(str::to_owned), "do it", 7);
         made.unwrap()
     };
-    assert_eq!(make("p", Some("mine")), Made::New);
+    assert_eq!(make("p", Some("mine")), CreateOutcome::Created);
     let made = get(&fixture.store, "p");
-    assert_eq!((made.name.as_str(), made.state, made.promoted_at), ("mine", State::Active, Some(7)));
+    assert_eq!(
+        (made.name.as_str(), made.state, made.promoted_at),
+        ("mine", CapabilityState::Active, Some(7))
+    );
     assert_eq!(made.intents[0].text, "do it");
-    assert_eq!(make("p", Some("again")), Made::Known(capability_id("p")));
-    assert_eq!(make("q", Some("mine")), Made::NameTaken);
+    assert_eq!(make("p", Some("again")), CreateOutcome::Existing(capability_id("p")));
+    assert_eq!(make("q", Some("mine")), CreateOutcome::NameTaken);
     assert!(fixture.store.capability(&me(), &capability_id("q")).unwrap().is_none());
-    assert_eq!(make("q", None), Made::New);
+    assert_eq!(make("q", None), CreateOutcome::Created);
     assert_eq!(get(&fixture.store, "q").name, "readFile");
     // What was a plan is one no more, and learning anew forgets nothing that was given by hand.
     remember(&fixture.store, memory("plan", failed(1, "no")));
-    assert_eq!(make("plan", None), Made::Known(capability_id("plan")));
-    assert_eq!(get(&fixture.store, "plan").state, State::Active);
+    assert_eq!(make("plan", None), CreateOutcome::Existing(capability_id("plan")));
+    assert_eq!(get(&fixture.store, "plan").state, CapabilityState::Active);
     learn(&fixture.store);
-    fixture.store.relearn(1).unwrap();
+    fixture.store.relearn_all(1).unwrap();
     assert_eq!(get(&fixture.store, "p").intents[0].text, "do it");
 }
 
@@ -302,21 +307,21 @@ fn a_capability_that_was_marked_is_active_again_once_it_works_again() {
     let fixture = fixture();
     let (store, p) = (&fixture.store, capability_id("p"));
     let stands = || (get(store, "p").state, get(store, "p").degraded_because);
-    let degraded = |because: &str| (State::Degraded, Some(because.to_owned()));
+    let degraded = |because: &str| (CapabilityState::Degraded, Some(because.to_owned()));
     let (gone, back) = ("`fs:read` is gone", "it has to work again");
     remember(store, memory("p", trace(1)));
-    assert!(!store.may_work_again(&me(), &p, back).unwrap(), "nothing was wrong");
-    assert!(store.degrade(&me(), &p, gone, 1).unwrap());
-    assert!(!store.degrade(&me(), &p, gone, 1).unwrap());
-    assert!(!store.degrade(&ann(), &p, "hers", 1).unwrap());
-    assert!(!store.may_work_again(&ann(), &p, back).unwrap());
+    assert!(!store.mark_recoverable(&me(), &p, back).unwrap(), "nothing was wrong");
+    assert!(store.degrade_capability(&me(), &p, gone, 1).unwrap());
+    assert!(!store.degrade_capability(&me(), &p, gone, 1).unwrap());
+    assert!(!store.degrade_capability(&ann(), &p, "hers", 1).unwrap());
+    assert!(!store.mark_recoverable(&ann(), &p, back).unwrap());
     // That it worked before says nothing.
     learn(store);
     assert_eq!(stands(), degraded(gone));
-    store.relearn(1).unwrap();
+    store.relearn_all(1).unwrap();
     assert_eq!(stands(), degraded(gone));
-    assert!(store.may_work_again(&me(), &p, back).unwrap());
-    assert!(!store.may_work_again(&me(), &p, back).unwrap(), "that is known");
+    assert!(store.mark_recoverable(&me(), &p, back).unwrap());
+    assert!(!store.mark_recoverable(&me(), &p, back).unwrap(), "that is known");
     learn(store);
     assert_eq!(stands(), degraded(back), "that the tool is back shows nothing");
     remember(store, memory("p", failed(2, "no")));
@@ -324,12 +329,12 @@ fn a_capability_that_was_marked_is_active_again_once_it_works_again() {
     assert_eq!(stands(), degraded(back), "it did not work");
     remember(store, memory("p", trace(3)));
     learn(store);
-    assert_eq!(stands(), (State::Active, None), "it works now");
-    assert!(!store.may_work_again(&me(), &p, back).unwrap());
-    assert!(store.degrade(&me(), &p, gone, 1).unwrap());
+    assert_eq!(stands(), (CapabilityState::Active, None), "it works now");
+    assert!(!store.mark_recoverable(&me(), &p, back).unwrap());
+    assert!(store.degrade_capability(&me(), &p, gone, 1).unwrap());
     assert_eq!(stands(), degraded(gone));
-    assert!(store.may_work_again(&me(), &p, back).unwrap());
-    assert!(store.degrade(&me(), &p, gone, 1).unwrap(), "it went once more");
+    assert!(store.mark_recoverable(&me(), &p, back).unwrap());
+    assert!(store.degrade_capability(&me(), &p, gone, 1).unwrap(), "it went once more");
     assert_eq!(stands(), degraded(gone));
     for number in 4..=6 {
         remember(store, memory("p", failed(number, "no")));
@@ -338,9 +343,9 @@ fn a_capability_that_was_marked_is_active_again_once_it_works_again() {
     assert_eq!(stands(), degraded(gone));
     remember(store, memory("p", trace(7)));
     learn(store);
-    assert_eq!(stands(), (State::Active, None));
+    assert_eq!(stands(), (CapabilityState::Active, None));
     remember(store, memory("plan", failed(8, "no")));
-    assert!(!store.degrade(&me(), &capability_id("plan"), "gone", 1).unwrap());
+    assert!(!store.degrade_capability(&me(), &capability_id("plan"), "gone", 1).unwrap());
 }
 
 #[test]
@@ -352,7 +357,7 @@ fn a_deleted_capability_leaves_its_traces_and_starts_anew() {
         remember(store, memory("q", trace(10 + number)));
     }
     remember(store, memory("p", Trace { cached: true, ..trace(20) }));
-    remember(store, memory("p", Trace { status: Status::Blocked, ..trace(21) }));
+    remember(store, memory("p", Trace { status: TraceStatus::Blocked, ..trace(21) }));
     learn(store);
     remember(store, memory("p", trace(4)));
     assert!(!store.delete_capability(&ann(), &p, 1).unwrap());
@@ -361,10 +366,10 @@ fn a_deleted_capability_leaves_its_traces_and_starts_anew() {
     assert!(store.capability(&me(), &p).unwrap().is_none());
     let old = store.trace_of_run(&me(), &id(2)).unwrap().unwrap();
     assert_eq!((old.capability_id, old.priority), (None, Some(1.0)));
-    assert!(store.edges_from(&me(), p.as_str(), None, 9).unwrap().is_empty());
+    assert!(store.learned_edges_from(&me(), p.as_str(), None, 9).unwrap().is_empty());
     learn(store);
     let before = dump(&fixture.path);
-    store.relearn(1).unwrap();
+    store.relearn_all(1).unwrap();
     assert_eq!(dump(&fixture.path), before);
     remember(store, memory("p", trace(5)));
     learn(store);
@@ -380,7 +385,7 @@ fn merged_capabilities_count_as_one() {
         trace.body.executed_path = path(if identity == "into" { "n1" } else { "n1 n2" });
         trace.approved = identity == "from";
         let values = [("path".to_owned(), json!(number as u64))].into_iter().collect();
-        remember(store, Memory { values, ..memory(identity, trace) });
+        remember(store, RunMemory { values, ..memory(identity, trace) });
     };
     run(1, "into", "read it");
     run(2, "from", "show it");
@@ -407,13 +412,13 @@ fn merged_capabilities_count_as_one() {
     assert_eq!(merged.learning.paths.len(), 1, "its own ways alone");
     assert_eq!(merged.learning.paths[0].count, 2);
     assert!(!merged.approved, "the other one was approved");
-    let follows = store.edges_from(&me(), into.as_str(), None, 9).unwrap();
+    let follows = store.learned_edges_from(&me(), into.as_str(), None, 9).unwrap();
     assert_eq!((follows.len(), follows[0].to.as_str(), follows[0].count), (1, into.as_str(), 5));
     assert_eq!(store.trace_of_run(&me(), &id(6)).unwrap().unwrap().capability_id, Some(into.clone()));
-    assert_eq!(super::listed(store, pml_store::Order::Newest, Some("from")).len(), 6);
+    assert_eq!(super::listed(store, pml_store::TraceOrder::Newest, Some("from")).len(), 6);
     assert_eq!(store.capabilities_since(0).unwrap().gone, [from]);
     let before = dump(&fixture.path);
-    store.relearn(1).unwrap();
+    store.relearn_all(1).unwrap();
     assert_eq!(dump(&fixture.path), before);
 
     // With it go those that were merged into it.
@@ -430,7 +435,7 @@ fn plans_that_never_worked_go_after_thirty_days() {
     remember(store, memory("old", at(0, failed(1, "no"))));
     remember(store, memory("used", at(0, failed(2, "no"))));
     remember(store, memory("used", at(DAY, failed(3, "no"))));
-    remember(store, memory("blocked", at(0, Trace { status: Status::Blocked, ..trace(5) })));
+    remember(store, memory("blocked", at(0, Trace { status: TraceStatus::Blocked, ..trace(5) })));
     remember(store, memory("worked", at(0, trace(4))));
     learn(store);
     let there = || {
@@ -438,11 +443,11 @@ fn plans_that_never_worked_go_after_thirty_days() {
         let is_there = |id: &&str| store.capability(&me(), &capability_id(id)).unwrap().is_some();
         identities.into_iter().filter(is_there).collect::<Vec<_>>()
     };
-    store.purge(30 * DAY - 1, 0).unwrap();
+    store.purge_ended_runs(30 * DAY - 1, 0).unwrap();
     assert_eq!(there(), ["old", "used", "blocked", "worked"]);
-    store.purge(30 * DAY, 0).unwrap();
+    store.purge_ended_runs(30 * DAY, 0).unwrap();
     assert_eq!(there(), ["used", "worked"]);
-    store.purge(365 * DAY, 0).unwrap();
+    store.purge_ended_runs(365 * DAY, 0).unwrap();
     assert_eq!(there(), ["worked"]);
     assert!(store.trace_of_run(&me(), &id(1)).unwrap().is_some());
     assert_eq!(store.run(&me(), &id(1)).unwrap().unwrap().state, RunState::Running);

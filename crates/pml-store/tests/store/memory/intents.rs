@@ -1,7 +1,7 @@
 //! Which intents capabilities are found by.
 
 use pml_model::trace::Trace;
-use pml_store::{BlockingStore, IntentFit, Memory};
+use pml_store::{BlockingStore, IntentFit, RunMemory};
 use serde_json::{Map, json};
 
 use super::{capability_id, dump, get, learn, memory, remember, trace};
@@ -10,7 +10,7 @@ use crate::{fixture, me};
 fn run(store: &BlockingStore, number: u128, intent: &str, fit: IntentFit) {
     let trace = Trace { intent: intent.to_owned(), ..trace(number) };
     let values = Map::from_iter([("path".to_owned(), json!(format!("{number}.txt")))]);
-    remember(store, Memory { intent: fit, values, ..memory("one", trace) });
+    remember(store, RunMemory { intent: fit, values, ..memory("one", trace) });
 }
 
 fn texts(store: &BlockingStore) -> Vec<String> {
@@ -29,19 +29,19 @@ fn an_intent_that_does_not_fit_is_not_remembered_and_its_run_counts_all_the_same
     assert_eq!(texts(&fixture.store), ["first"]);
     assert_eq!(get(&fixture.store, "one").statistics.success_count, 2);
     let before = dump(&fixture.path);
-    fixture.store.relearn(5000).unwrap();
+    fixture.store.relearn_all(5000).unwrap();
     assert_eq!(dump(&fixture.path), before, "learning anew gives the same");
 }
 
 #[test]
 fn nothing_is_learned_from_what_teaches_nothing() {
     let fixture = fixture();
-    let memory = Memory { procedure: None, untaught: true, ..memory("one", trace(1)) };
+    let memory = RunMemory { procedure: None, excluded_from_learning: true, ..memory("one", trace(1)) };
     remember(&fixture.store, memory);
     learn(&fixture.store);
     assert!(fixture.store.capability(&me(), &capability_id("one")).unwrap().is_none());
-    assert!(fixture.store.tool_uses(&me()).unwrap().is_empty());
-    assert!(fixture.store.observed_all(&me()).unwrap().is_empty());
+    assert!(fixture.store.tool_call_counts(&me()).unwrap().is_empty());
+    assert!(fixture.store.observed_schemas(&me()).unwrap().is_empty());
     assert!(fixture.store.trace(&me(), &trace(1).id).unwrap().is_some(), "the trace is kept");
 }
 
@@ -56,7 +56,7 @@ fn an_intent_that_was_forgotten_does_not_come_back() {
     assert_eq!(texts(&fixture.store), ["first"]);
     run(&fixture.store, 3, "second", IntentFit::Fits(1));
     learn(&fixture.store);
-    fixture.store.relearn(5000).unwrap();
+    fixture.store.relearn_all(5000).unwrap();
     assert_eq!(texts(&fixture.store), ["first"]);
     assert_eq!(get(&fixture.store, "one").statistics.success_count, 3, "the runs count");
 }
@@ -70,7 +70,7 @@ fn each_intent_is_checked_once_for_each_version() {
     run(&fixture.store, 4, "third", IntentFit::Unchecked);
     learn(&fixture.store);
     let id = capability_id("one");
-    assert_eq!(fixture.store.with_unchecked_intents(1, 9).unwrap(), [(me(), id.clone())]);
+    assert_eq!(fixture.store.capabilities_with_unchecked_intents(1, 9).unwrap(), [(me(), id.clone())]);
     let served = fixture.store.served_intents(&me(), &id).unwrap();
     let found: Vec<(&str, u32, usize)> =
         served.iter().map(|one| (one.text.as_str(), one.checked, one.values.len())).collect();
@@ -78,15 +78,19 @@ fn each_intent_is_checked_once_for_each_version() {
     assert!(served.iter().all(|one| one.own));
     let settle = |fit: &[&str], unfit: &[&str]| {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        fixture.store.settle_intents(&me(), &id, 1, owned(fit), owned(unfit)).unwrap();
+        fixture.store.record_intent_check(&me(), &id, 1, owned(fit), owned(unfit)).unwrap();
     };
     let version = fixture.store.capability_version().unwrap();
     settle(&["first", "second"], &["third"]);
     assert!(fixture.store.capability_version().unwrap() > version, "others hear of it");
     settle(&["first", "second"], &["third"]);
-    assert_eq!(fixture.store.with_unchecked_intents(1, 9).unwrap(), []);
-    assert_eq!(fixture.store.with_unchecked_intents(2, 9).unwrap().len(), 1, "another version, another look");
-    fixture.store.relearn(5000).unwrap();
+    assert_eq!(fixture.store.capabilities_with_unchecked_intents(1, 9).unwrap(), []);
+    assert_eq!(
+        fixture.store.capabilities_with_unchecked_intents(2, 9).unwrap().len(),
+        1,
+        "another version, another look"
+    );
+    fixture.store.relearn_all(5000).unwrap();
     assert_eq!(texts(&fixture.store), ["first", "second"]);
 }
 

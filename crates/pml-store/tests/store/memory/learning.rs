@@ -2,10 +2,10 @@
 
 use std::thread;
 
-use pml_model::capability::State;
-use pml_model::trace::{Body, Decision, EdgeKind, Status, Trace, TraceEdge, TraceId};
+use pml_model::capability::CapabilityState;
+use pml_model::trace::{DecisionOutcome, EdgeKind, Trace, TraceBody, TraceEdge, TraceId, TraceStatus};
 use pml_model::{Digest, Principal};
-use pml_store::{BlockingStore, LearnedEdge, Memory};
+use pml_store::{BlockingStore, LearnedEdge, RunMemory};
 use serde_json::json;
 
 use super::{capability_id, dump, failed, get, learn, memory, path, remember, task, trace};
@@ -23,14 +23,14 @@ fn scattered(number: u128) -> u128 {
 }
 
 /// Traces of all kinds: several procedures, sessions, principals, failures, caches, parts.
-fn mixed(number: u128) -> Memory {
+fn mixed(number: u128) -> RunMemory {
     let pick = scattered(number);
     let mut trace = match pick % 10 {
         0 | 1 => failed(number, &format!("error {}", pick % 4)),
-        2 => Trace { status: Status::Blocked, ..trace(number) },
+        2 => Trace { status: TraceStatus::Blocked, ..trace(number) },
         3 => Trace { cached: true, ..trace(number) },
         4 => Trace { exploratory: true, ..trace(number) },
-        5 => Trace { status: Status::Partial, ..trace(number) },
+        5 => Trace { status: TraceStatus::Partial, ..trace(number) },
         _ => trace(number),
     };
     trace.principal = if pick.is_multiple_of(7) { ann() } else { me() };
@@ -39,7 +39,7 @@ fn mixed(number: u128) -> Memory {
     trace.duration_ms = 50 + (pick % 300) as i64;
     trace.created_at = 1000 + number as i64 * 5 * MINUTE + (pick % 40) as i64 * MINUTE;
     trace.parent_trace_id = pick.is_multiple_of(11).then(|| TraceId::of(&id(number.saturating_sub(3))));
-    trace.body = Body {
+    trace.body = TraceBody {
         executed_path: path(if pick.is_multiple_of(2) { "n1 d1 n2" } else { "n1 d1 n3" }),
         decisions: vec![exists(pick.is_multiple_of(2))],
         task_results: vec![
@@ -50,14 +50,14 @@ fn mixed(number: u128) -> Memory {
             ),
         ],
         edges: vec![TraceEdge { from: 0, to: 1, kind: EdgeKind::Dependency }],
-        ..Body::default()
+        ..TraceBody::default()
     };
     let values = [("path".to_owned(), json!(format!("file {}", pick % 9)))].into_iter().collect();
-    Memory { values, ..memory(&format!("p{}", pick % 4), trace) }
+    RunMemory { values, ..memory(&format!("p{}", pick % 4), trace) }
 }
 
-fn exists(outcome: bool) -> Decision {
-    Decision {
+fn exists(outcome: bool) -> DecisionOutcome {
+    DecisionOutcome {
         node_id: path("d1")[0],
         condition: "file.exists".to_owned(),
         value: None,
@@ -67,13 +67,13 @@ fn exists(outcome: bool) -> Decision {
 }
 
 /// How often procedures were used, worked and failed, by what was stored.
-fn expected(memories: &[Memory], identity: &str) -> (u64, u64, u64) {
+fn expected(memories: &[RunMemory], identity: &str) -> (u64, u64, u64) {
     let (mut used, mut worked, mut broken) = (0, 0, 0);
     for memory in memories {
         let trace = &memory.trace;
         let is_it =
             memory.procedure.as_ref().is_some_and(|procedure| procedure.id == capability_id(identity));
-        if is_it && trace.status != Status::Blocked {
+        if is_it && trace.status != TraceStatus::Blocked {
             used += 1;
             match trace.status.evidence() {
                 Some(true) if !trace.cached => worked += 1,
@@ -91,15 +91,15 @@ fn counted(store: &BlockingStore, identity: &str) -> (u64, u64, u64) {
 }
 
 fn edges(store: &BlockingStore, kind: EdgeKind) -> Vec<(String, String, u64)> {
-    let edges = store.edges(&me()).unwrap();
+    let edges = store.learned_edges(&me()).unwrap();
     edges.into_iter().filter(|edge| edge.kind == kind).map(|edge| (edge.from, edge.to, edge.count)).collect()
 }
 
 #[test]
 fn traces_that_come_several_times_in_any_order_count_once() {
     let fixture = fixture();
-    let all: Vec<Memory> = (0..60).map(mixed).collect();
-    let mut sent: Vec<&Memory> =
+    let all: Vec<RunMemory> = (0..60).map(mixed).collect();
+    let mut sent: Vec<&RunMemory> =
         all.iter().enumerate().flat_map(|(number, memory)| vec![memory; 1 + number % 5]).collect();
     for place in (1..sent.len()).rev() {
         sent.swap(place, scattered(place as u128) as usize % (place + 1));
@@ -120,7 +120,7 @@ fn traces_that_come_several_times_in_any_order_count_once() {
 #[test]
 fn stores_that_learn_at_once_share_the_traces() {
     let fixture = fixture();
-    let all: Vec<Memory> = (0..400).map(mixed).collect();
+    let all: Vec<RunMemory> = (0..400).map(mixed).collect();
     let stores: Vec<BlockingStore> = (0..3).map(|_| BlockingStore::open(&fixture.path).unwrap()).collect();
     let learned: usize = thread::scope(|scope| {
         let learning: Vec<_> = stores
@@ -132,7 +132,7 @@ fn stores_that_learn_at_once_share_the_traces() {
                     let mut learned = 0;
                     for memory in all.iter().skip(place).step_by(3) {
                         remember(store, memory.clone());
-                        learned += store.learn(3, 5000).unwrap().traces;
+                        learned += store.learn_traces(3, 5000).unwrap().traces;
                     }
                     learned + learn(store)
                 })
@@ -145,7 +145,7 @@ fn stores_that_learn_at_once_share_the_traces() {
         assert_eq!(counted(&fixture.store, identity), expected(&all, identity), "{identity}");
     }
     let before = dump(&fixture.path);
-    assert_eq!(fixture.store.relearn(9000).unwrap(), all.len());
+    assert_eq!(fixture.store.relearn_all(9000).unwrap(), all.len());
     assert_eq!(dump(&fixture.path), before);
 }
 
@@ -155,27 +155,27 @@ fn learning_anew_gives_the_same_rows_however_it_is_divided() {
     for number in 0..300 {
         remember(&fixture.store, mixed(number));
         if number % 17 == 0 {
-            fixture.store.learn(5, 5000).unwrap();
+            fixture.store.learn_traces(5, 5000).unwrap();
         }
     }
     learn(&fixture.store);
     let before = dump(&fixture.path);
     assert!(before.len() > 330, "{}", before.len());
-    fixture.store.relearn(9000).unwrap();
+    fixture.store.relearn_all(9000).unwrap();
     assert_eq!(dump(&fixture.path), before);
 
     // The same after what people did to capabilities.
     let mine = |identity: &str| capability_id(identity);
     assert!(fixture.store.merge_capabilities(&me(), &mine("p0"), &mine("p1"), 9000).unwrap());
     assert!(fixture.store.delete_capability(&me(), &mine("p2"), 9000).unwrap());
-    assert!(fixture.store.degrade(&me(), &mine("p3"), "a tool is gone", 9000).unwrap());
+    assert!(fixture.store.degrade_capability(&me(), &mine("p3"), "a tool is gone", 9000).unwrap());
     remember(&fixture.store, mixed(300));
     for number in 301..340 {
         remember(&fixture.store, mixed(number));
     }
     learn(&fixture.store);
     let before = dump(&fixture.path);
-    fixture.store.relearn(9000).unwrap();
+    fixture.store.relearn_all(9000).unwrap();
     assert_eq!(dump(&fixture.path), before);
 }
 
@@ -188,8 +188,8 @@ fn learning_anew_goes_on_where_it_was_stopped() {
     learn(&fixture.store);
     let before = dump(&fixture.path);
     // As a process leaves it that ends before it has begun to learn.
-    fixture.store.forget_learned().unwrap();
-    assert_eq!(fixture.store.learn(20, 9000).unwrap().traces, 20);
+    fixture.store.reset_learning().unwrap();
+    assert_eq!(fixture.store.learn_traces(20, 9000).unwrap().traces, 20);
     drop(fixture.store);
     learn(&BlockingStore::open(&fixture.path).unwrap());
     assert_eq!(dump(&fixture.path), before);
@@ -200,7 +200,11 @@ fn two_ways_through_one_decision() {
     let fixture = fixture();
     for (number, (nodes, outcome)) in (1..).zip([("n1 d1 n2", true), ("n1 d1 n3", false), ("n1 d1 n2", true)])
     {
-        let body = Body { executed_path: path(nodes), decisions: vec![exists(outcome)], ..Body::default() };
+        let body = TraceBody {
+            executed_path: path(nodes),
+            decisions: vec![exists(outcome)],
+            ..TraceBody::default()
+        };
         remember(&fixture.store, memory("p", Trace { body, ..trace(number) }));
         learn(&fixture.store);
     }
@@ -220,11 +224,11 @@ fn two_ways_through_one_decision() {
 fn what_is_no_evidence_is_no_failure() {
     let fixture = fixture();
     remember(&fixture.store, memory("p", trace(1)));
-    for (number, status) in (2..).zip([Status::Blocked, Status::Cancelled, Status::Diverged]) {
+    for (number, status) in (2..).zip([TraceStatus::Blocked, TraceStatus::Cancelled, TraceStatus::Diverged]) {
         remember(&fixture.store, memory("p", Trace { status, ..trace(number) }));
     }
     remember(&fixture.store, memory("p", Trace { cached: true, duration_ms: 1, ..trace(9) }));
-    let long = Trace { status: Status::Partial, duration_ms: 200, ..trace(8) };
+    let long = Trace { status: TraceStatus::Partial, duration_ms: 200, ..trace(8) };
     remember(&fixture.store, memory("p", long));
     learn(&fixture.store);
     let capability = get(&fixture.store, "p");
@@ -244,19 +248,19 @@ fn three_failures_in_a_row_degrade_and_a_success_makes_up_for_them() {
     for number in 2..=3 {
         remember(&fixture.store, memory("p", failed(number, "no such file")));
     }
-    remember(&fixture.store, memory("p", Trace { status: Status::Blocked, ..trace(4) }));
+    remember(&fixture.store, memory("p", Trace { status: TraceStatus::Blocked, ..trace(4) }));
     learn(&fixture.store);
-    assert_eq!(get(&fixture.store, "p").state, State::Active);
+    assert_eq!(get(&fixture.store, "p").state, CapabilityState::Active);
     remember(&fixture.store, memory("p", failed(5, "no such disk")));
     learn(&fixture.store);
     let degraded = get(&fixture.store, "p");
-    assert_eq!(degraded.state, State::Degraded);
+    assert_eq!(degraded.state, CapabilityState::Degraded);
     assert_eq!(degraded.degraded_because.as_deref(), Some("3 failures in a row: no such disk"));
     assert_eq!(degraded.statistics.failures_in_a_row, 3);
     remember(&fixture.store, memory("p", trace(6)));
     learn(&fixture.store);
     let recovered = get(&fixture.store, "p");
-    assert_eq!((recovered.state, recovered.degraded_because), (State::Active, None));
+    assert_eq!((recovered.state, recovered.degraded_because), (CapabilityState::Active, None));
     assert_eq!(recovered.statistics.failures_in_a_row, 0);
 }
 
@@ -268,18 +272,18 @@ fn what_never_worked_is_a_plan_however_often_it_failed() {
     }
     learn(&fixture.store);
     let plan = get(&fixture.store, "p");
-    assert_eq!((plan.state, plan.degraded_because, plan.promoted_at), (State::Planned, None, None));
+    assert_eq!((plan.state, plan.degraded_because, plan.promoted_at), (CapabilityState::Planned, None, None));
     assert!(plan.intents.is_empty());
     remember(&fixture.store, memory("p", trace(5)));
     assert_eq!(get(&fixture.store, "p").promoted_at, Some(1005));
     learn(&fixture.store);
-    assert_eq!(get(&fixture.store, "p").state, State::Active);
+    assert_eq!(get(&fixture.store, "p").state, CapabilityState::Active);
 }
 
 #[test]
 fn what_came_after_what_is_counted_once_per_trace() {
     let fixture = fixture();
-    let body = || Body {
+    let body = || TraceBody {
         task_results: vec![task("fs:stat", "1"), task("fs:read", "2"), task("fs:read", "3")],
         edges: vec![
             TraceEdge { from: 0, to: 1, kind: EdgeKind::Dependency },
@@ -287,7 +291,7 @@ fn what_came_after_what_is_counted_once_per_trace() {
             TraceEdge { from: 1, to: 2, kind: EdgeKind::Sequence },
             TraceEdge { from: 1, to: 9, kind: EdgeKind::Sequence },
         ],
-        ..Body::default()
+        ..TraceBody::default()
     };
     let at = |number, created_at| Trace { body: body(), created_at, ..trace(number) };
     remember(&fixture.store, memory("a", at(1, 0)));
@@ -304,7 +308,7 @@ fn what_came_after_what_is_counted_once_per_trace() {
         edges(&fixture.store, EdgeKind::Follows),
         [pair(a.as_str(), b.as_str(), 1), pair("fs:read", "fs:stat", 1)]
     );
-    let from = |kind, limit| fixture.store.edges_from(&me(), "fs:read", kind, limit).unwrap();
+    let from = |kind, limit| fixture.store.learned_edges_from(&me(), "fs:read", kind, limit).unwrap();
     let most = LearnedEdge {
         from: "fs:read".to_owned(),
         to: "fs:read".to_owned(),
@@ -320,7 +324,7 @@ fn what_came_after_what_is_counted_once_per_trace() {
 fn a_capability_within_another_is_seen_whichever_is_stored_first() {
     let fixture = fixture();
     let part = |run: u128, frame| Trace {
-        id: TraceId::part(&id(run), frame),
+        id: TraceId::of_frame(&id(run), frame),
         parent_trace_id: Some(TraceId::of(&id(run))),
         ..trace(run)
     };
@@ -354,12 +358,13 @@ fn what_tools_return_is_observed_for_each_definition() {
     .into_iter()
     .enumerate()
     {
-        let body = Body { task_results: tasks, ..Body::default() };
+        let body = TraceBody { task_results: tasks, ..TraceBody::default() };
         remember(&fixture.store, memory("p", Trace { body, ..trace(number as u128) }));
         learn(&fixture.store);
     }
-    let observed =
-        |digest: &[u8]| fixture.store.observed(&me(), "fs:read", &Digest::of(digest)).unwrap().unwrap();
+    let observed = |digest: &[u8]| {
+        fixture.store.observed_schema(&me(), "fs:read", &Digest::of(digest)).unwrap().unwrap()
+    };
     let schema = json!({
         "type": "object",
         "properties": {
@@ -370,8 +375,8 @@ fn what_tools_return_is_observed_for_each_definition() {
     });
     assert_eq!((observed(b"read").schema, observed(b"read").count), (schema, 3));
     assert_eq!(observed(b"later").schema["type"], "array");
-    assert_eq!(fixture.store.observed_all(&me()).unwrap().len(), 2);
-    assert!(fixture.store.observed_all(&ann()).unwrap().is_empty());
+    assert_eq!(fixture.store.observed_schemas(&me()).unwrap().len(), 2);
+    assert!(fixture.store.observed_schemas(&ann()).unwrap().is_empty());
 }
 
 #[test]
@@ -388,8 +393,11 @@ fn nothing_of_one_principal_is_learned_for_another() {
     assert_eq!(fixture.store.capability(&ann(), &theirs).unwrap().unwrap().statistics.usage_count, 1);
     // Hers came between mine, and neither follows the other.
     assert_eq!(edges(&fixture.store, EdgeKind::Follows)[0], (mine.to_string(), mine.to_string(), 1));
-    assert!(fixture.store.edges(&ann()).unwrap().is_empty());
-    assert!(fixture.store.edges_from(&ann(), "fs:read", None, 9).unwrap().is_empty());
-    assert_eq!(fixture.store.observed(&ann(), "fs:read", &Digest::of(b"read")).unwrap().unwrap().count, 1);
+    assert!(fixture.store.learned_edges(&ann()).unwrap().is_empty());
+    assert!(fixture.store.learned_edges_from(&ann(), "fs:read", None, 9).unwrap().is_empty());
+    assert_eq!(
+        fixture.store.observed_schema(&ann(), "fs:read", &Digest::of(b"read")).unwrap().unwrap().count,
+        1
+    );
     assert!(fixture.store.trace_of_run(&ann(), &id(1)).unwrap().is_none());
 }

@@ -1,27 +1,29 @@
 //! Traces come back as they were stored, to those they belong to.
 
 use pml_model::RunState;
-use pml_model::trace::{Body, Decision, EdgeKind, Failed, Status, Trace, TraceEdge, TraceId};
-use pml_store::{Change, Order, Traces};
+use pml_model::trace::{
+    DecisionOutcome, EdgeKind, Trace, TraceBody, TraceEdge, TraceFailure, TraceId, TraceStatus,
+};
+use pml_store::{RunChange, TraceOrder, TraceQuery};
 
 use super::{capability_id, failed, get, learn, listed, memory, path, remember, task, trace};
 use crate::{ann, append, create, entry, fixture, id, me, new_run, raw, to};
 
 /// A trace with something everywhere.
 fn full(number: u128) -> Trace {
-    let error = Failed { node_id: Some("n2".to_owned()), ..failed(1, "no").error.unwrap() };
+    let error = TraceFailure { node_id: Some("n2".to_owned()), ..failed(1, "no").error.unwrap() };
     let mut task = task("fs:read", r#"{"_truncated": true, "size": 1.50}"#);
     (task.node_id, task.task_id, task.layer) = (Some(path("n1")[0]), Some("t1".to_owned()), Some(2));
     (task.success, task.altered, task.attempt, task.error) = (false, true, 3, Some(error.clone()));
     Trace {
-        parent_trace_id: Some(TraceId::written("trace_of_another")),
-        status: Status::Partial,
+        parent_trace_id: Some(TraceId::from_text("trace_of_another")),
+        status: TraceStatus::Partial,
         error: Some(error),
         exploratory: true,
         approved: true,
-        body: Body {
+        body: TraceBody {
             executed_path: path("n1 d1 n2"),
-            decisions: vec![Decision {
+            decisions: vec![DecisionOutcome {
                 node_id: path("d1")[0],
                 condition: "a > 1".to_owned(),
                 value: None,
@@ -55,7 +57,7 @@ fn the_end_of_a_run_and_its_trace_are_stored_together_or_not_at_all() {
     let fixture = fixture();
     let end = |number| {
         let memory = Some(Box::new(memory("p", trace(number))));
-        Some(Change { memory, ..to(RunState::Done, 2000).unwrap() })
+        Some(RunChange { memory, ..to(RunState::Done, 2000).unwrap() })
     };
     let lease = create(&fixture.store, new_run(1)).unwrap();
     append(&fixture.store, &lease, vec![entry("last")], end(1)).unwrap();
@@ -71,7 +73,7 @@ fn a_trace_without_a_procedure_counts_for_one_that_is_there() {
     let fixture = fixture();
     let bare = |number, identity: &str| {
         let trace = Trace { capability_id: Some(capability_id(identity)), cached: true, ..trace(number) };
-        pml_store::Memory { procedure: None, ..memory(identity, trace) }
+        pml_store::RunMemory { procedure: None, ..memory(identity, trace) }
     };
     remember(&fixture.store, memory("p", trace(1)));
     remember(&fixture.store, bare(2, "p"));
@@ -94,14 +96,14 @@ fn traces_are_listed_newest_first_or_most_surprising_first() {
     remember(&fixture.store, memory("q", trace(6)));
     remember(&fixture.store, memory("p", Trace { principal: ann(), ..trace(7) }));
     let newest: Vec<String> = [6, 5, 4, 3, 2, 1].map(name).to_vec();
-    assert_eq!(listed(&fixture.store, Order::Newest, None), newest);
-    assert_eq!(listed(&fixture.store, Order::Newest, Some("p")), newest[1..]);
-    assert!(listed(&fixture.store, Order::Newest, Some("unknown")).is_empty());
-    assert!(listed(&fixture.store, Order::Priority, None).is_empty(), "nothing was learned yet");
+    assert_eq!(listed(&fixture.store, TraceOrder::Newest, None), newest);
+    assert_eq!(listed(&fixture.store, TraceOrder::Newest, Some("p")), newest[1..]);
+    assert!(listed(&fixture.store, TraceOrder::Newest, Some("unknown")).is_empty());
+    assert!(listed(&fixture.store, TraceOrder::Priority, None).is_empty(), "nothing was learned yet");
     learn(&fixture.store);
     let surprising: Vec<String> = [6, 1, 5, 2, 3, 4].map(name).to_vec();
-    assert_eq!(listed(&fixture.store, Order::Priority, None), surprising);
-    assert_eq!(listed(&fixture.store, Order::Priority, Some("p")), surprising[1..]);
+    assert_eq!(listed(&fixture.store, TraceOrder::Priority, None), surprising);
+    assert_eq!(listed(&fixture.store, TraceOrder::Priority, Some("p")), surprising[1..]);
 }
 
 #[test]
@@ -112,10 +114,10 @@ fn pages_of_traces_join_without_gaps() {
         remember(&fixture.store, memory(identity, trace(number)));
     }
     learn(&fixture.store);
-    for order in [Order::Newest, Order::Priority] {
+    for order in [TraceOrder::Newest, TraceOrder::Priority] {
         for capability in [None, Some("p"), Some("q")] {
             let mut wanted =
-                Traces { capability: capability.map(capability_id), order, limit: 4, after: None };
+                TraceQuery { capability: capability.map(capability_id), order, limit: 4, after: None };
             let mut paged = Vec::new();
             // Enough pages for all, and no more if a page does not move on.
             for _ in 0..7 {
@@ -130,6 +132,6 @@ fn pages_of_traces_join_without_gaps() {
     // What is not the principal's comes before nothing.
     remember(&fixture.store, memory("p", Trace { principal: ann(), ..trace(99) }));
     let after = Some(TraceId::of(&id(99)));
-    let wanted = Traces { capability: None, order: Order::Newest, limit: 4, after };
+    let wanted = TraceQuery { capability: None, order: TraceOrder::Newest, limit: 4, after };
     assert!(fixture.store.traces(&me(), &wanted).unwrap().is_empty());
 }

@@ -1,13 +1,13 @@
-//! What is asked before a program begins, and what a yes allows.
+//! Tests of the question before a program starts, and of the grants an approval gives.
 
-use pml_model::question::{Answerer, Arguments};
+use pml_model::question::{Answerer, ApprovalArguments};
 use serde_json::json;
 
 use super::*;
 
-/// A call that is asked for.
-pub(in crate::approve) fn asked(tool: &str, arguments: Option<&str>, repeats: bool) -> Asked {
-    Asked {
+/// A call that needs approval.
+pub(in crate::approve) fn asked(tool: &str, arguments: Option<&str>, repeats: bool) -> CallToApprove {
+    CallToApprove {
         tool: tool.to_owned(),
         definition: Digest::of(b"definition"),
         description: String::new(),
@@ -19,7 +19,7 @@ pub(in crate::approve) fn asked(tool: &str, arguments: Option<&str>, repeats: bo
         code: None,
         arguments: match arguments {
             Some(json) => known_arguments(json).unwrap(),
-            None => Arguments::Unknown { source: "x".to_owned() },
+            None => ApprovalArguments::Unknown { source: "x".to_owned() },
         },
         repeats,
         origins: Vec::new(),
@@ -28,8 +28,8 @@ pub(in crate::approve) fn asked(tool: &str, arguments: Option<&str>, repeats: bo
 }
 
 /// A question about calls.
-pub(in crate::approve) fn question(calls: Vec<Asked>) -> Approval {
-    Approval {
+pub(in crate::approve) fn question(calls: Vec<CallToApprove>) -> ApprovalQuestion {
+    ApprovalQuestion {
         intent: "try".to_owned(),
         code_hash: "c0de".to_owned(),
         by: Answerer::Client,
@@ -39,8 +39,14 @@ pub(in crate::approve) fn question(calls: Vec<Asked>) -> Approval {
     }
 }
 
-fn yes(any_arguments: Option<u32>) -> Decision {
-    Decision { approved: true, reason: None, any_arguments, remember: None, by: "somebody".to_owned() }
+fn yes(any_arguments: Option<u32>) -> ApprovalDecision {
+    ApprovalDecision {
+        approved: true,
+        reason: None,
+        any_arguments,
+        remember: None,
+        by: "somebody".to_owned(),
+    }
 }
 
 fn rule(tool: &str, arguments: Option<&str>, code_hash: Option<&str>) -> ApprovalRule {
@@ -52,7 +58,7 @@ fn rule(tool: &str, arguments: Option<&str>, code_hash: Option<&str>) -> Approva
         code_hash: code_hash.map(str::to_owned),
         arguments: arguments.map(|json| value_digest(json).unwrap()),
         expires_at: 10_000,
-        maker: Maker::Person,
+        maker: RuleMaker::Person,
         by: "somebody".to_owned(),
         created_at: 0,
         revoked_at: None,
@@ -63,7 +69,11 @@ fn rule(tool: &str, arguments: Option<&str>, code_hash: Option<&str>) -> Approva
 
 #[test]
 fn a_yes_is_bound_to_the_value_that_was_seen_and_to_one_call() {
-    let grants = grants(&question(vec![asked("fs:write", Some(r#"{"b":1,"a":2}"#), false)]), &yes(None), 5);
+    let grants = grants_of_approval(
+        &question(vec![asked("fs:write", Some(r#"{"b":1,"a":2}"#), false)]),
+        &yes(None),
+        5,
+    );
     let [grant] = grants.as_slice() else { panic!("{grants:?}") };
     assert_eq!((grant.calls, grant.expires_at), (1, 5 + GRANT_MS));
     assert_eq!(
@@ -77,7 +87,7 @@ fn a_yes_is_bound_to_the_value_that_was_seen_and_to_one_call() {
 #[test]
 fn what_nobody_has_seen_is_not_allowed_beforehand() {
     let calls = vec![asked("fs:write", None, false), asked("fs:write", Some("{}"), true)];
-    let grants = grants(&question(calls), &yes(None), 0);
+    let grants = grants_of_approval(&question(calls), &yes(None), 0);
     assert!(grants.iter().all(|grant| grant.calls == 0), "{grants:?}");
 }
 
@@ -88,7 +98,7 @@ fn any_arguments_are_allowed_so_many_calls_of_each_tool() {
         asked("fs:write", Some("{}"), false),
         asked("fs:delete", None, false),
     ];
-    let grants = grants(&question(calls), &yes(Some(3)), 0);
+    let grants = grants_of_approval(&question(calls), &yes(Some(3)), 0);
     let each: Vec<(&str, u32, bool)> =
         grants.iter().map(|grant| (grant.tool.as_str(), grant.calls, grant.arguments.is_none())).collect();
     assert_eq!(each, [("fs:delete", 3, true), ("fs:write", 3, true)]);
@@ -103,32 +113,38 @@ fn a_rule_takes_out_of_the_question_exactly_what_it_is_about() {
         ]))
     };
     let mut open = calls();
-    let grants = by_rules(&mut open, &[rule("fs:write", Some(r#"{"path":"a"}"#), None)], 100, 0);
+    let grants = grants_by_rules(&mut open, &[rule("fs:write", Some(r#"{"path":"a"}"#), None)], 100, 0);
     assert_eq!((grants.len(), open.unwrap().calls.len()), (1, 1));
     assert_eq!((grants[0].0, grants[0].1.expires_at), (7, 10_000), "a grant does not outlive its rule");
 
     let mut open = calls();
-    assert_eq!(by_rules(&mut open, &[rule("fs:write", None, Some("c0de"))], 100, 0).len(), 2);
+    assert_eq!(grants_by_rules(&mut open, &[rule("fs:write", None, Some("c0de"))], 100, 0).len(), 2);
     assert!(open.is_none());
 
     for other in [rule("fs:delete", None, None), rule("fs:write", None, Some("other"))] {
         let mut open = calls();
-        assert!(by_rules(&mut open, &[other], 100, 0).is_empty());
+        assert!(grants_by_rules(&mut open, &[other], 100, 0).is_empty());
         assert_eq!(open.unwrap().calls.len(), 2);
     }
     let mut changed = rule("fs:write", None, None);
     changed.definition = Digest::of(b"another");
-    assert!(by_rules(&mut calls(), &[changed], 100, 0).is_empty(), "another definition is another tool");
+    assert!(
+        grants_by_rules(&mut calls(), &[changed], 100, 0).is_empty(),
+        "another definition is another tool"
+    );
 }
 
 #[test]
 fn arguments_are_foreseen_only_where_nothing_has_to_run_first() {
     let args = json!({ "path": "a.txt", "deep": [{ "x": 1 }] });
     let literal = |value: Value| Argument::Literal { value };
-    let parameter = |name: &str, path: Vec<Step>| Argument::Parameter { name: name.to_owned(), path };
+    let parameter = |name: &str, path: Vec<PathStep>| Argument::Parameter { name: name.to_owned(), path };
     let known = |argument: &Argument| resolved(argument, &args);
     assert_eq!(known(&parameter("path", Vec::new())), Some(json!("a.txt")));
-    assert_eq!(known(&parameter("deep", vec![Step::Index(0), Step::Key("x".to_owned())])), Some(json!(1)));
+    assert_eq!(
+        known(&parameter("deep", vec![PathStep::Index(0), PathStep::Key("x".to_owned())])),
+        Some(json!(1))
+    );
     assert_eq!(known(&parameter("gone", Vec::new())), None);
     let template = |part| Argument::Template { parts: vec![literal(json!("to ")), part] };
     assert_eq!(known(&template(parameter("path", Vec::new()))), Some(json!("to a.txt")));
@@ -139,7 +155,7 @@ fn arguments_are_foreseen_only_where_nothing_has_to_run_first() {
 #[test]
 fn where_only_a_person_may_answer_only_rules_of_people_count() {
     let of = |maker| ApprovalRule { maker, ..rule("fs:write", None, None) };
-    let all = vec![of(Maker::Unknown), of(Maker::Person)];
-    assert_eq!(counting(all.clone(), Answerer::Client).len(), 2);
-    assert_eq!(counting(all, Answerer::Human), [of(Maker::Person)]);
+    let all = vec![of(RuleMaker::Unknown), of(RuleMaker::Person)];
+    assert_eq!(rules_that_count(all.clone(), Answerer::Client).len(), 2);
+    assert_eq!(rules_that_count(all, Answerer::Human), [of(RuleMaker::Person)]);
 }

@@ -1,9 +1,9 @@
 //! Keeps `fs` away from PML's own files, whatever its root.
 //!
-//! A file is known by its device and inode and never by the text of a path, so symbolic links, hard links and bind mounts
-//! lead no further than the path itself does. What does not exist yet is known by its directory and its name. Each call
-//! looks anew, because PML replaces its files while it runs. Nothing of PML's is ever opened to find out: closing a file
-//! would release the locks that this process holds on the database.
+//! A file is identified by device and inode, never by the text of a path, so symbolic links, hard links and bind
+//! mounts reach no more than the path itself does. A file that does not exist yet is identified by its directory and
+//! its name. Each call looks again, because PML replaces its files while it runs. None of PML's files is ever opened
+//! for the check: closing it would release the locks that this process holds on the database.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -15,36 +15,37 @@ use cap_fs_ext::{DirExt as _, MetadataExt as _};
 use cap_std::fs::{Dir, Metadata};
 
 use super::quoted;
-use crate::builtin::tool::{Failure, Stop, failure};
+use crate::builtin::tool::{BuiltinFailure, StopSignal, failure};
 use crate::config::{OwnFiles, is_own_name};
 
-/// The most files that PML may have. Where there are more, its directory is not its own, and nothing could be told apart.
+/// The largest number of files PML may have. With more, its directory is evidently shared, and its files could not be
+/// told from others.
 const MAX_OWN: usize = 100_000;
 
 /// Device and inode.
-type Id = (u64, u64);
+type FileId = (u64, u64);
 
-/// The directory `fs` works below, and what is out of its reach.
-pub(in crate::builtin) struct Root {
+/// The directory `fs` is confined to, and the files it must not reach.
+pub(in crate::builtin) struct FsRoot {
     pub(in crate::builtin) dir: Dir,
     own: OwnFiles,
-    /// The root and the directories above it.
-    above: HashSet<Id>,
-    /// The device on which the system shows its processes.
+    /// The ids of the root and of the directories above it.
+    above: HashSet<FileId>,
+    /// The device of `/proc`.
     processes: Option<u64>,
 }
 
-impl Root {
-    pub(super) fn new(path: &Path, dir: Dir, own: &OwnFiles) -> Root {
+impl FsRoot {
+    pub(super) fn new(path: &Path, dir: Dir, own: &OwnFiles) -> FsRoot {
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let above = path.ancestors().filter_map(|dir| ambient(dir).ok()).map(|found| id(&found)).collect();
         let processes = ambient(Path::new("/proc/self")).ok().map(|found| found.dev());
-        Root { dir, own: own.clone(), above, processes }
+        FsRoot { dir, own: own.clone(), above, processes }
     }
 
     /// PML's own files as they are now.
-    pub(super) fn look(&self) -> Result<Own<'_>, Failure> {
-        let mut own = Own {
+    pub(super) fn own_files_now(&self) -> Result<OwnFilesNow<'_>, BuiltinFailure> {
+        let mut own = OwnFilesNow {
             root: self,
             looked_at: SystemTime::now(),
             ids: HashSet::new(),
@@ -55,7 +56,7 @@ impl Root {
         for directory in &self.own.directories {
             own.places.extend(place(directory));
             match ambient(directory) {
-                // Somebody works in there, so not all of it is PML's.
+                // The root lies inside this directory, so not all of it is PML's.
                 Ok(found) if self.above.contains(&id(&found)) => {
                     own.shared.insert(id(&found));
                     let ours = |path: &PathBuf| path.file_name().is_some_and(is_own_name);
@@ -70,7 +71,7 @@ impl Root {
                 Err(_) => {}
             }
         }
-        // What is in a directory that is PML's as a whole has been taken in with it.
+        // The files in a directory that belongs to PML as a whole are already included.
         for file in self.own.files.iter().filter(|file| !whole.iter().any(|whole| file.starts_with(whole))) {
             own.places.extend(place(file));
             if ambient(file).is_ok_and(|found| !found.is_dir()) {
@@ -82,63 +83,64 @@ impl Root {
 }
 
 /// PML's own files at one moment.
-pub(super) struct Own<'r> {
-    root: &'r Root,
+pub(super) struct OwnFilesNow<'r> {
+    root: &'r FsRoot,
     looked_at: SystemTime,
-    ids: HashSet<Id>,
-    /// Where something of PML's is or would be: the directory, and the name in lower case.
-    places: HashSet<(Id, OsString)>,
-    /// Directories in which PML's files are told by their names.
-    shared: HashSet<Id>,
+    ids: HashSet<FileId>,
+    /// Places where a file of PML's is or would be: the directory, and the name in lower case.
+    places: HashSet<(FileId, OsString)>,
+    /// Directories in which PML's files are recognised by their names.
+    shared: HashSet<FileId>,
 }
 
-impl Own<'_> {
-    /// Whether that is a file or a directory of PML's.
-    pub(super) fn is(&self, found: &Metadata) -> bool {
+impl OwnFilesNow<'_> {
+    /// Whether this is a file or a directory of PML's.
+    pub(super) fn contains(&self, found: &Metadata) -> bool {
         self.ids.contains(&id(found))
     }
 
-    /// Whether `name` in that directory is PML's, be it there or not.
-    pub(super) fn is_place(&self, directory: &Metadata, name: &OsStr) -> bool {
+    /// Whether `name` in that directory is PML's, whether or not it exists.
+    pub(super) fn contains_place(&self, directory: &Metadata, name: &OsStr) -> bool {
         let directory = id(directory);
         self.ids.contains(&directory)
             || self.places.contains(&(directory, name.to_ascii_lowercase()))
             || (self.shared.contains(&directory) && is_own_name(name))
     }
 
-    /// Refuses a path that is PML's, is in what is PML's, or leads there.
-    pub(super) fn check(&self, path: &Path) -> Result<(), Failure> {
+    /// Refuses a path that is PML's, lies within what is PML's, or leads there.
+    pub(super) fn check(&self, path: &Path) -> Result<(), BuiltinFailure> {
         let root = &self.root.dir;
-        let leads_to_own = || root.metadata(path).is_ok_and(|found| self.is(&found));
+        let leads_to_own = || root.metadata(path).is_ok_and(|found| self.contains(&found));
         let Some(name) = path.file_name() else {
             return if leads_to_own() { Err(refusal(path)) } else { Ok(()) };
         };
         let directory = match parent(root, path) {
             Ok(directory) => directory,
-            // What is in a directory of PML's that is not there yet is PML's too.
+            // A path inside a directory of PML's that does not exist yet is PML's too.
             Err(_) => {
                 let above = path.parent().unwrap_or(Path::new("."));
                 return self.check(above).map_err(|_| refusal(path));
             }
         };
-        let is_own = directory.dir_metadata().is_ok_and(|found| self.is_place(&found, name))
-            || directory.symlink_metadata(name).is_ok_and(|found| self.is(&found))
+        let is_own = directory.dir_metadata().is_ok_and(|found| self.contains_place(&found, name))
+            || directory.symlink_metadata(name).is_ok_and(|found| self.contains(&found))
             || leads_to_own();
         if is_own { Err(refusal(path)) } else { Ok(()) }
     }
 
-    /// Refuses what was opened under `path` if it is PML's: the path may lead elsewhere than when it was checked.
-    pub(super) fn check_opened(&self, path: &Path, opened: &Metadata) -> Result<(), Failure> {
+    /// Refuses an opened file that is PML's: the path may lead elsewhere than when it was checked.
+    pub(super) fn check_opened(&self, path: &Path, opened: &Metadata) -> Result<(), BuiltinFailure> {
         if Some(opened.dev()) == self.root.processes && opened.is_file() {
-            // The memory and the environment of PML itself are there, and they hold its keys.
+            // PML's own memory and environment are visible there, and they hold its keys.
             return Err(failure!("{} is the system's view of a process, which is refused", quoted(path)));
         }
-        let is_own = self.is(opened) || (self.may_be_newer(opened) && self.root.look()?.is(opened));
+        let is_own = self.contains(opened)
+            || (self.may_be_newer(opened) && self.root.own_files_now()?.contains(opened));
         if is_own { Err(refusal(path)) } else { Ok(()) }
     }
 
-    /// Whether a file may have come to where it is after PML's files were looked at: PML replaces its files by new ones.
-    /// Every rename and link counts as a change of the inode, whose time the system keeps to some milliseconds.
+    /// Whether a file may have come to its place after PML's files were listed: PML replaces its files by new ones.
+    /// Every rename and link updates the change time of the inode, which the system keeps to some milliseconds.
     #[cfg(unix)]
     fn may_be_newer(&self, found: &Metadata) -> bool {
         use cap_std::fs::MetadataExt as _;
@@ -151,27 +153,32 @@ impl Own<'_> {
         true
     }
 
-    /// Refuses to make or remove `name` in `directory` if that is PML's.
-    pub(super) fn check_place(&self, path: &Path, directory: &Dir, name: &OsStr) -> Result<(), Failure> {
+    /// Refuses to create or remove `name` in `directory` if it is PML's.
+    pub(super) fn check_place(
+        &self,
+        path: &Path,
+        directory: &Dir,
+        name: &OsStr,
+    ) -> Result<(), BuiltinFailure> {
         let found = directory.dir_metadata().map_err(|error| super::problem("look at", path, &error))?;
-        if self.is_place(&found, name) { Err(refusal(path)) } else { Ok(()) }
+        if self.contains_place(&found, name) { Err(refusal(path)) } else { Ok(()) }
     }
 
-    /// Refuses to remove the directory `name` with all that is in it if something in it is PML's.
+    /// Refuses to remove the directory `name` recursively if something in it is PML's.
     pub(super) fn check_below(
         &self,
         path: &Path,
         directory: &Dir,
         name: &OsStr,
-        stop: &Stop,
-    ) -> Result<(), Failure> {
+        stop: &StopSignal,
+    ) -> Result<(), BuiltinFailure> {
         let cannot = |error: io::Error| super::problem("look through", path, &error);
         let mut open = vec![PathBuf::from(name)];
         while let Some(below) = open.pop() {
             let dir = directory.open_dir_nofollow(&below).map_err(cannot)?;
             self.check_opened(path, &dir.dir_metadata().map_err(cannot)?)?;
             for entry in dir.entries().map_err(cannot)? {
-                if stop.is_due() {
+                if stop.should_stop() {
                     return Err(failure!("{} has too much in it; delete its parts one by one", quoted(path)));
                 }
                 let name = entry.map_err(cannot)?.file_name();
@@ -189,8 +196,13 @@ impl Own<'_> {
         Ok(())
     }
 
-    /// Refuses to remove a symbolic link by way of which PML finds its files.
-    pub(super) fn check_link(&self, path: &Path, directory: &Dir, name: &OsStr) -> Result<(), Failure> {
+    /// Refuses to remove a symbolic link on the path to PML's files.
+    pub(super) fn check_link(
+        &self,
+        path: &Path,
+        directory: &Dir,
+        name: &OsStr,
+    ) -> Result<(), BuiltinFailure> {
         let found = directory.dir_metadata().map_err(|error| super::problem("look at", path, &error))?;
         let here = (id(&found), name.to_ascii_lowercase());
         let own = &self.root.own;
@@ -198,11 +210,11 @@ impl Own<'_> {
         if ways.filter_map(place).any(|way| way == here) { Err(refusal(path)) } else { Ok(()) }
     }
 
-    /// Takes in a path of PML's: what is there, what it leads to, and all that is in it.
-    fn take(&mut self, path: PathBuf) -> Result<(), Failure> {
+    /// Adds a path of PML's: the entry itself, its target, and everything below it.
+    fn take(&mut self, path: PathBuf) -> Result<(), BuiltinFailure> {
         let mut open = vec![path];
         while let Some(path) = open.pop() {
-            // What is gone since the directory was read is nobody's.
+            // An entry removed since the directory was read belongs to nobody.
             let Ok(mut found) = ambient_link(&path) else { continue };
             if found.is_symlink() {
                 self.ids.insert(id(&found));
@@ -223,7 +235,7 @@ impl Own<'_> {
     }
 }
 
-/// The directory that `path` is in, held open.
+/// The parent directory of `path`, held open.
 pub(super) fn parent(root: &Dir, path: &Path) -> io::Result<Dir> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => root.open_dir(parent),
@@ -231,20 +243,20 @@ pub(super) fn parent(root: &Dir, path: &Path) -> io::Result<Dir> {
     }
 }
 
-/// That a path is out of reach.
-pub(super) fn refusal(path: &Path) -> Failure {
+/// The failure for a path that is out of reach.
+pub(super) fn refusal(path: &Path) -> BuiltinFailure {
     failure!(
         "{} is one of PML's own files, which `fs` never reaches, whatever its root; a person changes them outside of PML",
         quoted(path)
     )
 }
 
-fn id(found: &Metadata) -> Id {
+fn id(found: &Metadata) -> FileId {
     (found.dev(), found.ino())
 }
 
-/// The directory that `path` is in and its name there in lower case, as on file systems that do not tell case apart.
-fn place(path: &Path) -> Option<(Id, OsString)> {
+/// The parent directory of `path` and the name in lower case, because some file systems ignore case.
+fn place(path: &Path) -> Option<(FileId, OsString)> {
     let directory = ambient(path.parent()?).ok()?;
     Some((id(&directory), path.file_name()?.to_ascii_lowercase()))
 }
@@ -258,19 +270,19 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What `path` of the whole file system leads to.
+/// The metadata of what `path`, outside any root, leads to.
 #[cfg(unix)]
 fn ambient(path: &Path) -> io::Result<Metadata> {
     std::fs::metadata(path).map(Metadata::from_just_metadata)
 }
 
-/// What is at `path` itself.
+/// The metadata of `path` itself, links not followed.
 #[cfg(unix)]
 fn ambient_link(path: &Path) -> io::Result<Metadata> {
     std::fs::symlink_metadata(path).map(Metadata::from_just_metadata)
 }
 
-/// What `path` of the whole file system leads to. Only a file that was opened has an identity there.
+/// The metadata of what `path`, outside any root, leads to. On this system only an opened file has an identity.
 #[cfg(not(unix))]
 fn ambient(path: &Path) -> io::Result<Metadata> {
     let path = std::fs::canonicalize(path)?;
@@ -282,7 +294,7 @@ fn ambient(path: &Path) -> io::Result<Metadata> {
     }
 }
 
-/// What is at `path` itself.
+/// The metadata of `path` itself, links not followed.
 #[cfg(not(unix))]
 fn ambient_link(path: &Path) -> io::Result<Metadata> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return ambient(path) };

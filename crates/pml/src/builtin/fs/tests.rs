@@ -1,17 +1,17 @@
-//! What `fs` does with ordinary, hostile and moving trees.
+//! Tests of `fs` on ordinary, hostile and changing trees.
 
 use std::path::Path;
 
 use expect_test::expect;
 
 use crate::builtin::check::{answer, check, server_with};
-use crate::builtin::{Server, Settings, servers};
+use crate::builtin::{BuiltinServer, BuiltinSettings, servers};
 use crate::config::OwnFiles;
 
 /// A root with a few files, beside a secret that must stay untouched.
 struct Tree {
     outer: tempfile::TempDir,
-    server: Server,
+    server: BuiltinServer,
 }
 
 impl Tree {
@@ -224,8 +224,8 @@ async fn content_over_the_limit_is_refused() {
     assert!(!tree.root().join("x").exists());
 }
 
-/// Calls every tool on `path` and gives the answers that are not errors.
-async fn touch_with_every_tool(server: &Server, path: &str) -> Vec<String> {
+/// Calls every tool on `path` and returns the results that are no errors.
+async fn touch_with_every_tool(server: &BuiltinServer, path: &str) -> Vec<String> {
     let path = serde_json::to_string(path).unwrap();
     let mut successes = Vec::new();
     for (tool, arguments) in [
@@ -314,7 +314,7 @@ mod unix {
         assert_eq!(error, "`relative` leads outside the root through a symbolic link, which is refused");
         let listed = answer(&tree.server, "search", r#"{"contains":"canary"}"#).await.unwrap();
         assert!(listed.starts_with(r#"{"matches":[],"#), "{listed}");
-        // The link goes; what it pointed to stays.
+        // The link is removed; its target stays.
         let deleted = answer(&tree.server, "delete", r#"{"path":"up","recursive":true}"#).await.unwrap();
         assert_eq!(deleted, r#"{"deleted":true}"#);
     }
@@ -360,7 +360,7 @@ mod unix {
         std::fs::create_dir(root.join("real")).unwrap();
         std::fs::write(root.join("real/file"), "inside").unwrap();
         std::fs::write(root.join("plain"), "inside").unwrap();
-        // From the first call on: a write to a path that is not there would make a directory of it.
+        // Before the first call: a write to a missing path would create a directory there.
         swap(&root, &outside);
 
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -373,7 +373,7 @@ mod unix {
                 refusals += refused;
             }
         });
-        // Both sides of the race were met, else this test would have seen nothing.
+        // Both sides of the race must have occurred, else the test proves nothing.
         assert!(successes > 0 && refusals > 0, "{successes} {refusals}");
         assert_eq!(std::fs::read_to_string(outside.join("file")).unwrap(), "canary");
         let left: Vec<_> =
@@ -381,7 +381,7 @@ mod unix {
         assert_eq!(left, ["file"]);
     }
 
-    /// `moving` is now a directory inside, now a link to the one outside; `moving-file` likewise.
+    /// `moving` alternates between a directory inside and a link to the one outside; `moving-file` likewise.
     fn swap(root: &Path, outside: &Path) {
         for (name, good, bad) in [
             ("moving", Path::new("real"), outside.to_owned()),
@@ -395,8 +395,8 @@ mod unix {
         }
     }
 
-    /// How many calls succeeded and how many were refused.
-    async fn use_moving_paths(server: &Server) -> (usize, usize) {
+    /// The number of calls that succeeded and that were refused.
+    async fn use_moving_paths(server: &BuiltinServer) -> (usize, usize) {
         let (mut succeeded, mut refused) = (0, 0);
         for (tool, arguments) in [
             ("read", r#"{"path":"moving/file"}"#),
@@ -421,7 +421,7 @@ mod unix {
     }
 
     /// A root with a directory of PML's inside, beside one of somebody's.
-    fn with_own(tree: &Tree) -> Server {
+    fn with_own(tree: &Tree) -> BuiltinServer {
         let own = tree.root().join("own");
         std::fs::create_dir_all(&own).unwrap();
         std::fs::write(own.join("file"), "canary").unwrap();
@@ -429,7 +429,7 @@ mod unix {
         std::fs::write(tree.root().join("real/file"), "inside").unwrap();
         std::fs::write(tree.root().join("plain"), "inside").unwrap();
         let own = OwnFiles { directories: vec![own], files: vec![tree.root().join("settings/later.toml")] };
-        let settings = Settings { fs_root: Some(tree.root()), own, http_hosts: Vec::new() };
+        let settings = BuiltinSettings { fs_root: Some(tree.root()), own_files: own, http_hosts: Vec::new() };
         servers(&settings).unwrap().into_iter().find(|server| server.name() == "fs").unwrap()
     }
 
@@ -477,7 +477,7 @@ mod unix {
         std::fs::create_dir_all(tree.root().join("elsewhere/pml")).unwrap();
         symlink("elsewhere", tree.root().join("way")).unwrap();
         let own = OwnFiles { directories: vec![tree.root().join("way/pml")], files: Vec::new() };
-        let settings = Settings { fs_root: Some(tree.root()), own, http_hosts: Vec::new() };
+        let settings = BuiltinSettings { fs_root: Some(tree.root()), own_files: own, http_hosts: Vec::new() };
         let server = servers(&settings).unwrap().into_iter().find(|server| server.name() == "fs").unwrap();
         for path in ["way", "way/pml", "elsewhere/pml", "elsewhere"] {
             let arguments = format!(r#"{{"path":"{path}","recursive":true}}"#);

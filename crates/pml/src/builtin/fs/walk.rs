@@ -1,7 +1,7 @@
-//! Going through directories: `list` and `search`.
+//! Walking directories: `list` and `search`.
 //!
-//! Symbolic links are shown and never followed, so that no walk goes in circles. Names come in order, and every
-//! walk ends: by the limit asked for, by the number of entries looked at, or when its time is up.
+//! Symbolic links are listed and never followed, so no walk runs in circles. Names come in order. Every walk ends: at
+//! the requested limit, at the number of visited entries, or at its time limit.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -12,22 +12,26 @@ use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::own::{Own, Root};
-use super::{Link, MAX_CONTENT_BYTES, inside, kind, kind_schema, open, part, path_schema, problem};
-use crate::builtin::tool::{Failure, Quoted, READS, Spec, Stop, failure, object};
+use super::own::{FsRoot, OwnFilesNow};
+use super::{
+    LinkTreatment, MAX_CONTENT_BYTES, kind, kind_schema, open, part, path_schema, problem, relative_path,
+};
+use crate::builtin::tool::{
+    BuiltinFailure, BuiltinSpec, QuotedName, READS, StopSignal, failure, object_schema,
+};
 
-/// The most entries one call gives.
+/// The largest number of entries in one result.
 const MAX_ENTRIES: usize = 10_000;
-/// The most entries one call looks at.
+/// The largest number of entries one call visits.
 const MAX_VISITED: usize = 200_000;
-/// The longest line shown by `search`.
+/// The longest line that `search` returns, in characters.
 const MAX_LINE_CHARACTERS: usize = 400;
-/// Where a file that is not text shows it.
+/// The number of leading bytes that are searched for a sign of a binary file.
 const BINARY_PROBE_BYTES: usize = 8 * 1024;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {
+pub(super) struct FsListArguments {
     #[serde(default = "root")]
     path: String,
     #[serde(default)]
@@ -40,28 +44,28 @@ fn root() -> String {
 }
 
 #[derive(Serialize)]
-pub(super) struct Listed {
-    entries: Vec<Entry>,
+pub(super) struct FsListAnswer {
+    entries: Vec<FsListEntry>,
     truncated: bool,
     skipped: usize,
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct FsListEntry {
     path: String,
     r#type: &'static str,
     size: Option<u64>,
 }
 
-pub(super) fn list_spec() -> Spec {
-    Spec {
+pub(super) fn list_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "list",
         title: "List a directory",
         description: "Lists a directory in order of name, or with `recursive` everything below it. Symbolic \
                       links are shown and not followed."
             .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "path": path_schema("Path of the directory from the root; the root unless told."),
                 "recursive": { "type": "boolean", "description": "Go into directories; false unless told." },
@@ -74,12 +78,12 @@ pub(super) fn list_spec() -> Spec {
             }),
             &[],
         ),
-        output: object(
+        output: object_schema(
             json!({
                 "entries": {
                     "type": "array",
                     "description": "What was found.",
-                    "items": object(
+                    "items": object_schema(
                         json!({
                             "path": { "type": "string", "description": "Path from the root." },
                             "type": kind_schema(),
@@ -99,29 +103,33 @@ pub(super) fn list_spec() -> Spec {
     }
 }
 
-pub(super) fn list(root: &Root, arguments: &List, stop: &Stop) -> Result<Listed, Failure> {
-    let start = inside(&arguments.path)?;
+pub(super) fn list(
+    root: &FsRoot,
+    arguments: &FsListArguments,
+    stop: &StopSignal,
+) -> Result<FsListAnswer, BuiltinFailure> {
+    let start = relative_path(&arguments.path)?;
     let limit = arguments.limit.unwrap_or(1000).clamp(1, MAX_ENTRIES);
-    let depth = if arguments.recursive { Depth::All } else { Depth::One };
+    let depth = if arguments.recursive { WalkDepth::All } else { WalkDepth::One };
     let mut entries = Vec::new();
-    let own = root.look()?;
+    let own = root.own_files_now()?;
     let walk = walk(root, &own, &start, depth, stop, |path, found| {
         if entries.len() == limit {
             return ControlFlow::Break(());
         }
         if found.is_file() {
-            stop.saw(path, Link::Itself, Some(found));
+            stop.record_path(path, LinkTreatment::Itself, Some(found));
         }
         let size = found.is_file().then(|| found.len());
-        entries.push(Entry { path: shown(path), r#type: kind(&found.file_type()), size });
+        entries.push(FsListEntry { path: slash_path(path), r#type: kind(&found.file_type()), size });
         ControlFlow::Continue(())
     })?;
-    Ok(Listed { entries, truncated: walk.truncated, skipped: walk.skipped })
+    Ok(FsListAnswer { entries, truncated: walk.truncated, skipped: walk.skipped })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct Search {
+pub(super) struct FsSearchArguments {
     pattern: Option<String>,
     contains: Option<String>,
     #[serde(default)]
@@ -132,21 +140,21 @@ pub(super) struct Search {
 }
 
 #[derive(Serialize)]
-pub(super) struct Searched {
-    matches: Vec<Match>,
+pub(super) struct FsSearchAnswer {
+    matches: Vec<FsSearchMatch>,
     truncated: bool,
     skipped: usize,
 }
 
 #[derive(Serialize)]
-struct Match {
+struct FsSearchMatch {
     path: String,
     line: Option<usize>,
     text: Option<String>,
 }
 
-pub(super) fn search_spec() -> Spec {
-    Spec {
+pub(super) fn search_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "search",
         title: "Search files",
         description: "Finds files by a glob pattern on their path, by text they contain, or both. With \
@@ -154,7 +162,7 @@ pub(super) fn search_spec() -> Spec {
                       4 MiB are skipped. Symbolic links are not followed."
             .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "pattern": {
                     "type": "string",
@@ -175,12 +183,12 @@ pub(super) fn search_spec() -> Spec {
             }),
             &[],
         ),
-        output: object(
+        output: object_schema(
             json!({
                 "matches": {
                     "type": "array",
                     "description": "One per matching line, or per file when only a pattern was given.",
-                    "items": object(
+                    "items": object_schema(
                         json!({
                             "path": { "type": "string", "description": "Path of the file from the root." },
                             "line": { "type": ["integer", "null"], "description": "Number of the line, from 1." },
@@ -200,28 +208,32 @@ pub(super) fn search_spec() -> Spec {
     }
 }
 
-pub(super) fn search(root: &Root, arguments: &Search, stop: &Stop) -> Result<Searched, Failure> {
+pub(super) fn search(
+    root: &FsRoot,
+    arguments: &FsSearchArguments,
+    stop: &StopSignal,
+) -> Result<FsSearchAnswer, BuiltinFailure> {
     if arguments.pattern.is_none() && arguments.contains.is_none() {
         return Err(failure!("a search needs `pattern`, `contains` or both"));
     }
-    let start = inside(&arguments.path)?;
+    let start = relative_path(&arguments.path)?;
     let limit = arguments.limit.unwrap_or(200).clamp(1, MAX_ENTRIES);
     let wanted = arguments
         .pattern
         .as_deref()
-        .map(|pattern| Pattern::new(pattern, arguments.ignore_case))
+        .map(|pattern| PathGlob::new(pattern, arguments.ignore_case))
         .transpose()?;
-    let needle = arguments.contains.as_deref().map(|text| Needle::new(text, arguments.ignore_case));
+    let needle = arguments.contains.as_deref().map(|text| LineNeedle::new(text, arguments.ignore_case));
     let (mut matches, mut unsearched) = (Vec::new(), 0);
-    let own = root.look()?;
-    let walk = walk(root, &own, &start, Depth::All, stop, |path, found| {
+    let own = root.own_files_now()?;
+    let walk = walk(root, &own, &start, WalkDepth::All, stop, |path, found| {
         if !found.is_file() || wanted.as_ref().is_some_and(|wanted| !wanted.fits(path)) {
             return ControlFlow::Continue(());
         }
         match &needle {
-            None => matches.push(Match { path: shown(path), line: None, text: None }),
+            None => matches.push(FsSearchMatch { path: slash_path(path), line: None, text: None }),
             Some(needle) => match text_of(root, &own, path, stop) {
-                // One match more than the limit tells that there are more.
+                // One match more than the limit shows that there are more.
                 Some(text) => matches.extend(needle.lines(path, &text).take(limit + 1 - matches.len())),
                 None => unsearched += 1,
             },
@@ -229,23 +241,22 @@ pub(super) fn search(root: &Root, arguments: &Search, stop: &Stop) -> Result<Sea
         if matches.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     matches.truncate(limit);
-    Ok(Searched { matches, truncated: walk.truncated, skipped: walk.skipped + unsearched })
+    Ok(FsSearchAnswer { matches, truncated: walk.truncated, skipped: walk.skipped + unsearched })
 }
 
-/// A glob that means the name alone when it has no `/`.
-struct Pattern {
+/// A glob; without `/` it matches the file name alone.
+struct PathGlob {
     glob: GlobMatcher,
     whole_path: bool,
 }
 
-impl Pattern {
-    fn new(pattern: &str, ignore_case: bool) -> Result<Pattern, Failure> {
-        let glob = GlobBuilder::new(pattern)
-            .literal_separator(true)
-            .case_insensitive(ignore_case)
-            .build()
-            .map_err(|error| failure!("`pattern` {} is no glob: {}", Quoted(pattern), error.kind()))?;
-        Ok(Pattern { glob: glob.compile_matcher(), whole_path: pattern.contains('/') })
+impl PathGlob {
+    fn new(pattern: &str, ignore_case: bool) -> Result<PathGlob, BuiltinFailure> {
+        let glob =
+            GlobBuilder::new(pattern).literal_separator(true).case_insensitive(ignore_case).build().map_err(
+                |error| failure!("`pattern` {} is no glob: {}", QuotedName(pattern), error.kind()),
+            )?;
+        Ok(PathGlob { glob: glob.compile_matcher(), whole_path: pattern.contains('/') })
     }
 
     fn fits(&self, path: &Path) -> bool {
@@ -257,19 +268,19 @@ impl Pattern {
     }
 }
 
-struct Needle {
+struct LineNeedle {
     text: String,
     ignore_case: bool,
 }
 
-impl Needle {
-    fn new(text: &str, ignore_case: bool) -> Needle {
-        Needle { text: if ignore_case { text.to_lowercase() } else { text.to_owned() }, ignore_case }
+impl LineNeedle {
+    fn new(text: &str, ignore_case: bool) -> LineNeedle {
+        LineNeedle { text: if ignore_case { text.to_lowercase() } else { text.to_owned() }, ignore_case }
     }
 
-    fn lines(&self, path: &Path, text: &str) -> impl Iterator<Item = Match> {
-        text.lines().enumerate().filter(|(_, line)| self.is_in(line)).map(|(index, line)| Match {
-            path: shown(path),
+    fn lines(&self, path: &Path, text: &str) -> impl Iterator<Item = FsSearchMatch> {
+        text.lines().enumerate().filter(|(_, line)| self.is_in(line)).map(|(index, line)| FsSearchMatch {
+            path: slash_path(path),
             line: Some(index + 1),
             text: Some(line.chars().take(MAX_LINE_CHARACTERS).collect()),
         })
@@ -280,90 +291,90 @@ impl Needle {
     }
 }
 
-/// The text of a file; nothing when it is binary, too large or not readable.
-fn text_of(root: &Root, own: &Own<'_>, path: &Path, stop: &Stop) -> Option<String> {
+/// The text of a file; `None` where it is binary, too large or unreadable.
+fn text_of(root: &FsRoot, own: &OwnFilesNow<'_>, path: &Path, stop: &StopSignal) -> Option<String> {
     let Ok((mut file, found)) = open(&root.dir, own, path, OpenOptions::new().read(true)) else {
-        stop.cannot_tell();
+        stop.record_unknown();
         return None;
     };
-    stop.saw(path, Link::Followed, Some(&found));
+    stop.record_path(path, LinkTreatment::Followed, Some(&found));
     let (bytes, more) = part(&mut file, 0, MAX_CONTENT_BYTES).ok()?;
     let binary = bytes.iter().take(BINARY_PROBE_BYTES).any(|&byte| byte == 0);
     (!more && !binary).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[derive(Clone, Copy)]
-enum Depth {
+enum WalkDepth {
     One,
     All,
 }
 
-struct Walk {
+struct WalkSummary {
     truncated: bool,
     skipped: usize,
 }
 
-/// Visits what is below `start` in order of path, until `visit` breaks. What is PML's is skipped.
+/// Visits the entries below `start` in path order until `visit` breaks. PML's own files are skipped.
 fn walk(
-    root: &Root,
-    own: &Own<'_>,
+    root: &FsRoot,
+    own: &OwnFilesNow<'_>,
     start: &Path,
-    depth: Depth,
-    stop: &Stop,
+    depth: WalkDepth,
+    stop: &StopSignal,
     mut visit: impl FnMut(&Path, &Metadata) -> ControlFlow<()>,
-) -> Result<Walk, Failure> {
+) -> Result<WalkSummary, BuiltinFailure> {
     own.check(start)?;
     let (mut visited, mut skipped) = (0, 0);
     let mut open =
         entries(root, own, start, &mut skipped, stop).map_err(|error| problem("list", start, &error))?;
     while let Some((path, found)) = open.pop() {
         visited += 1;
-        if visited > MAX_VISITED || stop.is_due() {
-            // How far it came depends on the machine.
-            stop.cannot_tell();
-            return Ok(Walk { truncated: true, skipped });
+        if visited > MAX_VISITED || stop.should_stop() {
+            // How far the walk came depends on the machine, so the result cannot be checked later.
+            stop.record_unknown();
+            return Ok(WalkSummary { truncated: true, skipped });
         }
         if visit(&path, &found).is_break() {
-            return Ok(Walk { truncated: true, skipped });
+            return Ok(WalkSummary { truncated: true, skipped });
         }
-        if found.is_dir() && matches!(depth, Depth::All) {
+        if found.is_dir() && matches!(depth, WalkDepth::All) {
             match entries(root, own, &path, &mut skipped, stop) {
                 Ok(below) => open.extend(below),
                 Err(_) => {
-                    stop.cannot_tell();
+                    stop.record_unknown();
                     skipped += 1;
                 }
             }
         }
     }
-    Ok(Walk { truncated: false, skipped })
+    Ok(WalkSummary { truncated: false, skipped })
 }
 
-/// The entries of one directory, last name first, so that a stack of them is taken in order. Those that are PML's are
-/// counted in `skipped`.
+/// The entries of one directory in reverse order, so that a stack pops them in order. PML's own are counted in
+/// `skipped`.
 fn entries(
-    root: &Root,
-    own: &Own<'_>,
+    root: &FsRoot,
+    own: &OwnFilesNow<'_>,
     path: &Path,
     skipped: &mut usize,
-    stop: &Stop,
+    stop: &StopSignal,
 ) -> io::Result<Vec<(PathBuf, Metadata)>> {
     let directory = root.dir.open_dir(path)?;
-    // The path may lead elsewhere than when it was looked at.
+    // The path may lead elsewhere than when it was checked.
     let opened = directory.dir_metadata()?;
-    if own.is(&opened) {
+    if own.contains(&opened) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    stop.saw(path, Link::Followed, Some(&opened));
+    stop.record_path(path, LinkTreatment::Followed, Some(&opened));
     let mut entries = Vec::new();
     for entry in directory.entries()?.take(MAX_VISITED + 1) {
         let name = entry?.file_name();
         let found = match directory.symlink_metadata(&name) {
-            // Gone since the directory was read.
+            // Removed since the directory was read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             found => found?,
         };
-        if own.is(&found) || own.is_place(&opened, &name) {
+        if own.contains(&found) || own.contains_place(&opened, &name) {
             *skipped += 1;
             continue;
         }
@@ -374,8 +385,8 @@ fn entries(
     Ok(entries)
 }
 
-/// The path as callers write it: with `/` everywhere.
-pub(super) fn shown(path: &Path) -> String {
+/// The path as callers write it: with `/` as the separator.
+pub(super) fn slash_path(path: &Path) -> String {
     let parts: Vec<_> = path.components().map(|part| part.as_os_str().to_string_lossy()).collect();
     parts.join("/")
 }

@@ -1,8 +1,8 @@
-//! Which URLs may be asked.
+//! Which URLs may be requested.
 //!
-//! A host has to be on the operator's list, and its address has to be a public one: an address in the URL is
-//! checked here, that of a name by [`PublicOnly`] at the moment of connecting, so that a name whose address
-//! changes between check and use gains nothing. An origin on the list is trusted wherever it lies.
+//! A host has to be on the operator's list, and its address has to be public. An address in the URL is checked here.
+//! The address of a name is checked by [`PublicResolver`] at the moment of connecting, so a name whose address
+//! changes between check and use gains nothing. An origin on the list is trusted at any address.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,47 +12,48 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Origin, Url};
 
-use crate::builtin::tool::{Failure, Quoted, failure};
+use crate::builtin::tool::{BuiltinFailure, QuotedName, failure};
 
-/// An entry of the host list that means nothing.
+/// An invalid entry of the host list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{entry}` in `[builtin.http] hosts` is no host; write `api.example.com`, `*.example.com`, `*`, or an origin \
      such as `http://127.0.0.1:8080`"
 )]
-pub struct BadHost {
+pub struct InvalidHostEntry {
     /// The entry as configured.
     pub entry: String,
 }
 
-/// The operator's list.
-pub(super) struct Allowed(Vec<Entry>);
+/// The operator's list of hosts.
+pub(super) struct HostAllowlist(Vec<AllowlistEntry>);
 
-enum Entry {
+enum AllowlistEntry {
     Every,
     Host(Host),
     Below(String),
     Origin(Origin),
 }
 
-/// How a URL may be reached.
+/// The addresses at which a URL may be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// At a public address only.
+pub(super) enum AddressReach {
+    /// Public addresses only.
     Public,
-    /// At whatever address it has.
+    /// Any address.
     Anywhere,
 }
 
-impl Allowed {
-    pub(super) fn parse(entries: &[String]) -> Result<Allowed, BadHost> {
-        let read =
-            |entry: &String| Entry::parse(entry.trim()).ok_or_else(|| BadHost { entry: entry.clone() });
-        entries.iter().map(read).collect::<Result<_, _>>().map(Allowed)
+impl HostAllowlist {
+    pub(super) fn parse(entries: &[String]) -> Result<HostAllowlist, InvalidHostEntry> {
+        let read = |entry: &String| {
+            AllowlistEntry::parse(entry.trim()).ok_or_else(|| InvalidHostEntry { entry: entry.clone() })
+        };
+        entries.iter().map(read).collect::<Result<_, _>>().map(HostAllowlist)
     }
 
-    /// Whether `url` may be asked, as far as that can be seen without resolving its host.
-    pub(super) fn check(&self, url: &Url) -> Result<Reach, Failure> {
+    /// Whether `url` may be requested, as far as that is known without resolving its host.
+    pub(super) fn check(&self, url: &Url) -> Result<AddressReach, BuiltinFailure> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(failure!(
                 "URLs with the scheme `{}` are not asked; use `http` or `https`",
@@ -65,57 +66,61 @@ impl Allowed {
             ));
         }
         let host = url.host().ok_or_else(|| failure!("the URL names no host"))?.to_owned();
-        if self.0.iter().any(|entry| matches!(entry, Entry::Origin(origin) if *origin == url.origin())) {
-            return Ok(Reach::Anywhere);
+        if self
+            .0
+            .iter()
+            .any(|entry| matches!(entry, AllowlistEntry::Origin(origin) if *origin == url.origin()))
+        {
+            return Ok(AddressReach::Anywhere);
         }
         let host = without_root_dot(host);
         let shown = host.to_string();
         if !self.0.iter().any(|entry| entry.covers(&host)) {
             return Err(failure!(
                 "host {} is not allowed; the operator can add it to `[builtin.http] hosts`",
-                Quoted(&shown)
+                QuotedName(&shown)
             ));
         }
         if let Some(port) = url.port() {
             return Err(failure!(
                 "port {port} of host {} is not allowed; the operator can add the origin `{}` to \
                  `[builtin.http] hosts`",
-                Quoted(&shown),
+                QuotedName(&shown),
                 url.origin().ascii_serialization()
             ));
         }
         match address(&host) {
             Some(address) if !is_public(address) => {
-                Err(Failure(NotPublic { host: shown, address }.to_string()))
+                Err(BuiltinFailure(NotPublicAddress { host: shown, address }.to_string()))
             }
-            _ => Ok(Reach::Public),
+            _ => Ok(AddressReach::Public),
         }
     }
 }
 
-impl Entry {
-    fn parse(text: &str) -> Option<Entry> {
+impl AllowlistEntry {
+    fn parse(text: &str) -> Option<AllowlistEntry> {
         if text.contains("://") {
-            return origin(text).map(Entry::Origin);
+            return origin(text).map(AllowlistEntry::Origin);
         }
         match text.strip_prefix("*.") {
-            _ if text == "*" => Some(Entry::Every),
+            _ if text == "*" => Some(AllowlistEntry::Every),
             Some(parent) => match host(parent)? {
-                Host::Domain(parent) => Some(Entry::Below(parent)),
+                Host::Domain(parent) => Some(AllowlistEntry::Below(parent)),
                 Host::Ipv4(_) | Host::Ipv6(_) => None,
             },
-            None => host(text).map(Entry::Host),
+            None => host(text).map(AllowlistEntry::Host),
         }
     }
 
     fn covers(&self, host: &Host) -> bool {
         match (self, host) {
-            (Entry::Every, _) => true,
-            (Entry::Host(allowed), host) => allowed == host,
-            (Entry::Below(parent), Host::Domain(name)) => {
+            (AllowlistEntry::Every, _) => true,
+            (AllowlistEntry::Host(allowed), host) => allowed == host,
+            (AllowlistEntry::Below(parent), Host::Domain(name)) => {
                 name.strip_suffix(parent.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
             }
-            (Entry::Below(_) | Entry::Origin(_), _) => false,
+            (AllowlistEntry::Below(_) | AllowlistEntry::Origin(_), _) => false,
         }
     }
 }
@@ -159,13 +164,13 @@ fn address(host: &Host) -> Option<IpAddr> {
     }
 }
 
-/// An address nobody outside should be able to name.
+/// A name that resolved to an address that is not public.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "host `{host}` is at {address}, which is not a public address; the operator can add its origin to \
      `[builtin.http] hosts`"
 )]
-struct NotPublic {
+struct NotPublicAddress {
     host: String,
     address: IpAddr,
 }
@@ -179,7 +184,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    // Azure answers its machines' questions about themselves here, on an address that is otherwise public.
+    // Azure's instance metadata service answers here, on an otherwise public address.
     const AZURE_METADATA: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
     let [a, b, c, _] = address.octets();
     let special = match (a, b, c) {
@@ -191,8 +196,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special
 }
 
-/// Only 2000::/3 is given out. Within it, what carries an IPv4 address (6to4, Teredo) or is no place is refused;
-/// mapped, compatible and NAT64 addresses lie outside.
+/// Only 2000::/3 is allocated. Within it, addresses that embed an IPv4 address (6to4, Teredo) or that are reserved
+/// are refused; mapped, compatible and NAT64 addresses lie outside.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         [0x2001, 0..=0x01ff, ..] | [0x2001, 0x0db8, ..] | [0x2002, ..] | [0x3fff, 0..=0x0fff, ..] => false,
@@ -200,12 +205,12 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     }
 }
 
-/// Looks names up.
-pub(super) type Lookup =
+/// Resolves host names.
+pub(super) type HostLookup =
     Arc<dyn Fn(String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> + Send + Sync>;
 
-/// Asks the system.
-pub(super) fn system_lookup() -> Lookup {
+/// Resolves through the system.
+pub(super) fn system_lookup() -> HostLookup {
     Arc::new(|name| {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
@@ -214,10 +219,10 @@ pub(super) fn system_lookup() -> Lookup {
     })
 }
 
-/// Gives only the public addresses of a name, for the connection that is about to be made.
-pub(super) struct PublicOnly(pub(super) Lookup);
+/// Resolves a name to its public addresses only, for the connection that is about to be made.
+pub(super) struct PublicResolver(pub(super) HostLookup);
 
-impl Resolve for PublicOnly {
+impl Resolve for PublicResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
         let lookup = (self.0)(host.clone());
@@ -225,7 +230,7 @@ impl Resolve for PublicOnly {
             let (public, others): (Vec<IpAddr>, Vec<IpAddr>) =
                 lookup.await?.into_iter().partition(|a| is_public(*a));
             match others.first() {
-                Some(&address) if public.is_empty() => Err(NotPublic { host, address }.into()),
+                Some(&address) if public.is_empty() => Err(NotPublicAddress { host, address }.into()),
                 _ => Ok(Box::new(public.into_iter().map(|address| SocketAddr::new(address, 0))) as Addrs),
             }
         })

@@ -1,4 +1,4 @@
-//! What `http` asks, and what it refuses to ask.
+//! Tests of the requests that `http` makes and refuses.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use expect_test::expect;
 use reqwest::dns::Resolve as _;
 
-use super::guard::{Allowed, Lookup, PublicOnly, Reach, is_public};
-use super::{Url, Web};
+use super::guard::{AddressReach, HostAllowlist, HostLookup, PublicResolver, is_public};
+use super::{HttpFetcher, Url};
 use crate::builtin::check::{answer, server_with};
-use crate::builtin::{Server, Settings, servers};
+use crate::builtin::{BuiltinServer, BuiltinSettings, servers};
 
-/// A small server on this machine that answers by path and keeps what it was sent.
+/// A small local server that answers by path and keeps the requests it received.
 struct Fake {
     origin: String,
     seen: Arc<Mutex<Vec<String>>>,
@@ -89,7 +89,7 @@ fn respond(mut stream: TcpStream, path: &str) -> std::io::Result<()> {
     stream.write_all(&body)
 }
 
-async fn ask(server: &Server, tool: &str, url: &str) -> Result<String, String> {
+async fn ask(server: &BuiltinServer, tool: &str, url: &str) -> Result<String, String> {
     answer(server, tool, &format!(r#"{{"url":"{url}"}}"#)).await
 }
 
@@ -131,7 +131,7 @@ async fn what_is_sent_is_what_was_given() {
         content-length: 61
         {"n": 10e110, "big":1234567890123456789012345678901234567890}"#]]
     .assert_eq(&seen);
-    // A text goes as it is, also an empty one and one that looks like JSON; what is no text goes as JSON.
+    // A string is sent as it is, even an empty one or one that looks like JSON; any other value is sent as JSON.
     for (body, sent, is_json) in [
         (r#""né""#, "né", false),
         (r#""""#, "", false),
@@ -245,7 +245,7 @@ async fn redirects_cannot_lead_where_the_first_url_could_not() {
 
 #[test]
 fn a_redirect_from_https_to_http_is_refused() {
-    let request = super::Request {
+    let request = super::HttpHop {
         method: super::Method::GET,
         url: Url::parse("https://example.com/").unwrap(),
         headers: super::HeaderMap::new(),
@@ -345,8 +345,8 @@ fn public_addresses_are_public() {
     }
 }
 
-/// Answers like a name server whose first answer is harmless and whose later ones are not.
-fn flipping(first: &'static str, later: &'static str) -> Lookup {
+/// A resolver whose first answer is harmless and whose later ones are not.
+fn flipping(first: &'static str, later: &'static str) -> HostLookup {
     let asked = AtomicUsize::new(0);
     Arc::new(move |_| {
         let address = if asked.fetch_add(1, Ordering::Relaxed) == 0 { first } else { later };
@@ -357,7 +357,7 @@ fn flipping(first: &'static str, later: &'static str) -> Lookup {
 
 #[tokio::test]
 async fn only_public_addresses_of_a_name_are_connected_to() {
-    let resolver = PublicOnly(flipping("127.0.0.1 93.184.216.34 ::1", "127.0.0.1"));
+    let resolver = PublicResolver(flipping("127.0.0.1 93.184.216.34 ::1", "127.0.0.1"));
     let first: Vec<_> = resolver.resolve("rebind.example".parse().unwrap()).await.unwrap().collect();
     assert_eq!(first, ["93.184.216.34:0".parse().unwrap()]);
     let error = resolver.resolve("rebind.example".parse().unwrap()).await.err().unwrap();
@@ -368,8 +368,8 @@ async fn only_public_addresses_of_a_name_are_connected_to() {
 
 #[tokio::test]
 async fn a_name_that_resolves_inside_is_refused_at_the_connection() {
-    let web = Arc::new(Web::new(&["*".to_owned()], flipping("10.0.0.7", "10.0.0.7")).unwrap());
-    let server = Server { name: "http", description: "", tools: web.tools(), root: None };
+    let web = Arc::new(HttpFetcher::new(&["*".to_owned()], flipping("10.0.0.7", "10.0.0.7")).unwrap());
+    let server = BuiltinServer { name: "http", description: "", tools: web.tools(), root: None };
     let error = ask(&server, "get", "http://inside.example/").await.unwrap_err();
     assert_eq!(
         error,
@@ -382,23 +382,23 @@ async fn a_name_that_resolves_inside_is_refused_at_the_connection() {
 fn the_list_means_what_it_says() {
     let list =
         ["api.example.com", "*.Example.org", "bücher.example", "http://localhost:8080", "https://in.example"];
-    let allowed = Allowed::parse(&list.map(str::to_owned)).unwrap();
+    let allowed = HostAllowlist::parse(&list.map(str::to_owned)).unwrap();
     for (url, expected) in [
-        ("https://api.example.com/x", Some(Reach::Public)),
-        ("http://API.example.com./x", Some(Reach::Public)),
-        ("https://api.example.com:443/", Some(Reach::Public)),
+        ("https://api.example.com/x", Some(AddressReach::Public)),
+        ("http://API.example.com./x", Some(AddressReach::Public)),
+        ("https://api.example.com:443/", Some(AddressReach::Public)),
         ("https://api.example.com:8443/", None),
         ("https://example.com/", None),
         ("https://x.api.example.com/", None),
         ("https://api.example.com.evil.test/", None),
-        ("https://a.b.example.org/", Some(Reach::Public)),
+        ("https://a.b.example.org/", Some(AddressReach::Public)),
         ("https://example.org/", None),
         ("https://notexample.org/", None),
-        ("https://xn--bcher-kva.example/", Some(Reach::Public)),
-        ("http://localhost:8080/", Some(Reach::Anywhere)),
+        ("https://xn--bcher-kva.example/", Some(AddressReach::Public)),
+        ("http://localhost:8080/", Some(AddressReach::Anywhere)),
         ("https://localhost:8080/", None),
         ("http://localhost/", None),
-        ("https://in.example/", Some(Reach::Anywhere)),
+        ("https://in.example/", Some(AddressReach::Anywhere)),
         ("http://in.example/", None),
     ] {
         assert_eq!(allowed.check(&Url::parse(url).unwrap()).ok(), expected, "{url}");
@@ -415,9 +415,9 @@ fn an_entry_that_is_no_host_is_named() {
     for entry in
         ["", "a:8080", "a/b", "ftp://a", "http://a/path", "http://u@a", "*.1.2.3.4", "a*b", "**", "*."]
     {
-        let settings = Settings { http_hosts: vec![entry.to_owned()], ..Settings::default() };
+        let settings = BuiltinSettings { http_hosts: vec![entry.to_owned()], ..BuiltinSettings::default() };
         let error = servers(&settings).err().unwrap_or_else(|| panic!("{entry} was taken")).to_string();
         assert!(error.starts_with(&format!("`{entry}` in `[builtin.http] hosts` is no host;")), "{error}");
     }
-    assert!(servers(&Settings::default()).unwrap().iter().all(|server| server.name() != "http"));
+    assert!(servers(&BuiltinSettings::default()).unwrap().iter().all(|server| server.name() != "http"));
 }

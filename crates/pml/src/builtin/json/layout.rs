@@ -1,11 +1,11 @@
-//! The white space of JSON text, and nothing else of it.
+//! Changes the white space of JSON text, and nothing else.
 
 use serde_json::value::RawValue;
 
 /// The same value on one line, every token as it was written.
 pub(in crate::builtin) fn compact(value: &RawValue) -> Box<RawValue> {
     let mut out = String::with_capacity(value.get().len());
-    for token in Tokens(value.get()) {
+    for token in JsonTokens(value.get()) {
         out.push_str(token);
     }
     RawValue::from_string(out).expect("JSON without the white space between its tokens is JSON")
@@ -15,7 +15,7 @@ pub(in crate::builtin) fn compact(value: &RawValue) -> Box<RawValue> {
 pub(super) fn indented(value: &RawValue, indent: usize) -> String {
     let mut out = String::with_capacity(value.get().len() * 2);
     let mut level = 0;
-    let mut tokens = Tokens(value.get()).peekable();
+    let mut tokens = JsonTokens(value.get()).peekable();
     while let Some(token) = tokens.next() {
         match token {
             "{" | "[" => {
@@ -49,9 +49,9 @@ fn new_line(out: &mut String, spaces: usize) {
 }
 
 /// The tokens of a text that is known to be JSON.
-struct Tokens<'a>(&'a str);
+struct JsonTokens<'a>(&'a str);
 
-impl<'a> Iterator for Tokens<'a> {
+impl<'a> Iterator for JsonTokens<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
@@ -67,7 +67,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Where the string that `bytes` begin with ends.
+/// The length of the string literal that `bytes` begin with.
 fn string_length(bytes: &[u8]) -> usize {
     let mut at = 1;
     while at < bytes.len() && bytes[at] != b'"' {

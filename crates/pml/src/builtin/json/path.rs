@@ -1,7 +1,7 @@
 //! JSON Pointer (RFC 6901) and the part of JSONPath (RFC 9535) that has no functions.
 //!
-//! Written here rather than taken from elsewhere for two reasons: the values found keep their text, and the
-//! work is counted, because a short path can ask for more values than any memory holds.
+//! This is our own implementation for two reasons: the selected values keep their text, and the work is counted,
+//! because a short path can select more values than fit in memory.
 
 mod parse;
 
@@ -13,42 +13,44 @@ use std::collections::HashMap;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::builtin::tool::{Failure, Stop, failure};
+use crate::builtin::tool::{BuiltinFailure, StopSignal, failure};
 
-/// The longest path taken.
+/// The longest path, in bytes.
 pub(super) const MAX_PATH_BYTES: usize = 2000;
-/// How many values a query may look at.
+/// The largest number of values a query may visit.
 const MAX_STEPS: usize = 1_000_000;
 
 /// A value with its parts, each still as text.
-pub(super) struct Node<'a> {
+pub(super) struct JsonPathNode<'a> {
     raw: &'a RawValue,
-    parts: Parts<'a>,
+    parts: JsonPathParts<'a>,
 }
 
-enum Parts<'a> {
+enum JsonPathParts<'a> {
     None,
-    Items(Vec<Node<'a>>),
-    Members(Vec<(Cow<'a, str>, Node<'a>)>),
+    Items(Vec<JsonPathNode<'a>>),
+    Members(Vec<(Cow<'a, str>, JsonPathNode<'a>)>),
 }
 
-impl<'a> Node<'a> {
+impl<'a> JsonPathNode<'a> {
     /// Opens a value level by level.
-    pub(super) fn parse(raw: &'a RawValue) -> Result<Node<'a>, serde_json::Error> {
+    pub(super) fn parse(raw: &'a RawValue) -> Result<JsonPathNode<'a>, serde_json::Error> {
         let parts = match raw.get().as_bytes().first() {
             Some(b'[') => {
                 let items: Vec<&RawValue> = serde_json::from_str(raw.get())?;
-                Parts::Items(items.into_iter().map(Node::parse).collect::<Result<_, _>>()?)
+                JsonPathParts::Items(items.into_iter().map(JsonPathNode::parse).collect::<Result<_, _>>()?)
             }
             Some(b'{') => {
                 let members = members(raw.get())?.into_iter();
-                Parts::Members(
-                    members.map(|(key, raw)| Ok((key, Node::parse(raw)?))).collect::<Result<_, _>>()?,
+                JsonPathParts::Members(
+                    members
+                        .map(|(key, raw)| Ok((key, JsonPathNode::parse(raw)?)))
+                        .collect::<Result<_, _>>()?,
                 )
             }
-            _ => Parts::None,
+            _ => JsonPathParts::None,
         };
-        Ok(Node { raw, parts })
+        Ok(JsonPathNode { raw, parts })
     }
 
     /// The value as text.
@@ -56,33 +58,35 @@ impl<'a> Node<'a> {
         self.raw
     }
 
-    fn member(&self, key: &str) -> Option<&Node<'a>> {
+    fn member(&self, key: &str) -> Option<&JsonPathNode<'a>> {
         match &self.parts {
-            Parts::Members(members) => members.iter().find(|(name, _)| name == key).map(|(_, node)| node),
-            Parts::None | Parts::Items(_) => None,
+            JsonPathParts::Members(members) => {
+                members.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+            }
+            JsonPathParts::None | JsonPathParts::Items(_) => None,
         }
     }
 
-    fn items(&self) -> &[Node<'a>] {
+    fn items(&self) -> &[JsonPathNode<'a>] {
         match &self.parts {
-            Parts::Items(items) => items,
-            Parts::None | Parts::Members(_) => &[],
+            JsonPathParts::Items(items) => items,
+            JsonPathParts::None | JsonPathParts::Members(_) => &[],
         }
     }
 
-    fn children(&self) -> Box<dyn Iterator<Item = &Node<'a>> + '_> {
+    fn children(&self) -> Box<dyn Iterator<Item = &JsonPathNode<'a>> + '_> {
         match &self.parts {
-            Parts::None => Box::new(std::iter::empty()),
-            Parts::Items(items) => Box::new(items.iter()),
-            Parts::Members(members) => Box::new(members.iter().map(|(_, node)| node)),
+            JsonPathParts::None => Box::new(std::iter::empty()),
+            JsonPathParts::Items(items) => Box::new(items.iter()),
+            JsonPathParts::Members(members) => Box::new(members.iter().map(|(_, node)| node)),
         }
     }
 }
 
 /// The members of an object in order; the last one counts where a key is repeated.
 fn members(text: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>, serde_json::Error> {
-    struct Members;
-    impl<'de> Visitor<'de> for Members {
+    struct MembersVisitor;
+    impl<'de> Visitor<'de> for MembersVisitor {
         type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("a JSON object")
@@ -102,15 +106,15 @@ fn members(text: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>, serde_json::Err
             Ok(members)
         }
     }
-    serde_json::Deserializer::from_str(text).deserialize_map(Members)
+    serde_json::Deserializer::from_str(text).deserialize_map(MembersVisitor)
 }
 
-/// The values that `path` picks from `root`.
+/// The values that `path` selects from `root`.
 pub(super) fn query<'n, 'a>(
-    root: &'n Node<'a>,
+    root: &'n JsonPathNode<'a>,
     path: &str,
-    stop: &Stop,
-) -> Result<Vec<&'n Node<'a>>, Failure> {
+    stop: &StopSignal,
+) -> Result<Vec<&'n JsonPathNode<'a>>, BuiltinFailure> {
     if path.len() > MAX_PATH_BYTES {
         return Err(failure!("`path` is {} bytes; at most {MAX_PATH_BYTES} are taken", path.len()));
     }
@@ -118,52 +122,52 @@ pub(super) fn query<'n, 'a>(
         return Ok(pointer(root, path).into_iter().collect());
     }
     let query = parse::parse(path)?;
-    let search = Search { root, steps: Cell::new(0), stop };
+    let search = JsonPathSearch { root, steps: Cell::new(0), stop };
     search.run(&query.segments, root)
 }
 
-fn pointer<'n, 'a>(root: &'n Node<'a>, path: &str) -> Option<&'n Node<'a>> {
+fn pointer<'n, 'a>(root: &'n JsonPathNode<'a>, path: &str) -> Option<&'n JsonPathNode<'a>> {
     path.split('/').skip(1).try_fold(root, |node, token| {
         let token = token.replace("~1", "/").replace("~0", "~");
         match &node.parts {
-            Parts::Members(_) => node.member(&token),
-            Parts::Items(items) if token == "0" || !token.starts_with(['0', '+']) => {
+            JsonPathParts::Members(_) => node.member(&token),
+            JsonPathParts::Items(items) if token == "0" || !token.starts_with(['0', '+']) => {
                 items.get(token.parse::<usize>().ok()?)
             }
-            Parts::Items(_) | Parts::None => None,
+            JsonPathParts::Items(_) | JsonPathParts::None => None,
         }
     })
 }
 
 /// A parsed path from the root or, in a filter, from the value under test.
-struct Query {
+struct JsonPathQuery {
     from_root: bool,
-    segments: Vec<Segment>,
+    segments: Vec<JsonPathSegment>,
 }
 
-struct Segment {
+struct JsonPathSegment {
     descend: bool,
-    selectors: Vec<Selector>,
+    selectors: Vec<JsonPathSelector>,
 }
 
-enum Selector {
+enum JsonPathSelector {
     Name(String),
     Every,
     Index(i64),
     Slice { start: Option<i64>, end: Option<i64>, step: i64 },
-    Filter(Test),
+    Filter(FilterTest),
 }
 
-enum Test {
-    Any(Vec<Test>),
-    All(Vec<Test>),
-    Not(Box<Test>),
-    Exists(Query),
-    Compare { left: Operand, relation: Relation, right: Operand },
+enum FilterTest {
+    Any(Vec<FilterTest>),
+    All(Vec<FilterTest>),
+    Not(Box<FilterTest>),
+    Exists(JsonPathQuery),
+    Compare { left: FilterOperand, relation: FilterRelation, right: FilterOperand },
 }
 
 #[derive(Clone, Copy)]
-enum Relation {
+enum FilterRelation {
     Equal,
     NotEqual,
     Less,
@@ -172,20 +176,24 @@ enum Relation {
     GreaterOrEqual,
 }
 
-enum Operand {
+enum FilterOperand {
     /// JSON text of a scalar.
     Literal(Box<RawValue>),
-    Path(Query),
+    Path(JsonPathQuery),
 }
 
-struct Search<'s, 'n, 'a> {
-    root: &'n Node<'a>,
+struct JsonPathSearch<'s, 'n, 'a> {
+    root: &'n JsonPathNode<'a>,
     steps: Cell<usize>,
-    stop: &'s Stop,
+    stop: &'s StopSignal,
 }
 
-impl<'n, 'a> Search<'_, 'n, 'a> {
-    fn run(&self, segments: &[Segment], start: &'n Node<'a>) -> Result<Vec<&'n Node<'a>>, Failure> {
+impl<'n, 'a> JsonPathSearch<'_, 'n, 'a> {
+    fn run(
+        &self,
+        segments: &[JsonPathSegment],
+        start: &'n JsonPathNode<'a>,
+    ) -> Result<Vec<&'n JsonPathNode<'a>>, BuiltinFailure> {
         let mut found = vec![start];
         for segment in segments {
             let mut next = Vec::new();
@@ -199,10 +207,10 @@ impl<'n, 'a> Search<'_, 'n, 'a> {
 
     fn apply(
         &self,
-        segment: &Segment,
-        node: &'n Node<'a>,
-        out: &mut Vec<&'n Node<'a>>,
-    ) -> Result<(), Failure> {
+        segment: &JsonPathSegment,
+        node: &'n JsonPathNode<'a>,
+        out: &mut Vec<&'n JsonPathNode<'a>>,
+    ) -> Result<(), BuiltinFailure> {
         for selector in &segment.selectors {
             self.select(selector, node, out)?;
         }
@@ -216,29 +224,29 @@ impl<'n, 'a> Search<'_, 'n, 'a> {
 
     fn select(
         &self,
-        selector: &Selector,
-        node: &'n Node<'a>,
-        out: &mut Vec<&'n Node<'a>>,
-    ) -> Result<(), Failure> {
+        selector: &JsonPathSelector,
+        node: &'n JsonPathNode<'a>,
+        out: &mut Vec<&'n JsonPathNode<'a>>,
+    ) -> Result<(), BuiltinFailure> {
         self.step()?;
         match selector {
-            Selector::Name(name) => out.extend(node.member(name)),
-            Selector::Every => {
+            JsonPathSelector::Name(name) => out.extend(node.member(name)),
+            JsonPathSelector::Every => {
                 for child in node.children() {
                     self.step()?;
                     out.push(child);
                 }
             }
-            Selector::Index(index) => {
+            JsonPathSelector::Index(index) => {
                 out.extend(place(*index, node.items().len()).map(|at| &node.items()[at]));
             }
-            Selector::Slice { start, end, step } => {
+            JsonPathSelector::Slice { start, end, step } => {
                 for at in slice(*start, *end, *step, node.items().len()) {
                     self.step()?;
                     out.push(&node.items()[at]);
                 }
             }
-            Selector::Filter(test) => {
+            JsonPathSelector::Filter(test) => {
                 for child in node.children() {
                     if self.holds(test, child)? {
                         out.push(child);
@@ -249,21 +257,26 @@ impl<'n, 'a> Search<'_, 'n, 'a> {
         Ok(())
     }
 
-    fn holds(&self, test: &Test, node: &'n Node<'a>) -> Result<bool, Failure> {
+    fn holds(&self, test: &FilterTest, node: &'n JsonPathNode<'a>) -> Result<bool, BuiltinFailure> {
         self.step()?;
         match test {
-            Test::Any(tests) => self.first(tests, node, true),
-            Test::All(tests) => self.first(tests, node, false).map(|found| !found),
-            Test::Not(test) => self.holds(test, node).map(|held| !held),
-            Test::Exists(query) => Ok(!self.ask(query, node)?.is_empty()),
-            Test::Compare { left, relation, right } => {
+            FilterTest::Any(tests) => self.first(tests, node, true),
+            FilterTest::All(tests) => self.first(tests, node, false).map(|found| !found),
+            FilterTest::Not(test) => self.holds(test, node).map(|held| !held),
+            FilterTest::Exists(query) => Ok(!self.ask(query, node)?.is_empty()),
+            FilterTest::Compare { left, relation, right } => {
                 Ok(relate(self.operand(left, node)?, *relation, self.operand(right, node)?))
             }
         }
     }
 
-    /// Whether one of the tests comes out as `wanted`.
-    fn first(&self, tests: &[Test], node: &'n Node<'a>, wanted: bool) -> Result<bool, Failure> {
+    /// Whether one of the tests evaluates to `wanted`.
+    fn first(
+        &self,
+        tests: &[FilterTest],
+        node: &'n JsonPathNode<'a>,
+        wanted: bool,
+    ) -> Result<bool, BuiltinFailure> {
         for test in tests {
             if self.holds(test, node)? == wanted {
                 return Ok(true);
@@ -272,21 +285,29 @@ impl<'n, 'a> Search<'_, 'n, 'a> {
         Ok(false)
     }
 
-    fn ask(&self, query: &Query, node: &'n Node<'a>) -> Result<Vec<&'n Node<'a>>, Failure> {
+    fn ask(
+        &self,
+        query: &JsonPathQuery,
+        node: &'n JsonPathNode<'a>,
+    ) -> Result<Vec<&'n JsonPathNode<'a>>, BuiltinFailure> {
         self.run(&query.segments, if query.from_root { self.root } else { node })
     }
 
-    fn operand<'o>(&self, operand: &'o Operand, node: &'n Node<'a>) -> Result<Option<&'o str>, Failure>
+    fn operand<'o>(
+        &self,
+        operand: &'o FilterOperand,
+        node: &'n JsonPathNode<'a>,
+    ) -> Result<Option<&'o str>, BuiltinFailure>
     where
         'n: 'o,
     {
         match operand {
-            Operand::Literal(text) => Ok(Some(text.get())),
-            Operand::Path(query) => Ok(self.ask(query, node)?.first().map(|node| node.raw.get())),
+            FilterOperand::Literal(text) => Ok(Some(text.get())),
+            FilterOperand::Path(query) => Ok(self.ask(query, node)?.first().map(|node| node.raw.get())),
         }
     }
 
-    fn step(&self) -> Result<(), Failure> {
+    fn step(&self) -> Result<(), BuiltinFailure> {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
         if steps > MAX_STEPS {
@@ -298,14 +319,14 @@ impl<'n, 'a> Search<'_, 'n, 'a> {
     }
 }
 
-/// The place of an index that may count from the end.
+/// The position of an index, which may count from the end.
 fn place(index: i64, length: usize) -> Option<usize> {
     let length = i64::try_from(length).ok()?;
     let at = if index < 0 { length.checked_add(index)? } else { index };
     (0..length).contains(&at).then(|| usize::try_from(at).ok()).flatten()
 }
 
-/// The places of a slice, as RFC 9535 counts them.
+/// The positions of a slice, as RFC 9535 defines them.
 fn slice(start: Option<i64>, end: Option<i64>, step: i64, length: usize) -> Vec<usize> {
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let absolute = |at: i64| if at < 0 { length.saturating_add(at) } else { at };
@@ -324,20 +345,20 @@ fn slice(start: Option<i64>, end: Option<i64>, step: i64, length: usize) -> Vec<
     places
 }
 
-/// Compares two JSON texts, of which either may be missing.
-fn relate(left: Option<&str>, relation: Relation, right: Option<&str>) -> bool {
+/// Compares two JSON texts; `None` stands for a missing value.
+fn relate(left: Option<&str>, relation: FilterRelation, right: Option<&str>) -> bool {
     let equal = match (left, right) {
         (Some(left), Some(right)) => order(left, right) == Some(Ordering::Equal) || same(left, right),
         (left, right) => left == right,
     };
     let order = left.zip(right).and_then(|(left, right)| order(left, right));
     match relation {
-        Relation::Equal => equal,
-        Relation::NotEqual => !equal,
-        Relation::Less => order == Some(Ordering::Less),
-        Relation::LessOrEqual => equal || order == Some(Ordering::Less),
-        Relation::Greater => order == Some(Ordering::Greater),
-        Relation::GreaterOrEqual => equal || order == Some(Ordering::Greater),
+        FilterRelation::Equal => equal,
+        FilterRelation::NotEqual => !equal,
+        FilterRelation::Less => order == Some(Ordering::Less),
+        FilterRelation::LessOrEqual => equal || order == Some(Ordering::Less),
+        FilterRelation::Greater => order == Some(Ordering::Greater),
+        FilterRelation::GreaterOrEqual => equal || order == Some(Ordering::Greater),
     }
 }
 
@@ -357,6 +378,6 @@ fn order(left: &str, right: &str) -> Option<Ordering> {
 }
 
 fn same(left: &str, right: &str) -> bool {
-    use pml_model::json::canonical;
-    matches!((canonical(left), canonical(right)), (Ok(left), Ok(right)) if left == right)
+    use pml_model::json::canonical_json;
+    matches!((canonical_json(left), canonical_json(right)), (Ok(left), Ok(right)) if left == right)
 }

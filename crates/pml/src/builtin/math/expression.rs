@@ -1,27 +1,30 @@
-//! Reads an expression and evaluates it on the way.
+//! Parses an expression and evaluates it in the same pass.
 
 use std::collections::BTreeMap;
 use std::str::FromStr as _;
 
 use rust_decimal::{Decimal, RoundingStrategy};
 
-use super::number::Number;
-use crate::builtin::tool::{Failure, Quoted, failure};
+use super::number::MathNumber;
+use crate::builtin::tool::{BuiltinFailure, QuotedName, failure};
 
-/// The longest expression taken.
+/// The longest expression, in bytes.
 pub(super) const MAX_EXPRESSION_BYTES: usize = 10_000;
-/// How deep parentheses, signs and powers nest.
+/// How deep parentheses, signs and powers may nest.
 const MAX_NESTING: usize = 64;
 
 /// The value of `text`.
-pub(super) fn evaluate(text: &str, variables: &BTreeMap<String, Number>) -> Result<Number, Failure> {
+pub(super) fn evaluate(
+    text: &str,
+    variables: &BTreeMap<String, MathNumber>,
+) -> Result<MathNumber, BuiltinFailure> {
     if text.len() > MAX_EXPRESSION_BYTES {
         return Err(failure!(
             "the expression is {} bytes; at most {MAX_EXPRESSION_BYTES} are taken",
             text.len()
         ));
     }
-    let mut reader = Reader { text, at: 0, nesting: 0, variables };
+    let mut reader = ExpressionEvaluator { text, at: 0, nesting: 0, variables };
     let value = reader.sum()?;
     match reader.peek() {
         None => Ok(value),
@@ -29,15 +32,15 @@ pub(super) fn evaluate(text: &str, variables: &BTreeMap<String, Number>) -> Resu
     }
 }
 
-struct Reader<'a> {
+struct ExpressionEvaluator<'a> {
     text: &'a str,
     at: usize,
     nesting: usize,
-    variables: &'a BTreeMap<String, Number>,
+    variables: &'a BTreeMap<String, MathNumber>,
 }
 
-impl<'a> Reader<'a> {
-    fn sum(&mut self) -> Result<Number, Failure> {
+impl<'a> ExpressionEvaluator<'a> {
+    fn sum(&mut self) -> Result<MathNumber, BuiltinFailure> {
         let mut value = self.product()?;
         loop {
             value = match self.peek() {
@@ -48,7 +51,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn product(&mut self) -> Result<Number, Failure> {
+    fn product(&mut self) -> Result<MathNumber, BuiltinFailure> {
         let mut value = self.signed()?;
         loop {
             value = match self.peek() {
@@ -60,16 +63,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A sign binds weaker than a power, as in school: `-2 ^ 2` is `-4`.
-    fn signed(&mut self) -> Result<Number, Failure> {
+    /// A sign binds weaker than a power, as in mathematics: `-2 ^ 2` is `-4`.
+    fn signed(&mut self) -> Result<MathNumber, BuiltinFailure> {
         match self.peek() {
-            Some('-') => self.after(|reader| reader.nested(Self::signed)).map(Number::negate),
+            Some('-') => self.after(|reader| reader.nested(Self::signed)).map(MathNumber::negate),
             Some('+') => self.after(|reader| reader.nested(Self::signed)),
             _ => self.power(),
         }
     }
 
-    fn power(&mut self) -> Result<Number, Failure> {
+    fn power(&mut self) -> Result<MathNumber, BuiltinFailure> {
         let base = self.operand()?;
         match self.peek() {
             Some('^') => base.power(self.after(|reader| reader.nested(Self::signed))?),
@@ -77,7 +80,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn operand(&mut self) -> Result<Number, Failure> {
+    fn operand(&mut self) -> Result<MathNumber, BuiltinFailure> {
         match self.peek() {
             Some('(') => {
                 let value = self.after(|reader| reader.nested(Self::sum))?;
@@ -90,7 +93,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn number(&mut self) -> Result<Number, Failure> {
+    fn number(&mut self) -> Result<MathNumber, BuiltinFailure> {
         let start = self.at;
         self.skip(|c| c == '.' || c.is_ascii_digit());
         let mantissa_end = self.at;
@@ -105,13 +108,13 @@ impl<'a> Reader<'a> {
                 self.at = mantissa_end;
             }
         }
-        Number::read(&self.text[start..self.at]).ok_or_else(|| {
+        MathNumber::read(&self.text[start..self.at]).ok_or_else(|| {
             self.at = start;
             self.expected("a number that can be read")
         })
     }
 
-    fn named(&mut self) -> Result<Number, Failure> {
+    fn named(&mut self) -> Result<MathNumber, BuiltinFailure> {
         let start = self.at;
         self.skip(|c| c == '_' || c.is_alphanumeric());
         let name = &self.text[start..self.at];
@@ -123,11 +126,11 @@ impl<'a> Reader<'a> {
             (Some(&value), _) => Ok(value),
             (None, "pi") => Ok(constant("3.1415926535897932384626433833")),
             (None, "e") => Ok(constant("2.7182818284590452353602874714")),
-            (None, _) => Err(failure!("{} has no value; give it in `variables`", Quoted(name))),
+            (None, _) => Err(failure!("{} has no value; give it in `variables`", QuotedName(name))),
         }
     }
 
-    fn arguments(&mut self) -> Result<Vec<Number>, Failure> {
+    fn arguments(&mut self) -> Result<Vec<MathNumber>, BuiltinFailure> {
         let mut arguments = vec![self.nested(Self::sum)?];
         while self.peek() == Some(',') {
             arguments.push(self.after(|reader| reader.nested(Self::sum))?);
@@ -136,7 +139,7 @@ impl<'a> Reader<'a> {
         Ok(arguments)
     }
 
-    fn closing(&mut self) -> Result<(), Failure> {
+    fn closing(&mut self) -> Result<(), BuiltinFailure> {
         if self.peek() != Some(')') {
             return Err(self.expected("`)`"));
         }
@@ -144,12 +147,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn after<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn after<T>(
+        &mut self,
+        read: impl Fn(&mut Self) -> Result<T, BuiltinFailure>,
+    ) -> Result<T, BuiltinFailure> {
         self.at += 1;
         read(self)
     }
 
-    fn nested<T>(&mut self, read: fn(&mut Self) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn nested<T>(&mut self, read: fn(&mut Self) -> Result<T, BuiltinFailure>) -> Result<T, BuiltinFailure> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
             return Err(failure!("the expression nests deeper than {MAX_NESTING} levels"));
@@ -174,19 +180,20 @@ impl<'a> Reader<'a> {
         &self.text[self.at..]
     }
 
-    fn expected(&self, what: &str) -> Failure {
+    fn expected(&self, what: &str) -> BuiltinFailure {
         let character = self.text[..self.at].chars().count() + 1;
         failure!("the expression at character {character}: expected {what}")
     }
 }
 
-fn constant(digits: &str) -> Number {
-    Number::Decimal(Decimal::from_str(digits).expect("a constant of 29 digits is a decimal"))
+fn constant(digits: &str) -> MathNumber {
+    MathNumber::Decimal(Decimal::from_str(digits).expect("a constant of 29 digits is a decimal"))
 }
 
-fn call(name: &str, arguments: &[Number]) -> Result<Number, Failure> {
-    let double = |function: fn(f64) -> f64, value: Number| Number::from_double(function(value.double()));
-    let whole = |value: Number, strategy| value.round(0, strategy);
+fn call(name: &str, arguments: &[MathNumber]) -> Result<MathNumber, BuiltinFailure> {
+    let double =
+        |function: fn(f64) -> f64, value: MathNumber| MathNumber::from_double(function(value.double()));
+    let whole = |value: MathNumber, strategy| value.round(0, strategy);
     match (name, arguments) {
         ("abs", &[x]) => Ok(if x.double() < 0.0 { x.negate() } else { x }),
         ("ceil", &[x]) => whole(x, RoundingStrategy::ToPositiveInfinity),
@@ -212,6 +219,6 @@ fn call(name: &str, arguments: &[Number]) -> Result<Number, Failure> {
             | "cos" | "tan",
             _,
         ) => Err(failure!("function `{name}` takes one argument and got {}", arguments.len())),
-        _ => Err(failure!("there is no function {}", Quoted(name))),
+        _ => Err(failure!("there is no function {}", QuotedName(name))),
     }
 }

@@ -1,4 +1,4 @@
-//! What the math tools answer.
+//! Tests of the math tools.
 
 use expect_test::{Expect, expect};
 

@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::MAX_PIECES;
-use crate::builtin::tool::{Failure, MAX_RESULT_BYTES, READS, Spec, Stop, failure, object};
+use crate::builtin::tool::{
+    BuiltinFailure, BuiltinSpec, MAX_RESULT_BYTES, READS, StopSignal, failure, object_schema,
+};
 
-/// The most lines compared: the work grows with the product of lines and differences.
+/// The largest number of lines compared: the work grows with the product of lines and differences.
 const MAX_DIFF_LINES: usize = 20_000;
 
 fn text_schema(description: &str) -> Value {
@@ -16,7 +18,7 @@ fn text_schema(description: &str) -> Value {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Split {
+pub(super) struct TextSplitArguments {
     text: String,
     separator: String,
     #[serde(default)]
@@ -24,12 +26,12 @@ pub(super) struct Split {
 }
 
 #[derive(Serialize)]
-pub(super) struct Parts {
+pub(super) struct TextSplitAnswer {
     parts: Vec<String>,
 }
 
-pub(super) fn split_spec() -> Spec {
-    Spec {
+pub(super) fn split_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "split",
         title: "Split text",
         description:
@@ -37,7 +39,7 @@ pub(super) fn split_spec() -> Spec {
                       empty. With `trim`, white space around the parts and empty parts are dropped."
                 .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "text": text_schema("The text to split."),
                 "separator": text_schema("What stands between the parts, such as `,` or a line break."),
@@ -45,14 +47,17 @@ pub(super) fn split_spec() -> Spec {
             }),
             &["text", "separator"],
         ),
-        output: object(
+        output: object_schema(
             json!({ "parts": { "type": "array", "items": { "type": "string" }, "description": "The parts in order." } }),
             &["parts"],
         ),
     }
 }
 
-pub(super) fn split(arguments: &Split, _: &Stop) -> Result<Parts, Failure> {
+pub(super) fn split(
+    arguments: &TextSplitArguments,
+    _: &StopSignal,
+) -> Result<TextSplitAnswer, BuiltinFailure> {
     let pieces: Box<dyn Iterator<Item = String>> = if arguments.separator.is_empty() {
         Box::new(arguments.text.chars().map(String::from))
     } else {
@@ -66,33 +71,33 @@ pub(super) fn split(arguments: &Split, _: &Stop) -> Result<Parts, Failure> {
     if parts.len() > MAX_PIECES {
         return Err(failure!("the text has more than {MAX_PIECES} parts; split a part of it"));
     }
-    Ok(Parts { parts })
+    Ok(TextSplitAnswer { parts })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Join {
+pub(super) struct TextJoinArguments {
     parts: Vec<String>,
     #[serde(default)]
     separator: String,
 }
 
 #[derive(Serialize)]
-pub(super) struct Text {
+pub(super) struct TextAnswer {
     text: String,
 }
 
 fn text_answer(description: &str) -> Value {
-    object(json!({ "text": text_schema(description) }), &["text"])
+    object_schema(json!({ "text": text_schema(description) }), &["text"])
 }
 
-pub(super) fn join_spec() -> Spec {
-    Spec {
+pub(super) fn join_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "join",
         title: "Join text",
         description: "Joins parts into one text with a separator between them.".into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "parts": { "type": "array", "items": { "type": "string" }, "description": "The parts in order." },
                 "separator": text_schema("What to put between them; nothing unless told."),
@@ -103,7 +108,7 @@ pub(super) fn join_spec() -> Spec {
     }
 }
 
-pub(super) fn join(arguments: &Join, _: &Stop) -> Result<Text, Failure> {
+pub(super) fn join(arguments: &TextJoinArguments, _: &StopSignal) -> Result<TextAnswer, BuiltinFailure> {
     let parts: usize = arguments.parts.iter().map(String::len).sum();
     let size_bytes = parts + arguments.separator.len() * arguments.parts.len().saturating_sub(1);
     if size_bytes > MAX_RESULT_BYTES {
@@ -111,20 +116,20 @@ pub(super) fn join(arguments: &Join, _: &Stop) -> Result<Text, Failure> {
             "the joined text would be {size_bytes} bytes; at most {MAX_RESULT_BYTES} are given"
         ));
     }
-    Ok(Text { text: arguments.parts.join(&arguments.separator) })
+    Ok(TextAnswer { text: arguments.parts.join(&arguments.separator) })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Slice {
+pub(super) struct TextSliceArguments {
     text: String,
     #[serde(default)]
     start: i64,
     end: Option<i64>,
 }
 
-pub(super) fn slice_spec() -> Spec {
-    Spec {
+pub(super) fn slice_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "slice",
         title: "Cut out text",
         description:
@@ -132,7 +137,7 @@ pub(super) fn slice_spec() -> Spec {
                       from the end of the text."
                 .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "text": text_schema("The text to cut from."),
                 "start": { "type": "integer", "description": "First character, from 0; 0 unless told." },
@@ -144,24 +149,24 @@ pub(super) fn slice_spec() -> Spec {
     }
 }
 
-pub(super) fn slice(arguments: &Slice, _: &Stop) -> Result<Text, Failure> {
+pub(super) fn slice(arguments: &TextSliceArguments, _: &StopSignal) -> Result<TextAnswer, BuiltinFailure> {
     let length = i64::try_from(arguments.text.chars().count()).unwrap_or(i64::MAX);
     let place = |at: i64| if at < 0 { length.saturating_add(at).max(0) } else { at.min(length) };
     let (start, end) = (place(arguments.start), arguments.end.map_or(length, place));
     let [skipped, taken] = [start, (end - start).max(0)].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    Ok(Text { text: arguments.text.chars().skip(skipped).take(taken).collect() })
+    Ok(TextAnswer { text: arguments.text.chars().skip(skipped).take(taken).collect() })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Case {
+pub(super) struct TextCaseArguments {
     text: String,
-    to: Form,
+    to: TextCase,
 }
 
 #[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "lowercase")]
-enum Form {
+enum TextCase {
     Upper,
     Lower,
     Title,
@@ -170,8 +175,8 @@ enum Form {
     Kebab,
 }
 
-pub(super) fn case_spec() -> Spec {
-    Spec {
+pub(super) fn case_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "case",
         title: "Change case",
         description:
@@ -179,7 +184,7 @@ pub(super) fn case_spec() -> Spec {
                       `kebab-case`."
                 .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "text": text_schema("The text to change."),
                 "to": {
@@ -194,17 +199,17 @@ pub(super) fn case_spec() -> Spec {
     }
 }
 
-pub(super) fn case(arguments: &Case, _: &Stop) -> Result<Text, Failure> {
+pub(super) fn case(arguments: &TextCaseArguments, _: &StopSignal) -> Result<TextAnswer, BuiltinFailure> {
     let text = &arguments.text;
     let text = match arguments.to {
-        Form::Upper => text.to_uppercase(),
-        Form::Lower => text.to_lowercase(),
-        Form::Title => title(text),
-        Form::Camel => camel(&words(text)),
-        Form::Snake => words(text).join("_"),
-        Form::Kebab => words(text).join("-"),
+        TextCase::Upper => text.to_uppercase(),
+        TextCase::Lower => text.to_lowercase(),
+        TextCase::Title => title(text),
+        TextCase::Camel => camel(&words(text)),
+        TextCase::Snake => words(text).join("_"),
+        TextCase::Kebab => words(text).join("-"),
     };
-    Ok(Text { text })
+    Ok(TextAnswer { text })
 }
 
 fn title(text: &str) -> String {
@@ -252,21 +257,21 @@ fn words(text: &str) -> Vec<String> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Diff {
+pub(super) struct TextDiffArguments {
     before: String,
     after: String,
     context: Option<usize>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Differences {
+pub(super) struct TextDiffAnswer {
     diff: String,
     added: usize,
     removed: usize,
 }
 
-pub(super) fn diff_spec() -> Spec {
-    Spec {
+pub(super) fn diff_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "diff",
         title: "Compare texts",
         description:
@@ -274,7 +279,7 @@ pub(super) fn diff_spec() -> Spec {
                       20,000 lines each."
                 .into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "before": text_schema("The old text."),
                 "after": text_schema("The new text."),
@@ -287,7 +292,7 @@ pub(super) fn diff_spec() -> Spec {
             }),
             &["before", "after"],
         ),
-        output: object(
+        output: object_schema(
             json!({
                 "diff": text_schema("The unified diff."),
                 "added": { "type": "integer", "description": "Lines that are only in `after`." },
@@ -298,7 +303,7 @@ pub(super) fn diff_spec() -> Spec {
     }
 }
 
-pub(super) fn diff(arguments: &Diff, _: &Stop) -> Result<Differences, Failure> {
+pub(super) fn diff(arguments: &TextDiffArguments, _: &StopSignal) -> Result<TextDiffAnswer, BuiltinFailure> {
     for (name, text) in [("before", &arguments.before), ("after", &arguments.after)] {
         let lines = text.lines().count();
         if lines > MAX_DIFF_LINES {
@@ -307,7 +312,7 @@ pub(super) fn diff(arguments: &Diff, _: &Stop) -> Result<Differences, Failure> {
     }
     let diff = TextDiff::from_lines(arguments.before.as_str(), arguments.after.as_str());
     let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-    Ok(Differences {
+    Ok(TextDiffAnswer {
         added: count(ChangeTag::Insert),
         removed: count(ChangeTag::Delete),
         diff: diff.unified_diff().context_radius(arguments.context.unwrap_or(3).min(100)).to_string(),
@@ -316,26 +321,26 @@ pub(super) fn diff(arguments: &Diff, _: &Stop) -> Result<Differences, Failure> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Count {
+pub(super) struct TextCountArguments {
     text: String,
 }
 
 #[derive(Serialize)]
-pub(super) struct Counts {
+pub(super) struct TextCountAnswer {
     characters: usize,
     words: usize,
     lines: usize,
     bytes: usize,
 }
 
-pub(super) fn count_spec() -> Spec {
-    Spec {
+pub(super) fn count_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "count",
         title: "Count text",
         description: "Counts the characters, words, lines and UTF-8 bytes of a text.".into(),
         effect: READS,
-        input: object(json!({ "text": text_schema("The text to count.") }), &["text"]),
-        output: object(
+        input: object_schema(json!({ "text": text_schema("The text to count.") }), &["text"]),
+        output: object_schema(
             json!({
                 "characters": { "type": "integer", "description": "Unicode characters." },
                 "words": { "type": "integer", "description": "Runs of characters that are not white space." },
@@ -347,9 +352,12 @@ pub(super) fn count_spec() -> Spec {
     }
 }
 
-pub(super) fn count(arguments: &Count, _: &Stop) -> Result<Counts, Failure> {
+pub(super) fn count(
+    arguments: &TextCountArguments,
+    _: &StopSignal,
+) -> Result<TextCountAnswer, BuiltinFailure> {
     let text = &arguments.text;
-    Ok(Counts {
+    Ok(TextCountAnswer {
         characters: text.chars().count(),
         words: text.split_whitespace().count(),
         lines: text.lines().count(),

@@ -5,16 +5,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::MAX_PIECES;
-use crate::builtin::tool::{Failure, MAX_RESULT_BYTES, Quoted, READS, Spec, Stop, failure, object};
+use crate::builtin::tool::{
+    BuiltinFailure, BuiltinSpec, MAX_RESULT_BYTES, QuotedName, READS, StopSignal, failure, object_schema,
+};
 
-/// The longest pattern taken.
+/// The longest pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 * 1024;
-/// The most memory a compiled pattern may take.
+/// The most memory a compiled pattern may take, in bytes.
 const MAX_COMPILED_BYTES: usize = 1024 * 1024;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct Match {
+pub(super) struct TextMatchArguments {
     text: String,
     pattern: String,
     #[serde(default)]
@@ -23,13 +25,13 @@ pub(super) struct Match {
 }
 
 #[derive(Serialize)]
-pub(super) struct Matches {
-    matches: Vec<Found>,
+pub(super) struct TextMatchAnswer {
+    matches: Vec<TextMatch>,
     truncated: bool,
 }
 
 #[derive(Serialize)]
-struct Found {
+struct TextMatch {
     text: String,
     start: usize,
     end: usize,
@@ -41,15 +43,15 @@ fn pattern_schema(description: &str) -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": MAX_PATTERN_BYTES, "description": description })
 }
 
-pub(super) fn match_spec() -> Spec {
-    Spec {
+pub(super) fn match_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "match",
         title: "Match a pattern",
         description: "Finds every match of a regular expression, with its capture groups. `^` and `$` mean the \
                       whole text unless the pattern starts with `(?m)`; look-around and back-references are not \
                       there.".into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "text": { "type": "string", "description": "The text to search." },
                 "pattern": pattern_schema("Regular expression, such as `(?<year>\\d{4})-(\\d\\d)`."),
@@ -63,12 +65,12 @@ pub(super) fn match_spec() -> Spec {
             }),
             &["text", "pattern"],
         ),
-        output: object(
+        output: object_schema(
             json!({
                 "matches": {
                     "type": "array",
                     "description": "The matches in order.",
-                    "items": object(
+                    "items": object_schema(
                         json!({
                             "text": { "type": "string", "description": "What matched." },
                             "start": { "type": "integer", "description": "Its first character, from 0." },
@@ -94,24 +96,27 @@ pub(super) fn match_spec() -> Spec {
     }
 }
 
-pub(super) fn matches(arguments: &Match, stop: &Stop) -> Result<Matches, Failure> {
+pub(super) fn matches(
+    arguments: &TextMatchArguments,
+    stop: &StopSignal,
+) -> Result<TextMatchAnswer, BuiltinFailure> {
     let regex = compile(&arguments.pattern, arguments.ignore_case)?;
     let limit = arguments.limit.unwrap_or(1000).clamp(1, MAX_PIECES);
-    let (mut matches, mut positions) = (Vec::new(), Positions::new(&arguments.text));
+    let (mut matches, mut positions) = (Vec::new(), CharacterPositions::new(&arguments.text));
     for captures in regex.captures_iter(&arguments.text) {
         stop.check()?;
         if matches.len() == limit {
-            return Ok(Matches { matches, truncated: true });
+            return Ok(TextMatchAnswer { matches, truncated: true });
         }
         matches.push(found(&regex, &captures, &mut positions));
     }
-    Ok(Matches { matches, truncated: false })
+    Ok(TextMatchAnswer { matches, truncated: false })
 }
 
-fn found(regex: &Regex, captures: &Captures<'_>, positions: &mut Positions<'_>) -> Found {
+fn found(regex: &Regex, captures: &Captures<'_>, positions: &mut CharacterPositions<'_>) -> TextMatch {
     let whole = captures.get_match();
     let text = |group: Option<regex::Match<'_>>| group.map(|group| group.as_str().to_owned());
-    Found {
+    TextMatch {
         text: whole.as_str().to_owned(),
         start: positions.character(whole.start()),
         end: positions.character(whole.end()),
@@ -124,16 +129,16 @@ fn found(regex: &Regex, captures: &Captures<'_>, positions: &mut Positions<'_>) 
     }
 }
 
-/// Turns byte positions, asked for in rising order, into character positions.
-struct Positions<'a> {
+/// Converts byte positions, given in rising order, to character positions.
+struct CharacterPositions<'a> {
     text: &'a str,
     byte: usize,
     character: usize,
 }
 
-impl<'a> Positions<'a> {
-    fn new(text: &'a str) -> Positions<'a> {
-        Positions { text, byte: 0, character: 0 }
+impl<'a> CharacterPositions<'a> {
+    fn new(text: &'a str) -> CharacterPositions<'a> {
+        CharacterPositions { text, byte: 0, character: 0 }
     }
 
     fn character(&mut self, byte: usize) -> usize {
@@ -145,7 +150,7 @@ impl<'a> Positions<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct Replace {
+pub(super) struct TextReplaceArguments {
     text: String,
     find: String,
     with: String,
@@ -157,19 +162,19 @@ pub(super) struct Replace {
 }
 
 #[derive(Serialize)]
-pub(super) struct Replaced {
+pub(super) struct TextReplaceAnswer {
     text: String,
     replaced: usize,
 }
 
-pub(super) fn replace_spec() -> Spec {
-    Spec {
+pub(super) fn replace_spec() -> BuiltinSpec {
+    BuiltinSpec {
         name: "replace",
         title: "Replace text",
         description: "Replaces every occurrence of a text, or with `regex` of a regular expression, in which case \
                       `$1` and `${name}` in the replacement stand for capture groups and `$$` for a dollar sign.".into(),
         effect: READS,
-        input: object(
+        input: object_schema(
             json!({
                 "text": { "type": "string", "description": "The text to change." },
                 "find": pattern_schema("What to replace."),
@@ -180,7 +185,7 @@ pub(super) fn replace_spec() -> Spec {
             }),
             &["text", "find", "with"],
         ),
-        output: object(
+        output: object_schema(
             json!({
                 "text": { "type": "string", "description": "The changed text." },
                 "replaced": { "type": "integer", "description": "How many replacements were made." },
@@ -190,7 +195,10 @@ pub(super) fn replace_spec() -> Spec {
     }
 }
 
-pub(super) fn replace(arguments: &Replace, stop: &Stop) -> Result<Replaced, Failure> {
+pub(super) fn replace(
+    arguments: &TextReplaceArguments,
+    stop: &StopSignal,
+) -> Result<TextReplaceAnswer, BuiltinFailure> {
     let pattern = if arguments.regex { arguments.find.clone() } else { regex::escape(&arguments.find) };
     let regex = compile(&pattern, arguments.ignore_case)?;
     let (mut text, mut replaced, mut copied) = (String::new(), 0, 0);
@@ -212,10 +220,10 @@ pub(super) fn replace(arguments: &Replace, stop: &Stop) -> Result<Replaced, Fail
         }
     }
     text.push_str(&arguments.text[copied..]);
-    Ok(Replaced { text, replaced })
+    Ok(TextReplaceAnswer { text, replaced })
 }
 
-fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, Failure> {
+fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, BuiltinFailure> {
     if pattern.is_empty() {
         return Err(failure!("the pattern is empty; give what to look for"));
     }
@@ -234,8 +242,8 @@ fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, Failure> {
             regex::Error::CompiledTooBig(_) => failure!(
                 "pattern {} is too large once compiled; at most {MAX_COMPILED_BYTES} bytes are taken, so use \
                  smaller repetitions",
-                Quoted(pattern)
+                QuotedName(pattern)
             ),
-            error => failure!("pattern {} is no regular expression: {error}", Quoted(pattern)),
+            error => failure!("pattern {} is no regular expression: {error}", QuotedName(pattern)),
         })
 }

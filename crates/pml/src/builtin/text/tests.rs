@@ -1,4 +1,4 @@
-//! What the text tools answer.
+//! Tests of the text tools.
 
 use expect_test::{Expect, expect};
 

@@ -1,4 +1,4 @@
-//! Edits as bytes before and after.
+//! Tests of edits: the bytes before and after.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::config::Approval;
+use crate::config::ApprovalMode;
 
 const CONFIG: &str = "\
 # my servers   (two spaces, kept)
@@ -43,7 +43,7 @@ fn config(text: &str) -> (tempfile::TempDir, PathBuf) {
 fn stdio(name: &str, command: &str, args: &[&str]) -> NewServer {
     NewServer {
         name: ServerName::new(name).unwrap(),
-        declared: Declared::Stdio {
+        declared: DeclaredTransport::Stdio {
             command: command.to_owned(),
             args: args.iter().map(ToString::to_string).collect(),
             env: BTreeMap::from([("KEY".to_owned(), "${KEY}".to_owned())]),
@@ -64,7 +64,7 @@ fn check(text: &str, edit: impl FnOnce(&Path), expected: &Expect) {
 fn the_starter_config_is_valid_private_and_never_overwrites() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("new/pml/pml.toml");
-    assert_eq!(init(&path).unwrap(), Init::Created);
+    assert_eq!(init(&path).unwrap(), InitOutcome::Created);
     assert!(read(&path, STARTER).unwrap().drafts.is_empty());
     #[cfg(unix)]
     {
@@ -73,7 +73,7 @@ fn the_starter_config_is_valid_private_and_never_overwrites() {
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
     }
     fs::write(&path, "# mine").unwrap();
-    assert_eq!(init(&path).unwrap(), Init::AlreadyThere);
+    assert_eq!(init(&path).unwrap(), InitOutcome::AlreadyThere);
     assert_eq!(fs::read_to_string(&path).unwrap(), "# mine");
 }
 
@@ -95,7 +95,7 @@ fn every_setting_the_starter_shows_is_a_setting() {
 #[test]
 fn adding_leaves_every_other_byte() {
     let (_dir, path) = config(CONFIG);
-    add_server(&path, &stdio("new", "a b", &["x\"y", "'", "\\"]), Existing::Keep).unwrap();
+    add_server(&path, &stdio("new", "a b", &["x\"y", "'", "\\"]), ExistingServer::Keep).unwrap();
     let edited = fs::read_to_string(&path).unwrap();
     let added = edited.strip_prefix(CONFIG).expect("the old text stays in front");
     expect![[r#"
@@ -159,7 +159,7 @@ fn adding_and_removing_gives_the_same_bytes_back() {
         [CONFIG, STARTER, "", &CONFIG.replace('\n', "\r\n"), "servers = { a = { command = \"x\" } }\n"]
     {
         let (_dir, path) = config(text);
-        add_server(&path, &stdio("new", "x", &[]), Existing::Keep).unwrap();
+        add_server(&path, &stdio("new", "x", &[]), ExistingServer::Keep).unwrap();
         assert_eq!(
             read(&path, &fs::read_to_string(&path).unwrap()).unwrap().drafts.last().unwrap().name,
             "new"
@@ -171,7 +171,8 @@ fn adding_and_removing_gives_the_same_bytes_back() {
 
 #[test]
 fn replacing_happens_in_place() {
-    let replace = |path: &Path| add_server(path, &stdio("github", "x", &[]), Existing::Replace).unwrap();
+    let replace =
+        |path: &Path| add_server(path, &stdio("github", "x", &[]), ExistingServer::Replace).unwrap();
     check(
         CONFIG,
         replace,
@@ -221,7 +222,7 @@ fn what_is_not_there_is_not_removed() {
 fn names_that_are_taken_or_alike_are_refused_and_nothing_is_written() {
     let (_dir, path) = config(CONFIG);
     let refused = |name: &str| {
-        let error = add_server(&path, &stdio(name, "x", &[]), Existing::Keep).unwrap_err().to_string();
+        let error = add_server(&path, &stdio(name, "x", &[]), ExistingServer::Keep).unwrap_err().to_string();
         error.replace(path.to_str().unwrap(), "PATH")
     };
     expect![[r#"
@@ -238,7 +239,7 @@ fn names_that_are_taken_or_alike_are_refused_and_nothing_is_written() {
 #[test]
 fn a_broken_config_is_told_and_not_touched() {
     let (_dir, path) = config("[servers.x]\ncomand = 1\n");
-    let error = add_server(&path, &stdio("new", "x", &[]), Existing::Keep).unwrap_err().to_string();
+    let error = add_server(&path, &stdio("new", "x", &[]), ExistingServer::Keep).unwrap_err().to_string();
     assert!(error.contains(":2:1: unknown key `comand`"), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "[servers.x]\ncomand = 1\n");
 }
@@ -258,12 +259,12 @@ fn an_edit_keeps_mode_and_symbolic_link() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file stays");
 }
 
-fn accepted(server: &str) -> Vec<NewRule> {
-    let rule = |subject: String, approval| NewRule { subject, approval };
+fn accepted(server: &str) -> Vec<NewPermissionRule> {
+    let rule = |subject: String, approval| NewPermissionRule { subject, approval };
     vec![
-        rule(server.to_owned(), Approval::Hil),
-        rule(format!("{server}:get"), Approval::Auto),
-        rule(format!("{server}:list \"all\""), Approval::Auto),
+        rule(server.to_owned(), ApprovalMode::Hil),
+        rule(format!("{server}:get"), ApprovalMode::Auto),
+        rule(format!("{server}:list \"all\""), ApprovalMode::Auto),
     ]
 }
 
@@ -326,10 +327,10 @@ fn rules_go_with_their_server_and_give_the_same_bytes_back() {
     let own = "[permissions]\n\"new:get*\" = { approval_mode = \"auto\" }\n\"new:drop\" = { deny = true }\n";
     for text in [CONFIG, STARTER, "", &CONFIG.replace('\n', "\r\n"), own] {
         let (_dir, path) = config(text);
-        add_server(&path, &stdio("new", "x", &[]), Existing::Keep).unwrap();
+        add_server(&path, &stdio("new", "x", &[]), ExistingServer::Keep).unwrap();
         add_rules(&path, &accepted("new")).unwrap();
         let rules = read(&path, &fs::read_to_string(&path).unwrap()).unwrap().permissions;
-        assert!(rules.iter().any(|rule| rule.subject.has("new", "list \"all\"")), "{rules:?}");
+        assert!(rules.iter().any(|rule| rule.subject.covers("new", "list \"all\"")), "{rules:?}");
         assert!(remove_server(&path, "new").unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap().trim_end(), text.trim_end());
     }

@@ -1,8 +1,8 @@
-//! Who keeps a name that two servers want.
+//! Tests: which server keeps a name that two servers claim.
 
 use super::*;
 
-/// Who of two servers with these names stays, and why the other does not.
+/// Which of two servers with these names stays, and why the other does not.
 fn pair(first: &str, second: &str) -> String {
     let key = |name: &str| serde_json::to_string(name).unwrap();
     let text =

@@ -1,8 +1,8 @@
-//! What is wrong is told with its place and a way out.
+//! Tests: errors have a position and a hint.
 
 use super::*;
 
-/// Complaints of several configs, one after the other.
+/// The errors of several configurations, in order.
 pub(super) fn complaints(texts: &[&str]) -> String {
     texts.iter().map(|text| format!("{}\n", user(text).load().unwrap_err())).collect()
 }

@@ -1,4 +1,4 @@
-//! By which model it is told what texts mean.
+//! Tests of the embedding settings.
 
 use super::complaints::complaints;
 use super::*;
@@ -6,15 +6,15 @@ use super::*;
 #[test]
 fn the_model_is_in_the_program_in_a_directory_a_service_or_nowhere() {
     let embedding = |text: &str| user(text).load().unwrap().embedding;
-    assert_eq!(embedding(""), Embedding::BuiltIn);
-    assert_eq!(embedding("[embedding]\nmodel = \"built-in\""), Embedding::BuiltIn);
-    assert_eq!(embedding("[embedding]\nmodel = \"none\""), Embedding::None);
-    let Embedding::Directory(path) = embedding("[embedding]\ndirectory = \"models/m\"") else {
+    assert_eq!(embedding(""), EmbeddingSettings::BuiltIn);
+    assert_eq!(embedding("[embedding]\nmodel = \"built-in\""), EmbeddingSettings::BuiltIn);
+    assert_eq!(embedding("[embedding]\nmodel = \"none\""), EmbeddingSettings::None);
+    let EmbeddingSettings::Directory(path) = embedding("[embedding]\ndirectory = \"models/m\"") else {
         panic!("no directory");
     };
     assert!(path.is_absolute() && path.ends_with(Path::new("models/m")), "{path:?}");
     let service = "[embedding]\nurl = \"http://127.0.0.1:9/v1\"\nname = \"m\"\nkey = \"k$$1\"";
-    let Embedding::Endpoint(endpoint) = embedding(service) else { panic!("no service") };
+    let EmbeddingSettings::Endpoint(endpoint) = embedding(service) else { panic!("no service") };
     assert_eq!((endpoint.url.as_str(), endpoint.name.as_str()), ("http://127.0.0.1:9/v1", "m"));
     assert_eq!(endpoint.key.unwrap().reveal(), "k$1");
 }

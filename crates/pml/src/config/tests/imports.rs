@@ -28,7 +28,7 @@ fn other_programs_servers_are_imported() {
     let config = home.load().unwrap();
     assert_eq!(problems(&config), "");
     assert_eq!(names(&config), ["files", "off", "remote", "older", "surf"]);
-    let Transport::Stdio { args, env, .. } = &config.servers[0].transport else { panic!() };
+    let ServerTransport::Stdio { args, env, .. } = &config.servers[0].transport else { panic!() };
     assert_eq!((args[1].as_str(), env["T"].as_str()), ("a//b", "s3cret"));
     assert!(!config.servers[1].enabled);
     assert_eq!(config.servers[2].source, home.path("clients/mcp.json"));
@@ -112,7 +112,7 @@ fn a_missing_import_is_a_warning_and_watched() {
         "~/pml/pml.toml:1: the file `~/clients/mcp.json` does not exist\n\
          hint: remove it from `import`; it is used as soon as it exists"
     );
-    let mut watcher = Watcher::new(&config.sources);
+    let mut watcher = ConfigWatcher::new(&config.sources);
     assert!(watcher.poll().is_empty());
     home.write("clients/mcp.json", "{}");
     assert_eq!(watcher.poll(), [home.path("clients/mcp.json")]);

@@ -1,4 +1,4 @@
-//! What runs may use and how they are kept.
+//! Tests of the limits and the run settings.
 
 use super::complaints::complaints;
 use super::*;
@@ -32,7 +32,7 @@ park_after = 6
     .unwrap();
     assert_eq!(
         config.limits,
-        Limits {
+        LimitSettings {
             calls: 1,
             concurrent: 2,
             concurrent_per_server: 3,
@@ -49,9 +49,9 @@ park_after = 6
     );
     assert_eq!(
         config.runs,
-        Runs {
+        RunSettings {
             resume: false,
-            durable: Durable::Normal,
+            durable: Durability::Normal,
             keep_results: Duration::from_secs(600),
             workers: 5,
             park_after: Duration::from_secs(6),
@@ -62,8 +62,8 @@ park_after = 6
 #[test]
 fn what_is_not_set_keeps_its_default() {
     let config = user("[limits]\nheap = \"32MiB\"\n[runs]\nworkers = 1\n").load().unwrap();
-    assert_eq!(config.limits, Limits { heap_bytes: 32 << 20, ..Limits::default() });
-    assert_eq!(config.runs, Runs { workers: 1, ..Runs::default() });
+    assert_eq!(config.limits, LimitSettings { heap_bytes: 32 << 20, ..LimitSettings::default() });
+    assert_eq!(config.runs, RunSettings { workers: 1, ..RunSettings::default() });
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a config means, seen from outside: files in, [`Config`] or complaint out.
+//! Tests of the configuration from outside: files in, [`Config`] or error out.
 
 mod clashes;
 mod complaints;
@@ -62,7 +62,7 @@ impl Home {
     }
 
     fn shown(&self, path: &Path) -> String {
-        self.env.shown(path)
+        self.env.display_path(path)
     }
 }
 
@@ -83,12 +83,12 @@ fn without_files_the_defaults_hold() {
     let config = Home::new(&[]).load().unwrap();
     assert_eq!(config.expose, Expose::Meta);
     assert_eq!(config.serve.listen.to_string(), "127.0.0.1:7717");
-    assert_eq!(config.names, Naming::Qualified);
+    assert_eq!(config.names, ToolNaming::Qualified);
     assert!(config.servers.is_empty() && config.problems.is_empty() && config.warnings.is_empty());
     let looked_for: Vec<_> = config.sources.iter().map(|source| &source.digest).collect();
     assert_eq!(looked_for, [&None, &None, &None], "the user's file, its rules and the list of trusted ones");
     assert_eq!(config.permissions, []);
-    assert_eq!((config.limits, config.runs), (Limits::default(), Runs::default()));
+    assert_eq!((config.limits, config.runs), (LimitSettings::default(), RunSettings::default()));
 }
 
 #[test]
@@ -141,16 +141,16 @@ expose = "full"
     assert_eq!(config.builtin.disabled, ["math"]);
     assert_eq!(config.serve.listen.to_string(), "[::1]:8000");
     assert_eq!(config.serve.origins, ["https://app.example.com"]);
-    assert_eq!(config.names, Naming::Plain);
+    assert_eq!(config.names, ToolNaming::Plain);
 
     let [github, local, search] = &config.servers[..] else { panic!("{:?}", names(&config)) };
-    assert_eq!((github.start, github.enabled), (Start::Eager, true));
+    assert_eq!((github.start, github.enabled), (StartPolicy::Eager, true));
     assert_eq!(github.idle_stop, Some(Duration::from_secs(600)));
     assert_eq!(github.call_timeout, Duration::from_secs(5));
     assert_eq!(github.start_timeout, Duration::from_millis(1500));
     assert_eq!(
         github.transport,
-        Transport::Stdio {
+        ServerTransport::Stdio {
             command: "npx".into(),
             args: vec!["-y".into(), "server@1.0.0".into()],
             env: BTreeMap::from([("GITHUB_TOKEN".into(), "s3cret".into())]),
@@ -158,11 +158,14 @@ expose = "full"
         }
     );
     assert!(github.trusts_annotations && !search.trusts_annotations);
-    assert_eq!((github.definitions, search.definitions), (Definitions::Follow, Definitions::Pinned));
+    assert_eq!(
+        (github.definitions, search.definitions),
+        (DefinitionPolicy::Follow, DefinitionPolicy::Pinned)
+    );
     assert!(!local.enabled);
-    let Transport::Stdio { command, .. } = &local.transport else { panic!() };
+    let ServerTransport::Stdio { command, .. } = &local.transport else { panic!() };
     assert_eq!(Path::new(command), home.path("pml/bin/server"), "found from where the config stands");
-    let Transport::Http { url, headers } = &search.transport else { panic!() };
+    let ServerTransport::Http { url, headers } = &search.transport else { panic!() };
     assert_eq!(url.as_str(), "https://example.com/mcp?key=s3cret");
     assert_eq!(headers["X-Key"].reveal(), "k3y");
     assert_eq!(headers["Authorization"].reveal(), "Bearer s3cret");
@@ -171,7 +174,7 @@ expose = "full"
 }
 
 fn trust_all(home: &Home, dir: &str) {
-    for project in trust::Project::find(&home.path(dir)).unwrap() {
+    for project in trust::ProjectConfig::find(&home.path(dir)).unwrap() {
         trust::trust(&home.paths(), &project).unwrap();
     }
 }

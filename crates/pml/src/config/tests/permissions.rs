@@ -7,10 +7,10 @@ fn yaml(text: &str) -> Home {
     Home::new(&[("pml/mcp-permissions.yaml", text)])
 }
 
-/// The rules of a config, a line for each.
+/// The rules of a configuration, one per line.
 fn rules(home: &Home) -> String {
     let config = home.load().unwrap();
-    let line = |rule: &Rule| {
+    let line = |rule: &PermissionRule| {
         let mut words = Vec::new();
         words.extend(rule.approval.map(|approval| format!("{approval:?}")));
         words.extend(rule.deny.then(|| "deny".to_owned()));
@@ -25,7 +25,7 @@ fn rules(home: &Home) -> String {
             words.extend(value.map(|value| format!("{name}={value}")));
         }
         let (server, tool) = (rule.subject.server.as_str(), rule.subject.tool.as_str());
-        format!("{} {}: {server} {tool}: {}\n", rule.place, rule.shown, words.join(" "))
+        format!("{} {}: {server} {tool}: {}\n", rule.place, rule.label, words.join(" "))
     };
     config.permissions.iter().map(line).collect()
 }
@@ -250,7 +250,7 @@ another-project = { deny = true }
 fn the_file_beside_is_watched() {
     let home = Home::new(&[]);
     let config = home.load().unwrap();
-    let mut watcher = Watcher::new(&config.sources);
+    let mut watcher = ConfigWatcher::new(&config.sources);
     home.write("pml/mcp-permissions.yaml", "fs: { deny: true }\n");
     assert_eq!(watcher.poll(), [home.path("pml/mcp-permissions.yaml")]);
 }

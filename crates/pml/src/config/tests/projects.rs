@@ -1,4 +1,4 @@
-//! Which files count, and who may write them.
+//! Tests: which files take effect, and who may write them.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn a_project_counts_only_as_it_was_trusted() {
 
     trust_all(&home, "work");
     assert_eq!(seen(&home), (1, vec![]));
-    let Transport::Stdio { command, .. } = &home.load().unwrap().servers[0].transport else { panic!() };
+    let ServerTransport::Stdio { command, .. } = &home.load().unwrap().servers[0].transport else { panic!() };
     assert_eq!(Path::new(command), home.path("work/run"));
 
     for at in 0..text.len() {
@@ -43,10 +43,10 @@ fn a_project_counts_only_as_it_was_trusted() {
 #[test]
 fn a_change_between_showing_and_trusting_is_not_trusted() {
     let home = Home::new(&[("work/pml.toml", "[servers.good]\ncommand = \"x\"\n")]);
-    let shown = trust::Project::find(&home.path("work")).unwrap().remove(0);
+    let shown = trust::ProjectConfig::find(&home.path("work")).unwrap().remove(0);
     home.write("work/pml.toml", "[servers.evil]\ncommand = \"x\"\n");
     trust::trust(&home.paths(), &shown).unwrap();
-    let now = trust::Project::find(&home.path("work")).unwrap().remove(0);
+    let now = trust::ProjectConfig::find(&home.path("work")).unwrap().remove(0);
     assert!(trust::is_trusted(&home.paths(), &shown).unwrap());
     assert!(!trust::is_trusted(&home.paths(), &now).unwrap());
     assert!(home.load().unwrap().servers.is_empty());

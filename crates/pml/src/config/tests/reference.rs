@@ -1,6 +1,7 @@
-//! The table of settings is the one the parser has, and `docs/configuration.md` is generated from it.
+//! Tests that the reference lists exactly the keys of the parser and that `docs/configuration.md` is generated from
+//! it.
 
-use super::super::reference::{TABLES, Table, markdown};
+use super::super::reference::{ReferenceTable, TABLES, markdown};
 use super::*;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
@@ -25,8 +26,8 @@ fn the_page_has_every_setting() {
     );
 }
 
-/// The header of a table in a file, with names in place of what the user chooses.
-fn header(table: &Table) -> String {
+/// The header of a table in a file, with example names where the user chooses one.
+fn header(table: &ReferenceTable) -> String {
     match table.path {
         "" => String::new(),
         "servers.NAME" => "[servers.x]\n".to_owned(),
@@ -41,8 +42,8 @@ fn header(table: &Table) -> String {
 fn every_setting_is_read_by_the_parser() {
     for table in TABLES {
         for setting in table.settings {
-            for key in [setting.key].iter().chain(setting.also) {
-                // No setting takes a number with a fraction, so whoever reads it complains.
+            for key in [setting.key].iter().chain(setting.aliases) {
+                // No setting takes a fraction, so every reader reports an error.
                 let needed =
                     if table.path == "servers.NAME" && *key != "command" { "command = \"x\"\n" } else { "" };
                 let text = format!("{}{needed}{key} = 1.5\n", header(table));
@@ -67,12 +68,13 @@ fn the_defaults_of_the_settings_are_those_of_the_code() {
     }
     let load = |text: &str| {
         let config = user(text).load().unwrap_or_else(|error| panic!("{text}\n{error}"));
-        let files_aside = |rules: &mut Vec<Rule>| rules.iter_mut().for_each(|rule| rule.place.clear());
+        let files_aside =
+            |rules: &mut Vec<PermissionRule>| rules.iter_mut().for_each(|rule| rule.place.clear());
         let Config { servers, expose, clients, builtin, serve, names, mut permissions, approvals, .. } =
             config.clone();
         files_aside(&mut permissions);
         let servers: Vec<_> =
-            servers.into_iter().map(|server| Server { source: PathBuf::new(), ..server }).collect();
+            servers.into_iter().map(|server| ServerConfig { source: PathBuf::new(), ..server }).collect();
         let rest = (config.memory, config.embedding, config.limits, config.runs);
         ((servers, expose, clients, builtin), (serve, names, permissions, approvals), rest)
     };
@@ -96,6 +98,6 @@ fn the_examples_of_the_page_are_true() {
         "{}",
         problems(&config)
     );
-    assert_eq!((config.limits, config.runs), (Limits::default(), Runs::default()));
+    assert_eq!((config.limits, config.runs), (LimitSettings::default(), RunSettings::default()));
     assert_eq!(config.permissions.len(), 4 + 3);
 }

@@ -1,4 +1,4 @@
-//! What is started, with what, and what of it shows.
+//! Tests: what is started, with which arguments and environment, and what of it is shown.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn the_launch_digest_sees_what_is_started_and_no_secret() {
     assert_ne!(digest("url = \"https://a/\"", "t"), digest("url = \"https://b/\"", "t"));
 }
 
-/// Texts that would do something in a shell, in another parser, or to a terminal.
+/// Texts that would have an effect in a shell, in another parser, or on a terminal.
 const PAYLOADS: [&str; 40] = [
     "; touch CANARY",
     "&& touch CANARY",
@@ -101,7 +101,7 @@ fn hostile_texts_stay_one_argument_each() {
     let written: Vec<String> = PAYLOADS.iter().map(|payload| payload.replace('$', "$$")).collect();
     let server = edit::NewServer {
         name: pml_model::ServerName::new("hostile").unwrap(),
-        declared: Declared::Stdio {
+        declared: DeclaredTransport::Stdio {
             command: "printf".to_owned(),
             args: ["%s\\0".to_owned()].into_iter().chain(written).collect(),
             env: BTreeMap::new(),
@@ -109,9 +109,9 @@ fn hostile_texts_stay_one_argument_each() {
         },
         description: None,
     };
-    edit::add_server(&home.paths().config, &server, edit::Existing::Keep).unwrap();
+    edit::add_server(&home.paths().config, &server, edit::ExistingServer::Keep).unwrap();
     let config = home.load().unwrap();
-    let Transport::Stdio { command, args, cwd: Some(cwd), .. } = &config.servers[0].transport else {
+    let ServerTransport::Stdio { command, args, cwd: Some(cwd), .. } = &config.servers[0].transport else {
         panic!()
     };
     assert_eq!(args[1..], PAYLOADS);
@@ -127,7 +127,7 @@ fn hostile_texts_stay_one_argument_each() {
 fn a_hostile_command_is_the_name_of_one_program() {
     for payload in PAYLOADS.iter().filter(|payload| !payload.trim().is_empty() && !payload.contains('/')) {
         let home = user("");
-        let declared = Declared::Stdio {
+        let declared = DeclaredTransport::Stdio {
             command: payload.replace('$', "$$"),
             args: Vec::new(),
             env: BTreeMap::new(),
@@ -135,8 +135,8 @@ fn a_hostile_command_is_the_name_of_one_program() {
         };
         let name = pml_model::ServerName::new("hostile").unwrap();
         let server = edit::NewServer { name, declared, description: None };
-        edit::add_server(&home.paths().config, &server, edit::Existing::Keep).unwrap();
-        let Transport::Stdio { command, args, .. } = &home.load().unwrap().servers[0].transport.clone()
+        edit::add_server(&home.paths().config, &server, edit::ExistingServer::Keep).unwrap();
+        let ServerTransport::Stdio { command, args, .. } = &home.load().unwrap().servers[0].transport.clone()
         else {
             panic!()
         };

@@ -1,4 +1,4 @@
-//! Declarations of schemas of every shape, and of ones meant to mislead.
+//! Declarations of schemas of every shape, and of schemas made to mislead.
 
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::*;
 
 fn print(server: &str, definition: &Value) -> String {
     let definition = Definition::parse(to_raw_value(definition).unwrap()).unwrap();
-    signature(server, &pml_model::name::identifier(&definition.name), &definition, None)
+    signature(server, &pml_model::name::js_identifier(&definition.name), &definition, None)
 }
 
 #[track_caller]

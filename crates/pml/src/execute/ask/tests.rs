@@ -1,4 +1,4 @@
-//! Which texts come from where, and what is not asked twice.
+//! Tests of argument origins and of denials that are not asked about twice.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn a_text_is_found_in_the_result_it_is_from() {
 
 #[test]
 fn a_no_counts_for_the_same_call_and_three_of_them_for_the_tool() {
-    let mut refused = Refused::default();
+    let mut refused = DeniedCalls::default();
     let value = |text: &str| Some(Digest::of(text.as_bytes()));
     for (at, text) in [(1, "a"), (1, "b"), (1, "c"), (2, "a"), (3, "a")] {
         refused.add("fs:delete", value(text), at);

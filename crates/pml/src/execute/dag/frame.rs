@@ -1,153 +1,175 @@
-//! The worker of a task that is a program.
+//! The worker of a DAG task that is a program.
 
+use pml_model::ErrorCode;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pml_analysis::Program;
+use pml_analysis::InstrumentedProgram;
 use pml_model::json::raw;
-use pml_sandbox::{Delivery, Ending as Ended, Event as Seen, Fault, Limit, Worker};
+use pml_sandbox::{Delivery, ExceededLimit, ProgramEnding, Worker, WorkerEvent, WorkerFault};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::execute::Runs;
-use crate::execute::journal::CallError;
-use crate::execute::observe::{faulted as failed, out_of_memory};
+use crate::execute::RunRegistry;
+use crate::execute::delivery::CallFailure;
+use crate::execute::ending::{fault_failure as failed, out_of_memory};
 use crate::execute::{PATIENCE, renew_workers, take_worker};
 use crate::plan::Plan;
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 
-/// How long it is until a worker is asked for again where too many ask for one.
+/// 100 ms: the pause before a worker is requested again if too many requests wait for one.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
-/// What the workers of a run's tasks say: which task, and what.
-pub(in crate::execute) type Said = (usize, Word);
+/// The number of messages of a run's task programs that may queue for the driver; further ones block their workers.
+const UNHEARD: usize = 64;
+/// The number of deliveries that may be in flight to one worker. Further ones wait with the driver, which sends them
+/// when it next receives a message from the worker: a worker reports when it has taken its deliveries.
+const DELIVERIES: usize = 256;
 
-/// One word of a worker.
-pub(in crate::execute) enum Word {
-    /// The program has begun: its time runs from here.
-    Began,
-    /// What it does.
-    Seen(Seen),
-    /// It does nothing more.
-    Gone(Trouble),
+/// A message of a task's worker: the index of the task, and the message.
+pub(in crate::execute) type FrameEvent = (usize, FrameMessage);
+
+/// A message of a worker.
+pub(in crate::execute) enum FrameMessage {
+    /// The program has started: its timeout runs from here.
+    Started,
+    /// An event of the program.
+    Event(WorkerEvent),
+    /// The worker has ended or could not be had.
+    WorkerGone(WorkerFailure),
 }
 
 /// Why a program has no worker.
-pub(in crate::execute) enum Trouble {
-    /// It had one.
-    Fault(Fault),
-    /// None could be had.
+pub(in crate::execute) enum WorkerFailure {
+    /// Its worker failed.
+    Fault(WorkerFault),
+    /// No worker was available.
     NoWorker(Problem),
 }
 
-/// Where workers come from and where what they say goes.
-pub(in crate::execute) struct Frames {
-    runs: Arc<Runs>,
-    say: mpsc::UnboundedSender<Said>,
+/// The source of workers and the channel for their messages.
+pub(in crate::execute) struct TaskWorkers {
+    runs: Arc<RunRegistry>,
+    say: mpsc::Sender<FrameEvent>,
 }
 
-impl Frames {
-    pub(in crate::execute) fn new(runs: Arc<Runs>) -> (Frames, mpsc::UnboundedReceiver<Said>) {
-        let (say, said) = mpsc::unbounded_channel();
-        (Frames { runs, say }, said)
+impl TaskWorkers {
+    pub(in crate::execute) fn new(runs: Arc<RunRegistry>) -> (TaskWorkers, mpsc::Receiver<FrameEvent>) {
+        let (say, said) = mpsc::channel(UNHEARD);
+        (TaskWorkers { runs, say }, said)
     }
 }
 
-/// A program under way.
-pub(super) struct Frame {
-    deliver: Option<mpsc::UnboundedSender<Delivery>>,
-    waiting: Vec<Delivery>,
-    /// Deliveries it was given.
-    pub(super) given: u32,
-    /// Deliveries after which it had nothing left to do.
+/// A task program under way.
+pub(super) struct TaskFrame {
+    deliver: Option<mpsc::Sender<Delivery>>,
+    /// The deliveries that have not been sent to its worker yet.
+    waiting: VecDeque<Delivery>,
+    /// The number of deliveries to it.
+    pub(super) delivered_count: u32,
+    /// The number of deliveries after which it had nothing left to do.
     pub(super) taken: Option<u32>,
-    /// Its time at its start and after each delivery.
+    /// Its clock at its start and after each delivery.
     times: Vec<i64>,
     pub(super) deadline: Option<Instant>,
     work: Option<AbortOnDropHandle<()>>,
-    /// It has asked for something.
-    pub(super) touched: bool,
-    /// It was begun before, and its worker died.
-    pub(super) again: bool,
+    /// Whether it has issued anything.
+    pub(super) has_acted: bool,
+    /// Whether it was started before and its worker died.
+    pub(super) is_restart: bool,
     over: bool,
 }
 
-impl Frame {
-    pub(super) fn new(now: i64) -> Frame {
-        Frame {
+impl TaskFrame {
+    pub(super) fn new(now: i64) -> TaskFrame {
+        TaskFrame {
             deliver: None,
-            waiting: Vec::new(),
-            given: 0,
+            waiting: VecDeque::new(),
+            delivered_count: 0,
             taken: None,
             times: vec![now],
             deadline: None,
             work: None,
-            touched: false,
-            again: false,
+            has_acted: false,
+            is_restart: false,
             over: false,
         }
     }
 
-    /// The same in another worker, once, if it has asked for nothing yet.
-    pub(super) fn once_more(&self) -> Option<Frame> {
-        let untouched = !self.touched && !self.again && self.given == 0;
-        untouched.then(|| Frame { again: true, ..Frame::new(self.began()) })
+    /// The same program in another worker; only once, and only if it has issued nothing yet.
+    pub(super) fn restarted(&self) -> Option<TaskFrame> {
+        let untouched = !self.has_acted && !self.is_restart && self.delivered_count == 0;
+        untouched.then(|| TaskFrame { is_restart: true, ..TaskFrame::new(self.started_at()) })
     }
 
-    /// Begins it. Its worker is waited for in a task of its own, so that nothing else waits.
-    pub(super) fn start(&mut self, task: usize, program: pml_sandbox::Program, frames: &Frames) {
+    /// Starts the program. A separate task waits for the worker, so that nothing else is blocked. That task ends with
+    /// the frame, and is joined with the drivers.
+    pub(super) fn start(&mut self, task: usize, program: pml_sandbox::SandboxProgram, frames: &TaskWorkers) {
         let deliveries = self.attach();
         let (runs, say) = (Arc::clone(&frames.runs), frames.say.clone());
-        if self.again {
+        if self.is_restart {
             renew_workers(&runs);
         }
-        self.work = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+        let drivers = frames.runs.drivers.clone();
+        self.work = Some(AbortOnDropHandle::new(drivers.spawn(async move {
             match worker_for(&runs).await {
                 Ok(worker) => work(worker, &program, deliveries, task, &say).await,
-                // Whoever no longer listens does not want it any more.
-                Err(problem) => drop(say.send((task, Word::Gone(Trouble::NoWorker(problem))))),
+                // A closed channel means that the program is no longer wanted.
+                Err(problem) => {
+                    drop(say.send((task, FrameMessage::WorkerGone(WorkerFailure::NoWorker(problem)))).await);
+                }
             }
         })));
     }
 
-    /// What it is given from now on, beginning with what it was given before.
-    pub(super) fn attach(&mut self) -> mpsc::UnboundedReceiver<Delivery> {
-        let (deliver, deliveries) = mpsc::unbounded_channel();
-        for delivery in std::mem::take(&mut self.waiting) {
-            drop(deliver.send(delivery));
-        }
+    /// The channel of its deliveries, which starts with the earlier ones.
+    pub(super) fn attach(&mut self) -> mpsc::Receiver<Delivery> {
+        let (deliver, deliveries) = mpsc::channel(DELIVERIES);
         self.deliver = Some(deliver);
+        self.hand_over();
         deliveries
     }
 
-    /// When it was its turn.
-    pub(super) fn began(&self) -> i64 {
+    /// Sends its worker as many waiting deliveries as fit. It never blocks: the driver serves other programs too.
+    pub(super) fn hand_over(&mut self) {
+        let Some(deliver) = &self.deliver else { return };
+        while let Some(next) = self.waiting.pop_front() {
+            match deliver.try_send(next) {
+                Ok(()) => {}
+                Err(TrySendError::Full(next)) => return self.waiting.push_front(next),
+                // A worker that is gone has reported so, or will.
+                Err(TrySendError::Closed(_)) => return self.waiting.clear(),
+            }
+        }
+    }
+
+    /// When the task started.
+    pub(super) fn started_at(&self) -> i64 {
         self.times[0]
     }
 
-    /// It has a worker, or waits for one.
+    /// Whether it has a worker, or waits for one.
     pub(super) fn has_worker(&self) -> bool {
         self.deliver.is_some()
     }
 
-    /// It has not begun, here or in another process.
+    /// Whether it has not started, in this or another process.
     pub(super) fn is_new(&self) -> bool {
-        self.deliver.is_none() && self.given == 0
+        self.deliver.is_none() && self.delivered_count == 0
     }
 
     pub(super) fn deliver(&mut self, delivery: Delivery) {
-        self.given += 1;
+        self.delivered_count += 1;
         self.times.push(delivery.now_ms);
-        match &self.deliver {
-            // A worker that is gone has said so, or will.
-            Some(deliver) => drop(deliver.send(delivery)),
-            None => self.waiting.push(delivery),
-        }
+        self.waiting.push_back(delivery);
+        self.hand_over();
     }
 
-    /// Ends its worker; nothing it says counts any more.
+    /// Ends its worker; its further messages do not count.
     pub(super) fn stop(&mut self) {
         self.deliver = None;
         self.work = None;
@@ -156,57 +178,66 @@ impl Frame {
     }
 
     pub(super) fn is_quiet(&self) -> bool {
-        self.over || self.taken == Some(self.given)
+        self.over || self.taken == Some(self.delivered_count)
     }
 
-    /// The program's own time.
+    /// The program's own clock.
     pub(super) fn time(&self) -> i64 {
         let step = self.taken.map_or(0, |taken| taken as usize + 1).min(self.times.len() - 1);
         self.times[step]
     }
 }
 
-/// A worker, however long that takes: a run whose time is over ends without it.
-async fn worker_for(runs: &Runs) -> Result<Worker, Problem> {
+/// A worker, however long that takes: a run that reaches its deadline ends without it.
+async fn worker_for(runs: &RunRegistry) -> Result<Worker, Problem> {
     loop {
         match take_worker(runs, PATIENCE).await {
-            Err(busy) if busy.code == Code::Busy => tokio::time::sleep(ASK_AGAIN).await,
+            Err(busy) if busy.code == ErrorCode::Busy => tokio::time::sleep(ASK_AGAIN).await,
             got => return got,
         }
     }
 }
 
-/// Hands deliveries to a worker and says what it says, until it has ended or nobody wants it any more.
+/// Passes deliveries to a worker and its messages to the driver, until it has ended or is no longer wanted. Deliveries
+/// are accepted even while its messages are blocked; nothing more is read from the worker meanwhile.
 async fn work(
     mut worker: Worker,
-    program: &pml_sandbox::Program,
-    mut deliveries: mpsc::UnboundedReceiver<Delivery>,
+    program: &pml_sandbox::SandboxProgram,
+    mut deliveries: mpsc::Receiver<Delivery>,
     task: usize,
-    say: &mpsc::UnboundedSender<Said>,
+    say: &mpsc::Sender<FrameEvent>,
 ) {
-    worker.begin(program);
-    drop(say.send((task, Word::Began)));
+    worker.begin_program(program);
+    let (mut unheard, mut last) = (Some(FrameMessage::Started), false);
     loop {
         tokio::select! {
             delivery = deliveries.recv() => match delivery {
                 Some(delivery) => worker.deliver(&delivery),
                 None => return,
             },
-            seen = worker.next() => {
-                let last = matches!(seen, Err(_) | Ok(Seen::Ended(_)));
-                let word = seen.map_or_else(|fault| Word::Gone(Trouble::Fault(fault)), Word::Seen);
-                if say.send((task, word)).is_err() || last {
+            room = say.reserve(), if unheard.is_some() => {
+                let (Ok(room), Some(word)) = (room, unheard.take()) else { return };
+                room.send((task, word));
+                if last {
                     return;
                 }
+            }
+            seen = worker.next_event(), if unheard.is_none() => {
+                last = matches!(seen, Err(_) | Ok(WorkerEvent::Ended(_)));
+                unheard = Some(seen.map_or_else(|fault| FrameMessage::WorkerGone(WorkerFailure::Fault(fault)), FrameMessage::Event));
             }
         }
     }
 }
 
-/// What a program came to.
-pub(super) fn outcome(plan: &Plan, program: &Program, ended: &Ended) -> Result<Box<RawValue>, CallError> {
-    let thrown = |thrown: &pml_sandbox::Thrown| {
-        let code = thrown.code.as_deref().unwrap_or("PROGRAM_ERROR");
+/// The outcome of a program.
+pub(super) fn outcome(
+    plan: &Plan,
+    program: &InstrumentedProgram,
+    ended: &ProgramEnding,
+) -> Result<Box<RawValue>, CallFailure> {
+    let thrown = |thrown: &pml_sandbox::ThrownError| {
+        let code = thrown.code.unwrap_or(ErrorCode::ProgramError);
         let line = crate::plan::source_line(program, thrown.line, thrown.column);
         let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
         let message = match (thrown.name.as_str(), thrown.message.as_str()) {
@@ -214,40 +245,78 @@ pub(super) fn outcome(plan: &Plan, program: &Program, ended: &Ended) -> Result<B
             (name, "") => name.to_owned(),
             (name, message) => format!("{name}: {message}"),
         };
-        CallError::new(code, format!("{place}{message}"))
+        CallFailure::new(code, format!("{place}{message}"))
     };
     match ended {
-        Ended::Value(json) => Ok(RawValue::from_string(json.clone()).unwrap_or_else(|_| raw(&Value::Null))),
-        Ended::Thrown(error) | Ended::Unhandled(error) => Err(thrown(error)),
-        Ended::Deadlock => Err(CallError::new(
-            "DEADLOCK",
+        ProgramEnding::Value(json) => {
+            Ok(RawValue::from_string(json.clone()).unwrap_or_else(|_| raw(&Value::Null)))
+        }
+        ProgramEnding::Thrown(error) | ProgramEnding::Unhandled(error) => Err(thrown(error)),
+        ProgramEnding::Deadlock => Err(CallFailure::new(
+            ErrorCode::Deadlock,
             "the program waits for something that cannot come: no call and no timer is left".to_owned(),
         )),
-        Ended::Limit(Limit::Memory) => {
+        ProgramEnding::Limit(ExceededLimit::Memory) => {
             let failure = out_of_memory(plan);
-            Err(CallError { hint: failure.hint, ..CallError::new(&failure.code, failure.message) })
+            Err(CallFailure { hint: failure.hint, ..CallFailure::new(failure.code, failure.message) })
         }
-        Ended::Limit(Limit::Calls) => {
+        ProgramEnding::Limit(ExceededLimit::Calls) => {
             let most = plan.limits.calls;
-            Err(CallError::new("TOOL_CALL_LIMIT", format!("the program made more than {most} calls")))
+            Err(CallFailure::new(
+                ErrorCode::ToolCallLimit,
+                format!("the program made more than {most} calls"),
+            ))
         }
-        Ended::Limit(Limit::Result) => {
+        ProgramEnding::Limit(ExceededLimit::Result) => {
             let most = plan.limits.result_bytes;
-            Err(CallError::new("RESULT_TOO_LARGE", format!("the program returned more than {most} bytes")))
+            Err(CallFailure::new(
+                ErrorCode::ResultTooLarge,
+                format!("the program returned more than {most} bytes"),
+            ))
         }
     }
 }
 
-/// That a program has no worker, as the failure of its task.
-pub(super) fn faulted(plan: &Plan, trouble: &Trouble) -> CallError {
+/// The failure of a task whose program has no worker.
+pub(super) fn worker_call_failure(plan: &Plan, trouble: &WorkerFailure) -> CallFailure {
     match trouble {
-        Trouble::Fault(fault) => {
+        WorkerFailure::Fault(fault) => {
             let failure = failed(plan, fault);
-            CallError { hint: failure.hint, ..CallError::new(&failure.code, failure.message) }
+            CallFailure { hint: failure.hint, ..CallFailure::new(failure.code, failure.message) }
         }
-        Trouble::NoWorker(problem) => CallError {
+        WorkerFailure::NoWorker(problem) => CallFailure {
             hint: problem.hint.clone(),
-            ..CallError::new(&problem.code_text(), problem.message.clone())
+            ..CallFailure::new(problem.code, problem.message.clone())
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_handed_over_in_order_when_the_worker_says_something() {
+        let timer =
+            |number: usize| pml_sandbox::DeliveryPayload::Timer { timer: u32::try_from(number).unwrap() };
+        let mut frame = TaskFrame::new(0);
+        let most = 2 * DELIVERIES + 7;
+        // Some deliveries come before it has a worker, the rest after.
+        (0..3).for_each(|number| frame.deliver(Delivery { now_ms: 0, what: timer(number) }));
+        let mut deliveries = frame.attach();
+        (3..most).for_each(|number| frame.deliver(Delivery { now_ms: 0, what: timer(number) }));
+        let mut taken = Vec::new();
+        while taken.len() < most {
+            let before = taken.len();
+            while let Ok(Delivery { what: pml_sandbox::DeliveryPayload::Timer { timer }, .. }) =
+                deliveries.try_recv()
+            {
+                taken.push(timer as usize);
+            }
+            assert!((1..=DELIVERIES).contains(&(taken.len() - before)), "{} at once", taken.len() - before);
+            frame.hand_over();
+        }
+        assert!(taken.iter().copied().eq(0..most));
+        assert_eq!(frame.delivered_count as usize, most);
     }
 }

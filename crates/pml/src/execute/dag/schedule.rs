@@ -1,72 +1,73 @@
-//! Which tasks of a DAG run when: a pure state machine over their numbers.
+//! The scheduler of a DAG: a pure state machine over task indexes.
 //!
-//! It knows what waits for what and how each task ended, and nothing of what tasks do. What it says to do depends on that
-//! alone and not on the order in which tasks that run side by side end, so that a run that is taken up again is brought
-//! to where it was by telling it the same ends.
+//! It knows the dependencies and how each task ended, and nothing about what tasks do. Its steps depend on that alone,
+//! not on the order in which concurrent tasks end. So a resumed run reaches its former state by being given the same
+//! ends.
 
 use std::collections::BTreeSet;
 
 use crate::plan::Pause;
 
-/// The first pause before another try; each later one is twice as long.
+/// Milliseconds: the backoff before the first retry; it doubles with each further one.
 const FIRST_REST_MS: u64 = 200;
+/// Milliseconds: the longest backoff.
 const LONGEST_REST_MS: u64 = 10_000;
 
-/// A task as far as its turn goes.
+/// The scheduling properties of a task.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Node {
-    /// What it waits for.
-    pub(crate) after: Vec<usize>,
-    /// What waits for it runs although it failed.
-    pub(crate) safe_to_fail: bool,
-    /// How often it may be tried again.
-    pub(crate) retries: u32,
+pub struct ScheduledTask {
+    /// The indexes of the tasks it depends on.
+    pub after: Vec<usize>,
+    /// Whether its dependents run even if it fails.
+    pub safe_to_fail: bool,
+    /// The number of retries after the first attempt.
+    pub retries: u32,
 }
 
 /// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// With a result.
+pub(crate) enum TaskEnd {
+    /// It returned a result.
     Done,
-    /// Without.
+    /// It failed.
     Failed,
-    /// What it waits for failed, so it did not run.
+    /// It did not run, because a dependency failed.
     Skipped,
 }
 
-/// What became of one try of a task.
+/// The outcome of one attempt of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tried {
-    /// It worked.
-    Worked,
-    /// It did not, and another try may.
-    FailedForNow,
-    /// It did not, and another would not.
+pub enum AttemptOutcome {
+    /// The attempt succeeded.
+    Succeeded,
+    /// The attempt failed, and a retry may succeed.
+    FailedTransiently,
+    /// The attempt failed, and a retry would fail too.
     Failed,
 }
 
-/// Something is to be done.
+/// A step to carry out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Try this task.
+pub enum ScheduleStep {
+    /// Start an attempt of this task.
     Start {
-        /// Which.
+        /// Index of the task in the document.
         task: usize,
-        /// For the how manieth time, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// Say after this time that it has passed.
+    /// Wait this long, then report that the time has passed.
     Rest {
-        /// Which task waits.
+        /// The index of the waiting task.
         task: usize,
-        /// The try it waits for.
+        /// The number of the attempt it waits for.
         attempt: u32,
-        /// How long.
+        /// The backoff, in milliseconds.
         ms: u64,
     },
-    /// Wait for somebody's word.
+    /// Wait for an answer.
     Pause {
-        /// The layer that has run.
+        /// The index of the layer that has run.
         layer: usize,
     },
     /// All tasks have ended.
@@ -74,68 +75,72 @@ pub(crate) enum Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum TaskState {
     Waiting { missing: usize },
     Running { attempt: u32 },
     Resting { attempt: u32 },
-    Ended(End),
+    Ended(TaskEnd),
 }
 
-/// The tasks of a DAG and how they stand.
+/// The tasks of a DAG and their states.
 #[derive(Debug)]
-pub(crate) struct Schedule {
-    nodes: Vec<Node>,
+pub struct Schedule {
+    nodes: Vec<ScheduledTask>,
     dependants: Vec<Vec<usize>>,
     layers: Vec<usize>,
-    states: Vec<State>,
+    states: Vec<TaskState>,
     pause: Pause,
-    /// Tasks that wait for nothing but their layer's turn or somebody's word.
+    /// The tasks that wait only for their layer's turn or for an answer.
     ready: BTreeSet<usize>,
-    /// Tasks of later layers wait.
+    /// The latest layer whose tasks may start.
     reached: usize,
-    /// Somebody's word is waited for, or will be when what runs has ended.
+    /// Whether the run waits for an answer, or will once the active tasks have ended.
     held: bool,
     paused: bool,
-    /// Somebody asked it to wait before the next layer.
+    /// Whether a client requested a pause before the next layer.
     pausing: bool,
-    /// Tasks under way, and tasks without an end.
+    /// The number of active tasks, and of tasks without an end.
     active: usize,
     open: usize,
 }
 
 impl Schedule {
-    /// The tasks, none of which has run. Every task must wait only for tasks there are, and for none of those that wait
-    /// for it.
-    pub(crate) fn new(nodes: Vec<Node>, pause: Pause) -> Schedule {
+    /// The schedule of tasks of which none has run. Every dependency must exist, and there must be no cycle.
+    pub fn new(nodes: Vec<ScheduledTask>, pause: Pause) -> Schedule {
         Schedule::with(nodes, &[], &[], pause)
     }
 
-    /// Other tasks in place of those that have not run; `ends` tells of which that is known. What comes from now on is in
-    /// layers after those that have run, whatever it waits for.
-    pub(crate) fn anew(&self, nodes: Vec<Node>, ends: &[Option<End>]) -> Schedule {
-        let ran = |task: usize| matches!(ends.get(task), Some(Some(End::Done | End::Failed)));
+    /// The schedule with the tasks that have not run replaced; `ends` gives the ends of those that have. New tasks come
+    /// in layers after those that have run, whatever they depend on.
+    pub(crate) fn with_tasks(&self, nodes: Vec<ScheduledTask>, ends: &[Option<TaskEnd>]) -> Schedule {
+        let ran = |task: usize| matches!(ends.get(task), Some(Some(TaskEnd::Done | TaskEnd::Failed)));
         let known: Vec<Option<usize>> =
             (0..nodes.len()).map(|task| self.layers.get(task).copied().filter(|_| ran(task))).collect();
         Schedule::with(nodes, ends, &known, self.pause)
     }
 
-    fn with(nodes: Vec<Node>, ends: &[Option<End>], known: &[Option<usize>], pause: Pause) -> Schedule {
+    fn with(
+        nodes: Vec<ScheduledTask>,
+        ends: &[Option<TaskEnd>],
+        known: &[Option<usize>],
+        pause: Pause,
+    ) -> Schedule {
         let mut dependants = vec![Vec::new(); nodes.len()];
         for (task, node) in nodes.iter().enumerate() {
             node.after.iter().for_each(|before| dependants[*before].push(task));
         }
-        let mut states: Vec<State> =
-            nodes.iter().map(|node| State::Waiting { missing: node.after.len() }).collect();
+        let mut states: Vec<TaskState> =
+            nodes.iter().map(|node| TaskState::Waiting { missing: node.after.len() }).collect();
         for (task, end) in ends.iter().enumerate() {
             if let Some(end) = end {
-                states[task] = State::Ended(*end);
+                states[task] = TaskState::Ended(*end);
             }
         }
         let first = known.iter().flatten().max().map_or(0, |last| last + 1);
         let first_of = |task: usize| match (known.get(task).copied().flatten(), &states[task]) {
             (Some(layer), _) => layer,
-            // What is not part of the plan any more is in no layer that counts.
-            (None, State::Ended(_)) => 0,
+            // A task that is no longer part of the plan is in no layer that counts.
+            (None, TaskState::Ended(_)) => 0,
             (None, _) => first,
         };
         let layers = layers(&nodes, &dependants, first_of);
@@ -160,7 +165,7 @@ impl Schedule {
             }
             let missing =
                 schedule.nodes[task].after.iter().filter(|before| schedule.is_open(**before)).count();
-            schedule.states[task] = State::Waiting { missing };
+            schedule.states[task] = TaskState::Waiting { missing };
             if missing == 0 {
                 schedule.ready.insert(task);
             }
@@ -169,14 +174,14 @@ impl Schedule {
     }
 
     fn is_open(&self, task: usize) -> bool {
-        !matches!(self.states[task], State::Ended(_))
+        !matches!(self.states[task], TaskState::Ended(_))
     }
 
-    /// How a task ended.
-    pub(crate) fn end_of(&self, task: usize) -> Option<End> {
+    /// How a task ended; `None` if it has not.
+    pub(crate) fn end_of(&self, task: usize) -> Option<TaskEnd> {
         match self.states[task] {
-            State::Ended(end) => Some(end),
-            State::Waiting { .. } | State::Running { .. } | State::Resting { .. } => None,
+            TaskState::Ended(end) => Some(end),
+            TaskState::Waiting { .. } | TaskState::Running { .. } | TaskState::Resting { .. } => None,
         }
     }
 
@@ -185,26 +190,26 @@ impl Schedule {
         self.layers[task]
     }
 
-    /// How many layers there are. The tasks of one wait for tasks of earlier ones alone.
-    pub(crate) fn layers(&self) -> usize {
+    /// The number of layers. The tasks of a layer depend only on tasks of earlier layers.
+    pub(crate) fn layer_count(&self) -> usize {
         self.layers.iter().max().map_or(0, |last| last + 1)
     }
 
     /// The tasks that would run next.
-    pub(crate) fn next(&self) -> Vec<usize> {
+    pub(crate) fn next_tasks(&self) -> Vec<usize> {
         let first = self.ready.iter().map(|task| self.layers[*task]).min();
         let of_turn = |task: &&usize| self.pause != Pause::PerLayer || Some(self.layers[**task]) == first;
         self.ready.iter().filter(of_turn).copied().collect()
     }
 
-    /// Begins, or goes on after a pause.
-    pub(crate) fn go_on(&mut self) -> Vec<Step> {
+    /// Starts, or continues after a pause.
+    pub fn go_on(&mut self) -> Vec<ScheduleStep> {
         self.held = false;
         self.paused = false;
         self.pausing = false;
         self.reached = self.ready.iter().map(|task| self.layers[*task]).min().unwrap_or(self.reached);
         let mut steps = Vec::new();
-        // What was skipped because of work that is no longer part of the plan has its end; what waits for it has not.
+        // A task skipped because of work that left the plan has its end; its dependents do not have theirs yet.
         let lost: Vec<usize> = self.ready.iter().copied().filter(|task| !self.can_run(*task)).collect();
         lost.into_iter().for_each(|task| self.skip(task));
         self.start_ready(&mut steps);
@@ -212,14 +217,16 @@ impl Schedule {
         steps
     }
 
-    /// Somebody wants it to wait before the next layer: tasks of later layers than have begun are not started.
-    pub(crate) fn pause(&mut self) {
+    /// Requests a pause before the next layer: tasks of later layers than those already started do not start.
+    pub(crate) fn request_pause(&mut self) {
         if self.paused || self.pausing {
             return;
         }
         let begun = |task: &usize| match self.states[*task] {
-            State::Running { .. } | State::Resting { .. } | State::Ended(End::Done | End::Failed) => true,
-            State::Waiting { .. } | State::Ended(End::Skipped) => false,
+            TaskState::Running { .. }
+            | TaskState::Resting { .. }
+            | TaskState::Ended(TaskEnd::Done | TaskEnd::Failed) => true,
+            TaskState::Waiting { .. } | TaskState::Ended(TaskEnd::Skipped) => false,
         };
         let last = (0..self.nodes.len()).filter(begun).map(|task| self.layers[task]).max();
         self.reached = last.unwrap_or(self.reached);
@@ -228,31 +235,31 @@ impl Schedule {
 
     fn can_run(&self, task: usize) -> bool {
         self.nodes[task].after.iter().all(|before| match self.states[*before] {
-            State::Ended(End::Done) => true,
-            State::Ended(End::Failed) => self.nodes[*before].safe_to_fail,
-            State::Ended(End::Skipped)
-            | State::Waiting { .. }
-            | State::Running { .. }
-            | State::Resting { .. } => false,
+            TaskState::Ended(TaskEnd::Done) => true,
+            TaskState::Ended(TaskEnd::Failed) => self.nodes[*before].safe_to_fail,
+            TaskState::Ended(TaskEnd::Skipped)
+            | TaskState::Waiting { .. }
+            | TaskState::Running { .. }
+            | TaskState::Resting { .. } => false,
         })
     }
 
-    /// A try of a task has ended.
-    pub(crate) fn tried(&mut self, task: usize, tried: Tried) -> Vec<Step> {
-        let State::Running { attempt } = self.states[task] else { return Vec::new() };
+    /// Handles the end of an attempt.
+    pub fn on_attempt_ended(&mut self, task: usize, tried: AttemptOutcome) -> Vec<ScheduleStep> {
+        let TaskState::Running { attempt } = self.states[task] else { return Vec::new() };
         let mut steps = Vec::new();
-        if tried == Tried::FailedForNow && attempt <= self.nodes[task].retries {
-            self.states[task] = State::Resting { attempt: attempt + 1 };
+        if tried == AttemptOutcome::FailedTransiently && attempt <= self.nodes[task].retries {
+            self.states[task] = TaskState::Resting { attempt: attempt + 1 };
             let ms = FIRST_REST_MS.saturating_mul(1 << (attempt - 1).min(16)).min(LONGEST_REST_MS);
-            steps.push(Step::Rest { task, attempt: attempt + 1, ms });
+            steps.push(ScheduleStep::Rest { task, attempt: attempt + 1, ms });
             return steps;
         }
         self.active -= 1;
-        let end = if tried == Tried::Worked { End::Done } else { End::Failed };
+        let end = if tried == AttemptOutcome::Succeeded { TaskEnd::Done } else { TaskEnd::Failed };
         self.end(task, end);
-        // Also where nothing is left to run: whoever is asked may want other tasks in place of those that were skipped.
+        // This holds even if nothing is left to run: the answer may replace the tasks that were skipped.
         let waits = matches!(self.pause, Pause::PerLayer | Pause::OnError);
-        if end == End::Failed && !self.nodes[task].safe_to_fail && waits {
+        if end == TaskEnd::Failed && !self.nodes[task].safe_to_fail && waits {
             self.held = true;
         }
         self.start_ready(&mut steps);
@@ -260,37 +267,37 @@ impl Schedule {
         steps
     }
 
-    /// The pause before a try is over.
-    pub(crate) fn rested(&mut self, task: usize) -> Vec<Step> {
-        let State::Resting { attempt } = self.states[task] else { return Vec::new() };
-        self.states[task] = State::Running { attempt };
-        vec![Step::Start { task, attempt }]
+    /// Handles the end of a backoff.
+    pub(crate) fn rested(&mut self, task: usize) -> Vec<ScheduleStep> {
+        let TaskState::Resting { attempt } = self.states[task] else { return Vec::new() };
+        self.states[task] = TaskState::Running { attempt };
+        vec![ScheduleStep::Start { task, attempt }]
     }
 
-    fn end(&mut self, task: usize, end: End) {
-        self.states[task] = State::Ended(end);
+    fn end(&mut self, task: usize, end: TaskEnd) {
+        self.states[task] = TaskState::Ended(end);
         self.open -= 1;
-        let passes = end == End::Done || (end == End::Failed && self.nodes[task].safe_to_fail);
+        let passes = end == TaskEnd::Done || (end == TaskEnd::Failed && self.nodes[task].safe_to_fail);
         for dependant in std::mem::take(&mut self.dependants[task]) {
             match &mut self.states[dependant] {
-                State::Waiting { .. } if !passes => self.skip(dependant),
-                State::Waiting { missing } => {
+                TaskState::Waiting { .. } if !passes => self.skip(dependant),
+                TaskState::Waiting { missing } => {
                     *missing -= 1;
                     if *missing == 0 {
                         self.ready.insert(dependant);
                     }
                 }
-                State::Running { .. } | State::Resting { .. } | State::Ended(_) => {}
+                TaskState::Running { .. } | TaskState::Resting { .. } | TaskState::Ended(_) => {}
             }
         }
     }
 
-    /// Ends a task that cannot run, and all that wait for it.
+    /// Ends a task that cannot run, and everything that depends on it.
     fn skip(&mut self, task: usize) {
         let mut lost = vec![task];
         while let Some(task) = lost.pop() {
             if self.is_open(task) {
-                self.states[task] = State::Ended(End::Skipped);
+                self.states[task] = TaskState::Ended(TaskEnd::Skipped);
                 self.ready.remove(&task);
                 self.open -= 1;
                 lost.extend(std::mem::take(&mut self.dependants[task]));
@@ -298,7 +305,7 @@ impl Schedule {
         }
     }
 
-    fn start_ready(&mut self, steps: &mut Vec<Step>) {
+    fn start_ready(&mut self, steps: &mut Vec<ScheduleStep>) {
         if self.held || self.paused {
             return;
         }
@@ -309,31 +316,35 @@ impl Schedule {
         };
         for task in starting {
             self.ready.remove(&task);
-            self.states[task] = State::Running { attempt: 1 };
+            self.states[task] = TaskState::Running { attempt: 1 };
             self.active += 1;
-            steps.push(Step::Start { task, attempt: 1 });
+            steps.push(ScheduleStep::Start { task, attempt: 1 });
         }
     }
 
-    /// Says that it is over, or that it waits, once nothing is under way.
-    fn settle(&mut self, steps: &mut Vec<Step>) {
+    /// Adds the step for the end or the pause, once no task is active.
+    fn settle(&mut self, steps: &mut Vec<ScheduleStep>) {
         if self.active > 0 || self.paused {
             return;
         }
         self.paused = true;
         if self.open == 0 && !self.held {
-            steps.push(Step::Over);
+            steps.push(ScheduleStep::Over);
         } else {
-            let ran = |task: &usize| matches!(self.end_of(*task), Some(End::Done | End::Failed));
+            let ran = |task: &usize| matches!(self.end_of(*task), Some(TaskEnd::Done | TaskEnd::Failed));
             let ended = (0..self.nodes.len()).filter(ran);
             let layer = ended.map(|task| self.layers[task]).max().unwrap_or(0);
-            steps.push(Step::Pause { layer });
+            steps.push(ScheduleStep::Pause { layer });
         }
     }
 }
 
-/// The layer of each task, `first_of` it at least, in time that grows with the number of dependencies.
-fn layers(nodes: &[Node], dependants: &[Vec<usize>], first_of: impl Fn(usize) -> usize) -> Vec<usize> {
+/// The layer of each task, at least `first_of` it, in time linear in the number of dependencies.
+fn layers(
+    nodes: &[ScheduledTask],
+    dependants: &[Vec<usize>],
+    first_of: impl Fn(usize) -> usize,
+) -> Vec<usize> {
     let mut layers: Vec<usize> = (0..nodes.len()).map(first_of).collect();
     let mut missing: Vec<usize> = nodes.iter().map(|node| node.after.len()).collect();
     let mut ready: Vec<usize> = (0..nodes.len()).filter(|task| missing[*task] == 0).collect();

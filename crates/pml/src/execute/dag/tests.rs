@@ -1,36 +1,39 @@
-//! The run core and the tasks of a DAG together, without processes: a world of servers that answer, fail and are slow,
-//! programs that call and sleep, people who answer, and a gateway that is killed at any moment and rebuilt from what its
-//! journal had on disk.
+//! Tests of the run core together with the tasks of a DAG, without processes: simulated servers that answer, fail and
+//! are slow, programs that call and sleep, people who answer, and a gateway that is killed at any moment and rebuilt
+//! from what its journal had on disk.
 
+use pml_model::ErrorCode;
 use std::collections::{BTreeMap, BTreeSet};
 
-use pml_analysis::Catalogue;
-use pml_analysis::dag::{Given, Reference, Source};
-use pml_model::question::{Resolved, Verdict};
+use pml_analysis::AnalysisCatalogue;
+use pml_analysis::dag::{Reference, ReferenceRoot, TaskArguments};
+use pml_model::question::{DoubtVerdict, ResolvedDoubt};
 use pml_model::structure::{NodeId, NodeKind};
 use pml_model::{Digest, ToolId};
-use pml_sandbox::{Ending as Ended, What};
-use pml_store::Entry;
+use pml_sandbox::{DeliveryPayload, ProgramEnding};
+use pml_store::JournalEntry;
 use proptest::prelude::*;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::execute::journal::Record;
-use crate::execute::run::{self, Action, Run};
-use crate::plan::{Asks, Bounds, Grant, Granted, Pause, Sees, TaskCode, Understood, Work};
+use crate::execute::journal::JournalRecord;
+use crate::execute::run::{self, Action, RunCore};
+use crate::plan::{
+    AnalysedSource, ApprovalReason, Bounds, Grant, Pause, PlannedTool, PlannedWork, ProgramScope, TaskCode,
+};
 
-/// Reading, writing, and writing that a person has to allow.
+/// Handles: reading, writing, and writing that needs approval.
 const READ: u32 = 0;
 const WRITE: u32 = 1;
 const ASK: u32 = 2;
 
-/// What a task of a test is like.
+/// The properties of a task in a test.
 #[derive(Debug, Clone)]
 struct Shape {
     after: Vec<usize>,
     safe_to_fail: bool,
     retries: u32,
-    /// Which tool it calls; else a program that makes so many calls, and one more that it does not wait for.
+    /// The handle of the tool it calls; else a program that makes this many calls, and one more that it does not await.
     work: Result<u32, Script>,
 }
 
@@ -64,23 +67,23 @@ fn json(text: impl Into<String>) -> Box<RawValue> {
     RawValue::from_string(text.into()).unwrap()
 }
 
-/// A task that is given its own name and the results of all it waits for.
+/// A task whose arguments are its own id and the results of all its dependencies.
 fn task(place: usize, shape: &Shape) -> DagTask {
-    let mut given = vec![("me".to_owned(), Given::Literal(json(format!("{place}"))))];
+    let mut given = vec![("me".to_owned(), TaskArguments::Literal(json(format!("{place}"))))];
     for before in &shape.after {
-        let reference = Reference { of: Source::Task(format!("t{before}")), path: Vec::new() };
-        given.push((format!("t{before}"), Given::Reference(reference)));
+        let reference = Reference { of: ReferenceRoot::Task(format!("t{before}")), path: Vec::new() };
+        given.push((format!("t{before}"), TaskArguments::Reference(reference)));
     }
     let work = match shape.work {
         Ok(handle) => TaskWork::Tool { handle },
         Err(script) => {
-            let analysis = pml_analysis::analyse("return 1", &Catalogue::default()).unwrap();
+            let analysis = pml_analysis::analyse("return 1", &AnalysisCatalogue::default()).unwrap();
             TaskWork::Code(Box::new(TaskCode {
-                // Where the world finds what it does.
+                // The simulation parses the script from here.
                 source: format!("{} {} {} {}", script.calls, script.handle, script.sleeps, script.leaves),
                 program: analysis.program,
                 structure: analysis.structure,
-                sees: Sees { tools: vec![READ, WRITE, ASK], nested: Vec::new() },
+                sees: ProgramScope { tools: vec![READ, WRITE, ASK], nested: Vec::new() },
                 capability: None,
             }))
         }
@@ -89,7 +92,7 @@ fn task(place: usize, shape: &Shape) -> DagTask {
         id: format!("t{place}"),
         node: NodeId { number: u32::try_from(place + 1).unwrap(), ..a_node() },
         work,
-        given: Given::Object(given),
+        given: TaskArguments::Object(given),
         after: shape.after.clone(),
         safe_to_fail: shape.safe_to_fail,
         timeout_ms: None,
@@ -100,7 +103,7 @@ fn task(place: usize, shape: &Shape) -> DagTask {
 
 fn document() -> pml_analysis::DagAnalysis {
     let text = r#"{"tasks": [{"id": "a", "code": "return 1"}]}"#;
-    pml_analysis::analyse_dag(text, &Catalogue::default()).unwrap()
+    pml_analysis::analyse_dag(text, &AnalysisCatalogue::default()).unwrap()
 }
 
 fn a_node() -> NodeId {
@@ -108,12 +111,12 @@ fn a_node() -> NodeId {
 }
 
 fn plan(tasks: Vec<DagTask>, pause: Pause, calls: u32) -> Arc<Plan> {
-    let tool = |name: &str, idempotent, asks: bool| Granted {
+    let tool = |name: &str, idempotent, asks: bool| PlannedTool {
         id: ToolId::parse(name).unwrap(),
         names: Vec::new(),
         digest: Digest::of(b"d"),
         idempotent,
-        asks: asks.then(|| Asks { scope: "any".to_owned(), because: "it writes".to_owned() }),
+        asks: asks.then(|| ApprovalReason { scope: "any".to_owned(), because: "it writes".to_owned() }),
     };
     let tools = vec![tool("s:read", true, false), tool("s:write", false, false), tool("s:ask", false, true)];
     let limits = Bounds {
@@ -131,11 +134,11 @@ fn plan(tasks: Vec<DagTask>, pause: Pause, calls: u32) -> Arc<Plan> {
         park_after_ms: 10_000,
     };
     let analysis = document();
-    let work = Work::Dag(DagPlan { tasks, pause, single: false, direct: false });
+    let work = PlannedWork::Dag(DagPlan { tasks, pause, single: false, direct: false });
     Arc::new(Plan::new(
         "test".to_owned(),
         String::new(),
-        Understood { identity: analysis.identity, structure: analysis.structure, work },
+        AnalysedSource { identity: analysis.identity, structure: analysis.structure, work },
         json("{}"),
         tools,
         limits,
@@ -143,7 +146,7 @@ fn plan(tasks: Vec<DagTask>, pause: Pause, calls: u32) -> Arc<Plan> {
     ))
 }
 
-/// Random numbers that are the same each time.
+/// Deterministic random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -153,20 +156,20 @@ impl Dice {
     }
 }
 
-/// A program of a task in place of a worker: deterministic, as real ones are.
+/// A simulated task program in place of a worker; deterministic, as real ones are.
 struct Program {
     script: Script,
-    deliveries: mpsc::UnboundedReceiver<Delivery>,
+    deliveries: mpsc::Receiver<Delivery>,
     taken: u32,
     called: u32,
-    says: VecDeque<Seen>,
+    says: VecDeque<WorkerEvent>,
 }
 
 impl Program {
-    fn begin(script: Script, deliveries: mpsc::UnboundedReceiver<Delivery>) -> Program {
+    fn begin(script: Script, deliveries: mpsc::Receiver<Delivery>) -> Program {
         let mut program = Program { script, deliveries, taken: 0, called: 0, says: VecDeque::new() };
         match script.sleeps {
-            true => program.says.push_back(Seen::Timer { timer: 1, delay_ms: 5_000 }),
+            true => program.says.push_back(WorkerEvent::Timer { timer: 1, delay_ms: 5_000 }),
             false => program.go_on(),
         }
         program.quiet();
@@ -174,13 +177,13 @@ impl Program {
     }
 
     fn quiet(&mut self) {
-        self.says.push_back(Seen::Quiet { taken: self.taken, calls: 0, timers: 0 });
+        self.says.push_back(WorkerEvent::Quiet { taken: self.taken, calls: 0, timers: 0 });
     }
 
     fn call(&mut self, handle: u32, what: &str) {
         self.called += 1;
         let arguments = format!("{{\"{what}\":{}}}", self.called);
-        self.says.push_back(Seen::Call {
+        self.says.push_back(WorkerEvent::Call {
             call: self.called,
             frame: 0,
             point: 0,
@@ -197,22 +200,22 @@ impl Program {
         }
         if self.script.leaves {
             self.call(WRITE, "left");
-            self.says.push_back(Seen::Timer { timer: 2, delay_ms: 60_000 });
+            self.says.push_back(WorkerEvent::Timer { timer: 2, delay_ms: 60_000 });
         }
-        self.says.push_back(Seen::Ended(Ended::Value(format!("\"ended {}\"", self.called))));
+        self.says.push_back(WorkerEvent::Ended(ProgramEnding::Value(format!("\"ended {}\"", self.called))));
     }
 
-    /// What it says next, if anything.
-    fn say(&mut self) -> Option<Seen> {
+    /// Its next message, if any.
+    fn say(&mut self) -> Option<WorkerEvent> {
         if self.says.is_empty()
             && let Ok(delivery) = self.deliveries.try_recv()
         {
             self.taken += 1;
             match delivery.what {
-                What::Error { .. } => {
-                    self.says.push_back(Seen::Ended(Ended::Value("\"gave up\"".to_owned())));
+                DeliveryPayload::Error { .. } => {
+                    self.says.push_back(WorkerEvent::Ended(ProgramEnding::Value("\"gave up\"".to_owned())));
                 }
-                What::Result { .. } | What::Timer { .. } => self.go_on(),
+                DeliveryPayload::Result { .. } | DeliveryPayload::Timer { .. } => self.go_on(),
             }
             self.quiet();
         }
@@ -220,9 +223,9 @@ impl Program {
     }
 }
 
-/// A call that is with the server.
+/// A call that was sent to the server.
 struct Sent {
-    issued: Issued,
+    issued: IssuedCall,
     acted: bool,
 }
 
@@ -230,29 +233,29 @@ struct World {
     plan: Arc<Plan>,
     dice: Dice,
     now: i64,
-    run: Run<Ending>,
-    dag: Dag,
-    pending: VecDeque<Event<Ending>>,
+    run: RunCore<RunEnding>,
+    dag: DagRun,
+    pending: VecDeque<RunEvent<RunEnding>>,
     programs: BTreeMap<usize, Program>,
     with_server: BTreeMap<u32, Sent>,
     promised: Vec<(u32, usize)>,
     timers: BTreeSet<(i64, u64)>,
-    journal: Vec<Entry>,
-    /// How much of it is on disk.
+    journal: Vec<JournalEntry>,
+    /// The number of journal entries on disk.
     durable: usize,
-    /// How often the server acted, by who asked and with what.
+    /// How often the server acted, by frame and arguments.
     acts: HashMap<(u32, String), u32>,
-    /// What was said of each task in the end, apart from what `Dag` makes of it.
-    ended: HashMap<usize, Result<String, String>>,
+    /// The final outcome of each task, tracked independently of `DagRun`.
+    ended: HashMap<usize, Result<String, ErrorCode>>,
     tries: HashMap<usize, u32>,
-    /// The tasks as they were planned last.
+    /// The tasks of the latest plan.
     tasks: Vec<DagTask>,
     grace: bool,
-    over: Option<Ending>,
+    over: Option<RunEnding>,
     kills: u32,
     parks: u32,
     replans: u32,
-    /// Programs that ended while the past was gone through again.
+    /// The number of programs that ended during replay.
     ended_early: u32,
     issued: u32,
 }
@@ -262,8 +265,8 @@ impl World {
         let history = History::default();
         let tasks = plan.dag().unwrap().tasks.clone();
         let mut world = World {
-            run: Run::new(run::rules(&plan).0, run::rules(&plan).1, plan.start),
-            dag: Dag::new(&plan, plan.dag().unwrap(), &history),
+            run: RunCore::new(run::core_setup(&plan).0, run::core_setup(&plan).1, plan.start),
+            dag: DagRun::new(&plan, plan.dag().unwrap(), &history),
             plan,
             dice: Dice(seed),
             now: 1_000,
@@ -290,12 +293,13 @@ impl World {
         world
     }
 
-    /// As a driver begins.
+    /// Starts as a driver does.
     fn begin(&mut self, history: History) {
-        self.run = Run::new(run::rules(&self.plan).0, run::rules(&self.plan).1, self.plan.start);
-        self.dag = Dag::new(&self.plan, self.plan.dag().unwrap(), &history);
+        self.run =
+            RunCore::new(run::core_setup(&self.plan).0, run::core_setup(&self.plan).1, self.plan.start);
+        self.dag = DagRun::new(&self.plan, self.plan.dag().unwrap(), &history);
         self.dag.begin();
-        for action in self.run.replay(history.grants, history.calls, history.deliveries) {
+        for action in self.run.restore(history.grants, history.calls, history.deliveries) {
             let Action::Deliver { at, what } = action else { unreachable!("replay delivers") };
             self.dag.deliver(at, &what);
             self.listen();
@@ -319,41 +323,41 @@ impl World {
             let deliveries = self.dag.frames.get_mut(&task).unwrap().attach();
             self.programs.insert(task, Program::begin(script, deliveries));
         }
-        self.pending.extend(self.dag.said());
+        self.pending.extend(self.dag.take_events());
     }
 
-    fn on(&mut self, event: Event<Ending>) {
-        self.ended_early += u32::from(matches!(event, Event::FrameOver(_)) && self.run.is_replaying());
+    fn on(&mut self, event: RunEvent<RunEnding>) {
+        self.ended_early += u32::from(matches!(event, RunEvent::FrameOver(_)) && self.run.is_replaying());
         for action in self.run.on(event, self.now) {
             self.act(action);
         }
     }
 
-    fn record(&mut self, record: &Record) {
+    fn record(&mut self, record: &JournalRecord) {
         self.journal.push(record.entry(self.now));
     }
 
-    fn act(&mut self, action: Action<Ending>) {
+    fn act(&mut self, action: Action<RunEnding>) {
         match action {
             Action::Record(record) => {
-                if let Record::Issued { issued, .. } = &record {
+                if let JournalRecord::Issued { issued, .. } = &record {
                     self.issued += 1;
                     assert_eq!(issued.call, self.issued, "calls are recorded in their order");
                 }
-                if let (Record::Delivered { at, what }, true) = (&record, self.grace) {
+                if let (JournalRecord::Delivered { at, what }, true) = (&record, self.grace) {
                     self.dag.deliver(*at, what);
                 }
                 self.record(&record);
             }
             Action::Promise { call } => {
-                self.record(&Record::Sending { call, at: self.now });
+                self.record(&JournalRecord::Sending { call, at: self.now });
                 self.promised.push((call, self.journal.len()));
             }
             Action::Send(issued) => self.send(issued),
             Action::Deliver { at, what } => {
                 self.note(&what);
                 self.dag.deliver(at, &what);
-                if let Delivered::Frame { frame, .. } = what {
+                if let RunDelivery::Frame { frame, .. } = what {
                     self.programs.remove(&task_of(frame).unwrap());
                 }
                 self.listen();
@@ -362,11 +366,11 @@ impl World {
             Action::Wake { timer, at } => drop(self.timers.insert((at, timer))),
             Action::Ask { call } => match self.dice.roll(3) {
                 0 => {
-                    let error = CallError::denied("s:ask", None);
-                    self.pending.push_front(Event::Answered(Delivered::Error { call, error }));
+                    let error = CallFailure::denied("s:ask", None);
+                    self.pending.push_front(RunEvent::Answered(RunDelivery::Error { call, error }));
                 }
-                1 => self.pending.push_front(Event::Granted(grant(call))),
-                _ => self.pending.push_back(Event::Undecided),
+                1 => self.pending.push_front(RunEvent::Granted(grant(call))),
+                _ => self.pending.push_back(RunEvent::Undecided),
             },
             Action::Park { wake_at, asking } => self.park(wake_at, &asking),
             Action::Kill => self.dag.stop(),
@@ -376,8 +380,8 @@ impl World {
         }
     }
 
-    /// A call goes out: it is its task's turn, and what it is given is what those before it gave.
-    fn send(&mut self, issued: Issued) {
+    /// Sends a call, and checks that it is its task's turn and that its arguments are the results of its dependencies.
+    fn send(&mut self, issued: IssuedCall) {
         let task = task_of(issued.frame).unwrap();
         for before in self.tasks[task].after.clone() {
             let safe = self.tasks[before].safe_to_fail;
@@ -408,19 +412,19 @@ impl World {
         self.with_server.insert(issued.call, Sent { issued, acted: false });
     }
 
-    fn note(&mut self, what: &Delivered) {
+    fn note(&mut self, what: &RunDelivery) {
         let ended = match what {
-            Delivered::Result { call, value, .. } => Some((*call, Ok(value.get().to_owned()))),
-            Delivered::Error { call, error } => Some((*call, Err(error.code.clone()))),
-            Delivered::Frame { frame, value, error, .. } => {
+            RunDelivery::Result { call, value, .. } => Some((*call, Ok(value.get().to_owned()))),
+            RunDelivery::Error { call, error } => Some((*call, Err(error.code))),
+            RunDelivery::Frame { frame, value, error, .. } => {
                 let end = match (value, error) {
                     (Some(value), _) => Ok(value.get().to_owned()),
-                    (None, error) => Err(error.as_ref().unwrap().code.clone()),
+                    (None, error) => Err(error.as_ref().unwrap().code),
                 };
                 self.ended.insert(task_of(*frame).unwrap(), end);
                 None
             }
-            Delivered::Timer { .. } | Delivered::Layer { .. } | Delivered::Pause => None,
+            RunDelivery::Timer { .. } | RunDelivery::Layer { .. } | RunDelivery::Pause => None,
         };
         if let Some((call, end)) = ended {
             let task = task_of(self.dag.numbers.places[&call].0).unwrap();
@@ -430,7 +434,7 @@ impl World {
         }
     }
 
-    /// One thing happens, of all that can.
+    /// Lets one of all possible events happen.
     fn step(&mut self, may_stop: bool) {
         self.now += 1;
         if let Some(event) = self.pending.pop_front() {
@@ -440,8 +444,8 @@ impl World {
         match self.dice.roll(if may_stop { 400 } else { 390 }) {
             0..=4 => return self.kill(),
             390.. if !self.grace => {
-                let stop = [Ending::Cancelled, Ending::Aborted(None)][self.dice.roll(2)].clone();
-                return self.on(Event::Stop(stop));
+                let stop = [RunEnding::Cancelled, RunEnding::Aborted(None)][self.dice.roll(2)].clone();
+                return self.on(RunEvent::Stop(stop));
             }
             _ => {}
         }
@@ -452,7 +456,7 @@ impl World {
                 0 if !self.promised.is_empty() => {
                     let (call, on_disk) = self.promised.remove(which % self.promised.len());
                     self.durable = self.durable.max(on_disk);
-                    return self.on(Event::Stored { call });
+                    return self.on(RunEvent::Stored { call });
                 }
                 1 | 2 if !self.with_server.is_empty() => {
                     let call = *self.with_server.keys().nth(which % self.with_server.len()).unwrap();
@@ -461,21 +465,21 @@ impl World {
                 3 if !talking.is_empty() => {
                     let task = talking[which % talking.len()];
                     if let Some(seen) = self.programs.get_mut(&task).and_then(Program::say) {
-                        self.dag.heard(task, Word::Seen(seen));
+                        self.dag.on_frame_message(task, FrameMessage::Event(seen));
                         return self.listen();
                     }
                 }
                 4 if !self.timers.is_empty() => {
                     let (at, timer) = self.timers.pop_first().unwrap();
                     self.now = self.now.max(at);
-                    return self.on(Event::TimerDue { timer });
+                    return self.on(RunEvent::TimerDue { timer });
                 }
                 5 => self.durable = self.journal.len(),
                 _ => {}
             }
         }
         if self.grace && self.with_server.is_empty() && self.over.is_none() {
-            self.on(Event::GraceOver);
+            self.on(RunEvent::GraceOver);
         }
     }
 
@@ -492,24 +496,25 @@ impl World {
             return;
         }
         let sent = self.with_server.remove(&call).unwrap();
-        let error = |code: &str| Delivered::Error { call, error: CallError::new(code, "no".to_owned()) };
+        let error =
+            |code: ErrorCode| RunDelivery::Error { call, error: CallFailure::new(code, "no".to_owned()) };
         let what = match luck {
-            0 => error("TOOL_ERROR"),
-            1 => error("SERVER_DOWN"),
+            0 => error(ErrorCode::ToolError),
+            1 => error(ErrorCode::ServerDown),
             _ => result(call, &sent.issued),
         };
-        // One that did not act may be tried again.
-        self.on(Event::Answered(what));
+        // A call that had no effect may be retried.
+        self.on(RunEvent::Answered(what));
     }
 
-    /// The process ends without a word; another one takes the run up from what was on disk.
+    /// Kills the process; another one resumes the run from what was on disk.
     fn kill(&mut self) {
         self.kills += 1;
         self.is_rebuilt_the_same();
         let kept = self.durable + self.dice.roll(self.journal.len() - self.durable + 1);
         self.journal.truncate(kept);
         for (_, mut sent) in std::mem::take(&mut self.with_server) {
-            // What is with a server may still happen.
+            // A call at the server may still take effect.
             if !sent.acted && self.dice.roll(2) == 0 {
                 sent.acted = true;
                 *self.acts.entry((sent.issued.frame, sent.issued.arguments.to_string())).or_default() += 1;
@@ -518,10 +523,10 @@ impl World {
         self.take_up();
     }
 
-    /// What is rebuilt from the whole journal stands where this one does.
+    /// Checks that a state rebuilt from the complete journal equals this one.
     fn is_rebuilt_the_same(&self) {
         let history = History::read(self.journal.clone()).unwrap();
-        let again = Dag::as_it_stood(&self.plan, &history).unwrap();
+        let again = DagRun::restore(&self.plan, &history).unwrap();
         assert_eq!(state(&again), state(&self.dag));
     }
 
@@ -533,18 +538,18 @@ impl World {
         self.timers.clear();
         self.durable = self.journal.len();
         let mut history = History::read(self.journal.clone()).unwrap();
-        let said: Vec<Resolved> = history
-            .doubts()
+        let said: Vec<ResolvedDoubt> = history
+            .calls_in_doubt()
             .into_iter()
             .map(|doubt| {
                 let frame = history.calls[doubt.call as usize - 1].frame;
                 let acted = self.acts.contains_key(&(frame, doubt.arguments.clone()));
                 let verdict = match (acted, self.dice.roll(2)) {
-                    (true, _) => Verdict::Done { result: format!("\"r{}\"", doubt.call) },
-                    (false, 0) => Verdict::Again,
-                    (false, _) => Verdict::Failed,
+                    (true, _) => DoubtVerdict::Done { result: format!("\"r{}\"", doubt.call) },
+                    (false, 0) => DoubtVerdict::Again,
+                    (false, _) => DoubtVerdict::Failed,
                 };
-                Resolved { call: doubt.call, verdict }
+                ResolvedDoubt { call: doubt.call, verdict }
             })
             .collect();
         for record in history.resolve(&said, self.now).unwrap() {
@@ -552,12 +557,12 @@ impl World {
         }
         history = History::read(self.journal.clone()).unwrap();
         self.issued = u32::try_from(history.calls.len()).unwrap();
-        // What was known only to the process that ended is not known any more.
+        // What only the ended process knew is lost.
         self.ended.clear();
         self.tasks = self.plan.dag().unwrap().tasks.clone();
-        self.dag = Dag::new(&self.plan, self.plan.dag().unwrap(), &history);
+        self.dag = DagRun::new(&self.plan, self.plan.dag().unwrap(), &history);
         for (_, what) in &history.deliveries {
-            if let Delivered::Layer { replan: Some(replan), .. } = what {
+            if let RunDelivery::Layer { replan: Some(replan), .. } = what {
                 self.tasks.clone_from(&replan.tasks);
             }
         }
@@ -568,38 +573,41 @@ impl World {
         self.begin(history);
     }
 
-    /// Put aside: people answer, and it is taken up again.
+    /// Parks the run: people answer, and it is resumed.
     fn park(&mut self, wake_at: Option<i64>, asking: &[u32]) {
         self.parks += 1;
         self.is_rebuilt_the_same();
         assert!(self.with_server.is_empty(), "nothing is put aside while calls are under way");
-        assert!(wake_at.is_none() || self.dag.paused().is_none(), "what a program left behind wakes nobody");
+        assert!(
+            wake_at.is_none() || self.dag.paused_layer().is_none(),
+            "what a program left behind wakes nobody"
+        );
         if let Some(at) = wake_at {
             self.now = self.now.max(at);
         }
         for call in asking {
             match self.dice.roll(2) {
-                0 => self.record(&Record::Granted { grant: grant(*call), at: self.now }),
+                0 => self.record(&JournalRecord::Granted { grant: grant(*call), at: self.now }),
                 _ => {
-                    let error = CallError::denied("s:ask", None);
-                    let what = Delivered::Error { call: *call, error };
-                    self.record(&Record::Delivered { at: self.now, what });
+                    let error = CallFailure::denied("s:ask", None);
+                    let what = RunDelivery::Error { call: *call, error };
+                    self.record(&JournalRecord::Delivered { at: self.now, what });
                 }
             }
         }
-        if asking.is_empty() && self.dag.paused().is_some() {
+        if asking.is_empty() && self.dag.paused_layer().is_some() {
             let replan = (self.replans < 3 && self.dice.roll(3) == 0).then(|| Box::new(self.replanned()));
-            let what = Delivered::Layer { layer: 0, replan };
-            self.record(&Record::Delivered { at: self.now, what });
+            let what = RunDelivery::Layer { layer: 0, replan };
+            self.record(&JournalRecord::Delivered { at: self.now, what });
         }
         self.take_up();
     }
 
-    /// What has run stays; the rest is dropped, and a few others come.
+    /// A replan: finished tasks stay, the rest is dropped, and a few new ones come.
     fn replanned(&mut self) -> Replan {
         self.replans += 1;
         let history = History::read(self.journal.clone()).unwrap();
-        let standing = Dag::as_it_stood(&self.plan, &history).unwrap().into_tasks();
+        let standing = DagRun::restore(&self.plan, &history).unwrap().into_tasks();
         let mut tasks = standing.tasks;
         let mut usable = Vec::new();
         for (place, task) in tasks.iter_mut().enumerate() {
@@ -627,10 +635,10 @@ impl World {
     }
 }
 
-fn result(call: u32, issued: &Issued) -> Delivered {
-    // Each call has a result of its own, so that none can be taken for another.
+fn result(call: u32, issued: &IssuedCall) -> RunDelivery {
+    // Each call has a distinct result, so that none can be confused with another.
     let value = format!("\"r{call} of {}\"", issued.frame);
-    Delivered::Result { call, value: json(value), parts: Vec::new() }
+    RunDelivery::Result { call, value: json(value), parts: Vec::new() }
 }
 
 fn grant(call: u32) -> Grant {
@@ -646,16 +654,17 @@ fn grant(call: u32) -> Grant {
     }
 }
 
-/// All of it that decides how it goes on.
-fn state(dag: &Dag) -> String {
+/// All state that decides how the run continues.
+fn state(dag: &DagRun) -> String {
     let results: BTreeMap<&String, &str> = dag.results.iter().map(|(id, value)| (id, value.get())).collect();
-    let mut frames: Vec<(usize, u32)> = dag.frames.iter().map(|(task, frame)| (*task, frame.given)).collect();
+    let mut frames: Vec<(usize, u32)> =
+        dag.frames.iter().map(|(task, frame)| (*task, frame.delivered_count)).collect();
     frames.sort_unstable();
-    let ends: Vec<Option<End>> = (0..dag.tasks.len()).map(|task| dag.schedule.end_of(task)).collect();
-    let stood: Vec<String> = dag.stood.iter().map(|stood| format!("{stood:?}")).collect();
+    let ends: Vec<Option<TaskEnd>> = (0..dag.tasks.len()).map(|task| dag.schedule.end_of(task)).collect();
+    let stood: Vec<String> = dag.progress.iter().map(|stood| format!("{stood:?}")).collect();
     format!(
         "{ends:?}\n{:?}\n{results:?}\n{frames:?}\n{stood:?}\n{} {} {:?} {:?}",
-        dag.schedule, dag.taken, dag.now, dag.since, dag.paused
+        dag.schedule, dag.taken, dag.now, dag.ended_since_pause, dag.paused
     )
 }
 
@@ -678,7 +687,7 @@ proptest! {
             steps += 1;
             prop_assert!(steps < 400_000, "it does not end: {}", state(&world.dag));
         }
-        let stopped = matches!(world.over, Some(Ending::Cancelled | Ending::Aborted(_)));
+        let stopped = matches!(world.over, Some(RunEnding::Cancelled | RunEnding::Aborted(_)));
         let open = (0..world.dag.tasks.len()).filter(|task| world.dag.schedule.end_of(*task).is_none()).count();
         prop_assert!(stopped || open == 0, "{open} tasks have no end");
         prop_assert!(world.issued <= 1_000);
@@ -737,9 +746,10 @@ fn all_tasks_together_make_no_more_calls_than_a_run_may() {
             world.step(false);
         }
         assert!(world.issued <= 10);
-        let refused =
-            |stood: &&Stood| stood.error.as_ref().is_some_and(|error| error.code == "TOOL_CALL_LIMIT");
-        limited += world.dag.stood.iter().filter(refused).count();
+        let refused = |stood: &&TaskProgress| {
+            stood.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolCallLimit)
+        };
+        limited += world.dag.progress.iter().filter(refused).count();
     }
     assert!(limited > 50, "{limited}");
 }

@@ -1,4 +1,4 @@
-//! The calls of one run that are under way.
+//! The calls of one run that are in flight.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,42 +12,43 @@ use pml_model::json::Fields;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::super::journal::{Delivered, History};
-use super::super::run::Issued;
-use super::super::value::{DIRECT_BYTES, Room, delivered, delivered_whole};
+use super::super::journal::History;
+use super::super::value::{DIRECT_BYTES, ResultBudget, outcome_delivery, whole_result_delivery};
 use super::DrivenRun;
-use crate::builtin::Witness;
+use crate::builtin::ReadRecorder;
+use crate::execute::delivery::RunDelivery;
+use crate::execute::issued_call::IssuedCall;
 use crate::plan::{Grant, Plan};
-use crate::problem::{Code, Problem};
-use crate::report::Failure;
-use crate::tools::{self, Allowed, Authority, Context, Mode, Outcome, Permit};
+use crate::problem::{ErrorCode, Problem};
+use crate::report::RunFailure;
+use crate::tools::{self, Authority, CallApproval, CallContext, CallMode, CallOutcome, Permit};
 
-/// How long servers are given to hear that a call is called off.
+/// 1 s: how long servers may take to receive the cancellation of a call.
 const CALLING_OFF: Duration = Duration::from_secs(1);
-/// What all results of a run may have together.
+/// 64 MiB: the limit of all results of a run together.
 const MAX_RECEIVED_BYTES: usize = 64 << 20;
 
-/// The calls under way, and how much all ended ones gave.
+/// The calls in flight, and the size of the results so far.
 pub(super) struct CallsInFlight {
-    calls: FuturesUnordered<BoxFuture<'static, (u32, Outcome)>>,
+    calls: FuturesUnordered<BoxFuture<'static, (u32, CallOutcome)>>,
     cancels: HashMap<u32, CancellationToken>,
     /// Bytes of results so far.
     received: usize,
-    /// Of a client that hears of its own call alone.
+    /// The caller for programs, which forwards nothing: a client receives only the messages of its own direct call.
     silent: Caller,
 }
 
 /// A call that may be made now.
-pub(super) struct Permitted<'c> {
-    pub(super) issued: Issued,
-    /// What a person allowed, where one had to.
+pub(super) struct PermittedCall<'c> {
+    pub(super) issued: IssuedCall,
+    /// The grant, if the call needed approval.
     pub(super) grant: Option<&'c Grant>,
-    /// How long it may take.
+    /// The timeout of the call.
     pub(super) timeout: Option<Duration>,
-    /// Who can be told and asked things meanwhile.
+    /// The receiver of progress and log messages, which can also be asked questions.
     pub(super) caller: &'c Caller,
-    /// Notes the files that are read for it.
-    pub(super) witness: Option<Witness>,
+    /// Records the files that are read for the call.
+    pub(super) witness: Option<ReadRecorder>,
 }
 
 impl CallsInFlight {
@@ -60,34 +61,36 @@ impl CallsInFlight {
         }
     }
 
-    /// Makes a call, unless its tool has changed since a person allowed it.
-    pub(super) fn send(&mut self, of: &DrivenRun, call: Permitted<'_>) {
-        let Permitted { issued, grant, timeout, caller, witness } = call;
+    /// Sends a call, unless its tool has changed since a person approved it.
+    pub(super) fn send(&mut self, of: &DrivenRun, call: PermittedCall<'_>) {
+        let PermittedCall { issued, grant, timeout, caller, witness } = call;
         let granted = &of.plan.tools[issued.handle as usize];
         let cancel = CancellationToken::new();
         self.cancels.insert(issued.call, cancel.clone());
         let (toolset, id) = (Arc::clone(&of.runs.tools), granted.id.clone());
         if grant.is_some_and(|grant| grant.is_void(&toolset.snapshot())) {
             let text = format!("the definition of `{id}` changed after a person allowed it to be called");
-            let outcome = Outcome::NotSent(Problem::new(Code::ToolChanged, text).hint(Failure::RUN_ANEW));
+            let outcome =
+                CallOutcome::NotSent(Problem::new(ErrorCode::ToolChanged, text).hint(RunFailure::RUN_ANEW));
             self.calls.push(Box::pin(async move { (issued.call, outcome) }));
             return;
         }
-        let allowed = |grant: &Grant| Allowed { arguments: grant.arguments.clone(), until: grant.expires_at };
-        let context = Context {
+        let allowed =
+            |grant: &Grant| CallApproval { arguments: grant.arguments.clone(), expires_at: grant.expires_at };
+        let context = CallContext {
             principal: of.principal.clone(),
             run: Some(of.lease.run().clone()),
             deadline: timeout.map(|time| Instant::now() + time),
             cancel,
-            mode: Mode::Real,
-            // A client that waits for its own call hears and answers what the tool's server says meanwhile.
+            mode: CallMode::Real,
+            // The client of a direct call receives and answers the messages of the tool's server meanwhile.
             caller: match of.plan.is_direct() {
-                true => caller.asked_meanwhile(),
+                true => caller.with_inline_questions(),
                 false => self.silent.clone(),
             },
             authority: Authority::Run(Permit {
                 definition: granted.digest.clone(),
-                allowed: grant.map(allowed),
+                approval: grant.map(allowed),
             }),
             witness,
         };
@@ -98,45 +101,51 @@ impl CallsInFlight {
         }));
     }
 
-    /// The next call that ended; nothing where none is under way.
-    pub(super) async fn next(&mut self) -> Option<(u32, Outcome)> {
+    /// The next call that ended; `None` if none is in flight.
+    pub(super) async fn next(&mut self) -> Option<(u32, CallOutcome)> {
         let (call, outcome) = self.calls.next().await?;
         self.cancels.remove(&call);
         Some((call, outcome))
     }
 
-    /// What the program is given of how a call ended.
-    pub(super) fn ended(&mut self, of: &DrivenRun, call: u32, tool: &str, outcome: Outcome) -> Delivered {
-        let deliver = if of.plan.is_direct() { delivered_whole } else { delivered };
-        let what = deliver(of.lease.run(), call, tool, outcome, self.room(&of.plan));
+    /// The delivery to the program for the end of a call.
+    pub(super) fn on_call_end(
+        &mut self,
+        of: &DrivenRun,
+        call: u32,
+        tool: &str,
+        outcome: CallOutcome,
+    ) -> RunDelivery {
+        let deliver = if of.plan.is_direct() { whole_result_delivery } else { outcome_delivery };
+        let what = deliver(of.lease.run(), call, tool, outcome, self.result_budget(&of.plan));
         self.received += what.size();
         what
     }
 
-    /// Counts what was received otherwise than by a call.
-    pub(super) fn count(&mut self, what: &Delivered) {
+    /// Counts a result that did not come from a call in flight.
+    pub(super) fn count(&mut self, what: &RunDelivery) {
         self.received += what.size();
     }
 
-    /// How much room there is for another result.
-    pub(super) fn room(&self, plan: &Plan) -> Room {
+    /// The size limits for the next result.
+    pub(super) fn result_budget(&self, plan: &Plan) -> ResultBudget {
         let each = usize::try_from(plan.limits.result_bytes).unwrap_or(usize::MAX);
-        Room {
-            // The limit is for values that programs work on; a direct call's result goes to its client.
+        ResultBudget {
+            // The limit applies to values that programs work on; the result of a direct call goes to its client.
             each: if plan.is_direct() { each.max(DIRECT_BYTES) } else { each },
             all: MAX_RECEIVED_BYTES,
             left: MAX_RECEIVED_BYTES.saturating_sub(self.received),
         }
     }
 
-    /// Calls one off.
+    /// Cancels a call.
     pub(super) fn cancel(&mut self, call: u32) {
         if let Some(cancel) = self.cancels.remove(&call) {
             cancel.cancel();
         }
     }
 
-    /// Calls all off, and gives servers a moment to hear of it.
+    /// Cancels all calls, and gives the servers a moment to receive that.
     pub(super) async fn cancel_all(&mut self, of: &DrivenRun) {
         self.cancels.values().for_each(CancellationToken::cancel);
         let rest = async { while self.calls.next().await.is_some() {} };

@@ -1,72 +1,72 @@
-//! Whoever waits for one run: what it hears meanwhile.
+//! The client that waits for a run, and the messages it receives meanwhile.
 
 use std::time::{Duration, Instant};
 
 use pml_mcp::Caller;
 use pml_model::json::raw;
-use pml_sandbox::{Event as Seen, Level};
+use pml_sandbox::{ConsoleLevel, WorkerEvent};
 use tokio::sync::watch;
 
 use crate::plan::Plan;
-use crate::report::{Progress, Standing};
+use crate::report::{RunProgress, RunStatus};
 
-/// How often a client hears of progress at most.
+/// 100 ms: the shortest interval between two progress notifications to a client.
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);
 
-/// The client that asked for the run, and the handles of this process that watch it.
-pub(super) struct Client {
+/// The client that requested the run, and the handles of this process that watch it.
+pub(super) struct RunClient {
     pub(super) caller: Caller,
-    status: watch::Sender<Standing>,
+    status: watch::Sender<RunStatus>,
     last_progress_at: Option<Instant>,
 }
 
-impl Client {
-    pub(super) fn new(caller: Caller, status: watch::Sender<Standing>) -> Client {
-        Client { caller, status, last_progress_at: None }
+impl RunClient {
+    pub(super) fn new(caller: Caller, status: watch::Sender<RunStatus>) -> RunClient {
+        RunClient { caller, status, last_progress_at: None }
     }
 
-    /// Tells those who watch how the run stands.
-    pub(super) fn set_status(&self, status: Standing) {
+    /// Publishes the status of the run.
+    pub(super) fn set_status(&self, status: RunStatus) {
         self.status.send_replace(status);
     }
 
-    /// Passes on what a program prints.
-    pub(super) fn print(&self, level: Level, text: &str) {
+    /// Forwards a line that a program prints.
+    pub(super) fn print(&self, level: ConsoleLevel, text: &str) {
         let level = match level {
-            Level::Debug => "debug",
-            Level::Log | Level::Info => "info",
-            Level::Warn => "warning",
-            Level::Error => "error",
+            ConsoleLevel::Debug => "debug",
+            ConsoleLevel::Log | ConsoleLevel::Info => "info",
+            ConsoleLevel::Warn => "warning",
+            ConsoleLevel::Error => "error",
         };
-        self.caller.log(&raw(&serde_json::json!({ "level": level, "logger": "pml", "data": text })));
+        self.caller.forward_log(&raw(&serde_json::json!({ "level": level, "logger": "pml", "data": text })));
     }
 
-    /// Passes on how far the run has come, now and then; says whether it was time.
-    pub(super) fn progress(&mut self, plan: &Plan, progress: &Progress) -> bool {
+    /// Forwards the progress of the run, at most once per interval. Returns whether it was time.
+    pub(super) fn progress(&mut self, plan: &Plan, progress: &RunProgress) -> bool {
         let now = Instant::now();
         if self.last_progress_at.is_some_and(|last| now - last < BETWEEN_PROGRESS) {
             return false;
         }
         self.last_progress_at = Some(now);
-        // Of a direct call the tool tells how far it is.
+        // The tool of a direct call reports its own progress.
         if self.caller.wants_progress() && !plan.is_direct() {
-            self.caller.progress(&raw(&progress.for_client()));
+            self.caller.forward_progress(&raw(&progress.for_client()));
         }
         true
     }
 }
 
-/// Whether an event of a program is something a client hears of, and what.
-pub(super) enum Audible<'e> {
-    Print(Level, &'e str),
+/// The message for the client in an event of a program, if there is one.
+pub(super) enum ClientNotice<'e> {
+    Print(ConsoleLevel, &'e str),
     Progress,
 }
 
-impl<'e> Audible<'e> {
-    pub(super) fn of(seen: &'e Seen) -> Option<Audible<'e>> {
+impl<'e> ClientNotice<'e> {
+    pub(super) fn of(seen: &'e WorkerEvent) -> Option<ClientNotice<'e>> {
         match seen {
-            Seen::Console { level, text, .. } => Some(Audible::Print(*level, text)),
-            Seen::Progress { .. } => Some(Audible::Progress),
+            WorkerEvent::Console { level, text, .. } => Some(ClientNotice::Print(*level, text)),
+            WorkerEvent::Progress { .. } => Some(ClientNotice::Progress),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! How one run comes to an end in this process: finished, put aside, or left to another.
+//! The end of a run in this process: finished, parked, or left to another process.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,39 +6,39 @@ use std::time::{Duration, Instant};
 use pml_model::RunState;
 use pml_model::json::raw;
 use pml_model::question::Question;
-use pml_store::{Change, Urgency};
+use pml_store::{RunChange, Urgency};
 
-use super::super::ask;
-use super::super::observe::Ending;
-use super::super::remember;
-use super::super::run::Over;
-use super::{Driver, Next};
+use super::super::run::RunEnd;
+use super::super::{ask, remember};
+use super::{Continuation, Driver};
 use crate::clock::now_ms;
+use crate::execute::ending::RunEnding;
 use crate::problem::storage_code;
-use crate::report::{Failure, Report, Standing};
+use crate::report::{RunFailure, RunReport, RunStatus};
 
 impl Driver {
-    /// Puts the run aside until somebody answers or a time comes.
-    pub(super) async fn park(&mut self, wake_at: Option<i64>, asking: &[u32]) -> Next {
+    /// Parks the run until an answer or a timer.
+    pub(super) async fn park(&mut self, wake_at: Option<i64>, asking: &[u32]) -> Continuation {
         let asked = match (&self.approvals.open_question, asking) {
-            // What was asked stays asked; the rest comes after it.
+            // An open question stays open; further ones come after it.
             (Some(asked), _) => Some(asked.clone()),
             (None, []) => None,
             (None, calls) => {
-                Some(self.approvals.question(&self.of, (&self.run, &self.observer), calls).await)
+                Some(self.approvals.question(&self.driven, (&self.run, &self.observer), calls).await)
             }
         };
         let now = now_ms();
-        let run = self.of.lease.run();
+        let run = self.driven.lease.run();
         let new = self.approvals.open_question.is_none().then_some(asked.as_ref()).flatten();
-        let audit = new.map(|(id, asked)| ask::asked_audit(&self.of.principal, run, id, asked, now));
-        let layer = || self.work.paused().map(|layer| (ask::layer_id(run, &layer), Question::Layer(layer)));
+        let audit = new.map(|(id, asked)| ask::asked_audit(&self.driven.principal, run, id, asked, now));
+        let layer =
+            || self.work.paused_layer().map(|layer| (ask::layer_id(run, &layer), Question::Layer(layer)));
         let question = match &asked {
             Some((id, asked)) => Some((id.clone(), Question::Approval(asked.clone()))),
             None => layer(),
         };
-        let expire_ms = self.of.runs.settings.config().approvals.expire_ms();
-        let change = Change {
+        let expire_ms = self.driven.runs.settings.config().approvals.expire_ms();
+        let change = RunChange {
             state: Some(RunState::Waiting),
             wake_at: Some(wake_at),
             question: Some(question.clone()),
@@ -47,140 +47,141 @@ impl Driver {
             audit: audit.into_iter().collect(),
             release: true,
             at: now,
-            ..Change::default()
+            ..RunChange::default()
         };
         let status = match self.journal.settle(change).await {
-            Ok(()) => Standing::Waiting { question, wake_at, in_flight: 0 },
+            Ok(()) => RunStatus::Waiting { question, wake_at, in_flight: 0 },
             Err(error) => {
-                tracing::error!(run = %self.of.lease.run(), %error, "a run could not be put aside");
-                Standing::Elsewhere
+                tracing::error!(run = %self.driven.lease.run(), %error, "a run could not be put aside");
+                RunStatus::Elsewhere
             }
         };
         self.client.set_status(status);
-        Next::Left
+        Continuation::Leave
     }
 
-    /// Writes down how the run is to end before its calls are waited for.
+    /// Records the requested end before the driver waits for calls.
     pub(super) fn record_requested_end(&mut self, now: i64) {
         if let Some(wish) = self.requested_end.take() {
             let wish = serde_json::to_vec(&wish).expect("a wish is plain data");
-            let change = Change { wish: Some(wish), at: now, ..Change::default() };
+            let change = RunChange { requested_end: Some(wish), at: now, ..RunChange::default() };
             self.journal.change(change, Urgency::Durable);
         }
     }
 
-    /// Stores how the run ended, and then tells whoever waits.
-    pub(super) async fn finish(&mut self, over: Over<Ending>, now: i64) -> Next {
+    /// Stores the end of the run, and then publishes it.
+    pub(super) async fn finish(&mut self, over: RunEnd<RunEnding>, now: i64) -> Continuation {
         self.work.kill();
-        if let Ending::Suspended = over.ending {
+        if let RunEnding::Suspended = over.ending {
             return self.suspend(&over.in_doubt).await;
         }
-        let mut report = self.observer.report(&over.ending, &over.in_doubt, now);
+        let mut report = self.observer.build_report(&over.ending, &over.in_doubt, now);
         if let Some(dag) = &self.work.dag {
-            dag.add_to(&mut report);
+            dag.add_to_report(&mut report);
         }
-        report.warn(&self.of.plan);
+        report.add_warnings(&self.driven.plan);
         let (runs, principal, plan) =
-            (Arc::clone(&self.of.runs), self.of.principal.clone(), Arc::clone(&self.of.plan));
+            (Arc::clone(&self.driven.runs), self.driven.principal.clone(), Arc::clone(&self.driven.plan));
         let known = remember::is_known(&runs, &principal, &plan).await;
         let memory = self.memory(&report, known);
         if let Some(memory) = &memory {
-            remember::tell(&runs, memory, &plan, &mut report);
+            remember::add_learned_to_report(&runs, memory, &plan, &mut report);
         }
-        let change = Change {
+        let change = RunChange {
             state: Some(report.state),
             wake_at: Some(None),
             memory,
             outcome: Some(raw(&report).get().as_bytes().to_vec()),
-            error_code: report.error.as_ref().map(|error| error.code.clone()),
+            error_code: report.error.as_ref().map(|error| error.code.to_string()),
             calls: Some(self.observer.progress().calls),
             release: true,
             at: now_ms(),
-            ..Change::default()
+            ..RunChange::default()
         };
         match self.journal.settle(change).await {
             Ok(()) => {
                 if let Some(ticket) = &self.ticket {
-                    self.of.runs.knowledge.cache.put(
-                        &self.of.runs.knowledge,
-                        &self.of.plan,
+                    self.driven.runs.knowledge.cache.put(
+                        &self.driven.runs.knowledge,
+                        &self.driven.plan,
                         ticket,
-                        self.of.lease.run(),
+                        self.driven.lease.run(),
                         &report,
                     );
                 }
-                self.of.runs.knowledge.memory.left();
+                self.driven.runs.knowledge.memory.notify_learning();
             }
             Err(pml_store::Error::Fenced { .. }) => {
-                self.client.set_status(Standing::Elsewhere);
-                return Next::Left;
+                self.client.set_status(RunStatus::Elsewhere);
+                return Continuation::Leave;
             }
             Err(error) => {
-                // What is not on disk has not happened, for whoever is told. That it failed takes less room.
+                // Only what is on disk may be reported as having happened. The record of a failure takes less room.
                 report.state = RunState::Failed;
                 report.result = None;
-                report.error = Some(storage(&error));
-                let change = Change {
+                report.error = Some(storage_failure(&error));
+                let change = RunChange {
                     state: Some(RunState::Failed),
-                    error_code: Some(storage_code(&error).text()),
+                    error_code: Some(storage_code(&error).to_string()),
                     release: true,
                     at: now_ms(),
-                    ..Change::default()
+                    ..RunChange::default()
                 };
                 if self.journal.settle(change).await.is_err() {
-                    self.client.set_status(Standing::Interrupted);
-                    return Next::Left;
+                    self.client.set_status(RunStatus::Interrupted);
+                    return Continuation::Leave;
                 }
             }
         }
-        self.client.set_status(Standing::Over(Arc::new(report)));
-        Next::Left
+        self.client.set_status(RunStatus::Finished(Arc::new(report)));
+        Continuation::Leave
     }
 
-    /// What the run leaves behind.
-    fn memory(&self, report: &Report, known: bool) -> Option<Box<pml_store::Memory>> {
-        let wall = Duration::from_millis(self.of.plan.limits.wall_ms);
+    /// The memory that the run leaves behind: traces and the learned capability.
+    fn memory(&self, report: &RunReport, known: bool) -> Option<Box<pml_store::RunMemory>> {
+        let wall = Duration::from_millis(self.driven.plan.limits.wall_ms);
         let active = wall.saturating_sub(self.deadlines.run.saturating_duration_since(Instant::now()));
-        let over = remember::Over {
-            run: self.of.lease.run(),
-            principal: &self.of.principal,
-            plan: &self.of.plan,
+        let over = remember::FinishedRun {
+            run: self.driven.lease.run(),
+            principal: &self.driven.principal,
+            plan: &self.driven.plan,
             observer: &self.observer,
             report,
             layers: self.work.dag.as_ref().map(|dag| dag.layers()).unwrap_or_default(),
             active_ms: i64::try_from(active.as_millis()).unwrap_or(i64::MAX),
             approved: self.run.was_allowed(),
         };
-        remember::memory(&self.of.runs, &over, known)
+        remember::build_memory(&self.driven.runs, &over, known)
     }
 
     /// Leaves the run to another process.
-    async fn suspend(&mut self, in_doubt: &[u32]) -> Next {
-        let change = Change {
+    async fn suspend(&mut self, in_doubt: &[u32]) -> Continuation {
+        let change = RunChange {
             state: Some(RunState::Interrupted),
             calls: Some(self.observer.progress().calls),
             release: true,
             at: now_ms(),
-            ..Change::default()
+            ..RunChange::default()
         };
         if let Err(error) = self.journal.settle(change).await {
-            tracing::error!(run = %self.of.lease.run(), %error, ?in_doubt, "a run could not be left in good order");
+            tracing::error!(run = %self.driven.lease.run(), %error, ?in_doubt, "a run could not be left in good order");
         }
-        self.client.set_status(Standing::Elsewhere);
-        Next::Left
+        self.client.set_status(RunStatus::Elsewhere);
+        Continuation::Leave
     }
 }
 
-/// The store's own words name files of this machine; they are for the log.
-pub(super) fn storage(error: &pml_store::Error) -> Failure {
+/// The failure for an error of the store. The store's own message names files of this machine, so it goes to the log
+/// only.
+pub(super) fn storage_failure(error: &pml_store::Error) -> RunFailure {
     tracing::error!(%error, "a run could not be recorded");
     let why = match error {
-        pml_store::Error::Full { .. } => ": no space is left",
+        pml_store::Error::DiskFull { .. } => ": no space is left",
         pml_store::Error::Busy { .. } => ": the database is held by another process",
         pml_store::Error::TooLarge { .. } => ": something in it is too large",
         pml_store::Error::Corrupt { .. } => ": the database is damaged",
         _ => "",
     };
-    Failure::new(&storage_code(error).text(), format!("the run could not be recorded{why}"))
+    RunFailure::new(storage_code(error), format!("the run could not be recorded{why}"))
         .hint("what was sent is in the journal as far as it goes: `pml runs show` tells")
 }

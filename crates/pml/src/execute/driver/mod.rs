@@ -1,200 +1,204 @@
-//! Carries out what the run core decides: the only part of a run that waits.
+//! The driver: carries out what the run core decides. It is the only part of a run that waits.
 //!
-//! The parts it is made of do not know each other: where calls come from (`work`), the calls under way (`calls`), the
-//! journal (`journal_writer`), the approvals that are waited for (`approvals`), and who hears of it all (`client`).
+//! Its parts do not know each other: the source of calls (`work`), the calls in flight (`calls`), the journal
+//! (`journal_writer`), the pending approvals (`approvals`), and the client (`client`).
 
 mod approvals;
 mod asking;
 mod calls;
 mod client;
 mod ending;
-mod hearing;
 mod journal_writer;
+mod run_events;
 mod work;
 
+use pml_model::ErrorCode;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pml_mcp::Caller;
 use pml_model::Principal;
-use pml_sandbox::{Event as Seen, Worker};
-use pml_store::{Change, Lease, Urgency};
+use pml_sandbox::{Worker, WorkerEvent};
+use pml_store::{Lease, RunChange, Urgency};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::Runs;
-use super::journal::{Delivered, History, Record, Wish};
-use super::observe::{Ending, Observer};
-use super::run::{self, Action, Event, Issued, Over, Run};
+use super::RunRegistry;
+use super::delivery::RunDelivery;
+use super::ending::{RequestedEnd, RunEnding};
+use super::issued_call::IssuedCall;
+use super::journal::{History, JournalRecord};
+use super::observe::Observer;
+use super::run::{self, Action, RunCore, RunEnd, RunEvent};
 use crate::clock::now_ms;
-use crate::knowledge::cache::Ticket;
+use crate::knowledge::cache::CacheTicket;
 use crate::plan::Plan;
-use crate::report::{Failure, Standing};
-use crate::tools::Outcome;
-use approvals::Approvals;
-use calls::{CallsInFlight, Permitted};
-use client::{Audible, Client};
-use ending::storage;
-pub(super) use journal_writer::Ack;
+use crate::report::{RunFailure, RunStatus};
+use crate::tools::CallOutcome;
+use approvals::RunApprovals;
+use calls::{CallsInFlight, PermittedCall};
+use client::{ClientNotice, RunClient};
+use ending::storage_failure;
 use journal_writer::JournalWriter;
-pub(super) use work::for_worker;
-use work::{Work, sleep_until};
+pub(super) use journal_writer::{Ack, AckSender};
+pub(super) use work::worker_delivery;
+use work::{WorkSource, sleep_until};
 
-/// How long calls that may have had an effect are waited for when the run is over.
+/// 5 s: how long calls that may have had an effect are awaited after the run has ended.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How a run can be told to stop.
+/// The signals that stop a run.
 #[derive(Debug, Default)]
-pub(super) struct Stops {
-    /// Whoever asked no longer wants it.
+pub(super) struct StopSignals {
+    /// The client no longer wants the run.
     pub(super) cancel: CancellationToken,
-    /// Somebody ends it, and says why.
+    /// A user aborts the run, with the reason.
     pub(super) abort: watch::Sender<Option<String>>,
-    /// The process ends.
+    /// The process is ending.
     pub(super) suspend: CancellationToken,
-    /// Another driver has the run.
+    /// Another driver has taken over the run.
     pub(super) lost: CancellationToken,
 }
 
-/// What a driver is made of.
-pub(super) struct Parts {
-    pub(super) runs: Arc<Runs>,
+/// The inputs of a driver.
+pub(super) struct DriverParts {
+    pub(super) runs: Arc<RunRegistry>,
     pub(super) principal: Principal,
     pub(super) plan: Arc<Plan>,
     pub(super) lease: Lease,
-    /// For a program; the tasks of a DAG get theirs when they begin.
+    /// The worker of a program; the tasks of a DAG get theirs when they start.
     pub(super) worker: Option<Worker>,
     pub(super) history: History,
-    /// What its result may be kept under.
-    pub(super) ticket: Option<Ticket>,
+    /// The permission to cache the result, with its cache key.
+    pub(super) ticket: Option<CacheTicket>,
     pub(super) caller: Caller,
-    pub(super) stops: Arc<Stops>,
-    pub(super) standing: watch::Sender<Standing>,
-    pub(super) acks: mpsc::UnboundedSender<Ack>,
-    pub(super) acked: mpsc::UnboundedReceiver<Ack>,
+    pub(super) stop_signals: Arc<StopSignals>,
+    pub(super) status: watch::Sender<RunStatus>,
+    pub(super) acks: AckSender,
+    pub(super) acked: mpsc::Receiver<Ack>,
 }
 
-/// The run that is driven: whose it is, what it does, and by which lease this process has it.
+/// The run that is driven: its principal, its plan, and the lease by which this process has it.
 pub(super) struct DrivenRun {
-    runs: Arc<Runs>,
+    runs: Arc<RunRegistry>,
     principal: Principal,
     plan: Arc<Plan>,
     lease: Lease,
 }
 
-/// When something has to happen whatever else does.
+/// The times at which the driver must act whatever else happens.
 struct Deadlines {
-    /// The run is out of time.
+    /// The deadline of the run.
     run: Instant,
-    /// Calls that may have had an effect are no longer waited for; set once the run is over.
+    /// When calls that may have had an effect are no longer awaited; set once the run has ended.
     grace: Option<Instant>,
-    /// It is looked whether somebody wants the run to wait before its next layer.
+    /// When to check for a requested pause before the next layer.
     pause_poll: Option<Instant>,
 }
 
-/// One run under way.
+/// The driver of one run.
 pub(super) struct Driver {
-    of: DrivenRun,
-    run: Run<Ending>,
+    driven: DrivenRun,
+    run: RunCore<RunEnding>,
     observer: Observer,
-    work: Work,
+    work: WorkSource,
     calls: CallsInFlight,
     journal: JournalWriter,
-    approvals: Approvals,
-    client: Client,
-    stops: Arc<Stops>,
+    approvals: RunApprovals,
+    client: RunClient,
+    stops: Arc<StopSignals>,
     deadlines: Deadlines,
-    /// What its result may be kept under.
-    ticket: Option<Ticket>,
-    /// The times at which recorded calls were asked for.
+    /// The permission to cache the result, with its cache key.
+    ticket: Option<CacheTicket>,
+    /// The times at which the recorded calls were issued.
     recorded_at: Vec<i64>,
-    /// What comes of our own deciding, before anything else.
-    pending: VecDeque<Event<Ending>>,
-    /// What ends the run next.
-    failed: Option<Failure>,
-    /// How somebody wants it to end, which is not recorded yet.
-    requested_end: Option<Wish>,
+    /// The events that follow from the driver's own decisions; they are processed before anything else.
+    pending: VecDeque<RunEvent<RunEnding>>,
+    /// The failure that ends the run next.
+    failed: Option<RunFailure>,
+    /// The requested end, if it is not recorded yet.
+    requested_end: Option<RequestedEnd>,
 }
 
-/// Whether the run goes on in this process.
-enum Next {
-    On,
-    Left,
+/// Whether the run continues in this process.
+enum Continuation {
+    Continue,
+    Leave,
 }
 
 impl Driver {
-    /// A run that begins, or goes on after what `history` holds.
-    pub(super) fn new(parts: Parts) -> Driver {
-        let Parts { runs, principal, plan, lease, worker, history, .. } = parts;
-        let (rules, tools) = run::rules(&plan);
+    /// The driver of a run that starts, or continues after `history`.
+    pub(super) fn new(parts: DriverParts) -> Driver {
+        let DriverParts { runs, principal, plan, lease, worker, history, .. } = parts;
+        let (rules, tools) = run::core_setup(&plan);
         let mut driver = Driver {
-            run: Run::new(rules, tools, plan.start),
+            run: RunCore::new(rules, tools, plan.start),
             observer: Observer::new(Arc::clone(&plan)),
-            work: Work::new(Arc::clone(&runs)),
+            work: WorkSource::new(Arc::clone(&runs)),
             calls: CallsInFlight::new(&history),
             journal: JournalWriter::new(runs.store.clone(), lease.clone(), parts.acks, parts.acked),
-            approvals: Approvals::new(&plan, &history),
-            client: Client::new(parts.caller, parts.standing),
-            stops: parts.stops,
+            approvals: RunApprovals::new(&plan, &history),
+            client: RunClient::new(parts.caller, parts.status),
+            stops: parts.stop_signals,
             deadlines: Deadlines { run: deadline(&plan, &history), grace: None, pause_poll: None },
             ticket: parts.ticket,
-            recorded_at: history.calls.iter().map(|call| call.at).collect(),
+            recorded_at: history.calls.iter().map(|call| call.issued_at).collect(),
             pending: VecDeque::new(),
             failed: None,
             requested_end: None,
-            of: DrivenRun { runs, principal, plan, lease },
+            driven: DrivenRun { runs, principal, plan, lease },
         };
         driver.begin(worker, history);
         driver
     }
 
     fn begin(&mut self, worker: Option<Worker>, history: History) {
-        self.work.begin(&self.of.plan, worker, &history);
+        self.work.begin(&self.driven.plan, worker, &history);
         if let Some(dag) = &mut self.work.dag {
-            self.observer.remember(&history);
+            self.observer.restore(&history);
             dag.begin();
         }
-        let by_rules = self.of.plan.grants.len();
+        let by_rules = self.driven.plan.grants.len();
         let replaced = history.replaced_grants.map(|given| by_rules + given);
-        let grants = self.of.plan.grants.iter().cloned().chain(history.grants).collect();
-        for action in self.run.replay(grants, history.calls, history.deliveries) {
+        let grants = self.driven.plan.grants.iter().cloned().chain(history.grants).collect();
+        for action in self.run.restore(grants, history.calls, history.deliveries) {
             if let Action::Deliver { at, what } = action {
                 self.deliver(at, &what);
             }
         }
         self.run.void_grants(replaced.unwrap_or(0));
-        self.listen_to_dag();
+        self.take_dag_events();
     }
 
-    /// Takes in what the tasks of a DAG ask for.
-    fn listen_to_dag(&mut self) {
+    /// Takes the events that the tasks of a DAG issue.
+    fn take_dag_events(&mut self) {
         let Some(dag) = &mut self.work.dag else { return };
-        dag.start_wanted(&self.work.frames);
-        dag.begun().iter().for_each(|begun| self.observer.task_began(begun));
-        for event in dag.said() {
+        dag.start_queued_programs(&self.work.frames);
+        dag.take_started_capabilities().iter().for_each(|begun| self.observer.on_task_start(begun));
+        for event in dag.take_events() {
             let event = match event {
-                Event::FrameOver(what) => Event::FrameOver(self.with_room(what)),
+                RunEvent::FrameOver(what) => RunEvent::FrameOver(self.with_room(what)),
                 other => other,
             };
-            if let Event::Issued(issued) = &event {
-                self.observer.asked_for(issued);
+            if let RunEvent::Issued(issued) = &event {
+                self.observer.on_task_call_request(issued);
             }
             self.pending.push_back(event);
         }
     }
 
-    /// The end of a program with what it called, if what it returned has room beside all other results.
-    fn with_room(&mut self, what: Delivered) -> Delivered {
-        let room = self.calls.room(&self.of.plan);
+    /// The end of a task's program with its capability calls, if its result fits beside all other results.
+    fn with_room(&mut self, what: RunDelivery) -> RunDelivery {
+        let room = self.calls.result_budget(&self.driven.plan);
         let what = match (what, &self.work.dag) {
-            (Delivered::Frame { frame, value, error, .. }, Some(dag)) => {
-                let called = self.observer.called_by(frame);
+            (RunDelivery::Frame { frame, value, error, .. }, Some(dag)) => {
+                let called = self.observer.frame_records_of(frame);
                 let refusal = |value: &RawValue| room.refusal(dag.name_of(frame), value.get().len());
                 match value.as_deref().and_then(refusal) {
-                    Some(refusal) => Delivered::Frame { frame, value: None, error: Some(refusal), called },
-                    None => Delivered::Frame { frame, value, error, called },
+                    Some(refusal) => RunDelivery::Frame { frame, value: None, error: Some(refusal), called },
+                    None => RunDelivery::Frame { frame, value, error, called },
                 }
             }
             (other, _) => other,
@@ -203,116 +207,117 @@ impl Driver {
         what
     }
 
-    /// Goes on until the run is over, put aside or lost.
+    /// Drives the run until it has ended, is parked or is lost.
     pub(super) async fn drive(mut self) {
-        // What was asked for before counts for the layer that begins now.
+        // A pause requested earlier applies to the layer that starts now.
         self.poll_pause().await;
         loop {
             match self.next_event().await {
-                Some(Heard::Event(event)) => {
-                    if let Next::Left = self.take(event).await {
+                Some(DriverEvent::Event(event)) => {
+                    if let Continuation::Leave = self.take(event).await {
                         self.work.kill();
-                        return self.calls.cancel_all(&self.of).await;
+                        return self.calls.cancel_all(&self.driven).await;
                     }
                 }
-                Some(Heard::Crashed(failure)) => self.begin_again_once(failure).await,
-                Some(Heard::AskNow) => self.ask_meanwhile().await,
-                Some(Heard::PollAnswer) => self.poll_answer().await,
-                Some(Heard::PollPause) => self.poll_pause().await,
-                Some(Heard::Lost) => {
-                    self.client.set_status(Standing::Elsewhere);
+                Some(DriverEvent::Crashed(failure)) => self.begin_again_once(failure).await,
+                Some(DriverEvent::AskNow) => self.ask_meanwhile().await,
+                Some(DriverEvent::PollAnswer) => self.poll_answer().await,
+                Some(DriverEvent::PollPause) => self.poll_pause().await,
+                Some(DriverEvent::Lost) => {
+                    self.client.set_status(RunStatus::Elsewhere);
                     self.work.kill();
-                    return self.calls.cancel_all(&self.of).await;
+                    return self.calls.cancel_all(&self.driven).await;
                 }
                 None => {}
             }
         }
     }
 
-    /// Has the run core decide what an event means, and carries that out.
-    async fn take(&mut self, event: Event<Ending>) -> Next {
+    /// Has the run core process an event, and carries out its actions.
+    async fn take(&mut self, event: RunEvent<RunEnding>) -> Continuation {
         let now = now_ms();
-        if let Event::Stop(ending) = &event {
-            self.requested_end = Wish::behind(ending);
+        if let RunEvent::Stop(ending) = &event {
+            self.requested_end = RequestedEnd::from_ending(ending);
         }
         self.run.stay_awake(self.work.awake_until(now));
         let actions = self.run.on(event, now);
         let asks = actions.iter().any(|action| matches!(action, Action::Ask { .. }));
         for action in actions {
-            if let Next::Left = self.act(action, now).await {
-                return Next::Left;
+            if let Continuation::Leave = self.act(action, now).await {
+                return Continuation::Leave;
             }
         }
         if asks && self.pending.is_empty() {
-            self.pending.push_back(Event::Undecided);
+            self.pending.push_back(RunEvent::Undecided);
         }
         self.journal.write_in_time();
-        Next::On
+        Continuation::Continue
     }
 
-    async fn next_event(&mut self) -> Option<Heard> {
+    async fn next_event(&mut self) -> Option<DriverEvent> {
         if let Some(failure) = self.failed.take() {
-            return stop(Ending::Failed(failure));
+            return stop(RunEnding::Failed(failure));
         }
         if let Some(event) = self.pending.pop_front() {
-            if let Event::TimerCleared { timer } = event {
+            if let RunEvent::TimerCleared { timer } = event {
                 self.work.clear_timer(timer);
             }
-            return Some(Heard::Event(event));
+            return Some(DriverEvent::Event(event));
         }
         let stopping = self.deadlines.grace.is_some();
         let write_by = self.journal.write_by();
         let mut aborted = self.stops.abort.subscribe();
         tokio::select! {
             biased;
-            () = self.stops.lost.cancelled() => Some(Heard::Lost),
+            () = self.stops.lost.cancelled() => Some(DriverEvent::Lost),
             () = sleep_until(self.deadlines.grace) => {
                 self.deadlines.grace = None;
-                Some(Heard::Event(Event::GraceOver))
+                Some(DriverEvent::Event(RunEvent::GraceOver))
             }
-            () = self.stops.cancel.cancelled(), if !stopping => stop(Ending::Cancelled),
-            () = self.stops.suspend.cancelled(), if !stopping => stop(Ending::Suspended),
+            () = self.stops.cancel.cancelled(), if !stopping => stop(RunEnding::Cancelled),
+            () = self.stops.suspend.cancelled(), if !stopping => stop(RunEnding::Suspended),
             Ok(reason) = aborted.wait_for(Option::is_some), if !stopping => {
                 let reason = reason.clone();
-                stop(Ending::Aborted(reason.filter(|reason| !reason.is_empty())))
+                stop(RunEnding::Aborted(reason.filter(|reason| !reason.is_empty())))
             }
             Some((call, outcome)) = self.calls.next() => self.answered(call, outcome),
             Some(ack) = self.journal.next_ack() => acked(ack),
-            heard = self.work.next(stopping) => self.heard(heard?),
+            heard = self.work.next(stopping) => self.on_work_event(heard?),
             () = sleep_until(write_by) => {
                 self.journal.write();
                 None
             }
-            () = sleep_until(self.approvals.ask_by), if !stopping => Some(Heard::AskNow),
-            () = sleep_until(self.approvals.next_poll), if !stopping => Some(Heard::PollAnswer),
-            () = sleep_until(self.deadlines.pause_poll), if !stopping => Some(Heard::PollPause),
-            () = sleep_until(Some(self.deadlines.run)), if !stopping => stop(Ending::Failed(self.out_of_time())),
+            () = sleep_until(self.approvals.ask_by), if !stopping => Some(DriverEvent::AskNow),
+            () = sleep_until(self.approvals.next_poll), if !stopping => Some(DriverEvent::PollAnswer),
+            () = sleep_until(self.deadlines.pause_poll), if !stopping => Some(DriverEvent::PollPause),
+            () = sleep_until(Some(self.deadlines.run)), if !stopping => stop(RunEnding::Failed(self.out_of_time())),
         }
     }
 
-    fn out_of_time(&self) -> Failure {
-        let time = self.of.plan.limits.wall_ms;
-        Failure::new("TIMEOUT", format!("the run took longer than {time} ms"))
+    fn out_of_time(&self) -> RunFailure {
+        let time = self.driven.plan.limits.wall_ms;
+        RunFailure::new(ErrorCode::Timeout, format!("the run took longer than {time} ms"))
             .hint("do less at once, give `timeoutMs`, or raise `limits.wall` in pml.toml")
     }
 
-    fn answered(&mut self, call: u32, outcome: Outcome) -> Option<Heard> {
+    fn answered(&mut self, call: u32, outcome: CallOutcome) -> Option<DriverEvent> {
         let tool = self.observer.tool(call)?.to_owned();
-        let what = self.calls.ended(&self.of, call, &tool, outcome);
-        Some(Heard::Event(Event::Answered(what)))
+        let what = self.calls.on_call_end(&self.driven, call, &tool, outcome);
+        Some(DriverEvent::Event(RunEvent::Answered(what)))
     }
 
-    /// Begins again in another worker, once, if the program has done nothing yet.
-    async fn begin_again_once(&mut self, failure: Failure) {
+    /// Starts again in another worker; only once, and only if the program has done nothing yet.
+    async fn begin_again_once(&mut self, failure: RunFailure) {
         if self.run.is_untouched() && !self.work.crashed {
             self.work.crashed = true;
-            super::renew_workers(&self.of.runs);
-            if let Ok(worker) = super::take_worker(&self.of.runs, GRACE).await {
-                let (rules, tools) = run::rules(&self.of.plan);
-                let before = std::mem::replace(&mut self.run, Run::new(rules, tools, self.of.plan.start));
-                self.observer = Observer::new(Arc::clone(&self.of.plan));
-                // What was allowed was recorded, and is used by its number.
-                let grants = before.into_grants().split_off(self.of.plan.grants.len());
+            super::renew_workers(&self.driven.runs);
+            if let Ok(worker) = super::take_worker(&self.driven.runs, GRACE).await {
+                let (rules, tools) = run::core_setup(&self.driven.plan);
+                let before =
+                    std::mem::replace(&mut self.run, RunCore::new(rules, tools, self.driven.plan.start));
+                self.observer = Observer::new(Arc::clone(&self.driven.plan));
+                // Grants are recorded and referred to by number, so they must keep their order.
+                let grants = before.into_grants().split_off(self.driven.plan.grants.len());
                 self.begin(Some(worker), History { grants, ..History::default() });
                 return;
             }
@@ -320,12 +325,12 @@ impl Driver {
         self.failed = Some(failure);
     }
 
-    async fn act(&mut self, action: Action<Ending>, now: i64) -> Next {
+    async fn act(&mut self, action: Action<RunEnding>, now: i64) -> Continuation {
         match action {
             Action::Record(record) => self.record(&record, now),
             Action::Promise { call } => {
-                self.journal.push(Record::Sending { call, at: now }.entry(now));
-                self.journal.promise(call, self.of.runs.settings.config().runs.durable);
+                self.journal.push(JournalRecord::Sending { call, at: now }.entry(now));
+                self.journal.promise(call, self.driven.runs.settings.config().runs.durable);
             }
             Action::Send(issued) => self.send(issued),
             Action::Deliver { at, what } => self.deliver(at, &what),
@@ -341,76 +346,76 @@ impl Driver {
             Action::Finish(over) => return self.finish(over, now).await,
             Action::Diverged(divergence) => {
                 self.work.kill();
-                let failure = Failure::new(
-                    "DIVERGED",
+                let failure = RunFailure::new(
+                    ErrorCode::Diverged,
                     format!("the program does not do what was recorded: {divergence}"),
                 )
                 .hint(self.what_was_sent());
-                let over = Over { ending: Ending::Failed(failure), in_doubt: Vec::new() };
+                let over = RunEnd { ending: RunEnding::Failed(failure), in_doubt: Vec::new() };
                 return self.finish(over, now).await;
             }
         }
-        Next::On
+        Continuation::Continue
     }
 
-    fn record(&mut self, record: &Record, now: i64) {
+    fn record(&mut self, record: &JournalRecord, now: i64) {
         match record {
-            Record::Delivered { at, what } => {
-                self.approvals.keep(&self.of.plan, what);
-                self.observer.delivered(what, *at);
+            JournalRecord::Delivered { at, what } => {
+                self.approvals.keep_result(&self.driven.plan, what);
+                self.observer.on_delivery(what, *at);
                 if let (Some(dag), Some(_)) = (&mut self.work.dag, self.deadlines.grace) {
-                    // Nothing comes of it any more but that it is known.
+                    // During the grace period the DAG only takes note of the delivery; nothing follows from it.
                     dag.deliver(*at, what);
                 }
                 self.tell_progress();
             }
-            Record::Issued { issued, .. } => {
+            JournalRecord::Issued { issued, .. } => {
                 if self.work.dag.is_some() {
-                    self.observer.note(issued, now);
+                    self.observer.on_task_call(issued, now);
                 }
                 self.tell_progress();
             }
-            Record::Sending { .. }
-            | Record::Again { .. }
-            | Record::Granted { .. }
-            | Record::Allowed { .. } => {}
+            JournalRecord::Sending { .. }
+            | JournalRecord::Resend { .. }
+            | JournalRecord::Granted { .. }
+            | JournalRecord::Allowed { .. } => {}
         }
         self.journal.push(record.entry(now));
-        if let Record::Delivered { what: Delivered::Pause, .. } = record {
-            // In one commit: a pause that is recorded is no longer asked for.
-            let taken = Change { pause_taken: true, at: now, ..Change::default() };
+        if let JournalRecord::Delivered { what: RunDelivery::Pause, .. } = record {
+            // In one commit: a recorded pause is no longer requested.
+            let taken = RunChange { pause_acknowledged: true, at: now, ..RunChange::default() };
             self.journal.change(taken, Urgency::Soon);
         }
     }
 
-    fn deliver(&mut self, at: i64, what: &Delivered) {
-        if let Delivered::Layer { replan: Some(replan), .. } = what {
-            self.of.plan = Arc::new(self.of.plan.replanned(replan));
-            self.run.extend(run::rules(&self.of.plan).1);
-            self.observer.replanned(Arc::clone(&self.of.plan));
+    fn deliver(&mut self, at: i64, what: &RunDelivery) {
+        if let RunDelivery::Layer { replan: Some(replan), .. } = what {
+            self.driven.plan = Arc::new(self.driven.plan.replanned(replan));
+            self.run.set_tools(run::core_setup(&self.driven.plan).1);
+            self.observer.set_plan(Arc::clone(&self.driven.plan));
         }
         if let Some(dag) = &mut self.work.dag {
             dag.deliver(at, what);
-            self.listen_to_dag();
+            self.take_dag_events();
             self.withdraw_moot_question();
             return;
         }
         if self.run.is_replaying() {
-            self.observer.will_be_delivered(what.clone(), at);
+            self.observer.expect_delivery(what.clone(), at);
         }
         self.work.deliver_to_worker(at, what);
     }
 
-    fn send(&mut self, issued: Issued) {
+    fn send(&mut self, issued: IssuedCall) {
         let timeout = self.work.dag.as_ref().and_then(|dag| dag.timeout(issued.call));
-        let call = Permitted {
+        let call = PermittedCall {
             grant: self.run.grant(&issued),
             timeout,
             caller: &self.client.caller,
             witness: self.ticket.as_ref().map(|ticket| ticket.witness.clone()),
             issued,
         };
-        self.calls.send(&self.of, call);
+        self.calls.send(&self.driven, call);
     }
 
     fn what_was_sent(&self) -> &'static str {
@@ -420,60 +425,62 @@ impl Driver {
         }
     }
 
-    fn tell(&mut self, seen: &Seen) {
-        match Audible::of(seen) {
-            Some(Audible::Print(level, text)) => self.client.print(level, text),
-            Some(Audible::Progress) => self.tell_progress(),
+    fn notify_client(&mut self, seen: &WorkerEvent) {
+        match ClientNotice::of(seen) {
+            Some(ClientNotice::Print(level, text)) => self.client.print(level, text),
+            Some(ClientNotice::Progress) => self.tell_progress(),
             None => {}
         }
     }
 
-    /// Tells whoever waits how far the run has come, now and then.
+    /// Sends the client the progress of the run, at intervals.
     fn tell_progress(&mut self) {
-        if self.client.progress(&self.of.plan, self.observer.progress()) {
-            self.tell_status();
+        if self.client.progress(&self.driven.plan, self.observer.progress()) {
+            self.publish_status();
         }
     }
 
-    /// Tells whoever waits in this process how the run stands: what it asks comes before how far it is.
-    fn tell_status(&self) {
-        self.client.set_status(match self.approvals.open() {
-            Some(question) => {
-                Standing::Waiting { question: Some(question), wake_at: None, in_flight: self.run.in_flight() }
-            }
-            None => Standing::Running(self.observer.progress().clone()),
+    /// Publishes the status within this process: an open question comes before progress.
+    fn publish_status(&self) {
+        self.client.set_status(match self.approvals.current_question() {
+            Some(question) => RunStatus::Waiting {
+                question: Some(question),
+                wake_at: None,
+                in_flight: self.run.in_flight(),
+            },
+            None => RunStatus::Running(self.observer.progress().clone()),
         });
     }
 }
 
-enum Heard {
-    Event(Event<Ending>),
-    /// The worker ended by itself.
-    Crashed(Failure),
-    /// Calls have waited for a person's approval for long enough, though others are under way.
+enum DriverEvent {
+    Event(RunEvent<RunEnding>),
+    /// The worker ended unexpectedly.
+    Crashed(RunFailure),
+    /// Calls have waited long enough to be asked about, although others are in flight.
     AskNow,
-    /// It is time to look for an answer.
+    /// Time to poll for an answer.
     PollAnswer,
-    /// It is time to look whether somebody wants the run to wait.
+    /// Time to check for a requested pause.
     PollPause,
-    /// Another process has the run.
+    /// Another process has taken over the run.
     Lost,
 }
 
-fn stop(ending: Ending) -> Option<Heard> {
-    Some(Heard::Event(Event::Stop(ending)))
+fn stop(ending: RunEnding) -> Option<DriverEvent> {
+    Some(DriverEvent::Event(RunEvent::Stop(ending)))
 }
 
-fn acked(ack: Ack) -> Option<Heard> {
+fn acked(ack: Ack) -> Option<DriverEvent> {
     match ack {
-        Ack::Stored(call) => Some(Heard::Event(Event::Stored { call })),
-        Ack::Failed(pml_store::Error::Fenced { .. }) => Some(Heard::Lost),
-        Ack::Failed(error) => stop(Ending::Failed(storage(&error))),
+        Ack::Stored(call) => Some(DriverEvent::Event(RunEvent::Stored { call })),
+        Ack::Failed(pml_store::Error::Fenced { .. }) => Some(DriverEvent::Lost),
+        Ack::Failed(error) => stop(RunEnding::Failed(storage_failure(&error))),
     }
 }
 
-/// When the run is out of time: what it used before counts, as far as its journal tells, and sleeping without a worker
-/// does not.
+/// The deadline of the run. The active time before a resume counts, as far as the journal shows it; parked time does
+/// not.
 fn deadline(plan: &Plan, history: &History) -> Instant {
     let used = history.active_ms(plan.start, plan.limits.park_after_ms);
     Instant::now() + Duration::from_millis(plan.limits.wall_ms.saturating_sub(used))

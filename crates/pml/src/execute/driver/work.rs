@@ -1,75 +1,76 @@
-//! Where the calls of one run come from: a program in a worker, or the tasks of a DAG.
+//! The source of calls of one run: a program in a worker, or the tasks of a DAG.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pml_model::question::Layer;
-use pml_sandbox::{Delivery, Event as Seen, Fault, What, Worker};
+use pml_model::question::LayerQuestion;
+use pml_sandbox::{Delivery, DeliveryPayload, Worker, WorkerEvent, WorkerFault};
 use tokio::sync::mpsc;
 
-use super::super::Runs;
-use super::super::dag::{Dag, Frames, Said};
-use super::super::journal::{Delivered, History};
+use super::super::RunRegistry;
+use super::super::dag::{DagRun, FrameEvent, TaskWorkers};
+use super::super::journal::History;
 use crate::clock::now_ms;
+use crate::execute::delivery::RunDelivery;
 use crate::plan::Plan;
 
 /// A program or a DAG under way, with its timers.
-pub(super) struct Work {
+pub(super) struct WorkSource {
     worker: Option<Worker>,
-    /// The tasks, where the run is one of tasks.
-    pub(super) dag: Option<Box<Dag>>,
-    pub(super) frames: Frames,
-    frames_said: mpsc::UnboundedReceiver<Said>,
-    /// When timers are due, and their numbers.
+    /// The tasks; `None` unless the run is a DAG.
+    pub(super) dag: Option<Box<DagRun>>,
+    pub(super) frames: TaskWorkers,
+    frames_said: mpsc::Receiver<FrameEvent>,
+    /// The due times of timers, with their numbers.
     timers: BTreeSet<(i64, u64)>,
-    /// A worker has crashed before.
+    /// Whether a worker has crashed before.
     pub(super) crashed: bool,
 }
 
-/// What the source of work has to say.
-pub(super) enum Heard {
-    /// The worker said something, or died.
-    Worker(Result<Seen, Fault>),
-    /// The program of a task said something.
-    Task(Said),
-    /// A task of the DAG has had its time.
-    TaskLate(usize),
+/// An event from the source of calls.
+pub(super) enum WorkEvent {
+    /// The worker sent an event, or failed.
+    Worker(Result<WorkerEvent, WorkerFault>),
+    /// The program of a task sent a message.
+    Task(FrameEvent),
+    /// A task of the DAG reached its timeout.
+    TaskTimedOut(usize),
     /// A timer is due.
     Timer(u64),
 }
 
-impl Work {
-    /// Nothing yet.
-    pub(super) fn new(runs: Arc<Runs>) -> Work {
-        let (frames, frames_said) = Frames::new(runs);
-        Work { worker: None, dag: None, frames, frames_said, timers: BTreeSet::new(), crashed: false }
+impl WorkSource {
+    /// An empty source.
+    pub(super) fn new(runs: Arc<RunRegistry>) -> WorkSource {
+        let (frames, frames_said) = TaskWorkers::new(runs);
+        WorkSource { worker: None, dag: None, frames, frames_said, timers: BTreeSet::new(), crashed: false }
     }
 
-    /// Starts the program of the plan in `worker`, or makes its tasks ready.
+    /// Starts the program of the plan in `worker`, or prepares its tasks.
     pub(super) fn begin(&mut self, plan: &Arc<Plan>, worker: Option<Worker>, history: &History) {
         self.timers.clear();
         if let (Some(mut worker), Some(program)) = (worker, plan.program()) {
-            worker.begin(&plan.for_worker(program));
+            worker.begin_program(&plan.for_worker(program));
             self.worker = Some(worker);
         }
-        self.dag = plan.dag().map(|dag| Box::new(Dag::new(plan, dag, history)));
+        self.dag = plan.dag().map(|dag| Box::new(DagRun::new(plan, dag, history)));
     }
 
-    /// What is heard next. Nothing where nothing can be heard any more.
-    pub(super) async fn next(&mut self, stopping: bool) -> Option<Heard> {
+    /// The next event; `None` if none can come any more.
+    pub(super) async fn next(&mut self, stopping: bool) -> Option<WorkEvent> {
         let late = self.dag.as_ref().and_then(|dag| dag.deadline()).filter(|_| !stopping);
         let due = self.timers.first().map(|(at, _)| *at);
         tokio::select! {
             biased;
-            seen = next_of(&mut self.worker) => Some(Heard::Worker(seen)),
-            Some(said) = self.frames_said.recv() => Some(Heard::Task(said)),
-            () = sleep_until(late.map(|(at, _)| at)) => late.map(|(_, task)| Heard::TaskLate(task)),
-            () = sleep_until_ms(due) => self.timers.pop_first().map(|(_, timer)| Heard::Timer(timer)),
+            seen = next_of(&mut self.worker) => Some(WorkEvent::Worker(seen)),
+            Some(said) = self.frames_said.recv() => Some(WorkEvent::Task(said)),
+            () = sleep_until(late.map(|(at, _)| at)) => late.map(|(_, task)| WorkEvent::TaskTimedOut(task)),
+            () = sleep_until_ms(due) => self.timers.pop_first().map(|(_, timer)| WorkEvent::Timer(timer)),
         }
     }
 
-    /// When the run has to be awake for the sake of a task's time, in milliseconds since 1970.
+    /// Until when the run must stay awake for the timeout of a task, in milliseconds since the Unix epoch.
     pub(super) fn awake_until(&self, now: i64) -> Option<i64> {
         let (at, _) = self.dag.as_ref()?.deadline()?;
         Some(now.saturating_add(ms_until(at)))
@@ -83,31 +84,31 @@ impl Work {
         self.timers.retain(|(_, set)| *set != timer);
     }
 
-    /// The program has ended, or its worker is gone.
+    /// Drops the worker, after the program ended or the worker failed.
     pub(super) fn forget_worker(&mut self) {
         self.worker = None;
     }
 
-    /// Gives the program something.
-    pub(super) fn deliver_to_worker(&mut self, at: i64, what: &Delivered) {
+    /// Makes a delivery to the program.
+    pub(super) fn deliver_to_worker(&mut self, at: i64, what: &RunDelivery) {
         if let Some(worker) = &mut self.worker {
-            worker.deliver(&Delivery { now_ms: at, what: for_worker(what) });
+            worker.deliver(&Delivery { now_ms: at, what: worker_delivery(what) });
         }
     }
 
-    /// The layer of tasks after which it is waited, where it is.
-    pub(super) fn paused(&self) -> Option<Layer> {
-        self.dag.as_ref().and_then(|dag| dag.paused())
+    /// The layer after which the run is paused; `None` if it is not.
+    pub(super) fn paused_layer(&self) -> Option<LayerQuestion> {
+        self.dag.as_ref().and_then(|dag| dag.paused_layer())
     }
 
-    /// The time of tasks that waited for an answer counts again.
+    /// Restarts the timeouts of tasks that waited for an answer.
     pub(super) fn restart_clocks(&mut self) {
         if let Some(dag) = &mut self.dag {
             dag.restart_clocks();
         }
     }
 
-    /// Ends all that computes for the run.
+    /// Ends everything that computes for the run.
     pub(super) fn kill(&mut self) {
         self.worker = None;
         if let Some(dag) = &mut self.dag {
@@ -116,13 +117,19 @@ impl Work {
     }
 }
 
-/// As a worker is given it.
-pub(in crate::execute) fn for_worker(what: &Delivered) -> What {
+/// The delivery in the form for a worker.
+pub(in crate::execute) fn worker_delivery(what: &RunDelivery) -> DeliveryPayload {
     match what {
-        Delivered::Result { call, value, .. } => What::Result { call: *call, json: value.get().to_owned() },
-        Delivered::Error { call, error } => What::Error { call: *call, error: error.for_worker() },
-        Delivered::Timer { timer } => What::Timer { timer: u32::try_from(*timer).unwrap_or(u32::MAX) },
-        Delivered::Frame { .. } | Delivered::Layer { .. } | Delivered::Pause => {
+        RunDelivery::Result { call, value, .. } => {
+            DeliveryPayload::Result { call: *call, json: value.get().to_owned() }
+        }
+        RunDelivery::Error { call, error } => {
+            DeliveryPayload::Error { call: *call, error: error.for_worker() }
+        }
+        RunDelivery::Timer { timer } => {
+            DeliveryPayload::Timer { timer: u32::try_from(*timer).unwrap_or(u32::MAX) }
+        }
+        RunDelivery::Frame { .. } | RunDelivery::Layer { .. } | RunDelivery::Pause => {
             unreachable!("only the tasks of a DAG are given that")
         }
     }
@@ -132,14 +139,14 @@ fn ms_until(instant: Instant) -> i64 {
     i64::try_from(instant.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(i64::MAX)
 }
 
-async fn next_of(worker: &mut Option<Worker>) -> Result<Seen, Fault> {
+async fn next_of(worker: &mut Option<Worker>) -> Result<WorkerEvent, WorkerFault> {
     match worker {
-        Some(worker) => worker.next().await,
+        Some(worker) => worker.next_event().await,
         None => std::future::pending().await,
     }
 }
 
-/// Waits until then; for ever where no time is given.
+/// Sleeps until `instant`; for ever if that is `None`.
 pub(super) async fn sleep_until(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant.into()).await,

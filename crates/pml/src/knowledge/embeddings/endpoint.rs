@@ -1,4 +1,4 @@
-//! A service that says what texts mean, in the form that OpenAI's has.
+//! A remote embedding service with the API of OpenAI.
 
 use std::time::Duration;
 
@@ -7,43 +7,43 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 
 use super::Vector;
-use crate::config::Endpoint;
+use crate::config::EmbeddingEndpoint;
 use crate::tls;
 
-/// How long an answer may take.
+/// 10 s: the timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The largest answer taken in: many texts with very many numbers each.
+/// 16 MiB: the largest response, enough for many texts with long vectors.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
-/// The most numbers that a vector may have: more than any model's.
+/// The largest vector dimension: more than any model has.
 const MOST_NUMBERS: usize = 8_192;
-/// How much is repeated of what a service says when it refuses.
+/// The number of characters quoted from an error response.
 const SAID: usize = 200;
 
-/// A service for texts.
+/// The client of an embedding service.
 #[derive(Debug)]
-pub(super) struct Service {
-    endpoint: Endpoint,
+pub(super) struct EmbeddingService {
+    endpoint: EmbeddingEndpoint,
     http: OnceCell<reqwest::Client>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Embedded>,
+struct EmbeddingResponse {
+    data: Vec<EmbeddingItem>,
 }
 
 #[derive(Deserialize)]
-struct Embedded {
+struct EmbeddingItem {
     index: usize,
     embedding: Vec<f32>,
 }
 
-impl Service {
-    pub(super) fn new(endpoint: Endpoint) -> Service {
-        Service { endpoint, http: OnceCell::new() }
+impl EmbeddingService {
+    pub(super) fn new(endpoint: EmbeddingEndpoint) -> EmbeddingService {
+        EmbeddingService { endpoint, http: OnceCell::new() }
     }
 
-    /// What the texts mean.
-    pub(super) async fn read(&self, texts: &[String]) -> Result<Vec<Vector>, String> {
+    /// Requests the embeddings of the texts.
+    pub(super) async fn embed(&self, texts: &[String]) -> Result<Vec<Vector>, String> {
         let http = self.http.get_or_try_init(|| async { client() }).await?;
         let address = format!("{}/embeddings", self.endpoint.url.as_str().trim_end_matches('/'));
         let body = serde_json::json!({ "model": self.endpoint.name, "input": texts });
@@ -63,10 +63,10 @@ impl Service {
         let body = whole(answer).await.map_err(|error| format!("the answer of `{url}` {error}"))?;
         if !status.is_success() {
             let said = String::from_utf8_lossy(&body);
-            let said = pml_model::name::shortened(&pml_model::name::printable(&said), SAID);
+            let said = pml_model::name::truncate_text(&pml_model::name::printable(&said), SAID);
             return Err(format!("`{url}` refuses with status {}: {said}", status.as_u16()));
         }
-        let answer: Answer = serde_json::from_slice(&body)
+        let answer: EmbeddingResponse = serde_json::from_slice(&body)
             .map_err(|error| format!("the answer of `{url}` holds no embeddings: {error}"))?;
         in_order(answer.data, texts.len()).map_err(|error| format!("the answer of `{url}` {error}"))
     }
@@ -74,8 +74,8 @@ impl Service {
 
 fn client() -> Result<reqwest::Client, String> {
     reqwest::Client::builder()
-        .tls_backend_preconfigured(tls::trusted()?)
-        // A redirect could take the texts and the key elsewhere.
+        .tls_backend_preconfigured(tls::tls_client_config()?)
+        // A redirect could send the texts and the key elsewhere.
         .redirect(reqwest::redirect::Policy::none())
         .timeout(PATIENCE)
         .build()
@@ -93,11 +93,11 @@ async fn whole(mut answer: reqwest::Response) -> Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// The vectors in the order of their texts, each of length one.
-fn in_order(data: Vec<Embedded>, texts: usize) -> Result<Vec<Vector>, String> {
+/// The vectors in the order of their texts, each normalised to length one.
+fn in_order(data: Vec<EmbeddingItem>, texts: usize) -> Result<Vec<Vector>, String> {
     let mut vectors: Vec<Option<Vector>> = vec![None; texts];
     let numbers = data.first().map_or(0, |first| first.embedding.len());
-    for Embedded { index, embedding } in data {
+    for EmbeddingItem { index, embedding } in data {
         let length = embedding.iter().map(|number| number * number).sum::<f32>().sqrt();
         if embedding.len() != numbers || numbers > MOST_NUMBERS || !length.is_finite() || length <= 0.0 {
             return Err("holds vectors that cannot be compared".to_owned());
@@ -112,8 +112,8 @@ fn in_order(data: Vec<Embedded>, texts: usize) -> Result<Vec<Vector>, String> {
 mod tests {
     use super::*;
 
-    fn embedded(index: usize, embedding: &[f32]) -> Embedded {
-        Embedded { index, embedding: embedding.to_vec() }
+    fn embedded(index: usize, embedding: &[f32]) -> EmbeddingItem {
+        EmbeddingItem { index, embedding: embedding.to_vec() }
     }
 
     #[test]

@@ -1,95 +1,95 @@
-//! The model of the configuration: in the program, in a directory, or a service.
+//! The configured model: built in, in a directory, or a remote service.
 
 use std::sync::{Arc, OnceLock};
 
 use super::Vector;
-use super::endpoint::Service;
-use crate::config::Embedding;
-use crate::runtime::blocking;
+use super::endpoint::EmbeddingService;
+use crate::config::EmbeddingSettings;
+use crate::runtime::run_blocking;
 
-/// What gives vectors for texts.
+/// The model that computes embeddings.
 #[derive(Debug)]
-pub(in crate::knowledge) struct Model {
-    embedding: Embedding,
-    /// Opened when first needed: a model from a directory takes its time. What cannot be opened is tried again.
-    local: Arc<OnceLock<Local>>,
-    service: Option<Service>,
+pub(in crate::knowledge) struct EmbeddingModel {
+    embedding: EmbeddingSettings,
+    /// Opened on first use, because loading a model from a directory takes long. A failed open is retried.
+    local: Arc<OnceLock<LocalModel>>,
+    service: Option<EmbeddingService>,
 }
 
 #[derive(Debug, Clone)]
-enum Local {
-    BuiltIn(&'static pml_embed::Model),
-    Opened(Arc<pml_embed::Model>),
+enum LocalModel {
+    BuiltIn(&'static pml_embed::TransformerModel),
+    Opened(Arc<pml_embed::TransformerModel>),
 }
 
-impl Local {
-    fn model(&self) -> &pml_embed::Model {
+impl LocalModel {
+    fn model(&self) -> &pml_embed::TransformerModel {
         match self {
-            Local::BuiltIn(model) => model,
-            Local::Opened(model) => model,
+            LocalModel::BuiltIn(model) => model,
+            LocalModel::Opened(model) => model,
         }
     }
 }
 
-impl Model {
-    pub(super) fn new(embedding: &Embedding) -> Model {
+impl EmbeddingModel {
+    pub(super) fn new(embedding: &EmbeddingSettings) -> EmbeddingModel {
         let service = match embedding {
-            Embedding::Endpoint(endpoint) => Some(Service::new(endpoint.clone())),
-            Embedding::BuiltIn | Embedding::None | Embedding::Directory(_) => None,
+            EmbeddingSettings::Endpoint(endpoint) => Some(EmbeddingService::new(endpoint.clone())),
+            EmbeddingSettings::BuiltIn | EmbeddingSettings::None | EmbeddingSettings::Directory(_) => None,
         };
-        Model { embedding: embedding.clone(), local: Arc::default(), service }
+        EmbeddingModel { embedding: embedding.clone(), local: Arc::default(), service }
     }
 
-    /// Whether it is the one of that configuration.
-    pub(super) fn is_of(&self, embedding: &Embedding) -> bool {
+    /// Whether it is the model of that configuration.
+    pub(super) fn is_of(&self, embedding: &EmbeddingSettings) -> bool {
         self.embedding == *embedding
     }
 
-    /// Whether there is one at all.
-    pub(super) fn is_there(&self) -> bool {
-        self.embedding != Embedding::None
+    /// Whether a model is configured at all.
+    pub(super) fn is_configured(&self) -> bool {
+        self.embedding != EmbeddingSettings::None
     }
 
-    /// Whether texts leave the machine to be read.
-    pub(super) fn is_elsewhere(&self) -> bool {
+    /// Whether texts are sent to a remote service.
+    pub(super) fn is_remote(&self) -> bool {
         self.service.is_some()
     }
 
-    /// What tells it from every other model.
+    /// The unique name of the model.
     pub(super) fn name(&self) -> String {
         match (&self.embedding, self.local.get()) {
             (_, Some(local)) => local.model().id().to_owned(),
-            (Embedding::BuiltIn, _) => pml_embed::Model::embedded().id().to_owned(),
-            (Embedding::None, _) => "none".to_owned(),
-            (Embedding::Directory(path), _) => path.display().to_string(),
-            (Embedding::Endpoint(endpoint), _) => format!("{} at {}", endpoint.name, endpoint.url),
+            (EmbeddingSettings::BuiltIn, _) => pml_embed::TransformerModel::embedded().id().to_owned(),
+            (EmbeddingSettings::None, _) => "none".to_owned(),
+            (EmbeddingSettings::Directory(path), _) => path.display().to_string(),
+            (EmbeddingSettings::Endpoint(endpoint), _) => format!("{} at {}", endpoint.name, endpoint.url),
         }
     }
 
-    /// Opens it, where that takes long.
+    /// Opens the model, if that takes long.
     ///
     /// # Errors
-    /// It cannot be used; says why.
+    /// The reason why it cannot be used.
     pub(in crate::knowledge) async fn open(&self) -> Result<(), String> {
         match &self.embedding {
-            Embedding::None | Embedding::Endpoint(_) => Ok(()),
-            Embedding::BuiltIn | Embedding::Directory(_) => {
+            EmbeddingSettings::None | EmbeddingSettings::Endpoint(_) => Ok(()),
+            EmbeddingSettings::BuiltIn | EmbeddingSettings::Directory(_) => {
                 let (local, embedding) = (Arc::clone(&self.local), self.embedding.clone());
-                blocking(move || opened(&local, &embedding).map(drop)).await
+                run_blocking(move || opened(&local, &embedding).map(drop)).await
             }
         }
     }
 
-    /// What the texts mean.
+    /// Computes the embeddings of the texts.
     ///
     /// # Errors
-    /// It cannot be told; says why.
-    pub(super) async fn read(&self, texts: Vec<String>) -> Result<Vec<Vector>, String> {
+    /// The reason why it failed.
+    pub(super) async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vector>, String> {
         if let Some(service) = &self.service {
-            return service.read(&texts).await;
+            return service.embed(&texts).await;
         }
         let (local, embedding) = (Arc::clone(&self.local), self.embedding.clone());
-        blocking(move || {
+        run_blocking(move || {
             let local = opened(&local, &embedding)?;
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             Ok(local.model().embed_all(&texts).into_iter().map(Vector::from).collect())
@@ -98,17 +98,17 @@ impl Model {
     }
 }
 
-fn opened(local: &OnceLock<Local>, embedding: &Embedding) -> Result<Local, String> {
+fn opened(local: &OnceLock<LocalModel>, embedding: &EmbeddingSettings) -> Result<LocalModel, String> {
     if let Some(known) = local.get() {
         return Ok(known.clone());
     }
     let opened = match embedding {
-        Embedding::Directory(path) => {
-            let model = pml_embed::Model::open(path).map_err(|error| error.to_string())?;
-            Local::Opened(Arc::new(model))
+        EmbeddingSettings::Directory(path) => {
+            let model = pml_embed::TransformerModel::open(path).map_err(|error| error.to_string())?;
+            LocalModel::Opened(Arc::new(model))
         }
-        Embedding::BuiltIn | Embedding::None | Embedding::Endpoint(_) => {
-            Local::BuiltIn(pml_embed::Model::embedded())
+        EmbeddingSettings::BuiltIn | EmbeddingSettings::None | EmbeddingSettings::Endpoint(_) => {
+            LocalModel::BuiltIn(pml_embed::TransformerModel::embedded())
         }
     };
     Ok(local.get_or_init(|| opened).clone())

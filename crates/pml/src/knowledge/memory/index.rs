@@ -1,83 +1,87 @@
-//! The capabilities there are, ready to be found.
+//! The search index of the capabilities.
 //!
-//! Most stand in one large index of words that is made anew now and then; those whose words changed since stand in a small
-//! one. Which of the words' owners are still there, and how they do, is looked up.
+//! Most capabilities are in one large word index, which is rebuilt from time to time; those whose words changed since
+//! are in a small one. Whether the capability of an entry still exists, and its statistics, are looked up separately.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use pml_analysis::Constant;
-use pml_graph::lexical::{self, Document};
-use pml_graph::rank::{self, Evidence};
-use pml_graph::vectors::Vectors;
-use pml_model::capability::{CacheConfig, Capability, Source, State, Statistics, ToolUse, reliability};
+use pml_graph::lexical::{self, ToolDocument};
+use pml_graph::rank::{self, RankingEvidence};
+use pml_graph::vectors::VectorTable;
+use pml_model::capability::{
+    CacheConfig, Capability, CapabilitySource, CapabilityState, CapabilityStatistics, ToolUse, reliability,
+};
 use pml_model::structure::{NodeKind, Structure};
 use pml_model::{CapabilityId, Digest, Principal};
 use pml_store::CapabilityChanges;
 use serde_json::Value;
 
 use crate::capability;
-use crate::knowledge::embeddings::{self, Embeddings, Wanted, restored};
+use crate::knowledge::embeddings::{self, Embeddings, IntentReading, dequantised};
 use crate::reuse;
 
-/// How many of the best by their words, and how many of the best by what they mean, are looked at more closely.
+/// The number of best candidates by words, and by embeddings, that are compared in detail.
 const CLOSELY: usize = 20;
-/// How much the words of a capability count beside the intents it served: it is the whole procedure that is wanted or not.
+/// The weight of a capability's words beside the intents it served: the request is for the whole procedure or not at
+/// all.
 const WORDS: f64 = 0.5;
-/// How much it counts that an intent means nearly the same as one that was served: what sets two procedures apart is often a
-/// single word, which weighs little in what a sentence means.
+/// The weight of the embedding similarity of intents. Two procedures often differ in a single word, which weighs little
+/// in the embedding of a sentence.
 const MEANING: f64 = 0.8;
-/// Requests about the same kind of things are this much alike, whatever is wanted of the things.
+/// The cosine similarity of requests about the same kind of things, whatever they request.
 const UNLIKE: f64 = 0.4;
-/// How much fitting well can change a score, and what is as well as can be.
+/// The largest change of a score by the fit.
 const FIT: f64 = 0.05;
+/// The fit that counts as perfect, in standard deviations.
 const MOST_FIT: f32 = 10.0;
-/// What has less to do with an intent than this is not offered.
+/// The least score of a candidate that is offered.
 const LEAST: f64 = 0.25;
-/// How many intents of a capability are kept in memory.
+/// The number of intents of a capability that are in memory.
 const MOST_INTENTS: usize = 20;
-/// How many may stand in the small index.
+/// The capacity of the small index.
 const MOST_RECENT: usize = 128;
 
-/// What is known of a capability to find it and to decide whether it can be used.
+/// What is needed of a capability to find it and to decide whether it is usable.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct IndexedCapability {
     pub(crate) id: CapabilityId,
     pub(crate) owner: Principal,
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) intents: Vec<String>,
-    /// What the intents are read by.
-    pub(crate) read_as: Vec<Digest>,
-    /// The intents, ready to be compared; as soon as one is looked for that may be like them.
-    read: OnceLock<Vec<reuse::Read>>,
-    /// What it is fixed to; as soon as somebody asks.
+    /// The text digests of the intents, by which their vectors are found.
+    pub(crate) intent_digests: Vec<Digest>,
+    /// The intents in comparable form, computed on first use.
+    read: OnceLock<Vec<reuse::ComparableIntent>>,
+    /// The constants, computed on first use.
     constants: OnceLock<Vec<Constant>>,
     pub(crate) parameters: Value,
     pub(crate) examples: BTreeMap<String, Vec<Value>>,
     pub(crate) tools: Vec<ToolUse>,
-    /// The tools it calls, in the order of the program, and which takes from which.
+    /// The tools it calls, in program order, and the data dependencies between the calls.
     pub(crate) calls: Vec<String>,
     pub(crate) links: Vec<(usize, usize)>,
-    pub(crate) source: Source,
-    pub(crate) state: State,
-    pub(crate) statistics: Statistics,
+    pub(crate) source: CapabilitySource,
+    pub(crate) state: CapabilityState,
+    pub(crate) statistics: CapabilityStatistics,
     pub(crate) approved: bool,
     pub(crate) cache: CacheConfig,
 }
 
-impl Known {
+impl IndexedCapability {
     fn words(&self) -> (&str, &str, &[String]) {
         (&self.name, &self.description, &self.intents)
     }
 
-    /// The values in what it runs that nothing can be given in place of.
+    /// The values in its program that cannot be replaced by arguments.
     pub(crate) fn constants(&self) -> &[Constant] {
         self.constants.get_or_init(|| capability::constants(&self.source))
     }
 
-    /// What it takes, with what it was given the first time where its first intent said that: such a value moves with
-    /// the words. One that was only given by name says nothing about the next time.
+    /// The parameter schema, with the values of the first run as defaults if the first intent stated them: such a value
+    /// follows the words. A value that was only passed by name says nothing about the next run.
     pub(crate) fn with_first_values(&self) -> Value {
         let mut parameters = self.parameters.clone();
         let Some(first) = self.intents.first() else { return parameters };
@@ -94,26 +98,26 @@ impl Known {
         parameters
     }
 
-    /// How much of what it seems to promise it keeps, from 0 to 1.
+    /// The expected success, from 0 to 1.
     pub(crate) fn reliability(&self) -> f64 {
-        let Statistics { success_count: worked, failure_count: failed, .. } = self.statistics;
+        let CapabilityStatistics { success_count: worked, failure_count: failed, .. } = self.statistics;
         reliability(worked, worked + failed)
     }
 }
 
-impl From<Capability> for Known {
-    fn from(capability: Capability) -> Known {
-        // The first intent is the one whose literals are the defaults.
+impl From<Capability> for IndexedCapability {
+    fn from(capability: Capability) -> IndexedCapability {
+        // The literals of the first intent are the defaults.
         let mut intents = capability.intents;
         intents.sort_by_key(|intent| intent.first_at);
         let intents: Vec<String> = intents.into_iter().take(MOST_INTENTS).map(|intent| intent.text).collect();
         let (calls, links) = calls(&capability.procedure.static_structure);
-        Known {
+        IndexedCapability {
             read: OnceLock::new(),
             constants: OnceLock::new(),
-            read_as: intents
+            intent_digests: intents
                 .iter()
-                .map(|intent| Digest::of(embeddings::of_intent(intent).as_bytes()))
+                .map(|intent| Digest::of(embeddings::intent_text(intent).as_bytes()))
                 .collect(),
             id: capability.procedure.id,
             owner: capability.procedure.owner,
@@ -134,7 +138,7 @@ impl From<Capability> for Known {
     }
 }
 
-/// The tools that are called, in the order of the program, and which takes from which.
+/// The called tools, in program order, and the data dependencies between the calls.
 fn calls(structure: &Structure) -> (Vec<String>, Vec<(usize, usize)>) {
     let (mut calls, mut places) = (Vec::new(), HashMap::new());
     for node in &structure.nodes {
@@ -150,7 +154,7 @@ fn calls(structure: &Structure) -> (Vec<String>, Vec<(usize, usize)>) {
     (calls, links)
 }
 
-/// What the parameters were in runs that worked.
+/// The values of the parameters in successful runs.
 fn examples(schema: &Value) -> BTreeMap<String, Vec<Value>> {
     let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let given = members
@@ -158,54 +162,65 @@ fn examples(schema: &Value) -> BTreeMap<String, Vec<Value>> {
     given.collect()
 }
 
-/// A capability that may be what is looked for.
+/// A candidate capability for an intent.
 #[derive(Debug, Clone)]
-pub(crate) struct Candidate {
-    pub(crate) known: Arc<Known>,
-    /// How sure it is that this is what is asked for, from 0 to 1, whatever becomes of running it.
+pub struct CapabilityCandidate {
+    pub(crate) capability: Arc<IndexedCapability>,
+    /// The probability that this capability is requested, from 0 to 1, whatever the outcome of running it.
     pub(crate) similarity: f64,
-    /// The intent it served that is most like the one at hand.
-    pub(crate) like: Option<String>,
-    /// Its place among results, from 0 to 1.
+    /// The served intent most similar to the present one.
+    pub(crate) similar_intent: Option<String>,
+    /// The ranking score, from 0 to 1.
     pub(crate) score: f64,
 }
 
-/// All capabilities.
-#[derive(Debug, Default)]
-pub(in crate::knowledge) struct Index {
-    version: i64,
-    all: HashMap<CapabilityId, Arc<Known>>,
-    by_name: HashMap<(Principal, String), CapabilityId>,
-    most: Segment,
-    recent: Segment,
+impl CapabilityCandidate {
+    /// The name of the capability.
+    pub fn name(&self) -> &str {
+        &self.capability.name
+    }
 }
 
-/// What the intents that were served mean.
+/// The index of all capabilities.
+#[derive(Debug, Default)]
+pub(in crate::knowledge) struct CapabilityIndex {
+    version: i64,
+    all: HashMap<CapabilityId, Arc<IndexedCapability>>,
+    by_name: HashMap<(Principal, String), CapabilityId>,
+    most: IndexSegment,
+    recent: IndexSegment,
+}
+
+/// The embeddings of the served intents.
 #[derive(Debug)]
-pub(super) struct Meanings {
-    /// Of which capabilities, and as far as which texts were read.
+pub(super) struct ServedIntentVectors {
+    /// The versions it was built from: of the capabilities and of the embeddings.
     pub(super) of: (i64, (u64, u64)),
-    rows: Vectors,
+    rows: VectorTable,
     owners: Vec<CapabilityId>,
 }
 
-impl Meanings {
-    pub(super) fn new(of: (i64, (u64, u64)), index: &Index, meaning: &Embeddings) -> Meanings {
-        let (mut rows, mut owners) = (Vectors::default(), Vec::new());
+impl ServedIntentVectors {
+    pub(super) fn new(
+        of: (i64, (u64, u64)),
+        index: &CapabilityIndex,
+        meaning: &Embeddings,
+    ) -> ServedIntentVectors {
+        let (mut rows, mut owners) = (VectorTable::default(), Vec::new());
         meaning.with_known(|known| {
             for capability in index.all.values() {
-                for text in &capability.read_as {
+                for text in &capability.intent_digests {
                     if let Some(vector) = known.get(text) {
-                        rows.push(Some(&restored(vector)));
+                        rows.push(Some(&dequantised(vector)));
                         owners.push(capability.id.clone());
                     }
                 }
             }
         });
-        Meanings { of, rows, owners }
+        ServedIntentVectors { of, rows, owners }
     }
 
-    /// The capabilities whose intents mean most nearly the same, each with how likely it is to serve.
+    /// The capabilities with the most similar intents, each with the probability that it serves.
     fn near(&self, whole: &[f32]) -> HashMap<&CapabilityId, f64> {
         let mut near: HashMap<&CapabilityId, f64> = HashMap::new();
         for (row, cosine) in self.rows.nearest(whole, 2 * CLOSELY) {
@@ -216,23 +231,23 @@ impl Meanings {
     }
 }
 
-/// How likely a capability is to serve where one of its intents means as nearly the same.
+/// The probability that a capability serves, given the cosine similarity of one of its intents.
 fn likely(cosine: f64) -> f64 {
     MEANING * ((cosine - UNLIKE) / (1.0 - UNLIKE)).max(0.0)
 }
 
 #[derive(Debug, Default)]
-struct Segment {
-    words: lexical::Index,
+struct IndexSegment {
+    words: lexical::LexicalIndex,
     items: Vec<CapabilityId>,
 }
 
-impl Segment {
-    fn build<'k>(all: impl Iterator<Item = &'k Arc<Known>>) -> Segment {
-        let all: Vec<&Arc<Known>> = all.collect();
+impl IndexSegment {
+    fn build<'k>(all: impl Iterator<Item = &'k Arc<IndexedCapability>>) -> IndexSegment {
+        let all: Vec<&Arc<IndexedCapability>> = all.collect();
         let texts: Vec<(String, Vec<&str>)> =
             all.iter().map(|known| (text(known), parameters(known))).collect();
-        let documents = all.iter().zip(&texts).map(|(known, (text, parameters))| Document {
+        let documents = all.iter().zip(&texts).map(|(known, (text, parameters))| ToolDocument {
             server: "",
             name: &known.name,
             description: text,
@@ -240,19 +255,19 @@ impl Segment {
             parameter_descriptions: Vec::new(),
             outputs: "",
         });
-        Segment {
-            words: lexical::Index::build(documents),
+        IndexSegment {
+            words: lexical::LexicalIndex::build(documents),
             items: all.iter().map(|known| known.id.clone()).collect(),
         }
     }
 
     fn best(&self, intent: &str) -> impl Iterator<Item = (&CapabilityId, f64)> {
-        let ranked = rank::rank(intent, &Evidence { lexical: &self.words, dense: None, past: None });
+        let ranked = rank::rank(intent, &RankingEvidence { lexical: &self.words, dense: None, advice: None });
         ranked.into_iter().take(CLOSELY).map(|found| (&self.items[found.item], found.score))
     }
 }
 
-fn text(known: &Known) -> String {
+fn text(known: &IndexedCapability) -> String {
     let tools = known.tools.iter().map(|tool| tool.id.as_str());
     let all: Vec<&str> = std::iter::once(known.description.as_str())
         .chain(known.intents.iter().map(String::as_str))
@@ -261,18 +276,18 @@ fn text(known: &Known) -> String {
     all.join("\n")
 }
 
-fn parameters(known: &Known) -> Vec<&str> {
+fn parameters(known: &IndexedCapability) -> Vec<&str> {
     let members = known.parameters.get("properties").and_then(Value::as_object);
     members.into_iter().flat_map(|members| members.keys().map(String::as_str)).collect()
 }
 
-impl Index {
-    /// The state of the database it was made from.
+impl CapabilityIndex {
+    /// The database version it was built from.
     pub(super) fn version(&self) -> i64 {
         self.version
     }
 
-    /// Takes in what changed.
+    /// Applies the changes of capabilities.
     pub(super) fn take(&mut self, changes: CapabilityChanges) {
         self.version = changes.version;
         for gone in changes.gone {
@@ -282,7 +297,7 @@ impl Index {
         }
         let mut reworded: Vec<CapabilityId> = Vec::new();
         for capability in changes.changed {
-            let known = Arc::new(Known::from(capability));
+            let known = Arc::new(IndexedCapability::from(capability));
             let before = self.all.insert(known.id.clone(), Arc::clone(&known));
             if let Some(before) = &before {
                 self.by_name.remove(&(before.owner.clone(), before.name.clone()));
@@ -302,35 +317,35 @@ impl Index {
         let mut recent: HashSet<CapabilityId> = self.recent.items.iter().cloned().collect();
         recent.extend(reworded);
         if recent.len() > MOST_RECENT {
-            self.most = Segment::build(self.all.values());
-            self.recent = Segment::default();
+            self.most = IndexSegment::build(self.all.values());
+            self.recent = IndexSegment::default();
         } else {
-            self.recent = Segment::build(recent.iter().filter_map(|id| self.all.get(id)));
+            self.recent = IndexSegment::build(recent.iter().filter_map(|id| self.all.get(id)));
         }
     }
 
-    /// Every one of them.
-    pub(in crate::knowledge) fn all(&self) -> Vec<Arc<Known>> {
+    /// All capabilities.
+    pub(in crate::knowledge) fn all(&self) -> Vec<Arc<IndexedCapability>> {
         self.all.values().cloned().collect()
     }
 
-    /// One that works and calls that tool; the one used most.
-    pub(super) fn that_uses(&self, principal: &Principal, tool: &str) -> Option<Arc<Known>> {
-        let uses = |known: &&Arc<Known>| {
+    /// The most used one that works and calls that tool.
+    pub(super) fn that_uses(&self, principal: &Principal, tool: &str) -> Option<Arc<IndexedCapability>> {
+        let uses = |known: &&Arc<IndexedCapability>| {
             known.owner == *principal
-                && known.state == State::Active
+                && known.state == CapabilityState::Active
                 && known.tools.iter().any(|used| used.id == tool)
         };
         self.all.values().filter(uses).max_by_key(|known| (known.statistics.usage_count, &known.id)).cloned()
     }
 
-    /// The one of that id.
-    pub(super) fn get(&self, principal: &Principal, id: &CapabilityId) -> Option<&Arc<Known>> {
+    /// The capability with that id.
+    pub(super) fn get(&self, principal: &Principal, id: &CapabilityId) -> Option<&Arc<IndexedCapability>> {
         self.all.get(id).filter(|known| known.owner == *principal)
     }
 
-    /// The one of that name or id.
-    pub(super) fn named(&self, principal: &Principal, name: &str) -> Option<Arc<Known>> {
+    /// The capability with that name or id.
+    pub(super) fn named(&self, principal: &Principal, name: &str) -> Option<Arc<IndexedCapability>> {
         let id = match CapabilityId::parse(name) {
             Ok(id) => id,
             Err(_) => self.by_name.get(&(principal.clone(), name.to_owned()))?.clone(),
@@ -339,84 +354,100 @@ impl Index {
     }
 
     /// The capabilities of `principal`: those that `source` may name, and the names of the others that work.
-    pub(super) fn mentioned(&self, principal: &Principal, source: &str) -> (Vec<Arc<Known>>, Vec<String>) {
+    pub(super) fn mentioned(
+        &self,
+        principal: &Principal,
+        source: &str,
+    ) -> (Vec<Arc<IndexedCapability>>, Vec<String>) {
         let (mut mentioned, mut others) = (Vec::new(), Vec::new());
         for known in self.all.values().filter(|known| known.owner == *principal) {
             if source.contains(&known.name) {
                 mentioned.push(Arc::clone(known));
-            } else if known.state == State::Active {
+            } else if known.state == CapabilityState::Active {
                 others.push(known.name.clone());
             }
         }
         (mentioned, others)
     }
 
-    /// Those that have something to do with `intent`, best first.
+    /// The candidates for `intent`, best first.
     pub(super) fn find(
         &self,
         principal: &Principal,
         intent: &str,
-        wanted: &Wanted,
-        meanings: Option<&Meanings>,
-    ) -> Vec<Candidate> {
+        wanted: &IntentReading,
+        meanings: Option<&ServedIntentVectors>,
+    ) -> Vec<CapabilityCandidate> {
         let mut found: HashMap<&CapabilityId, f64> = HashMap::new();
         let text = wanted.text.as_str();
         let mut by_words: Vec<(&CapabilityId, f64)> =
             self.most.best(text).chain(self.recent.best(text)).collect();
         if text != intent {
-            // Those that were learned in the same language are found by the words as they stand.
+            // Capabilities learned in the same language are found by the untranslated words.
             by_words.extend(self.most.best(intent).chain(self.recent.best(intent)));
         }
         for (id, score) in by_words {
             let best = found.entry(id).or_default();
             *best = best.max(score);
         }
-        let near = meanings.zip(wanted.meant.as_ref()).map(|(meanings, meant)| meanings.near(&meant.whole));
+        let near = meanings.zip(wanted.vectors.as_ref()).map(|(meanings, meant)| meanings.near(&meant.whole));
         let near = near.unwrap_or_default();
         for id in near.keys() {
             found.entry(id).or_default();
         }
-        let usable = |known: &&Arc<Known>| known.owner == *principal && known.state == State::Active;
+        let usable = |known: &&Arc<IndexedCapability>| {
+            known.owner == *principal && known.state == CapabilityState::Active
+        };
         let known =
             found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));
-        let asked = reuse::Read::new(intent);
-        let mut candidates: Vec<Candidate> =
+        let asked = reuse::ComparableIntent::new(intent);
+        let mut candidates: Vec<CapabilityCandidate> =
             known.map(|(known, score)| candidate(known, &asked, score, near.get(&known.id))).collect();
         candidates.retain(|candidate| candidate.score >= LEAST);
         candidates.sort_by(|one, other| {
-            other.score.total_cmp(&one.score).then_with(|| one.known.id.cmp(&other.known.id))
+            other.score.total_cmp(&one.score).then_with(|| one.capability.id.cmp(&other.capability.id))
         });
         candidates
     }
 }
 
-/// What intents that are so similar are worth to each other. Much of what two unlike ones share is that they name a file or
-/// two, so what is not sure counts for less than it has in common.
+/// The value of a similarity between intents. Much of what two unlike intents share is the name of a file or two, so a
+/// low similarity counts for less than proportional.
 fn worth(similarity: f64) -> f64 {
     if similarity >= reuse::SURE { similarity } else { similarity * similarity }
 }
 
-/// Puts capabilities that are about as likely in the order of how well they fit by all that they served and by their tools.
-pub(in crate::knowledge) fn order_by_fit(found: &mut [Candidate], fits: &HashMap<&CapabilityId, f32>) {
+/// Orders equally likely capabilities by how well they fit the intents they served and their tools.
+pub(in crate::knowledge) fn order_by_fit(
+    found: &mut [CapabilityCandidate],
+    fits: &HashMap<&CapabilityId, f32>,
+) {
     for candidate in found.iter_mut() {
-        let fit = fits.get(&candidate.known.id).copied().unwrap_or_default();
+        let fit = fits.get(&candidate.capability.id).copied().unwrap_or_default();
         candidate.score =
             (candidate.score + FIT * f64::from(fit / MOST_FIT).clamp(-1.0, 1.0)).clamp(0.0, 1.0);
     }
     found.sort_by(|one, other| {
-        other.score.total_cmp(&one.score).then_with(|| one.known.id.cmp(&other.known.id))
+        other.score.total_cmp(&one.score).then_with(|| one.capability.id.cmp(&other.capability.id))
     });
 }
 
-fn candidate(known: &Arc<Known>, asked: &reuse::Read, words: f64, near: Option<&f64>) -> Candidate {
-    let read = known.read.get_or_init(|| known.intents.iter().map(|text| reuse::Read::new(text)).collect());
+fn candidate(
+    known: &Arc<IndexedCapability>,
+    asked: &reuse::ComparableIntent,
+    words: f64,
+    near: Option<&f64>,
+) -> CapabilityCandidate {
+    let read = known
+        .read
+        .get_or_init(|| known.intents.iter().map(|text| reuse::ComparableIntent::new(text)).collect());
     let alike = read.iter().zip(&known.intents).map(|(read, served)| (read.similarity(asked), served));
     let best = alike.max_by(|one, other| one.0.total_cmp(&other.0));
     let similarity = best.as_ref().map_or(0.0, |(similarity, _)| *similarity);
-    Candidate {
-        known: Arc::clone(known),
+    CapabilityCandidate {
+        capability: Arc::clone(known),
         similarity,
-        like: best.map(|(_, served)| served.clone()),
+        similar_intent: best.map(|(_, served)| served.clone()),
         score: worth(similarity).max(WORDS * words).max(near.copied().unwrap_or_default())
             * known.reliability(),
     }

@@ -1,4 +1,4 @@
-//! What was just used in a session: what hangs together with it is more likely wanted next.
+//! The tools just used in each session; related tools are more likely to be requested next.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -7,42 +7,42 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use pml_model::Principal;
 
-/// How many sessions are remembered.
+/// The number of sessions in memory.
 const SESSIONS: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
-/// How many tools of a session are remembered.
+/// The number of tools per session.
 const TOOLS: usize = 5;
-/// After this time something else is wanted.
+/// 30 min: after a longer pause, the next request is about something else.
 const LASTS: Duration = Duration::from_secs(30 * 60);
 
-/// What was used in which session.
+/// The recently used tools of each session.
 #[derive(Debug)]
-pub(super) struct Sessions(Mutex<LruCache<(Principal, String), Context>>);
+pub(super) struct SessionHistory(Mutex<LruCache<(Principal, String), SessionTools>>);
 
 #[derive(Debug)]
-struct Context {
+struct SessionTools {
     at: Instant,
     tools: Vec<String>,
 }
 
-impl Default for Sessions {
-    fn default() -> Sessions {
-        Sessions(Mutex::new(LruCache::new(SESSIONS)))
+impl Default for SessionHistory {
+    fn default() -> SessionHistory {
+        SessionHistory(Mutex::new(LruCache::new(SESSIONS)))
     }
 }
 
-impl Sessions {
-    /// These were used, the most recent last.
+impl SessionHistory {
+    /// Records that these were used, most recent last.
     pub(super) fn used(&self, principal: &Principal, session: &str, tools: &[&str], now: Instant) {
         let mut tools: Vec<String> = tools.iter().rev().map(|tool| (*tool).to_owned()).collect();
         tools.truncate(TOOLS);
         tools.reverse();
         if !tools.is_empty() {
             let mut sessions = self.0.lock();
-            sessions.put((principal.clone(), session.to_owned()), Context { at: now, tools });
+            sessions.put((principal.clone(), session.to_owned()), SessionTools { at: now, tools });
         }
     }
 
-    /// What was used in the last run of a session, the most recent last.
+    /// The tools of the last run of a session, most recent last.
     pub(super) fn of(&self, principal: &Principal, session: &str, now: Instant) -> Vec<String> {
         let mut sessions = self.0.lock();
         let known = sessions.get(&(principal.clone(), session.to_owned()));
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_session_remembers_its_last_run_for_a_while() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
+        let (sessions, now) = (SessionHistory::default(), Instant::now());
         let me = Principal::local();
         sessions.used(&me, "one", &["a", "b", "c", "d", "e", "f"], now);
         sessions.used(&me, "two", &["x"], now);

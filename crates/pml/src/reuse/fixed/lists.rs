@@ -1,18 +1,18 @@
-//! Words that are read in a way of their own where an intent is compared with a program. Folded.
+//! Word lists for comparing an intent with a program. All words are folded.
 
-/// Words for one thing, where a number may stand.
+/// Words for a single thing, where a number could stand.
 pub(super) const ONE: &[&str] =
     &["one", "single", "seul", "seule", "unique", "half", "dozen", "douzaine", "couple", "both"];
 
-/// Words for a place in a row. `last` and its like are opposites of these.
+/// Words for a position in a sequence. `last` and the like are opposites of these.
 pub(super) const PLACES: &[&str] =
     &["first", "second", "sixth", "seventh", "eighth", "ninth", "tenth", "last", "deuxieme", "seconde"];
 
-/// What fields of data are called.
+/// Words for fields of data.
 pub(super) const FIELDS: &[&str] =
     &["column", "field", "key", "property", "attribute", "champ", "propriete", "attribut"];
 
-/// Words with which anything is asked for, beside those of the vocabulary.
+/// Words that occur in any request, in addition to those of the vocabulary.
 pub(super) const GENERIC: &[&str] = &[
     "give",
     "tell",
@@ -57,7 +57,7 @@ pub(super) const GENERIC: &[&str] = &[
     "recommence",
 ];
 
-/// Abbreviations that are written otherwise in the other language.
+/// Abbreviations that differ between English and French.
 pub(super) const ACRONYMS: &[(&str, &str)] = &[
     ("vat", "tva"),
     ("gdp", "pib"),

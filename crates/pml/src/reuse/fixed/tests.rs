@@ -1,13 +1,13 @@
-//! Which intents contradict what a program is fixed to, and which may be remembered for it.
+//! Tests: which intents contradict the constants of a program, and which may be stored for it.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use super::{Judgement, judge};
-use crate::reuse::Procedure;
+use crate::reuse::ReusableProcedure;
 
-/// A program that was learned: what it runs, its parameters with the values of the first intent, and that intent.
+/// A learned program: its source, its parameters with the values of the first intent, and that intent.
 struct Learned {
     code: &'static str,
     parameters: Value,
@@ -19,7 +19,7 @@ impl Learned {
         let defaults = self.parameters.as_object().unwrap();
         let properties: Map<String, Value> =
             defaults.iter().map(|(name, value)| (name.clone(), json!({ "default": value }))).collect();
-        let procedure = Procedure {
+        let procedure = ReusableProcedure {
             parameters: &json!({ "type": "object", "properties": properties }),
             intents: &[self.intent],
             examples: &BTreeMap::new(),
@@ -27,7 +27,7 @@ impl Learned {
         };
         judge(
             &procedure,
-            &pml_analysis::constants(self.code).unwrap(),
+            &pml_analysis::find_constants(self.code).unwrap(),
             intent,
             arguments.as_object().unwrap(),
         )
@@ -37,23 +37,26 @@ impl Learned {
     #[track_caller]
     fn contradicts(&self, intent: &str, arguments: &Value, expected: (&str, &str)) {
         let judgement = self.judge(intent, arguments);
-        let found = judgement.contradiction.as_ref().map(|found| (found.fixed.as_str(), found.said.as_str()));
+        let found = judgement
+            .contradiction
+            .as_ref()
+            .map(|found| (found.constant.as_str(), found.said_instead.as_str()));
         assert_eq!(found, Some(expected), "{intent}: {judgement:?}");
-        assert!(!judgement.has_place(), "{intent}");
+        assert!(!judgement.is_fully_placed(), "{intent}");
     }
 
     /// The intent may be run and remembered.
     #[track_caller]
     fn fits(&self, intent: &str, arguments: &Value) {
         let judgement = self.judge(intent, arguments);
-        assert!(judgement.has_place(), "{intent}: {judgement:?}");
+        assert!(judgement.is_fully_placed(), "{intent}: {judgement:?}");
     }
 
     /// The intent may be run and is not remembered.
     #[track_caller]
     fn is_not_remembered(&self, intent: &str, arguments: &Value) {
         let judgement = self.judge(intent, arguments);
-        assert!(judgement.contradiction.is_none() && !judgement.has_place(), "{intent}: {judgement:?}");
+        assert!(judgement.contradiction.is_none() && !judgement.is_fully_placed(), "{intent}: {judgement:?}");
     }
 }
 
@@ -160,7 +163,7 @@ fn a_part_of_a_text_or_a_template() {
     };
     let given = json!({ "to": "bob@example.org" });
     let judgement = learned.judge("invite bob@example.org to Zurich", &given);
-    assert_eq!(judgement.contradiction.map(|found| found.said).as_deref(), Some("Zurich"));
+    assert_eq!(judgement.contradiction.map(|found| found.said_instead).as_deref(), Some("Zurich"));
     learned.fits("invite bob@example.org to Geneva", &given);
 }
 

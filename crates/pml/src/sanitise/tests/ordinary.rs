@@ -1,6 +1,6 @@
-//! Texts that stay as they are.
+//! Texts that must stay unchanged.
 
-/// Nothing in these is a secret.
+/// Texts without a secret.
 pub(super) const CASES: &[&str] = &[
     "",
     "hello",
@@ -66,7 +66,7 @@ pub(super) const CASES: &[&str] = &[
     "secretary: Jane Doe",
     "passing=12 failing=3",
     "credentials: missing",
-    // Stand-ins, types and code.
+    // Placeholders, types and code.
     "password=",
     "password=***",
     "password=<your password>",

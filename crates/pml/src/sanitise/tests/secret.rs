@@ -1,10 +1,10 @@
-//! Texts with a secret in them, and the secret.
+//! Texts that contain a secret, with that secret.
 //!
-//! The bar `¦` is taken out before use.
+//! The bar `¦` is removed before use.
 
-/// A text, and the part of it that must go.
+/// A text, and the part of it that must be removed.
 pub(super) const CASES: &[(&str, &str)] = &[
-    // Tokens by their make.
+    // Tokens of known vendors.
     ("pushed with gh¦p_16C7e42F292c6912E7710c838347Ae178B4a ok", "gh¦p_16C7e42F292c6912E7710c838347Ae178B4a"),
     ("gh¦o_16C7e42F292c6912E7710c838347Ae178B4a", "gh¦o_16C7e42F292c6912E7710c838347Ae178B4a"),
     ("github_¦pat_11ABCDEFG0123456789ab_cdefghijklmnop.", "github_¦pat_11ABCDEFG0123456789ab_cdefghijklmnop"),
@@ -55,7 +55,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "-----BEGIN OPENSSH PRIVATE ¦KEY-----\nb3BlbnNzaC1rZXk",
         "-----BEGIN OPENSSH PRIVATE ¦KEY-----\nb3BlbnNzaC1rZXk",
     ),
-    // Beside their names.
+    // Secrets beside their names.
     ("await mcp.web.get({ headers: [{ name: 'api_key', value: 'lettuce' }] })", "lettuce"),
     ("f({ value: `lettuce`, in: 'header', \"key\": \"X-Api-Key\" })", "lettuce"),
     ("{ header: 'Authorization', // how\n  value: 'lettuce tomato' }", "lettuce tomato"),
@@ -87,7 +87,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
     ("/cb?code=4/0AbUR2VM&state=x", "4/0AbUR2VM"),
     ("/login?user=me&password=p%26q&x=1", "p%26q"),
     ("see https%3A%2F%2Fme%3Aswordfish%40host%2Fx", "swordfish"),
-    // Named in text, settings and programs.
+    // Secrets named in text, settings and programs.
     ("password=swordfish", "swordfish"),
     ("user=me password=swordfish host=db", "swordfish"),
     ("Server=db;User Id=sa;Password=Pa$$w0rd;Encrypt=true", "Pa$$w0rd"),
@@ -136,7 +136,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "secret -> AbCdEf0123456789AbCdEf0123456789AbCdEf01+/==",
         "AbCdEf0123456789AbCdEf0123456789AbCdEf01+/==",
     ),
-    // Known values.
+    // Configured secrets.
     ("it said hunter2-and-more.", "hunter2-and-more"),
     ("xhunter2-and-morex", "hunter2-and-more"),
     ("correct horse battery staple", "correct horse battery"),

@@ -1,17 +1,17 @@
-//! Reads a JSONPath.
+//! Parses JSONPath.
 
 use pml_model::json::raw;
 use serde_json::value::RawValue;
 
-use super::{Operand, Query, Relation, Segment, Selector, Test};
-use crate::builtin::tool::{Failure, failure};
+use super::{FilterOperand, FilterRelation, FilterTest, JsonPathQuery, JsonPathSegment, JsonPathSelector};
+use crate::builtin::tool::{BuiltinFailure, failure};
 
-/// How deep filters and parentheses nest.
+/// How deep filters and parentheses may nest.
 const MAX_NESTING: usize = 16;
 
-/// Reads a whole path that starts with `$`.
-pub(super) fn parse(path: &str) -> Result<Query, Failure> {
-    let mut parser = Parser { characters: path.chars().collect(), at: 0, nesting: 0 };
+/// Parses a whole path that starts with `$`.
+pub(super) fn parse(path: &str) -> Result<JsonPathQuery, BuiltinFailure> {
+    let mut parser = JsonPathParser { characters: path.chars().collect(), at: 0, nesting: 0 };
     if !parser.take("$") {
         return Err(parser.expected("`$`; a JSON Pointer starts with `/`"));
     }
@@ -19,36 +19,36 @@ pub(super) fn parse(path: &str) -> Result<Query, Failure> {
     if parser.at < parser.characters.len() {
         return Err(parser.expected("`.`, `..` or `[`"));
     }
-    Ok(Query { from_root: true, segments })
+    Ok(JsonPathQuery { from_root: true, segments })
 }
 
-struct Parser {
+struct JsonPathParser {
     characters: Vec<char>,
     at: usize,
     nesting: usize,
 }
 
-impl Parser {
-    fn segments(&mut self) -> Result<Vec<Segment>, Failure> {
+impl JsonPathParser {
+    fn segments(&mut self) -> Result<Vec<JsonPathSegment>, BuiltinFailure> {
         let mut segments = Vec::new();
         loop {
             if self.take("..") {
                 let selectors =
                     if self.peek() == Some('[') { self.brackets()? } else { vec![self.dotted()?] };
-                segments.push(Segment { descend: true, selectors });
+                segments.push(JsonPathSegment { descend: true, selectors });
             } else if self.take(".") {
-                segments.push(Segment { descend: false, selectors: vec![self.dotted()?] });
+                segments.push(JsonPathSegment { descend: false, selectors: vec![self.dotted()?] });
             } else if self.peek() == Some('[') {
-                segments.push(Segment { descend: false, selectors: self.brackets()? });
+                segments.push(JsonPathSegment { descend: false, selectors: self.brackets()? });
             } else {
                 return Ok(segments);
             }
         }
     }
 
-    fn dotted(&mut self) -> Result<Selector, Failure> {
+    fn dotted(&mut self) -> Result<JsonPathSelector, BuiltinFailure> {
         if self.take("*") {
-            return Ok(Selector::Every);
+            return Ok(JsonPathSelector::Every);
         }
         let start = self.at;
         while self.peek().is_some_and(|c| c == '_' || c.is_alphanumeric() || !c.is_ascii()) {
@@ -58,10 +58,10 @@ impl Parser {
             self.at = start;
             return Err(self.expected("a name or `*`; write other names as `['…']`"));
         }
-        Ok(Selector::Name(self.characters[start..self.at].iter().collect()))
+        Ok(JsonPathSelector::Name(self.characters[start..self.at].iter().collect()))
     }
 
-    fn brackets(&mut self) -> Result<Vec<Selector>, Failure> {
+    fn brackets(&mut self) -> Result<Vec<JsonPathSelector>, BuiltinFailure> {
         self.at += 1;
         let mut selectors = Vec::new();
         loop {
@@ -77,27 +77,27 @@ impl Parser {
         }
     }
 
-    fn selector(&mut self) -> Result<Selector, Failure> {
+    fn selector(&mut self) -> Result<JsonPathSelector, BuiltinFailure> {
         match self.peek() {
-            Some('\'' | '"') => self.quoted().map(Selector::Name),
+            Some('\'' | '"') => self.quoted().map(JsonPathSelector::Name),
             Some('*') => {
                 self.at += 1;
-                Ok(Selector::Every)
+                Ok(JsonPathSelector::Every)
             }
             Some('?') => {
                 self.at += 1;
-                self.nested(Self::any).map(Selector::Filter)
+                self.nested(Self::any).map(JsonPathSelector::Filter)
             }
             Some(c) if c == '-' || c == ':' || c.is_ascii_digit() => self.index_or_slice(),
             _ => Err(self.expected("a name in quotes, `*`, `?`, an index or a slice")),
         }
     }
 
-    fn index_or_slice(&mut self) -> Result<Selector, Failure> {
+    fn index_or_slice(&mut self) -> Result<JsonPathSelector, BuiltinFailure> {
         let start = self.integer()?;
         self.blanks();
         if !self.take(":") {
-            return start.map(Selector::Index).ok_or_else(|| self.expected("an index"));
+            return start.map(JsonPathSelector::Index).ok_or_else(|| self.expected("an index"));
         }
         self.blanks();
         let end = self.integer()?;
@@ -108,10 +108,10 @@ impl Parser {
         } else {
             1
         };
-        Ok(Selector::Slice { start, end, step })
+        Ok(JsonPathSelector::Slice { start, end, step })
     }
 
-    fn integer(&mut self) -> Result<Option<i64>, Failure> {
+    fn integer(&mut self) -> Result<Option<i64>, BuiltinFailure> {
         let start = self.at;
         self.take("-");
         while self.peek().is_some_and(|c| c.is_ascii_digit()) {
@@ -124,11 +124,11 @@ impl Parser {
         text.parse().map(Some).map_err(|_| self.expected("a whole number that fits 64 bits"))
     }
 
-    fn quoted(&mut self) -> Result<String, Failure> {
+    fn quoted(&mut self) -> Result<String, BuiltinFailure> {
         let quote = self.characters[self.at];
         let start = self.at + 1;
         self.at = start;
-        // Rewritten as a JSON string, whose escapes are the same but for the quotes.
+        // Rewritten as a JSON string: the escapes are the same except for the quotes.
         let mut json = String::from("\"");
         loop {
             match self.peek() {
@@ -157,26 +157,26 @@ impl Parser {
         serde_json::from_str(&json).map_err(|error| failure!("`path` at character {start}: {error}"))
     }
 
-    fn any(&mut self) -> Result<Test, Failure> {
+    fn any(&mut self) -> Result<FilterTest, BuiltinFailure> {
         let mut tests = vec![self.all()?];
         while self.take_after_blanks("||") {
             tests.push(self.all()?);
         }
-        Ok(Test::Any(tests))
+        Ok(FilterTest::Any(tests))
     }
 
-    fn all(&mut self) -> Result<Test, Failure> {
+    fn all(&mut self) -> Result<FilterTest, BuiltinFailure> {
         let mut tests = vec![self.test()?];
         while self.take_after_blanks("&&") {
             tests.push(self.test()?);
         }
-        Ok(Test::All(tests))
+        Ok(FilterTest::All(tests))
     }
 
-    fn test(&mut self) -> Result<Test, Failure> {
+    fn test(&mut self) -> Result<FilterTest, BuiltinFailure> {
         self.blanks();
         if self.take("!") {
-            return self.nested(Self::test).map(|test| Test::Not(Box::new(test)));
+            return self.nested(Self::test).map(|test| FilterTest::Not(Box::new(test)));
         }
         if self.take("(") {
             let test = self.nested(Self::any)?;
@@ -186,8 +186,8 @@ impl Parser {
         let left = self.operand()?;
         let Some(relation) = self.relation() else {
             return match left {
-                Operand::Path(query) => Ok(Test::Exists(query)),
-                Operand::Literal(_) => Err(self.expected("a comparison")),
+                FilterOperand::Path(query) => Ok(FilterTest::Exists(query)),
+                FilterOperand::Literal(_) => Err(self.expected("a comparison")),
             };
         };
         self.blanks();
@@ -198,19 +198,19 @@ impl Parser {
                 self.expected("a comparison of paths that pick one value each, without `*`, `..` and slices")
             );
         }
-        Ok(Test::Compare { left, relation, right })
+        Ok(FilterTest::Compare { left, relation, right })
     }
 
-    fn relation(&mut self) -> Option<Relation> {
+    fn relation(&mut self) -> Option<FilterRelation> {
         self.blanks();
         let start = self.at;
         let relation = [
-            ("==", Relation::Equal),
-            ("!=", Relation::NotEqual),
-            ("<=", Relation::LessOrEqual),
-            (">=", Relation::GreaterOrEqual),
-            ("<", Relation::Less),
-            (">", Relation::Greater),
+            ("==", FilterRelation::Equal),
+            ("!=", FilterRelation::NotEqual),
+            ("<=", FilterRelation::LessOrEqual),
+            (">=", FilterRelation::GreaterOrEqual),
+            ("<", FilterRelation::Less),
+            (">", FilterRelation::Greater),
         ]
         .into_iter()
         .find(|(sign, _)| self.take(sign));
@@ -220,31 +220,31 @@ impl Parser {
         relation.map(|(_, relation)| relation)
     }
 
-    fn operand(&mut self) -> Result<Operand, Failure> {
+    fn operand(&mut self) -> Result<FilterOperand, BuiltinFailure> {
         match self.peek() {
             Some(sign @ ('@' | '$')) => {
                 self.at += 1;
                 let segments = self.nested(Self::segments)?;
-                Ok(Operand::Path(Query { from_root: sign == '$', segments }))
+                Ok(FilterOperand::Path(JsonPathQuery { from_root: sign == '$', segments }))
             }
-            Some('\'' | '"') => Ok(Operand::Literal(raw(&self.quoted()?))),
+            Some('\'' | '"') => Ok(FilterOperand::Literal(raw(&self.quoted()?))),
             _ => self.bare_literal(),
         }
     }
 
-    fn bare_literal(&mut self) -> Result<Operand, Failure> {
+    fn bare_literal(&mut self) -> Result<FilterOperand, BuiltinFailure> {
         let start = self.at;
         while self.peek().is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.')) {
             self.at += 1;
         }
         let text: String = self.characters[start..self.at].iter().collect();
-        RawValue::from_string(text).map(Operand::Literal).map_err(|_| {
+        RawValue::from_string(text).map(FilterOperand::Literal).map_err(|_| {
             self.at = start;
             self.expected("a value, or a path that starts with `@` or `$`")
         })
     }
 
-    fn nested<T>(&mut self, read: fn(&mut Self) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn nested<T>(&mut self, read: fn(&mut Self) -> Result<T, BuiltinFailure>) -> Result<T, BuiltinFailure> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
             return Err(self.expected(&format!("less nesting; at most {MAX_NESTING} levels are taken")));
@@ -278,18 +278,22 @@ impl Parser {
         }
     }
 
-    fn expected(&self, what: &str) -> Failure {
+    fn expected(&self, what: &str) -> BuiltinFailure {
         failure!("`path` at character {}: expected {what}", self.at + 1)
     }
 }
 
-/// Whether an operand cannot be more than one value.
-fn is_single(operand: &Operand) -> bool {
-    let single = |segment: &Segment| {
-        !segment.descend && matches!(segment.selectors.as_slice(), [Selector::Name(_) | Selector::Index(_)])
+/// Whether an operand can only be a single value.
+fn is_single(operand: &FilterOperand) -> bool {
+    let single = |segment: &JsonPathSegment| {
+        !segment.descend
+            && matches!(
+                segment.selectors.as_slice(),
+                [JsonPathSelector::Name(_) | JsonPathSelector::Index(_)]
+            )
     };
     match operand {
-        Operand::Path(query) => query.segments.iter().all(single),
-        Operand::Literal(_) => true,
+        FilterOperand::Path(query) => query.segments.iter().all(single),
+        FilterOperand::Literal(_) => true,
     }
 }

@@ -1,26 +1,26 @@
-//! Turns of tasks, step by step and at random.
+//! Tests of the scheduler, step by step and with random DAGs.
 
 use proptest::prelude::*;
 
 use super::*;
 
-fn node(after: &[usize]) -> Node {
-    Node { after: after.to_vec(), ..Node::default() }
+fn node(after: &[usize]) -> ScheduledTask {
+    ScheduledTask { after: after.to_vec(), ..ScheduledTask::default() }
 }
 
-fn start(task: usize) -> Step {
-    Step::Start { task, attempt: 1 }
+fn start(task: usize) -> ScheduleStep {
+    ScheduleStep::Start { task, attempt: 1 }
 }
 
 #[test]
 fn a_task_starts_when_all_it_waits_for_has_ended() {
     let mut schedule = Schedule::new(vec![node(&[]), node(&[]), node(&[0, 1]), node(&[2])], Pause::None);
     assert_eq!(schedule.go_on(), [start(0), start(1)]);
-    assert_eq!(schedule.tried(1, Tried::Worked), []);
-    assert_eq!(schedule.tried(0, Tried::Worked), [start(2)]);
-    assert_eq!(schedule.tried(0, Tried::Worked), [], "a task ends once");
-    assert_eq!(schedule.tried(2, Tried::Worked), [start(3)]);
-    assert_eq!(schedule.tried(3, Tried::Worked), [Step::Over]);
+    assert_eq!(schedule.on_attempt_ended(1, AttemptOutcome::Succeeded), []);
+    assert_eq!(schedule.on_attempt_ended(0, AttemptOutcome::Succeeded), [start(2)]);
+    assert_eq!(schedule.on_attempt_ended(0, AttemptOutcome::Succeeded), [], "a task ends once");
+    assert_eq!(schedule.on_attempt_ended(2, AttemptOutcome::Succeeded), [start(3)]);
+    assert_eq!(schedule.on_attempt_ended(3, AttemptOutcome::Succeeded), [ScheduleStep::Over]);
 }
 
 #[test]
@@ -28,36 +28,42 @@ fn a_failure_takes_its_dependants_with_it_and_no_others() {
     let nodes = vec![node(&[]), node(&[0]), node(&[1]), node(&[])];
     let mut schedule = Schedule::new(nodes, Pause::None);
     schedule.go_on();
-    assert_eq!(schedule.tried(0, Tried::Failed), []);
-    assert_eq!(schedule.end_of(2), Some(End::Skipped));
-    assert_eq!(schedule.tried(3, Tried::Worked), [Step::Over]);
+    assert_eq!(schedule.on_attempt_ended(0, AttemptOutcome::Failed), []);
+    assert_eq!(schedule.end_of(2), Some(TaskEnd::Skipped));
+    assert_eq!(schedule.on_attempt_ended(3, AttemptOutcome::Succeeded), [ScheduleStep::Over]);
 }
 
 #[test]
 fn what_waits_for_a_task_that_may_fail_runs_when_it_has_failed() {
-    let nodes = vec![Node { safe_to_fail: true, ..node(&[]) }, node(&[0])];
+    let nodes = vec![ScheduledTask { safe_to_fail: true, ..node(&[]) }, node(&[0])];
     let mut schedule = Schedule::new(nodes, Pause::None);
     schedule.go_on();
-    assert_eq!(schedule.tried(0, Tried::Failed), [start(1)]);
+    assert_eq!(schedule.on_attempt_ended(0, AttemptOutcome::Failed), [start(1)]);
 }
 
 #[test]
 fn tries_are_made_as_often_as_allowed_and_further_and_further_apart() {
-    let mut schedule = Schedule::new(vec![Node { retries: 2, ..node(&[]) }], Pause::None);
+    let mut schedule = Schedule::new(vec![ScheduledTask { retries: 2, ..node(&[]) }], Pause::None);
     schedule.go_on();
-    assert_eq!(schedule.tried(0, Tried::FailedForNow), [Step::Rest { task: 0, attempt: 2, ms: 200 }]);
-    assert_eq!(schedule.rested(0), [Step::Start { task: 0, attempt: 2 }]);
-    assert_eq!(schedule.tried(0, Tried::FailedForNow), [Step::Rest { task: 0, attempt: 3, ms: 400 }]);
-    assert_eq!(schedule.rested(0), [Step::Start { task: 0, attempt: 3 }]);
-    assert_eq!(schedule.tried(0, Tried::FailedForNow), [Step::Over]);
-    assert_eq!(schedule.end_of(0), Some(End::Failed));
+    assert_eq!(
+        schedule.on_attempt_ended(0, AttemptOutcome::FailedTransiently),
+        [ScheduleStep::Rest { task: 0, attempt: 2, ms: 200 }]
+    );
+    assert_eq!(schedule.rested(0), [ScheduleStep::Start { task: 0, attempt: 2 }]);
+    assert_eq!(
+        schedule.on_attempt_ended(0, AttemptOutcome::FailedTransiently),
+        [ScheduleStep::Rest { task: 0, attempt: 3, ms: 400 }]
+    );
+    assert_eq!(schedule.rested(0), [ScheduleStep::Start { task: 0, attempt: 3 }]);
+    assert_eq!(schedule.on_attempt_ended(0, AttemptOutcome::FailedTransiently), [ScheduleStep::Over]);
+    assert_eq!(schedule.end_of(0), Some(TaskEnd::Failed));
 }
 
 #[test]
 fn a_failure_that_would_come_again_is_not_tried_again() {
-    let mut schedule = Schedule::new(vec![Node { retries: 2, ..node(&[]) }], Pause::None);
+    let mut schedule = Schedule::new(vec![ScheduledTask { retries: 2, ..node(&[]) }], Pause::None);
     schedule.go_on();
-    assert_eq!(schedule.tried(0, Tried::Failed), [Step::Over]);
+    assert_eq!(schedule.on_attempt_ended(0, AttemptOutcome::Failed), [ScheduleStep::Over]);
 }
 
 #[test]
@@ -65,13 +71,17 @@ fn each_layer_waits_for_a_word() {
     let nodes = vec![node(&[]), node(&[]), node(&[0]), node(&[1, 2])];
     let mut schedule = Schedule::new(nodes, Pause::PerLayer);
     assert_eq!(schedule.go_on(), [start(0), start(1)]);
-    assert_eq!(schedule.tried(0, Tried::Worked), [], "the layer has not run yet");
-    assert_eq!(schedule.tried(1, Tried::Worked), [Step::Pause { layer: 0 }]);
-    assert_eq!(schedule.next(), [2]);
+    assert_eq!(schedule.on_attempt_ended(0, AttemptOutcome::Succeeded), [], "the layer has not run yet");
+    assert_eq!(schedule.on_attempt_ended(1, AttemptOutcome::Succeeded), [ScheduleStep::Pause { layer: 0 }]);
+    assert_eq!(schedule.next_tasks(), [2]);
     assert_eq!(schedule.go_on(), [start(2)]);
-    assert_eq!(schedule.tried(2, Tried::Worked), [Step::Pause { layer: 1 }]);
+    assert_eq!(schedule.on_attempt_ended(2, AttemptOutcome::Succeeded), [ScheduleStep::Pause { layer: 1 }]);
     assert_eq!(schedule.go_on(), [start(3)]);
-    assert_eq!(schedule.tried(3, Tried::Worked), [Step::Over], "nobody is asked when nothing is left");
+    assert_eq!(
+        schedule.on_attempt_ended(3, AttemptOutcome::Succeeded),
+        [ScheduleStep::Over],
+        "nobody is asked when nothing is left"
+    );
 }
 
 #[test]
@@ -79,14 +89,18 @@ fn a_failure_waits_for_a_word_where_that_was_asked_for() {
     let nodes = vec![node(&[]), node(&[]), node(&[1]), node(&[0])];
     let mut schedule = Schedule::new(nodes, Pause::OnError);
     schedule.go_on();
-    assert_eq!(schedule.tried(0, Tried::Failed), []);
+    assert_eq!(schedule.on_attempt_ended(0, AttemptOutcome::Failed), []);
     assert_eq!(
-        schedule.tried(1, Tried::Worked),
-        [Step::Pause { layer: 0 }],
+        schedule.on_attempt_ended(1, AttemptOutcome::Succeeded),
+        [ScheduleStep::Pause { layer: 0 }],
         "task 3 was skipped, task 2 is held"
     );
     assert_eq!(schedule.go_on(), [start(2)]);
-    assert_eq!(schedule.tried(2, Tried::Worked), [Step::Over], "one word is enough");
+    assert_eq!(
+        schedule.on_attempt_ended(2, AttemptOutcome::Succeeded),
+        [ScheduleStep::Over],
+        "one word is enough"
+    );
 }
 
 #[test]
@@ -94,40 +108,40 @@ fn a_failure_waits_for_a_word_also_when_it_leaves_nothing_to_do() {
     for pause in [Pause::OnError, Pause::PerLayer] {
         let mut schedule = Schedule::new(vec![node(&[]), node(&[0])], pause);
         schedule.go_on();
-        assert_eq!(schedule.tried(0, Tried::Failed), [Step::Pause { layer: 0 }]);
-        assert_eq!(schedule.go_on(), [Step::Over], "{pause:?}");
+        assert_eq!(schedule.on_attempt_ended(0, AttemptOutcome::Failed), [ScheduleStep::Pause { layer: 0 }]);
+        assert_eq!(schedule.go_on(), [ScheduleStep::Over], "{pause:?}");
     }
 }
 
 #[test]
 fn what_has_run_stays_so_when_the_rest_is_planned_anew() {
     let before = Schedule::new(vec![node(&[]), node(&[])], Pause::PerLayer);
-    let ends = [Some(End::Done), Some(End::Failed), None, None];
+    let ends = [Some(TaskEnd::Done), Some(TaskEnd::Failed), None, None];
     let nodes = vec![node(&[]), node(&[]), node(&[0]), node(&[1])];
-    let mut schedule = before.anew(nodes, &ends);
+    let mut schedule = before.with_tasks(nodes, &ends);
     assert_eq!(schedule.go_on(), [start(2)], "task 3 waits for one that failed");
-    assert_eq!(schedule.end_of(3), Some(End::Skipped));
-    assert_eq!(schedule.tried(2, Tried::Worked), [Step::Over]);
+    assert_eq!(schedule.end_of(3), Some(TaskEnd::Skipped));
+    assert_eq!(schedule.on_attempt_ended(2, AttemptOutcome::Succeeded), [ScheduleStep::Over]);
 }
 
 #[test]
 fn what_is_planned_anew_is_in_layers_of_its_own() {
     let before = Schedule::new(vec![node(&[]), node(&[0]), node(&[1])], Pause::PerLayer);
-    let ends = [Some(End::Done), Some(End::Done), Some(End::Skipped), None, None];
+    let ends = [Some(TaskEnd::Done), Some(TaskEnd::Done), Some(TaskEnd::Skipped), None, None];
     let nodes = vec![node(&[]), node(&[0]), node(&[]), node(&[]), node(&[0])];
-    let mut schedule = before.anew(nodes, &ends);
-    assert_eq!((schedule.layers[3], schedule.layers[4], schedule.layers()), (2, 2, 3));
+    let mut schedule = before.with_tasks(nodes, &ends);
+    assert_eq!((schedule.layers[3], schedule.layers[4], schedule.layer_count()), (2, 2, 3));
     assert_eq!(schedule.go_on(), [start(3), start(4)]);
 }
 
-/// A DAG of up to 200 tasks, each waiting for some of those before it, and how each try of each task ends.
-fn dags() -> impl Strategy<Value = (Vec<Node>, Vec<Vec<u8>>, u8)> {
+/// A DAG of up to 200 tasks, each depending on some of those before it, and the outcome of each attempt of each task.
+fn dags() -> impl Strategy<Value = (Vec<ScheduledTask>, Vec<Vec<u8>>, u8)> {
     let task = |index: usize| {
         let after = prop::collection::btree_set(0..index.max(1), 0..=index.min(4));
         (after, prop::bool::weighted(0.2), 0..3_u32, prop::collection::vec(0..10_u8, 4)).prop_map(
             move |(after, safe_to_fail, retries, luck)| {
                 let after = after.into_iter().filter(|before| *before < index).collect();
-                (Node { after, safe_to_fail, retries }, luck)
+                (ScheduledTask { after, safe_to_fail, retries }, luck)
             },
         )
     };
@@ -139,11 +153,11 @@ fn dags() -> impl Strategy<Value = (Vec<Node>, Vec<Vec<u8>>, u8)> {
     )
 }
 
-fn tried(luck: u8) -> Tried {
+fn tried(luck: u8) -> AttemptOutcome {
     match luck {
-        0 => Tried::Failed,
-        1 | 2 => Tried::FailedForNow,
-        _ => Tried::Worked,
+        0 => AttemptOutcome::Failed,
+        1 | 2 => AttemptOutcome::FailedTransiently,
+        _ => AttemptOutcome::Succeeded,
     }
 }
 
@@ -160,25 +174,25 @@ proptest! {
         loop {
             for step in std::mem::take(&mut steps) {
                 match step {
-                    Step::Start { task, attempt } => {
+                    ScheduleStep::Start { task, attempt } => {
                         tries[task] += 1;
                         prop_assert_eq!(attempt, tries[task]);
                         prop_assert!(attempt <= nodes[task].retries + 1);
                         for before in &nodes[task].after {
                             let end = schedule.end_of(*before);
-                            let passes = end == Some(End::Done)
-                                || (end == Some(End::Failed) && nodes[*before].safe_to_fail);
+                            let passes = end == Some(TaskEnd::Done)
+                                || (end == Some(TaskEnd::Failed) && nodes[*before].safe_to_fail);
                             prop_assert!(passes, "task {} began although {} ended as {:?}", task, before, end);
                         }
                         running.push((task, false));
                     }
-                    Step::Rest { task, .. } => running.push((task, true)),
-                    Step::Pause { .. } => {
+                    ScheduleStep::Rest { task, .. } => running.push((task, true)),
+                    ScheduleStep::Pause { .. } => {
                         prop_assert!(running.is_empty() && pause != Pause::None);
                         steps = schedule.go_on();
                         prop_assert!(!steps.is_empty(), "a word leads on");
                     }
-                    Step::Over => over = true,
+                    ScheduleStep::Over => over = true,
                 }
             }
             if !steps.is_empty() {
@@ -192,7 +206,7 @@ proptest! {
             let (task, resting) = running.swap_remove(pick);
             steps = match resting {
                 true => schedule.rested(task),
-                false => schedule.tried(task, tried(luck[task][(tries[task] as usize - 1).min(3)])),
+                false => schedule.on_attempt_ended(task, tried(luck[task][(tries[task] as usize - 1).min(3)])),
             };
         }
         prop_assert!(over, "it comes to an end");
@@ -200,11 +214,11 @@ proptest! {
             let end = schedule.end_of(task);
             prop_assert!(end.is_some());
             let blocked = node.after.iter().any(|before| match schedule.end_of(*before) {
-                Some(End::Done) => false,
-                Some(End::Failed) => !nodes[*before].safe_to_fail,
-                Some(End::Skipped) | None => true,
+                Some(TaskEnd::Done) => false,
+                Some(TaskEnd::Failed) => !nodes[*before].safe_to_fail,
+                Some(TaskEnd::Skipped) | None => true,
             });
-            prop_assert_eq!(end == Some(End::Skipped), blocked);
+            prop_assert_eq!(end == Some(TaskEnd::Skipped), blocked);
         }
     }
 }

@@ -1,0 +1,222 @@
+//! The share of required arguments of a suggested DAG that are bound, and whether they are right.
+//!
+//! The tools are the right ones for each request, so that only arguments count: values of the request and results of
+//! other calls.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pml::catalogue::{CatalogueTool, ToolSnapshot};
+use pml::config::ToolNaming;
+use pml::knowledge::ObservedSchemas;
+use pml::knowledge::graph::{fields_of, output_of};
+use pml::problem::Problem;
+use pml::suggest::{SuggestStep, build_dag, split_clauses};
+use pml_analysis::AnalysisCatalogue;
+use pml_model::json::raw;
+use pml_model::structure::{Argument, NodeId, NodeKind, PathStep};
+use pml_model::{Definition, ServerName};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::DiscoveryBench;
+use super::data;
+use crate::figure::{BenchFigure, failed};
+use crate::lines::json_lines;
+use crate::{flow, ingest};
+
+/// A set of call sequences with known arguments.
+const SET: &str = "nestful";
+
+#[derive(Deserialize)]
+struct ArgumentsBenchRow {
+    query: String,
+    seq: Vec<String>,
+    clean: bool,
+    ts_code: String,
+}
+
+/// Counts of required arguments by outcome.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ArgumentCounts {
+    required: usize,
+    right: usize,
+    wrong: usize,
+    /// Arguments that are neither in the request nor a result.
+    invented: usize,
+}
+
+pub(super) fn measure(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>, Problem> {
+    let folder = bench.data.join(SET);
+    let snapshot = snapshot(&data::read_tools(&folder.join("tools.jsonl"))?)?;
+    let catalogue = flow::catalogue(&folder.join("tools.jsonl"))?;
+    let mut count = ArgumentCounts::default();
+    for row in json_lines::<ArgumentsBenchRow>(&folder.join("dev.jsonl"))?.iter().filter(|row| row.clean) {
+        let tools: Option<Vec<&CatalogueTool>> =
+            row.seq.iter().map(|id| snapshot.index_of(id).map(|place| &snapshot.tools[place])).collect();
+        if let (Some(tools), Some(gold)) = (tools, gold(&row.ts_code, &catalogue))
+            && tools.len() == gold.len()
+        {
+            count.add(&tools, &suggested(&row.query, &tools), &gold, &row.query);
+        }
+    }
+    let share = |part: usize| 100.0 * part as f64 / count.required.max(1) as f64;
+    Ok(vec![
+        BenchFigure::of(
+            format!("{SET}: required arguments filled right / wrong / left open / invented"),
+            format!(
+                "{:.1} % / {:.1} % / {:.1} % / {} of {}",
+                share(count.right),
+                share(count.wrong),
+                share(count.required - count.right - count.wrong),
+                count.invented,
+                count.required
+            ),
+        )
+        .target("none invented", count.invented == 0),
+    ])
+}
+
+fn snapshot(tools: &[data::BenchTool]) -> Result<ToolSnapshot, Problem> {
+    let mut servers: BTreeMap<ServerName, Vec<Definition>> = BTreeMap::new();
+    for tool in tools {
+        let mut definition = json!({
+            "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema,
+        });
+        if tool.output_schema.is_object() {
+            definition["outputSchema"] = tool.output_schema.clone();
+        }
+        let server = ServerName::new(&tool.server).map_err(failed)?;
+        servers.entry(server).or_default().push(Definition::parse(raw(&definition)).map_err(failed)?);
+    }
+    Ok(ToolSnapshot::new(ingest::listings(servers), ToolNaming::Qualified))
+}
+
+/// The arguments of each task of the suggested DAG.
+fn suggested(query: &str, tools: &[&CatalogueTool]) -> Vec<Map<String, Value>> {
+    let clauses = split_clauses(query);
+    let told = clauses.len() == tools.len();
+    let observed = ObservedSchemas::default();
+    let fields: Vec<_> = tools.iter().map(|tool| fields_of(tool, &observed)).collect();
+    let steps: Vec<SuggestStep<'_>> = tools
+        .iter()
+        .zip(&fields)
+        .enumerate()
+        .map(|(at, (tool, fields))| SuggestStep {
+            words: if told { &clauses[at] } else { query },
+            tool,
+            fields,
+            score: 1.0,
+            reads_only: true,
+            from_intent: told,
+            alternatives: Vec::new(),
+        })
+        .collect();
+    let dag = build_dag(query, &Map::new(), &steps, |tool| output_of(tool, &observed), |_| Vec::new());
+    let tasks = dag.dag_structure["tasks"].as_array().cloned().unwrap_or_default();
+    tasks.iter().map(|task| task["arguments"].as_object().cloned().unwrap_or_default()).collect()
+}
+
+/// The arguments of each call of a program, as a DAG document writes them; `None` where the program cannot be
+/// analysed.
+fn gold(program: &str, catalogue: &AnalysisCatalogue) -> Option<Vec<Map<String, Value>>> {
+    let structure = pml_analysis::analyse(program, catalogue).ok()?.structure;
+    let (mut calls, mut numbers) = (Vec::new(), HashMap::new());
+    for node in &structure.nodes {
+        if let NodeKind::Task { arguments: Argument::Object { fields, .. }, .. } = &node.kind
+            && node.kind.is_call()
+        {
+            let written = |value: &Argument| written(value, &numbers);
+            calls.push(
+                fields
+                    .iter()
+                    .filter_map(|field| Some((field.name.clone(), written(&field.value)?)))
+                    .collect(),
+            );
+            numbers.insert(node.id, calls.len());
+        }
+    }
+    Some(calls)
+}
+
+fn written(argument: &Argument, numbers: &HashMap<NodeId, usize>) -> Option<Value> {
+    match argument {
+        Argument::Literal { value } => Some(value.clone()),
+        Argument::Reference { node, path } => {
+            let mut to = format!("t{}", numbers.get(node)?);
+            for step in path {
+                match step {
+                    PathStep::Key(key) => to.push_str(&format!(".{key}")),
+                    PathStep::Index(index) => to.push_str(&format!("[{index}]")),
+                    PathStep::Any => return None,
+                }
+            }
+            Some(json!({ "$ref": to }))
+        }
+        Argument::Array { items } => items.iter().map(|item| written(item, numbers)).collect(),
+        _ => None,
+    }
+}
+
+impl ArgumentCounts {
+    fn add(
+        &mut self,
+        tools: &[&CatalogueTool],
+        suggested: &[Map<String, Value>],
+        gold: &[Map<String, Value>],
+        query: &str,
+    ) {
+        for ((tool, suggested), gold) in tools.iter().zip(suggested).zip(gold) {
+            let schema: Value = serde_json::from_str(tool.definition.input_schema.get()).unwrap_or_default();
+            let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            for (name, gold) in required.filter_map(|name| Some((name, gold.get(name)?))) {
+                self.required += 1;
+                let Some(value) = suggested.get(name) else { continue };
+                if same(value, gold) {
+                    self.right += 1;
+                } else {
+                    self.wrong += 1;
+                    self.invented += usize::from(!known(value, query));
+                }
+            }
+        }
+    }
+}
+
+fn same(one: &Value, other: &Value) -> bool {
+    match (one.as_f64(), other.as_f64()) {
+        (Some(one), Some(other)) => (one - other).abs() < 1e-9,
+        _ => one == other,
+    }
+}
+
+/// Whether a value is a result or occurs in the request.
+fn known(value: &Value, query: &str) -> bool {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    // A request may write numbers with thousands separators.
+    let said = |query: &str| query.to_lowercase().contains(&text.to_lowercase());
+    // A request may write a decimal as a percentage.
+    let share =
+        value.as_f64().is_some_and(|number| query.contains(&format!("{}%", (number * 1e6).round() / 1e4)));
+    value.get("$ref").is_some() || said(query) || said(&query.replace(',', "")) || share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_right_wrong_open_or_invented() {
+        let tool = json!({
+            "id": "a:b", "server": "a", "name": "b",
+            "input_schema": { "type": "object", "required": ["x", "y", "z", "w"] },
+        });
+        let tools: [data::BenchTool; 1] = [serde_json::from_value(tool).unwrap()];
+        let snapshot = snapshot(&tools).unwrap();
+        let gold = json!({ "x": 1, "y": { "$ref": "t1.id" }, "z": "Lyon", "w": "b" });
+        let suggested = json!({ "x": 1.0, "y": { "$ref": "t1.name" }, "w": "made up" });
+        let of = |value: Value| vec![value.as_object().cloned().unwrap()];
+        let mut count = ArgumentCounts::default();
+        count.add(&[&snapshot.tools[0]], &of(suggested), &of(gold), "weather in Lyon");
+        assert_eq!(count, ArgumentCounts { required: 4, right: 1, wrong: 2, invented: 1 });
+    }
+}

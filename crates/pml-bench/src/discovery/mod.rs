@@ -1,0 +1,122 @@
+//! Measures how well the right tools, procedures and next steps are found, on public data sets.
+//!
+//! The data is read from a directory that the caller names. Predictions can be written, one JSON line each, in the
+//! format that the scorers of these sets read; they yield the printed figures.
+
+mod arguments;
+mod calibration;
+mod dags;
+mod data;
+mod harm;
+mod latency;
+mod learning;
+mod next;
+mod priors;
+mod provides;
+mod read_set;
+mod reader;
+mod retrieval;
+mod score;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pml::problem::Problem;
+use serde_json::Value;
+
+use crate::figure::{BenchFigure, failed};
+use reader::BenchEmbedder;
+
+/// Where the data is, and where predictions go.
+#[derive(Debug, Args)]
+pub(crate) struct DiscoveryBenchArgs {
+    /// A directory with the data sets, one folder each
+    #[arg(long)]
+    data: PathBuf,
+    /// Write predictions to this directory, one file for each data set
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Keep what the model read in this file, so that the next measurement is quick
+    #[arg(long, value_name = "FILE")]
+    vectors: Option<PathBuf>,
+}
+
+/// The parts of the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DiscoveryBenchPart {
+    Retrieval,
+    Learning,
+    Dags,
+    Next,
+    Priors,
+    Provides,
+    Latency,
+}
+
+impl DiscoveryBenchPart {
+    pub(super) const ALL: [DiscoveryBenchPart; 7] = [
+        DiscoveryBenchPart::Retrieval,
+        DiscoveryBenchPart::Learning,
+        DiscoveryBenchPart::Dags,
+        DiscoveryBenchPart::Next,
+        DiscoveryBenchPart::Priors,
+        DiscoveryBenchPart::Provides,
+        DiscoveryBenchPart::Latency,
+    ];
+}
+
+/// Runs some parts of the measurement.
+pub(super) fn measure(
+    settings: &DiscoveryBenchArgs,
+    parts: &[DiscoveryBenchPart],
+) -> Result<Vec<BenchFigure>, Problem> {
+    let mut bench = DiscoveryBench::open(settings)?;
+    let mut figures = Vec::new();
+    for part in parts {
+        figures.extend(match part {
+            DiscoveryBenchPart::Retrieval => retrieval::measure(&mut bench),
+            DiscoveryBenchPart::Learning => learning::measure(&mut bench),
+            DiscoveryBenchPart::Dags => dags::measure(&mut bench),
+            DiscoveryBenchPart::Next => next::measure(&mut bench),
+            DiscoveryBenchPart::Priors => priors::measure(&mut bench),
+            DiscoveryBenchPart::Provides => provides::measure(&mut bench).and_then(|mut figures| {
+                figures.extend(arguments::measure(&mut bench)?);
+                Ok(figures)
+            }),
+            DiscoveryBenchPart::Latency => latency::measure(&mut bench),
+        }?);
+    }
+    Ok(figures)
+}
+
+/// The state that all parts share.
+struct DiscoveryBench<'s> {
+    data: &'s Path,
+    out: Option<&'s Path>,
+    reader: BenchEmbedder,
+}
+
+impl DiscoveryBench<'_> {
+    fn open(settings: &DiscoveryBenchArgs) -> Result<DiscoveryBench<'_>, Problem> {
+        if let Some(out) = &settings.out {
+            std::fs::create_dir_all(out).map_err(|error| failed(format!("{}: {error}", out.display())))?;
+        }
+        Ok(DiscoveryBench {
+            data: &settings.data,
+            out: settings.out.as_deref(),
+            reader: BenchEmbedder::open(settings.vectors.as_deref())?,
+        })
+    }
+
+    /// Writes predictions, where an output directory was given.
+    fn write(&self, name: &str, predictions: &[Value]) -> Result<(), Problem> {
+        let Some(out) = self.out else { return Ok(()) };
+        let mut lines = String::new();
+        for prediction in predictions {
+            writeln!(lines, "{prediction}").map_err(failed)?;
+        }
+        let path = out.join(format!("{name}.jsonl"));
+        std::fs::write(&path, lines).map_err(|error| failed(format!("{}: {error}", path.display())))
+    }
+}
