@@ -86,7 +86,7 @@ fn a_run_that_was_ended_cannot_be_allowed_any_more() {
 #[test]
 fn an_answer_given_to_another_process_reaches_the_run_that_goes_on_meanwhile() {
     let home = home("");
-    let (mut first, mut second) = (home.stdio(&[]), home.stdio(&[]));
+    let mut first = home.stdio(&[]);
     let program = "const [waited, said] = await Promise.all([mcp.s.wait({ file: args.file }), mcp.s.echo({ v: Number(args.v) })]);\nreturn [waited, said.v];";
     let file = home.path("go");
     let begun = super::execute_with(&mut first, program, &json!({"file": file, "v": "7"}));
@@ -98,6 +98,8 @@ fn an_answer_given_to_another_process_reaches_the_run_that_goes_on_meanwhile() {
         }
         meanwhile["inFlight"] == 1
     });
+    // Only now: a second gateway that was there before could have claimed the run when it was answered for the first time.
+    let mut second = home.stdio(&[]);
     let params = json!({"name": "pml_continue", "arguments": saying(&meanwhile, &json!({"approved": true}))});
     let answering = second.begin("tools/call", &params);
     eventually("the call is made", || hits(&home) == 1);
