@@ -24,6 +24,7 @@ mod refuse;
 pub mod render;
 mod roots;
 mod schema;
+mod sites;
 mod surface;
 mod survey;
 mod uses;
@@ -43,6 +44,7 @@ pub use error::Error;
 pub use identity::ANALYSIS_VERSION;
 pub use operations::is_pure_tool;
 pub use schema::closest_names;
+pub use sites::{LiteralSite, SiteForm, SiteUsage, find_literal_sites};
 
 /// Analyses a program.
 ///

@@ -107,6 +107,7 @@ fn procedure(number: usize) -> Procedure {
         static_structure: Structure::default(),
         origin: CapabilityOrigin::Emergent,
         cache_config: CacheConfig::default(),
+        unproven_lift: None,
     }
 }
 

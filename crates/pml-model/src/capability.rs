@@ -8,7 +8,7 @@ pub use crate::id::{BadCapabilityId, CapabilityId};
 pub use crate::keeping::{CacheChange, CacheConfig, Invalidation, KeyStrategy};
 use crate::paths::LearnedPaths;
 use crate::structure::Structure;
-use crate::{Digest, Principal};
+use crate::{Digest, Principal, RunId};
 
 /// A procedure with its name, its state and what was learned of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -73,6 +73,33 @@ pub struct Procedure {
     pub origin: CapabilityOrigin,
     /// Whether its results may be cached, and for how long.
     pub cache_config: CacheConfig,
+    /// The form that takes more values from `args`, until it is proven to be the same program or dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unproven_lift: Option<Box<UnprovenLift>>,
+}
+
+/// A program in which the values that its first intent names are taken from `args`. It replaces the template once a
+/// replay of the run has shown that it does the same.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnprovenLift {
+    /// The program.
+    pub template: String,
+    /// JSON Schema of its parameters, with the lifted values as defaults.
+    pub parameters_schema: Value,
+    /// The run that it is compared with.
+    pub run: RunId,
+}
+
+impl Procedure {
+    /// Puts the lifted form in force, or drops it.
+    pub fn settle_lift(&mut self, proven: bool) {
+        let Some(lift) = self.unproven_lift.take() else { return };
+        if let (true, CapabilitySource::Code { template, .. }) = (proven, &mut self.source) {
+            *template = Some(lift.template);
+            self.parameters_schema = lift.parameters_schema;
+        }
+    }
 }
 
 /// The source of a capability.

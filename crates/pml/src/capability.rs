@@ -10,18 +10,20 @@ mod template;
 use std::collections::BTreeSet;
 
 use pml_analysis::AnalysisCatalogue;
-use pml_model::CapabilityId;
-use pml_model::Principal;
-use pml_model::capability::{CacheConfig, CapabilityOrigin, CapabilitySource, Procedure, ToolUse};
+use pml_model::capability::{
+    CacheConfig, CapabilityOrigin, CapabilitySource, Procedure, ToolUse, UnprovenLift,
+};
 use pml_model::json::{Fields, raw};
 use pml_model::name::{is_inherited, truncate_text};
 use pml_model::structure::{Argument, NodeKind, Structure};
+use pml_model::{CapabilityId, Principal, RunId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::constants::constants;
 use self::template::SourceForm;
+pub(crate) use self::template::is_same_structure;
 use crate::plan::{LearningPlan, Plan, PlanLiteral, PlannedWork, remove_required};
 use crate::reuse;
 use crate::sanitise::Sanitiser;
@@ -36,14 +38,15 @@ const EXAMPLE_BYTES: usize = 300;
 pub(crate) fn build_procedure(
     plan: &Plan,
     learn: &LearningPlan,
-    owner: &Principal,
+    (owner, run): (&Principal, Option<&RunId>),
     hint: Option<&RawValue>,
     (sanitiser, catalogue, cacheable): (&Sanitiser, &AnalysisCatalogue, bool),
 ) -> Option<Procedure> {
     let hint: ProgramHint = hint.and_then(|hint| serde_json::from_str(hint.get()).ok()).unwrap_or_default();
     let secrets = secrets::secret_parameters(plan, learn, sanitiser);
     let KeptSource { source, structure, literals } = source(plan, learn, (sanitiser, &secrets), catalogue)?;
-    let mut schema = parameters(learn, &example_values(plan, learn, sanitiser), &secrets);
+    let examples = example_values(plan, learn, sanitiser);
+    let mut schema = parameters(&learn.parameters, &examples, &secrets);
     if literals == LiteralHandling::Fixed {
         without(&mut schema, &learn.literals);
     }
@@ -71,7 +74,34 @@ pub(crate) fn build_procedure(
         static_structure: structure,
         origin: CapabilityOrigin::Emergent,
         cache_config: CacheConfig { cacheable, ..CacheConfig::default() },
+        unproven_lift: unproven_lift(plan, learn, (sanitiser, run), catalogue, &examples),
     })
+}
+
+/// The form of the program that takes what the intent names from `args`; `None` if there is none, or not without
+/// secrets.
+fn unproven_lift(
+    plan: &Plan,
+    learn: &LearningPlan,
+    (sanitiser, run): (&Sanitiser, Option<&RunId>),
+    catalogue: &AnalysisCatalogue,
+    examples: &Map<String, Value>,
+) -> Option<Box<UnprovenLift>> {
+    let (lifted, run) = (learn.lifted.as_ref()?, run?);
+    let template =
+        template::of(SourceForm::Code, &lifted.source, &lifted.literals, &plan.structure, catalogue);
+    let mut schema = parameters(&lifted.parameters, examples, &BTreeSet::new());
+    let text = match template {
+        Some((text, _)) => text,
+        None => {
+            without(&mut schema, &lifted.literals);
+            lifted.source.clone()
+        }
+    };
+    let is_clean = |text: &str| matches!(sanitiser.clean_text(text), std::borrow::Cow::Borrowed(_));
+    let clean = is_clean(&text) && is_clean(&plan.source) && is_clean(&schema.to_string());
+    let lift = || UnprovenLift { template: text, parameters_schema: schema, run: run.clone() };
+    clean.then(|| Box::new(lift()))
 }
 
 /// Whether a parameter has the name of a member that every JavaScript object inherits.
@@ -212,8 +242,8 @@ fn written(form: SourceForm, text: String, template: Option<String>) -> Option<C
 }
 
 /// The parameter schema, with this run's arguments as examples; a secret parameter gets no default.
-fn parameters(learn: &LearningPlan, given: &Map<String, Value>, secrets: &BTreeSet<String>) -> Value {
-    let mut schema = learn.parameters.clone();
+fn parameters(schema: &Value, given: &Map<String, Value>, secrets: &BTreeSet<String>) -> Value {
+    let mut schema = schema.clone();
     let mut to_be_given = Vec::new();
     if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, member) in members {
@@ -253,7 +283,8 @@ pub(crate) fn example_values(plan: &Plan, learn: &LearningPlan, sanitiser: &Sani
         given.iter().filter_map(|(name, value)| Some((name, serde_json::from_str(value.get()).ok()?)));
     let written =
         learn.literals.iter().filter_map(|literal| Some((literal.name.as_str(), literal.value.clone()?)));
-    for (name, value) in given.chain(written) {
+    let lifted = learn.lifted.iter().flat_map(|lifted| lifted.written_values());
+    for (name, value) in given.chain(written).chain(lifted) {
         if value.to_string().len() <= EXAMPLE_BYTES && !secrets.contains(name) {
             values.insert(name.to_owned(), value);
         }

@@ -9,6 +9,7 @@ mod authority;
 mod capabilities;
 mod compose;
 mod direct;
+mod lift;
 mod recall;
 mod repeated;
 mod replan;
@@ -270,6 +271,8 @@ pub async fn execute(
         Ok(plan) => plan,
         Err(refused) => return Ok(ExecuteOutcome::Refused(refused)),
     };
+    let catalogue = app.knowledge.catalogue_for(&asked.principal, &plan.source);
+    lift::lift_named_values(&mut plan, &catalogue);
     let request_mark = repeated::request_mark(app, &asked, &plan).await?;
     if let Some(mark) = &request_mark
         && let Some(open) = repeated::find_open_run(app, &asked.principal, mark).await?

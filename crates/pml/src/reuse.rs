@@ -11,6 +11,7 @@ mod dates;
 mod fixed;
 mod fold;
 mod kinds;
+mod lift;
 mod literals;
 mod name;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 pub use fixed::{Contradiction, Judgement, judge};
+pub use lift::{ArgumentLiteral, LiftedParameter, LiftedProgram, lift};
 pub use literals::{IntentLiteral, LiteralClass, literals};
 pub use name::name_for;
 pub use similar::ComparableIntent;

@@ -289,6 +289,33 @@ pub(super) fn record_tool_definitions(
     bump_capability_version(connection, capability)
 }
 
+impl BlockingStore {
+    /// Puts the lifted form of a capability's program in force if it is `proven`, and drops it otherwise. Idempotent.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn settle_lift(&self, principal: &Principal, id: &CapabilityId, proven: bool) -> Result<(), Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.write(move |connection| {
+            let Some((number, true)) = resolve_capability(connection, &principal, &id)? else {
+                return Ok(());
+            };
+            let mut procedure: Procedure = connection
+                .prepare_cached("SELECT procedure FROM capability_procedure WHERE capability = ?1")?
+                .query_row([number], |row| json_column(row, 0))?;
+            if procedure.unproven_lift.is_none() {
+                return Ok(());
+            }
+            procedure.settle_lift(proven);
+            let procedure = serde_json::to_string(&procedure).expect("a procedure is plain data");
+            connection
+                .prepare_cached("UPDATE capability_procedure SET procedure = ?2 WHERE capability = ?1")?
+                .execute(params![number, procedure])?;
+            bump_capability_version(connection, number)
+        })
+    }
+}
+
 /// A procedure to be stored, serialised.
 pub(super) struct NewProcedure {
     pub(super) id: CapabilityId,

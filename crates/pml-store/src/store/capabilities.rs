@@ -170,6 +170,20 @@ impl Store {
         self.ask(move |store| store.record_intent_check(&principal, &id, version, fit, unfit)).await
     }
 
+    /// Puts the lifted form of a capability's program in force if it is `proven`, and drops it otherwise. Idempotent.
+    ///
+    /// # Errors
+    /// Those of [`crate::BlockingStore::settle_lift`].
+    pub async fn settle_lift(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        proven: bool,
+    ) -> Result<(), Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.ask(move |store| store.settle_lift(&principal, &id, proven)).await
+    }
+
     /// Creates a capability that was never run. Without a name it gets the one that its procedure suggests.
     ///
     /// # Errors

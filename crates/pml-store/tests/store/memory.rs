@@ -54,6 +54,7 @@ pub(crate) fn procedure_of(owner: &Principal, identity: &str) -> Procedure {
         static_structure: Structure::default(),
         origin: CapabilityOrigin::Emergent,
         cache_config: CacheConfig::default(),
+        unproven_lift: None,
     }
 }
 

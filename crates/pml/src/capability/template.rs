@@ -5,7 +5,7 @@
 
 use pml_analysis::AnalysisCatalogue;
 use pml_analysis::dag::{Reference, ReferenceRoot};
-use pml_model::structure::{Argument, Node, NodeKind, PathStep, Structure};
+use pml_model::structure::{Argument, EdgeLink, Node, NodeKind, PathStep, Structure};
 use serde_json::{Value, json};
 
 use crate::plan::PlanLiteral;
@@ -51,9 +51,7 @@ pub(super) fn of(
     }
     let text = replaced(form, source, literals)?;
     let found = form.structure(&text, catalogue)?;
-    let same = found.nodes.len() == structure.nodes.len()
-        && found.edges.len() == structure.edges.len()
-        && found.nodes.iter().zip(&structure.nodes).all(|(one, other)| alike(one, other));
+    let same = is_same_structure(&found, structure);
     let given = literals.iter().all(|literal| {
         literal.fills.iter().all(|(node, path)| {
             let arguments = found.node(*node).and_then(|node| node.kind.arguments());
@@ -80,6 +78,17 @@ fn replaced(form: SourceForm, source: &str, literals: &[PlanLiteral]) -> Option<
     }
     text.push_str(source.get(done..)?);
     Some(text)
+}
+
+/// Whether two programs make the same calls under the same conditions, whatever the arguments of the calls.
+pub(crate) fn is_same_structure(one: &Structure, other: &Structure) -> bool {
+    // What a literal could come from instead depends on the arguments.
+    let control = |structure: &Structure| {
+        structure.edges.iter().filter(|edge| !matches!(edge.link, EdgeLink::Provides { .. })).count()
+    };
+    one.nodes.len() == other.nodes.len()
+        && control(one) == control(other)
+        && one.nodes.iter().zip(&other.nodes).all(|(one, other)| alike(one, other))
 }
 
 /// Whether two nodes do the same, apart from their arguments.

@@ -16,6 +16,7 @@ mod keep;
 mod observe;
 mod operations;
 mod path;
+mod prove;
 mod remember;
 pub mod replay;
 mod results;
@@ -52,6 +53,7 @@ pub use dag::{DagTasks, rehearse, schedule};
 use driver::{Ack, AckSender, Driver, DriverParts, StopSignals};
 use journal::History;
 pub(crate) use keep::{lease_renewal_task, upkeep_task};
+pub(crate) use prove::prove;
 pub use results::{ResultPage, ResultRequest, RunDetails, dag_tasks, overview, result_page};
 pub use resume::{abort, cancel, pause, resume};
 

@@ -500,6 +500,7 @@ impl Observer {
             ended_at,
             capability_id: None,
             withheld: Vec::new(),
+            lifted: Vec::new(),
             next: Vec::new(),
             warnings: Vec::new(),
             cache_hit: None,

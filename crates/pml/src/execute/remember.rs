@@ -61,7 +61,8 @@ pub(super) fn build_memory(
     let make = || {
         let tools = runs.knowledge.catalogue_for(over.principal, &over.plan.source);
         let cacheable = cache::only_reads(&runs.knowledge, over.plan);
-        capability::build_procedure(over.plan, learn, over.principal, hint, (&sanitiser, &tools, cacheable))
+        let owner = (over.principal, Some(over.run));
+        capability::build_procedure(over.plan, learn, owner, hint, (&sanitiser, &tools, cacheable))
     };
     let cut_off = !over.report.cut_off(&over.plan.structure).is_empty();
     // A program that only computes is rewritten as quickly as it is found, so it is kept only if its author asks for
@@ -274,6 +275,8 @@ pub(super) fn add_learned_to_report(
     if memory.procedure.is_some() {
         let withheld = |learn| capability::withheld(plan, learn, &runs.knowledge.memory.sanitiser());
         report.withheld = plan.learn.as_ref().map(withheld).unwrap_or_default();
+        let lifted = plan.learn.as_ref().and_then(|learn| learn.lifted.as_ref());
+        report.lifted = lifted.map(|lifted| lifted.values.keys().cloned().collect()).unwrap_or_default();
     }
     let ran = ran_in(memory, report);
     let calls = || trace.body.task_results.iter().filter(|task| !task.is_operation());

@@ -197,7 +197,7 @@ pub async fn make_capability(
     let procedure = plan.learn.as_ref().and_then(|learn| {
         let tools = app.knowledge.catalogue_for(principal, &plan.source);
         let cacheable = cache::only_reads(&app.knowledge, &plan);
-        capability::build_procedure(&plan, learn, principal, None, (&sanitiser, &tools, cacheable))
+        capability::build_procedure(&plan, learn, (principal, None), None, (&sanitiser, &tools, cacheable))
     });
     let Some(mut procedure) = procedure else {
         let text = "the source has a secret in it that cannot be made a parameter";

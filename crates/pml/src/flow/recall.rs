@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pml_model::capability::{CapabilitySource, CapabilityState, CapabilityStatistics};
 use pml_model::json::{Fields, raw};
-use pml_model::{CapabilityId, ToolId};
+use pml_model::{CapabilityId, Principal, ToolId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::approve::CallPermission;
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
 use crate::discover::{self, DiscoverResult};
+use crate::execute;
 use crate::knowledge::cache;
 use crate::knowledge::{CapabilityCandidate, IndexedCapability, intents};
 use crate::plan::Pause;
@@ -162,7 +163,11 @@ pub(super) async fn resolve_work(
 }
 
 async fn by_name(app: &Arc<App>, name: &str, asked: RunRequest) -> Result<RecallOutcome, Problem> {
-    let known = app.knowledge.memory.find_by_name(&asked.principal, name).await?;
+    let mut known = app.knowledge.memory.find_by_name(&asked.principal, name).await?;
+    if let Some(unproven) = known.as_ref().filter(|known| known.unproven_by.is_some()) {
+        execute::prove(&app.runs, &asked.principal, &unproven.id).await;
+        known = app.knowledge.memory.find_by_name(&asked.principal, name).await?;
+    }
     let Some(known) = known.filter(|known| known.state != CapabilityState::Planned) else {
         return Err(Problem::new(
             ErrorCode::NotFound,
@@ -210,6 +215,9 @@ async fn by_intent(
     let tools =
         super::rank_for_request(app, &asked.principal, &wanted, (Vec::new(), close), &request, seen)?.results;
     let mut found = app.knowledge.find(&asked.principal, &asked.intent, &wanted).await?;
+    if prove_found(app, &asked.principal, &found).await {
+        found = app.knowledge.find(&asked.principal, &asked.intent, &wanted).await?;
+    }
     found.retain(|candidate| is_worth_suggesting(&candidate.capability.statistics));
     app.knowledge.order_candidates(&asked.principal, &mut found, &wanted);
     found.truncate(LOOKED_AT);
@@ -272,6 +280,17 @@ async fn by_intent(
     });
     let suggested = Suggestions { because, confidence, earlier, candidates, tools, suggested_dag };
     Ok(RecallOutcome::Suggested(Box::new(suggested)))
+}
+
+/// Proves the lifted forms of the best candidates that nobody has proven yet, and returns whether there were any. Mostly
+/// that is done right after the run; the process may have ended before.
+async fn prove_found(app: &Arc<App>, principal: &Principal, found: &[CapabilityCandidate]) -> bool {
+    let mut any = false;
+    for candidate in found.iter().take(SUGGESTED).filter(|found| found.capability.unproven_by.is_some()) {
+        execute::prove(&app.runs, principal, &candidate.capability.id).await;
+        any = true;
+    }
+    any
 }
 
 /// Whether a candidate is offered: the best always is, the others if they are likely.

@@ -6,7 +6,7 @@ use pml_model::structure::{NodeId, PathStep};
 use pml_model::{CapabilityId, Digest, Principal};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// What to learn from a run. It is stored with the plan, because another process may finish the run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,6 +25,24 @@ pub struct LearningPlan {
     /// Whether tasks were replaced during the run, so that what ran is not what was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
+    /// The program with the values that the intent names taken from `args`. `identity` is then that of this form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifted: Option<Box<LiftedPlan>>,
+}
+
+/// The program of a plan with the values that its intent names taken from `args`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LiftedPlan {
+    /// The program.
+    pub source: String,
+    /// The JSON Schema of its parameters.
+    pub parameters: Value,
+    /// The literals of the program that could be arguments besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub literals: Vec<PlanLiteral>,
+    /// The lifted values by parameter.
+    pub values: Map<String, Value>,
 }
 
 /// A literal of the program that could be an argument instead.
@@ -40,6 +58,15 @@ pub struct PlanLiteral {
     pub written: Vec<(u32, u32)>,
     /// The arguments of nodes that the literal fills: node and path within the argument.
     pub fills: Vec<(NodeId, Vec<PathStep>)>,
+}
+
+impl LiftedPlan {
+    /// The values that stood in the program, by parameter: the lifted ones and the literals of calls.
+    pub fn written_values(&self) -> impl Iterator<Item = (&str, Value)> {
+        let literals =
+            self.literals.iter().filter_map(|literal| Some((literal.name.as_str(), literal.value.clone()?)));
+        self.values.iter().map(|(name, value)| (name.as_str(), value.clone())).chain(literals)
+    }
 }
 
 impl From<&LiteralParameter> for PlanLiteral {
@@ -62,6 +89,7 @@ impl LearningPlan {
             literals: parameters.literals.iter().map(PlanLiteral::from).collect(),
             capability: None,
             changed: false,
+            lifted: None,
         }
     }
 
@@ -75,7 +103,14 @@ impl LearningPlan {
             remove_required(&mut parameters, name);
         }
         let identity = Digest::of(format!("tool\n{tool}\n{canonical}").as_bytes()).as_str().to_owned();
-        LearningPlan { identity, parameters, literals: Vec::new(), capability: None, changed: false }
+        LearningPlan {
+            identity,
+            parameters,
+            literals: Vec::new(),
+            capability: None,
+            changed: false,
+            lifted: None,
+        }
     }
 
     /// The id of the capability that this run belongs to.
@@ -91,6 +126,7 @@ impl LearningPlan {
             literals: Vec::new(),
             capability: Some(capability),
             changed: false,
+            lifted: None,
         }
     }
 }

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::config::LimitSettings;
 pub use grant::Grant;
 pub(crate) use learn::remove_required;
-pub use learn::{LearningPlan, PlanLiteral};
+pub use learn::{LearningPlan, LiftedPlan, PlanLiteral};
 
 /// An analysed and permitted program, with everything it may use.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -70,6 +70,9 @@ pub struct RunReport {
     /// The parameters without a default, because their values look like secrets; every later run has to give them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withheld: Vec<String>,
+    /// The parameters that the capability takes instead of values which the intent names and the program contains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifted: Vec<String>,
     /// What usually follows this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<NextSuggestion>,
@@ -204,6 +207,7 @@ impl RunReport {
             ended_at,
             capability_id: None,
             withheld: Vec::new(),
+            lifted: Vec::new(),
             next: Vec::new(),
             warnings: Vec::new(),
             cache_hit: None,

@@ -9,7 +9,7 @@ use pml_model::question::Question;
 use pml_store::{RunChange, Urgency};
 
 use super::super::run::RunEnd;
-use super::super::{ask, remember};
+use super::super::{ask, prove, remember};
 use super::{Continuation, Driver};
 use crate::clock::now_ms;
 use crate::execute::ending::RunEnding;
@@ -87,6 +87,8 @@ impl Driver {
         if let Some(memory) = &memory {
             remember::add_learned_to_report(&runs, memory, &plan, &mut report);
         }
+        let unproven = memory.as_ref().and_then(|memory| memory.procedure.as_ref());
+        let unproven = unproven.filter(|made| made.unproven_lift.is_some()).map(|made| made.id.clone());
         let change = RunChange {
             state: Some(report.state),
             wake_at: Some(None),
@@ -110,6 +112,9 @@ impl Driver {
                     );
                 }
                 self.driven.runs.knowledge.memory.notify_learning();
+                if let Some(id) = unproven.filter(|_| report.state == RunState::Done) {
+                    prove::prove_later(&self.driven.runs, &self.driven.principal, &id);
+                }
             }
             Err(pml_store::Error::Fenced { .. }) => {
                 self.client.set_status(RunStatus::Elsewhere);

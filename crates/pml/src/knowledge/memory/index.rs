@@ -14,7 +14,7 @@ use pml_model::capability::{
     CacheConfig, Capability, CapabilitySource, CapabilityState, CapabilityStatistics, ToolUse, reliability,
 };
 use pml_model::structure::{NodeKind, Structure};
-use pml_model::{CapabilityId, Digest, Principal};
+use pml_model::{CapabilityId, Digest, Principal, RunId};
 use pml_store::CapabilityChanges;
 use serde_json::Value;
 
@@ -68,6 +68,8 @@ pub(crate) struct IndexedCapability {
     pub(crate) statistics: CapabilityStatistics,
     pub(crate) approved: bool,
     pub(crate) cache: CacheConfig,
+    /// The run that the lifted form of its program has to be compared with before it may be used.
+    pub(crate) unproven_by: Option<RunId>,
 }
 
 impl IndexedCapability {
@@ -134,6 +136,7 @@ impl From<Capability> for IndexedCapability {
             statistics: capability.statistics,
             approved: capability.approved,
             cache: capability.procedure.cache_config,
+            unproven_by: capability.procedure.unproven_lift.map(|lift| lift.run),
         }
     }
 }
