@@ -13,6 +13,7 @@ mod fold;
 mod kinds;
 mod lift;
 mod literals;
+mod mask;
 mod name;
 #[cfg(test)]
 mod pairs;
@@ -33,6 +34,7 @@ use serde_json::{Map, Value};
 pub use fixed::{Contradiction, Judgement, judge};
 pub use lift::{ArgumentLiteral, LiftedParameter, LiftedProgram, lift};
 pub use literals::{IntentLiteral, LiteralClass, literals};
+pub use mask::masked;
 pub use name::name_for;
 pub use similar::ComparableIntent;
 
@@ -138,6 +140,40 @@ pub fn bind(
     if intent.len() > LONGEST {
         return too_long();
     }
+    let as_said = bind_as_said(procedure, intent, context);
+    if as_said.is_complete() && as_said.similarity >= SURE {
+        return as_said;
+    }
+    let Some((intent, intents)) = both_in_english(procedure, intent) else { return as_said };
+    let intents: Vec<&str> = intents.iter().map(AsRef::as_ref).collect();
+    let glossed = bind_as_said(&ReusableProcedure { intents: &intents, ..*procedure }, &intent, context);
+    let rank = |binding: &ArgumentBinding| (binding.is_complete(), binding.similarity);
+    if rank(&glossed) > rank(&as_said) { glossed } else { as_said }
+}
+
+/// The intent and the served ones in English, where any of them is French.
+fn both_in_english<'p>(
+    procedure: &ReusableProcedure<'p>,
+    intent: &str,
+) -> Option<(String, Vec<std::borrow::Cow<'p, str>>)> {
+    let new = mask::in_english(intent);
+    let served: Vec<Option<String>> =
+        procedure.intents.iter().map(|served| mask::in_english(served)).collect();
+    if new.is_none() && served.iter().all(Option::is_none) {
+        return None;
+    }
+    let served = served.into_iter().zip(procedure.intents).map(|(english, said)| match english {
+        Some(english) => english.into(),
+        None => (*said).into(),
+    });
+    Some((new.unwrap_or_else(|| intent.to_owned()), served.collect()))
+}
+
+fn bind_as_said(
+    procedure: &ReusableProcedure<'_>,
+    intent: &str,
+    context: &Map<String, Value>,
+) -> ArgumentBinding {
     let new = words::tokenize(intent);
     let properties =
         procedure.parameters.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();

@@ -132,12 +132,21 @@ impl Embeddings {
     }
 
     async fn meant(&self, text: &str) -> Option<IntentVectors> {
+        let of_request = RequestTexts::of(text);
+        let texts = of_request.iter().map(|text| beginning(text).to_owned()).collect();
+        IntentVectors::of(&of_request, &self.embed_now(texts).await?)
+    }
+
+    /// The embedding of an intent without its values; `None` if there is no model or it failed.
+    pub(super) async fn embed_masked(&self, intent: &str) -> Option<Vector> {
+        self.embed_now(vec![masked_intent_text(intent)]).await?.pop()
+    }
+
+    async fn embed_now(&self, mut texts: Vec<String>) -> Option<Vec<Vector>> {
         let reader = self.embedder();
         if !reader.model.is_configured() || reader.failed_lately() {
             return None;
         }
-        let of_request = RequestTexts::of(text);
-        let mut texts: Vec<String> = of_request.iter().map(|text| beginning(text).to_owned()).collect();
         if reader.model.is_remote() {
             // Neither stored texts nor texts sent to a remote model contain secrets.
             let sanitiser = (self.sanitiser.0)();
@@ -145,7 +154,7 @@ impl Embeddings {
         }
         let read = tokio::time::timeout(REQUEST, reader.embed_request(&texts)).await;
         match read.unwrap_or_else(|_| Err("it takes too long to answer".to_owned())) {
-            Ok(vectors) => IntentVectors::of(&of_request, &vectors),
+            Ok(vectors) => Some(vectors),
             Err(trouble) => {
                 *reader.failed_at.lock() = Some(Instant::now());
                 reader.note_failure(trouble);
@@ -225,6 +234,11 @@ pub(crate) fn evidence<'e>(
 pub(crate) fn intent_text(intent: &str) -> String {
     let text = french::gloss(intent).unwrap_or_else(|| intent.to_owned());
     beginning(&text).to_owned()
+}
+
+/// The text of a served intent without its values that is embedded.
+pub(crate) fn masked_intent_text(intent: &str) -> String {
+    beginning(&crate::reuse::masked(intent)).to_owned()
 }
 
 /// The beginning of a text, as much as a model would use; the rest would only take time.

@@ -23,7 +23,7 @@ use crate::sanitise::{KnownSecret, Sanitiser};
 pub use index::CapabilityCandidate;
 pub(crate) use index::IndexedCapability;
 pub(super) use index::order_by_fit;
-use index::{CapabilityIndex, ServedIntentVectors};
+use index::{CapabilityIndex, CapabilityRequest, ServedIntentVectors};
 use sessions::SessionHistory;
 
 /// The learned capabilities, as this process has them.
@@ -111,9 +111,14 @@ impl CapabilityMemory {
         meaning: Option<&Embeddings>,
     ) -> Result<Vec<CapabilityCandidate>, pml_store::Error> {
         self.refresh().await?;
+        let masked = match meaning.filter(|_| !self.index.read().is_empty()) {
+            Some(meaning) => meaning.embed_masked(intent).await,
+            None => None,
+        };
         let index = self.index.read();
         let meanings = meaning.map(|meaning| self.meanings(&index, meaning));
-        Ok(index.find(principal, intent, wanted, meanings.as_deref()))
+        let request = CapabilityRequest { intent, wanted, masked: masked.as_deref() };
+        Ok(index.find(principal, &request, meanings.as_deref()))
     }
 
     /// The database version of the index.
@@ -157,7 +162,10 @@ impl CapabilityMemory {
     pub(super) fn intents(&self) -> BTreeMap<Principal, Vec<String>> {
         let mut intents: BTreeMap<Principal, Vec<String>> = BTreeMap::new();
         for known in self.index.read().all() {
-            let read = known.intents.iter().map(|intent| embeddings::intent_text(intent));
+            let read = known
+                .intents
+                .iter()
+                .flat_map(|intent| [embeddings::intent_text(intent), embeddings::masked_intent_text(intent)]);
             intents.entry(known.owner.clone()).or_default().extend(read);
         }
         intents

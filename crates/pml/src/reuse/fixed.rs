@@ -77,6 +77,20 @@ pub fn judge(
     if procedure.intents.iter().any(|served| plain(served) == plain(intent)) {
         return Judgement::default();
     }
+    if let Some((intent, intents)) = super::both_in_english(procedure, intent) {
+        let intents: Vec<&str> = intents.iter().map(AsRef::as_ref).collect();
+        let procedure = ReusableProcedure { intents: &intents, ..*procedure };
+        return judge_as_said(&procedure, constants, &intent, arguments);
+    }
+    judge_as_said(procedure, constants, intent, arguments)
+}
+
+fn judge_as_said(
+    procedure: &ReusableProcedure<'_>,
+    constants: &[Constant],
+    intent: &str,
+    arguments: &Map<String, Value>,
+) -> Judgement {
     let properties =
         procedure.parameters.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     let given: Vec<&Value> = arguments.values().flat_map(leaves).collect();

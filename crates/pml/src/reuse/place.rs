@@ -109,9 +109,12 @@ fn taken(
     let end = first + wanted;
     let words = new.get(first..end)?;
     let plain = words.iter().all(|token| token.content_word().is_some());
-    // Plain words do not replace a literal, but may repeat it without its capital or quotes.
+    // Plain words do not replace a literal, but may repeat it without its capital or quotes, or stand after the
+    // preposition of a name.
     let again = || folded_words(words) == plain_words(template.text(&slot.range));
-    (plain && (template.literal(slot).is_none() || again())).then_some(first..end)
+    let is_name = template.literal(slot).is_none_or(|literal| literal.class == LiteralClass::Name);
+    let governed = || role(&template.tokens, slot.range.start) & role(new, first) != 0;
+    (plain && (template.literal(slot).is_none() || again() || (is_name && governed()))).then_some(first..end)
 }
 
 /// Fills the slots to which exactly one literal can belong, in a sentence of another form.
@@ -263,8 +266,9 @@ fn fits(
     let (Some(old), IntentToken::Literal(literal)) = (template.literal(slot), &new[at]) else { return false };
     let (was, is) = (role(&template.tokens, slot.range.start), role(new, at));
     let placed = if alone { roles_agree(Some(old.class), was, is) } else { was & is != 0 || was == is };
-    let neighbours =
-        key(old) != LiteralClass::Number || same_neighbours(&template.tokens, slot.range.start, new, at);
+    let neighbours = key(old) != LiteralClass::Number
+        || same_neighbours(&template.tokens, slot.range.start, new, at)
+        || (alone && counts_same(&template.tokens, slot.range.start, new, at));
     can_replace(old, literal, strict) && placed && neighbours
 }
 
@@ -294,6 +298,26 @@ fn same_neighbours(before: &[IntentToken], was: usize, new: &[IntentToken], is: 
         (Some(one), Some(other)) => one == other,
         (None, None) => ahead(before, was).is_some() && ahead(before, was) == ahead(new, is),
         _ => false,
+    }
+}
+
+/// Whether the only number of both intents goes with the same words: `the last 2 commits`, `the last 3 commit
+/// messages`. Without a noun beside it, as in `set … to 9090`, the preposition decides.
+fn counts_same(before: &[IntentToken], was: usize, new: &[IntentToken], is: usize) -> bool {
+    let after = |tokens: &[IntentToken], at: usize| -> Vec<String> {
+        let near = tokens[at + 1..].iter().take_while(|token| match token {
+            IntentToken::Word(word) => {
+                !matches!(word.function, WordFunction::Role(_) | WordFunction::Joining)
+            }
+            IntentToken::Literal(_) => false,
+        });
+        near.filter_map(IntentToken::content_word).map(|word| word.concept.clone()).collect()
+    };
+    let (counted_before, counted_now) = (after(before, was), after(new, is));
+    match (counted_before.is_empty(), counted_now.is_empty()) {
+        (false, false) => counted_before.iter().any(|concept| counted_now.contains(concept)),
+        (true, true) => role(before, was) & role(new, is) != 0,
+        (true, false) | (false, true) => false,
     }
 }
 

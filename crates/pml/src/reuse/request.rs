@@ -196,13 +196,12 @@ impl BindRequest<'_> {
         }
     }
 
-    /// The outcome for a default that the first intent does not mention.
+    /// The outcome for a default that no intent mentions: a constant, as long as every run had the same.
     fn unsaid(&self, name: &str, default: &Value) -> ParameterOutcome {
         let was = show(default);
-        if !self.procedure.reads_only {
-            let why = format!(
-                "`{name}` was {was} before; a plan that changes something does not run on a value that was not said"
-            );
+        let other = self.procedure.examples.get(name).into_iter().flatten().find(|value| *value != default);
+        if let Some(other) = other {
+            let why = format!("`{name}` was {was} and {} before; the intent does not say which", show(other));
             return ParameterOutcome::Unsaid(default.clone(), why);
         }
         match self.first_template.untaken_text(default) {
@@ -298,6 +297,9 @@ impl BindRequest<'_> {
                     examples: self.procedure.examples.get(name).map_or(&[][..], Vec::as_slice),
                     schema,
                     begins: range.start == 0,
+                    governed: template::role(&template.tokens, slot.range.start)
+                        & template::role(self.tokens, range.start)
+                        != 0,
                 };
                 values::swap(&swap, self.strictness())
             }

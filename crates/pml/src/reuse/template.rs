@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::fold::fold;
 use super::literals::{self, IntentLiteral, LiteralClass};
 use super::values::says;
-use super::vocabulary::TO;
+use super::vocabulary::{BETWEEN, FROM, TO};
 use super::words::{IntentToken, WordFunction, tokenize};
 
 /// An intent with the slots that belong to parameters.
@@ -114,7 +114,11 @@ impl IntentTemplate {
                     .any(|link| matches!(link, ParameterLink::Derived { of, .. } if of.contains(at)))
         };
         let mut literals = self.tokens.iter().enumerate().filter_map(|(at, token)| match token {
-            IntentToken::Literal(literal) if !taken(&at) => Some(literal.text.as_str()),
+            IntentToken::Literal(literal)
+                if !taken(&at) && literal.value.is_number() == default.is_number() =>
+            {
+                Some(literal.text.as_str())
+            }
             IntentToken::Literal(_) | IntentToken::Word(_) => None,
         });
         literals.next()
@@ -289,11 +293,14 @@ pub(super) fn overlaps_value(leaf: &Value, literal: &IntentLiteral) -> bool {
 
 /// The role of the token at `at`: the relations that the words before it express, as bits.
 pub(super) fn role(tokens: &[IntentToken], at: usize) -> u16 {
-    for token in tokens[..at].iter().rev() {
+    for (before, token) in tokens[..at].iter().enumerate().rev() {
         match token {
             IntentToken::Word(word) => match word.function {
                 WordFunction::Nothing | WordFunction::Stating | WordFunction::Light => {}
+                // `between A and B` is `from A to B`.
+                WordFunction::Role(BETWEEN) => return FROM | BETWEEN,
                 WordFunction::Role(role) => return role,
+                WordFunction::Joining if closes_range(tokens, before) => return TO,
                 WordFunction::Ask
                 | WordFunction::Negation
                 | WordFunction::Joining
@@ -303,6 +310,12 @@ pub(super) fn role(tokens: &[IntentToken], at: usize) -> u16 {
         }
     }
     0
+}
+
+/// Whether the word at `at` joins the ends of a range: `and` in `between A and B`.
+fn closes_range(tokens: &[IntentToken], at: usize) -> bool {
+    let Some(first) = at.checked_sub(1) else { return false };
+    matches!(tokens[first], IntentToken::Literal(_)) && role(tokens, first) & BETWEEN != 0
 }
 
 /// Whether two roles are compatible.

@@ -149,6 +149,8 @@ pub(super) struct WordSwap<'a> {
     pub(super) schema: &'a Value,
     /// Whether the new words begin the sentence, where a capital carries no information.
     pub(super) begins: bool,
+    /// Whether the same preposition governs the words in both intents: `for Berlin` and `for chess`.
+    pub(super) governed: bool,
 }
 
 /// The value of plain words that replaced the words of an earlier value.
@@ -175,7 +177,8 @@ pub(super) fn swap(swap: &WordSwap<'_>, strict: Strictness) -> Option<Value> {
     let certain = kinds.0.is_some() || (named(swap.new) && !swap.begins);
     // A known request word is rather another request than another value: `current weather`.
     let asking = swap.begins || (words::is_known_word(swap.new) && !words::is_known_word(swap.old));
-    if !certain && (strict == Strictness::Writes || named(swap.old) || asking) {
+    let governed = swap.governed && !words::is_known_word(swap.new);
+    if !certain && (strict == Strictness::Writes || (named(swap.old) && !governed) || asking) {
         return None;
     }
     fit_to_schema(Value::from(recase(swap.old, swap.before, swap.new)?), swap.schema)

@@ -15,7 +15,7 @@ use pml_model::capability::{
 };
 use pml_model::structure::{NodeKind, Structure};
 use pml_model::{CapabilityId, Digest, Principal, RunId};
-use pml_store::CapabilityChanges;
+use pml_store::{CapabilityChanges, StoredVector};
 use serde_json::Value;
 
 use crate::capability;
@@ -53,6 +53,8 @@ pub(crate) struct IndexedCapability {
     pub(crate) intents: Vec<String>,
     /// The text digests of the intents, by which their vectors are found.
     pub(crate) intent_digests: Vec<Digest>,
+    /// The text digests of the intents without their values.
+    masked_digests: Vec<Digest>,
     /// The intents in comparable form, computed on first use.
     read: OnceLock<Vec<reuse::ComparableIntent>>,
     /// The constants, computed on first use.
@@ -120,6 +122,10 @@ impl From<Capability> for IndexedCapability {
             intent_digests: intents
                 .iter()
                 .map(|intent| Digest::of(embeddings::intent_text(intent).as_bytes()))
+                .collect(),
+            masked_digests: intents
+                .iter()
+                .map(|intent| Digest::of(embeddings::masked_intent_text(intent).as_bytes()))
                 .collect(),
             id: capability.procedure.id,
             owner: capability.procedure.owner,
@@ -194,13 +200,44 @@ pub(in crate::knowledge) struct CapabilityIndex {
     recent: IndexSegment,
 }
 
+/// A request for a capability.
+pub(super) struct CapabilityRequest<'r> {
+    pub(super) intent: &'r str,
+    pub(super) wanted: &'r IntentReading,
+    /// The embedding of the intent without its values.
+    pub(super) masked: Option<&'r [f32]>,
+}
+
 /// The embeddings of the served intents.
 #[derive(Debug)]
 pub(super) struct ServedIntentVectors {
     /// The versions it was built from: of the capabilities and of the embeddings.
     pub(super) of: (i64, (u64, u64)),
+    whole: OwnedVectors,
+    /// Those of the intents without their values.
+    masked: OwnedVectors,
+}
+
+/// Vectors, each of an intent of a capability.
+#[derive(Debug, Default)]
+struct OwnedVectors {
     rows: VectorTable,
     owners: Vec<CapabilityId>,
+}
+
+impl OwnedVectors {
+    fn add(&mut self, owner: &CapabilityId, vector: &StoredVector) {
+        self.rows.push(Some(&dequantised(vector)));
+        self.owners.push(owner.clone());
+    }
+
+    /// Adds the capabilities with the most similar intents to `near`, each with the probability that it serves.
+    fn add_near<'v>(&'v self, wanted: &[f32], near: &mut HashMap<&'v CapabilityId, f64>) {
+        for (row, cosine) in self.rows.nearest(wanted, 2 * CLOSELY) {
+            let best = near.entry(&self.owners[row]).or_default();
+            *best = best.max(likely(f64::from(cosine)));
+        }
+    }
 }
 
 impl ServedIntentVectors {
@@ -209,26 +246,28 @@ impl ServedIntentVectors {
         index: &CapabilityIndex,
         meaning: &Embeddings,
     ) -> ServedIntentVectors {
-        let (mut rows, mut owners) = (VectorTable::default(), Vec::new());
+        let (mut whole, mut masked) = (OwnedVectors::default(), OwnedVectors::default());
         meaning.with_known(|known| {
             for capability in index.all.values() {
-                for text in &capability.intent_digests {
-                    if let Some(vector) = known.get(text) {
-                        rows.push(Some(&dequantised(vector)));
-                        owners.push(capability.id.clone());
-                    }
+                for vector in capability.intent_digests.iter().filter_map(|text| known.get(text)) {
+                    whole.add(&capability.id, vector);
+                }
+                for vector in capability.masked_digests.iter().filter_map(|text| known.get(text)) {
+                    masked.add(&capability.id, vector);
                 }
             }
         });
-        ServedIntentVectors { of, rows, owners }
+        ServedIntentVectors { of, whole, masked }
     }
 
     /// The capabilities with the most similar intents, each with the probability that it serves.
-    fn near(&self, whole: &[f32]) -> HashMap<&CapabilityId, f64> {
-        let mut near: HashMap<&CapabilityId, f64> = HashMap::new();
-        for (row, cosine) in self.rows.nearest(whole, 2 * CLOSELY) {
-            let best = near.entry(&self.owners[row]).or_default();
-            *best = best.max(likely(f64::from(cosine)));
+    fn near(&self, request: &CapabilityRequest<'_>) -> HashMap<&CapabilityId, f64> {
+        let mut near = HashMap::new();
+        if let Some(vectors) = &request.wanted.vectors {
+            self.whole.add_near(&vectors.whole, &mut near);
+        }
+        if let Some(masked) = request.masked {
+            self.masked.add_near(masked, &mut near);
         }
         near
     }
@@ -327,6 +366,11 @@ impl CapabilityIndex {
         }
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// All capabilities.
     pub(in crate::knowledge) fn all(&self) -> Vec<Arc<IndexedCapability>> {
         self.all.values().cloned().collect()
@@ -377,12 +421,11 @@ impl CapabilityIndex {
     pub(super) fn find(
         &self,
         principal: &Principal,
-        intent: &str,
-        wanted: &IntentReading,
+        request: &CapabilityRequest<'_>,
         meanings: Option<&ServedIntentVectors>,
     ) -> Vec<CapabilityCandidate> {
         let mut found: HashMap<&CapabilityId, f64> = HashMap::new();
-        let text = wanted.text.as_str();
+        let (intent, text) = (request.intent, request.wanted.text.as_str());
         let mut by_words: Vec<(&CapabilityId, f64)> =
             self.most.best(text).chain(self.recent.best(text)).collect();
         if text != intent {
@@ -393,8 +436,7 @@ impl CapabilityIndex {
             let best = found.entry(id).or_default();
             *best = best.max(score);
         }
-        let near = meanings.zip(wanted.vectors.as_ref()).map(|(meanings, meant)| meanings.near(&meant.whole));
-        let near = near.unwrap_or_default();
+        let near = meanings.map(|meanings| meanings.near(request)).unwrap_or_default();
         for id in near.keys() {
             found.entry(id).or_default();
         }

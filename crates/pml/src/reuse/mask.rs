@@ -1,0 +1,105 @@
+//! Texts of intents without their values, and in one language.
+//!
+//! Two requests for the same procedure differ mostly in their values, and what an embedding says of a sentence is
+//! mostly about these. With the values replaced by what they are (`file`, `number`), requests for the same procedure
+//! are closer than others.
+
+use pml_graph::french;
+
+use super::LONGEST;
+use super::literals::{IntentLiteral, LiteralClass, literals};
+
+/// The intent in English with its values replaced by what they are.
+pub fn masked(intent: &str) -> String {
+    let english = in_english(intent);
+    replace_literals(english.as_deref().unwrap_or(intent), |_, literal| kind(literal))
+}
+
+/// The English gloss of a French intent, with its values as they are; `None` for any other intent.
+pub(super) fn in_english(intent: &str) -> Option<String> {
+    if intent.len() > LONGEST || intent.contains('`') {
+        return None;
+    }
+    // What is in quotation marks is not translated.
+    let mut values = Vec::new();
+    let held = replace_literals(intent, |at, literal| {
+        values.push(intent[literal.span.clone()].to_owned());
+        format!("`{at}`")
+    });
+    let mut gloss = french::gloss(&held)?;
+    for (at, value) in values.iter().enumerate() {
+        let place = format!("`{at}`");
+        if gloss.matches(&place).count() != 1 {
+            return None;
+        }
+        gloss = gloss.replace(&place, value);
+    }
+    Some(gloss)
+}
+
+fn replace_literals(intent: &str, mut with: impl FnMut(usize, &IntentLiteral) -> String) -> String {
+    let mut text = String::with_capacity(intent.len());
+    let mut done = 0;
+    for (at, literal) in literals(intent).iter().enumerate() {
+        text.push_str(&intent[done..literal.span.start]);
+        text.push_str(&with(at, literal));
+        done = literal.span.end;
+    }
+    text.push_str(&intent[done..]);
+    text
+}
+
+/// What a value is, in words.
+fn kind(literal: &IntentLiteral) -> String {
+    let word = match literal.class {
+        LiteralClass::Path => {
+            match literal.text.rsplit(['/', '\\']).next().and_then(|name| name.rsplit_once('.')) {
+                Some((_, extension)) if !extension.is_empty() => return format!("{extension} file"),
+                Some(_) | None => "folder",
+            }
+        }
+        LiteralClass::Quoted => "\"text\"",
+        LiteralClass::Url => "url",
+        LiteralClass::Host => "host",
+        LiteralClass::Email => "email address",
+        LiteralClass::Zone => "time zone",
+        LiteralClass::Date => "date",
+        LiteralClass::Id => "id",
+        LiteralClass::Version => "version",
+        LiteralClass::Channel => "channel",
+        LiteralClass::Handle => "user",
+        LiteralClass::Number | LiteralClass::Ordinal => return format!("number{}", unit(literal)),
+        LiteralClass::Name => "name",
+    };
+    word.to_owned()
+}
+
+fn unit(literal: &IntentLiteral) -> String {
+    let unit = literal.unit();
+    if unit.is_empty() { unit } else { format!(" {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_replaced_by_what_they_are() {
+        let cases = [
+            ("add the line \"call Bob\" to inbox/home.md", "add the line \"text\" to md file"),
+            ("top 3 products in data/", "top number products in folder"),
+            ("mail bob@example.org about 5 %", "mail email address about number %"),
+        ];
+        for (intent, expected) in cases {
+            assert_eq!(masked(intent), expected);
+        }
+    }
+
+    #[test]
+    fn a_gloss_keeps_values() {
+        let gloss = in_english("ajoute la ligne \"relire le contrat\" à inbox/later.md").unwrap();
+        assert!(gloss.contains("\"relire le contrat\"") && gloss.contains("inbox/later.md"), "{gloss}");
+        assert!(gloss.contains("add") && gloss.contains("line"), "{gloss}");
+        assert_eq!(in_english("add the line to inbox/later.md"), None);
+    }
+}
