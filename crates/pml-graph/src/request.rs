@@ -75,7 +75,7 @@ impl RequestTerms {
     pub(crate) fn parse(text: &str, index: &LexicalIndex) -> RequestTerms {
         let mut request = RequestTerms { terms: Vec::new(), pairs: Vec::new(), parts: 0 };
         let (mut known, mut known_pairs) = (HashMap::new(), HashMap::new());
-        for piece in pieces(tokens::byte_prefix(text, MAX_BYTES)) {
+        for piece in pieces(pml_language::byte_prefix(text, MAX_BYTES)) {
             let tokens = tokens::tokenize(piece);
             let is_part = is_part(&tokens) && request.parts < MAX_PARTS;
             let part = if is_part { 1 << request.parts } else { 0 };
@@ -172,7 +172,7 @@ impl RequestTerms {
 /// punctuation; the whole text when there are none. [`DenseEvidence`](crate::rank::DenseEvidence) needs their vectors
 /// beside that of the whole.
 pub fn split_parts(text: &str) -> Vec<&str> {
-    let text = tokens::byte_prefix(text, MAX_BYTES);
+    let text = pml_language::byte_prefix(text, MAX_BYTES);
     let parts: Vec<&str> =
         pieces(text).filter(|piece| is_part(&tokens::tokenize(piece))).take(MAX_PARTS).map(bare).collect();
     if parts.is_empty() { vec![bare(text)] } else { parts }

@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 use pml_graph::graph::feeds::{CallOrder, FlowEdge, PlannedCalls, infer_flow};
 use pml_graph::graph::fields;
 use pml_graph::graph::provides::ProvidesIndex;
+use pml_language::literals::{self, IntentLiteral, LiteralClass};
 use pml_model::json::strip_hidden_characters;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::CatalogueTool;
-use crate::reuse::{self, IntentLiteral, LiteralClass};
 
 use values::WantedParameter;
 
@@ -249,7 +249,7 @@ pub fn build_dag(
     };
     let mut flow = infer_flow(&calls);
     flow.edges.extend(referred(steps, &flow.edges));
-    let literals = reuse::literals(intent);
+    let literals = literals::literals(intent);
     let mut tasks: Vec<DraftTask> =
         (1..).zip(steps).map(|(number, step)| DraftTask::new(number, step)).collect();
     // A value in `context` goes to every task that has a parameter of that name.

@@ -17,7 +17,6 @@ use super::names::{self, MatchBasis, NameKey};
 use super::provides::FieldMapping;
 pub use super::reading::RequestValue;
 use super::reading::{RequestReading, read_request};
-use crate::tokens;
 
 /// Inferred data flow between the calls.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +77,7 @@ const ALIKE: (f32, f32) = (0.45, 0.8);
 /// Infers the data flow between the calls, without cycles.
 pub fn infer_flow(calls: &PlannedCalls<'_>) -> CallFlow {
     let calls = &PlannedCalls {
-        request: calls.request.map(|text| tokens::byte_prefix(text, LONGEST_REQUEST)),
+        request: calls.request.map(|text| pml_language::byte_prefix(text, LONGEST_REQUEST)),
         ..*calls
     };
     let sides: Vec<ToolFieldKeys> = calls.tools.iter().map(|tool| ToolFieldKeys::of(tool)).collect();

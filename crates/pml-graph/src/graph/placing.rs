@@ -6,7 +6,6 @@
 use std::ops::Range;
 
 use super::fields::InputField;
-use crate::tokens;
 
 /// Gain when value and parameter agree.
 const AGREE: f32 = 0.5;
@@ -93,7 +92,7 @@ fn end_of(text: &str, at: &Range<usize>, before: &str) -> Option<RangeEnd> {
         "to" | "until" | "till" | "through" | "into" | "in" | "vers" | "jusqu" => Some(RangeEnd::Finish),
         "and" if tail(&text[..at.start], 60).contains("between ") => Some(RangeEnd::Finish),
         _ => {
-            let after = tokens::byte_prefix(&text[at.end..], 12);
+            let after = pml_language::byte_prefix(&text[at.end..], 12);
             let after = after.trim_start_matches(['\'', '"', '”', ' ']);
             ["to ", "until ", "through ", "till "]
                 .iter()

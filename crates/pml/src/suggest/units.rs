@@ -29,7 +29,7 @@ const KINDS: &[&[&[&str]]] = &[
 /// Whether `after` begins with another unit than the name or the description of the parameter mentions.
 pub(super) fn units_differ(after: &str, name: &str, schema: &Value) -> bool {
     // A unit stands right after its number, so only the next 20 bytes are searched.
-    let said = words(pml_graph::tokens::byte_prefix(after, 20)).next();
+    let said = words(pml_language::byte_prefix(after, 20)).next();
     let description = schema["description"].as_str().unwrap_or_default();
     let Some((kind, unit)) = said.and_then(|word| unit(&word)) else { return false };
     let own = super::words(name).into_iter();

@@ -5,9 +5,9 @@
 //! unbound, so the agent is asked; a wrong value would produce a wrong result.
 
 use jsonschema::PatternOptions;
+use pml_language::dates;
+use pml_language::literals::{IntentLiteral, LiteralClass};
 use serde_json::Value;
-
-use crate::reuse::{self, IntentLiteral, LiteralClass};
 
 /// A parameter that needs a value.
 pub(super) struct WantedParameter<'p> {
@@ -150,7 +150,7 @@ impl WantedParameter<'_> {
         }
         let wants_time = self.schema["format"] == "date-time" || self.says(&["hh:mm"]);
         let wants_day = self.schema["format"] == "date" || self.says(&["yyyy-mm-dd"]);
-        let day = reuse::parse_day(text);
+        let day = dates::parse_day(text);
         match day {
             Some(_) if wants_time => None,
             None if wants_day && !wants_time => None,
@@ -218,12 +218,13 @@ fn unquoted(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use pml_language::literals;
     use serde_json::json;
 
     use super::*;
 
     fn said(intent: &str, name: &str, schema: &Value) -> Option<Value> {
-        let literals = reuse::literals(intent);
+        let literals = literals::literals(intent);
         WantedParameter { name, schema, is_named: false }.value_of(literals.first(), intent)
     }
 
@@ -283,7 +284,7 @@ mod tests {
         }
         let source = string("The file to parse.");
         assert_eq!(said("parse config/app.json", "source", &source), Some(json!("config/app.json")));
-        let literals = reuse::literals("revision 5");
+        let literals = literals::literals("revision 5");
         let revision = WantedParameter { name: "revision", schema: &plain, is_named: true };
         assert_eq!(revision.value_of(literals.first(), "5"), Some(json!("5")), "the word next to it says so");
     }

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::fold::fold;
-use super::{dates, kinds};
+use crate::fold::fold;
+use crate::{dates, kinds};
 
 /// The class of a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,7 +60,7 @@ pub struct IntentLiteral {
 
 impl IntentLiteral {
     /// The literal without the sign that marks its class: `general` for `#general`.
-    pub(super) fn bare(&self) -> &str {
+    pub fn bare(&self) -> &str {
         match self.class {
             LiteralClass::Channel | LiteralClass::Id => self.text.trim_start_matches('#'),
             LiteralClass::Handle => self.text.trim_start_matches('@'),
@@ -69,7 +69,7 @@ impl IntentLiteral {
     }
 
     /// The unit attached to a number: `%`, `€`, `MB`.
-    pub(super) fn unit(&self) -> String {
+    pub fn unit(&self) -> String {
         match self.class {
             LiteralClass::Number if !self.text.starts_with(char::is_alphabetic) => self
                 .text
@@ -81,7 +81,7 @@ impl IntentLiteral {
     }
 
     /// Whether both mean the same value, however it is spelled.
-    pub(super) fn says_same_as(&self, other: &IntentLiteral) -> bool {
+    pub fn says_same_as(&self, other: &IntentLiteral) -> bool {
         match (self.class, other.class) {
             (LiteralClass::Number, LiteralClass::Number) => {
                 self.value == other.value && self.unit() == other.unit()
@@ -344,7 +344,7 @@ fn value(class: LiteralClass, text: &str) -> Value {
 }
 
 /// The number that `text` spells, in digits or in words, without its unit.
-pub(super) fn parse_number(text: &str) -> Option<Value> {
+pub fn parse_number(text: &str) -> Option<Value> {
     if text.starts_with(char::is_alphabetic) {
         return kinds::parse_number_words(&fold(text)).map(Value::from);
     }
@@ -401,7 +401,7 @@ fn begins_sentence(before: &str) -> bool {
 }
 
 /// Whether `intent` counts from today, so that a date derived from it differs tomorrow.
-pub(super) fn depends_on_today(intent: &str) -> bool {
+pub fn depends_on_today(intent: &str) -> bool {
     let relative = |literal: &IntentLiteral| {
         literal.class == LiteralClass::Date
             && matches!(dates::parse_date(&literal.text).shape, dates::DateForm::Relative { .. })
