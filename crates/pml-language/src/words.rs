@@ -266,6 +266,7 @@ pub fn shown_by(class: LiteralClass, noun: &str) -> bool {
         | LiteralClass::Zone
         | LiteralClass::Date
         | LiteralClass::Id
+        | LiteralClass::Phone
         | LiteralClass::Number
         | LiteralClass::Ordinal => false,
     }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use pml_graph::graph::fields;
+use pml_language::Reading;
 use pml_model::{Principal, ToolId};
 use pml_store::{TraceOrder, TraceQuery};
 use serde_json::{Map, Value};
@@ -45,7 +46,7 @@ pub(super) async fn compose(
     let (snapshot, past_runs) = (app.tools.snapshot(), app.knowledge.of_principal(principal));
     let observed = past_runs.observed();
     let vectors = app.knowledge.embeddings.tool_vectors(&snapshot);
-    let clauses = suggest::split_clauses(text);
+    let clauses = Reading::of(text).steps();
     let effects = effect::asked_effects(&clauses);
     let policy = app.policy();
     let only_reads = effects.iter().all(|effect| *effect == Some(Effect::Reads));
@@ -78,6 +79,7 @@ pub(super) async fn compose(
         .iter()
         .map(|(_, found)| found.iter().map(|(tool, _)| fields_of(tool, &observed)).collect())
         .collect();
+    let intent = &Reading::of(intent);
     let choice = suggest::choose_tools(intent, &chosen, &read);
     let steps: Vec<SuggestStep<'_>> = chosen
         .iter()
