@@ -122,14 +122,13 @@ fn value_of(token: &IntentToken) -> Option<IntentLiteral> {
     }
 }
 
-/// Lists and objects that are written out in brackets, each of which is one value. Brackets in quotes are text.
+/// Lists and objects that are written out in brackets, each of which is one value. A bracket within another value, such
+/// as a quotation or an address, is part of that.
 fn bracketed(text: &str, values: &[IntentLiteral]) -> Vec<Range<usize>> {
-    let quoted = |at: usize| {
-        values.iter().any(|value| value.class == LiteralClass::Quoted && value.span.contains(&at))
-    };
+    let inside = |at: usize| values.iter().any(|value| value.span.contains(&at));
     let mut found: Vec<Range<usize>> = Vec::new();
     for (start, open) in text.char_indices().filter(|(_, c)| matches!(c, '[' | '{')) {
-        if found.last().is_some_and(|last| start < last.end) || quoted(start) {
+        if found.last().is_some_and(|last| start < last.end) || inside(start) {
             continue;
         }
         let close = if open == '[' { ']' } else { '}' };
@@ -147,5 +146,87 @@ fn quoted(text: &str, span: Range<usize>) -> IntentLiteral {
         value: Value::from(text),
         measured_in: None,
         span,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn values_have_a_class_a_span_and_a_unit() {
+        let text = "On 2023-01-31 10:00 or March 3rd, 2024 send \"it's done\" and 'a@b.example' to ann@x.example, \
+            06 12 34 56 78 or 555-123-4567, see https://x.example/a,b and /etc/hosts for $1,000.50 in New York (5% of \
+            a 2000-pound load), with ['red', 'blue'] in Spanish as JSON, not 'he don't know' or https://x.example/[a]/b.";
+        let shown = |value: &IntentLiteral| {
+            let unit = value.measured_in.map(|unit| format!(" in {:?}", unit.dimension));
+            format!("{:?} {}{}", value.class, &text[value.span.clone()], unit.unwrap_or_default())
+        };
+        let found: Vec<String> = Reading::of(text).values.iter().map(shown).collect();
+        expect![[r#"
+            Date 2023-01-31 10:00
+            Date March 3rd, 2024
+            Quoted "it's done"
+            Email 'a@b.example'
+            Email ann@x.example
+            Phone 06 12 34 56 78
+            Phone 555-123-4567
+            Url https://x.example/a,b
+            Path /etc/hosts
+            Number $1,000.50 in Money
+            Name New York
+            Number 5% in Share
+            Number 2000 in Mass
+            Quoted ['red', 'blue']
+            Name Spanish
+            Quoted 'he don't know'
+            Url https://x.example/[a]/b"#]]
+        .assert_eq(&found.join("\n"));
+    }
+
+    #[test]
+    fn words_are_found_beside_a_value() {
+        let reading = Reading::of("les 5 dernières lignes de a.txt");
+        let five = &reading.values[0].span;
+        assert_eq!(reading.language, Language::French);
+        assert_eq!(reading.word_before(five.start).map(|word| word.raw.as_str()), Some("les"));
+        assert_eq!(reading.word_after(five.end).map(|word| word.concept.as_str()), Some("last"));
+        let between = Reading::of("between 3 and 5, 7");
+        assert_eq!(between.word_before(between.values[2].span.start), None, "a literal stands there");
+    }
+
+    #[test]
+    fn any_text_can_be_read() {
+        let long = "send 'it' to 1st of Café, [".repeat(3000);
+        for text in [
+            "",
+            " ",
+            "🙂🙂",
+            "'",
+            "'''",
+            "1st of é",
+            "+é",
+            "«a»é",
+            "\u{0}\u{301}1-",
+            "a@",
+            "[]{[}",
+            "[é",
+            "{[a] 'b] c'}",
+            "5 ‰",
+            "日本語でファイルを読む。",
+            &long,
+        ] {
+            let reading = Reading::of(text);
+            let mut end = 0;
+            for value in &reading.values {
+                assert!(end <= value.span.start && reading.text.get(value.span.clone()).is_some(), "{text}");
+                end = value.span.end;
+            }
+            let clauses: String =
+                reading.clauses.iter().map(|clause| &reading.text[clause.span.clone()]).collect();
+            assert_eq!(clauses, reading.text, "clauses cover the text");
+        }
     }
 }

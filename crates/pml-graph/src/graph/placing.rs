@@ -275,6 +275,9 @@ mod tests {
         assert_eq!(speaks("between 2022-01-01 and <2022-12-31>", &dates), [-0.6, 0.5, 0.0]);
         assert_eq!(speaks("translate it to <Spanish>", &["source_language", "target_language"]), [-0.6, 0.5]);
         assert_eq!(speaks("the song 'Happy' by <Pharrell Williams>", &["artist", "title"]), [0.5, 0.0]);
+        let trip = ["origin", "destination"];
+        assert_eq!(speaks("réserve un train de <Paris> à Lyon pour demain", &trip), [0.5, -0.6]);
+        assert_eq!(speaks("réserve un train de Paris à <Lyon> pour demain", &trip), [-0.6, 0.5]);
     }
 
     #[test]
