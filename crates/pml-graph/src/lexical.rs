@@ -331,7 +331,11 @@ impl<'i> IndexBuilder<'i> {
         for description in &document.parameter_descriptions {
             self.read(description, DocumentField::ParameterDescription, &mut seen);
         }
-        self.read(tokens::byte_prefix(document.outputs, MAX_OUTPUT_BYTES), DocumentField::Output, &mut seen);
+        self.read(
+            pml_language::byte_prefix(document.outputs, MAX_OUTPUT_BYTES),
+            DocumentField::Output,
+            &mut seen,
+        );
         self.count(&mut seen);
         self.seen = seen;
     }

@@ -5,7 +5,6 @@
 //! same catalogue and the same request always rank the same way.
 
 pub mod confidence;
-pub mod french;
 pub mod graph;
 mod kernel;
 pub mod lexical;

@@ -407,7 +407,7 @@ fn largest(answers: &[f32]) -> (usize, f32) {
 pub fn explain_rank(request: &str, evidence: &RankingEvidence<'_>, item: usize) -> Vec<RankReason> {
     let index = evidence.lexical;
     let mut found = [const { Vec::new() }; 5];
-    let tokens = tokens::tokenize(tokens::byte_prefix(request, MAX_BYTES));
+    let tokens = tokens::tokenize(pml_language::byte_prefix(request, MAX_BYTES));
     for token in &tokens {
         let Some(posting) = index.term_number(&token.term).and_then(|term| index.find_posting(term, item))
         else {

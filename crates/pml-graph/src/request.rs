@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::mem;
 
+use pml_language::clauses::sentences;
+
 use crate::lexical::{DocumentField, FULL_MATCH, LexicalIndex};
 use crate::tokens::{self, Token};
 use crate::vectors;
@@ -75,7 +77,7 @@ impl RequestTerms {
     pub(crate) fn parse(text: &str, index: &LexicalIndex) -> RequestTerms {
         let mut request = RequestTerms { terms: Vec::new(), pairs: Vec::new(), parts: 0 };
         let (mut known, mut known_pairs) = (HashMap::new(), HashMap::new());
-        for piece in pieces(tokens::byte_prefix(text, MAX_BYTES)) {
+        for piece in sentences(pml_language::byte_prefix(text, MAX_BYTES)) {
             let tokens = tokens::tokenize(piece);
             let is_part = is_part(&tokens) && request.parts < MAX_PARTS;
             let part = if is_part { 1 << request.parts } else { 0 };
@@ -172,9 +174,9 @@ impl RequestTerms {
 /// punctuation; the whole text when there are none. [`DenseEvidence`](crate::rank::DenseEvidence) needs their vectors
 /// beside that of the whole.
 pub fn split_parts(text: &str) -> Vec<&str> {
-    let text = tokens::byte_prefix(text, MAX_BYTES);
+    let text = pml_language::byte_prefix(text, MAX_BYTES);
     let parts: Vec<&str> =
-        pieces(text).filter(|piece| is_part(&tokens::tokenize(piece))).take(MAX_PARTS).map(bare).collect();
+        sentences(text).filter(|piece| is_part(&tokens::tokenize(piece))).take(MAX_PARTS).map(bare).collect();
     if parts.is_empty() { vec![bare(text)] } else { parts }
 }
 
@@ -225,40 +227,6 @@ fn bare(piece: &str) -> &str {
     piece.trim_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '*' | '—' | '–' | '•'))
 }
 
-/// Sentences, lines and list items of `text`.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let end =
-            rest.char_indices().find(|(at, c)| ends_piece(&rest[..*at], *c, &rest[at + c.len_utf8()..]));
-        let end = end.map_or(rest.len(), |(at, c)| at + c.len_utf8());
-        let (piece, after) = rest.split_at(end);
-        rest = after;
-        Some(piece)
-    })
-}
-
-/// Whether `c` ends a piece. A full stop, colon or hyphen inside a word (`v1.2`, `12:30`, `e-mail`) does not.
-fn ends_piece(before: &str, c: char, after: &str) -> bool {
-    let space_follows = after.chars().next().is_none_or(char::is_whitespace);
-    match c {
-        '\n' | ';' | '—' | '–' | '•' | '。' | '！' | '？' | '；' => true,
-        '.' | '!' | '?' | ':' => space_follows,
-        '-' | '*' => space_follows && before.chars().next_back().is_none_or(char::is_whitespace),
-        c => c.is_whitespace() && is_numbered(after),
-    }
-}
-
-/// Whether `text` begins like a list item: `2) …` or `(2) …`.
-fn is_numbered(text: &str) -> bool {
-    let text = text.strip_prefix('(').unwrap_or(text);
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    matches!(digits, 1 | 2) && text[digits..].starts_with(')')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,24 +251,6 @@ mod tests {
             many.assemble_vectors(&[[1.0_f32, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]).unwrap();
         assert_eq!(parts.len(), 4);
         assert!(whole.iter().all(|number| (number - 0.5_f32.sqrt()).abs() < 1e-6), "{whole:?}");
-    }
-
-    #[test]
-    fn a_request_falls_into_sentences_lines_and_points() {
-        for (text, expected) in [
-            ("Fly to v1.2 street. Then e-mail Ann!", "Fly to v1.2 street. | Then e-mail Ann!"),
-            ("- buy milk\n- send mail", "buy milk | send mail"),
-            ("weather tomorrow — news today; stocks?", "weather tomorrow — | news today; | stocks?"),
-            ("查天气。发邮件", "查天气。 | 发邮件"),
-            (
-                "Do this: 1) buy milk, 2) send mail at 12:30",
-                "Do this: | 1) buy milk, | 2) send mail at 12:30",
-            ),
-            ("costs (2) as much as v(1) in 1990) or (x)", "costs | (2) as much as v(1) in 1990) or (x)"),
-        ] {
-            let found = pieces(text).map(str::trim).filter(|piece| !matches!(*piece, "" | "-"));
-            assert_eq!(found.collect::<Vec<_>>().join(" | "), expected);
-        }
     }
 
     #[test]

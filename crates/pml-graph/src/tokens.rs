@@ -165,12 +165,6 @@ fn is_plural(after: &str) -> bool {
     characters.next() == Some('s') && !characters.next().is_some_and(char::is_lowercase)
 }
 
-/// At most the first `size_bytes` bytes of `text`, cut at a character boundary.
-pub fn byte_prefix(text: &str, size_bytes: usize) -> &str {
-    let end = (0..=size_bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-    &text[..end.unwrap_or(0)]
-}
-
 /// Stop words: function words of English and French, and the words that every request contains. French words that mean
 /// something in English (`car`, `note`, `date`) are not among them. Sorted, in folded form.
 #[rustfmt::skip]

@@ -7,12 +7,8 @@
 //! store or network: the same texts always get the same result. Whether the caller may run the procedure at all is
 //! decided elsewhere.
 
-mod dates;
 mod fixed;
-mod fold;
-mod kinds;
 mod lift;
-mod literals;
 mod mask;
 mod name;
 #[cfg(test)]
@@ -24,24 +20,19 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod values;
-mod vocabulary;
-mod words;
 
 use std::collections::BTreeMap;
 
+// What the modules of this one read sentences with.
+use pml_language::literals::literals;
+use pml_language::{dates, fold, kinds, literals, vocabulary, words};
 use serde_json::{Map, Value};
 
 pub use fixed::{Contradiction, Judgement, judge};
 pub use lift::{ArgumentLiteral, LiftedParameter, LiftedProgram, lift};
-pub use literals::{IntentLiteral, LiteralClass, literals};
 pub use mask::masked;
 pub use name::name_for;
 pub use similar::ComparableIntent;
-
-/// The day that `text` names, as `2026-11-16`; `None` unless it gives year, month and day and nothing else.
-pub fn parse_day(text: &str) -> Option<String> {
-    dates::parse_date(text).day
-}
 
 use request::{BindRequest, IntentForm};
 use template::{IntentTemplate, ParameterLink};

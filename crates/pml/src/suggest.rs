@@ -4,12 +4,10 @@
 //! argument is a value of the intent or the result of another step, nothing else; other required arguments are listed
 //! as missing. The module is pure: examples are passed in.
 
-mod clauses;
 pub(crate) mod deprecated;
 pub(crate) mod effect;
 #[cfg(test)]
 mod tests;
-mod units;
 mod values;
 
 use std::collections::BTreeMap;
@@ -17,17 +15,16 @@ use std::collections::BTreeMap;
 use pml_graph::graph::feeds::{CallOrder, FlowEdge, PlannedCalls, infer_flow};
 use pml_graph::graph::fields;
 use pml_graph::graph::provides::ProvidesIndex;
+use pml_language::Reading;
+use pml_language::literals::{IntentLiteral, LiteralClass};
 use pml_model::json::strip_hidden_characters;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::CatalogueTool;
-use crate::reuse::{self, IntentLiteral, LiteralClass};
 
 use values::WantedParameter;
-
-pub use clauses::split_clauses;
 
 /// The lowest score at which a value of the intent is bound to a parameter.
 const MEANT: f32 = 0.5;
@@ -156,7 +153,7 @@ pub struct CallExample {
 /// step, and takes what another gives. A tool is not called twice where another would do. Returns an index into the
 /// candidates of each step.
 pub(crate) fn choose_tools(
-    intent: &str,
+    intent: &Reading<'_>,
     found: &[(String, Vec<(&CatalogueTool, f64)>)],
     read: &[Vec<fields::ToolFields>],
 ) -> Vec<usize> {
@@ -186,7 +183,7 @@ pub(crate) fn choose_tools(
 
 /// The score of a choice of tools; higher is better.
 fn worth(
-    intent: &str,
+    intent: &Reading<'_>,
     found: &[(String, Vec<(&CatalogueTool, f64)>)],
     read: &[Vec<fields::ToolFields>],
     choice: &[usize],
@@ -233,7 +230,7 @@ fn begins_alike(words: &str, name: &str) -> bool {
 
 /// Builds the DAG of these steps.
 pub fn build_dag(
-    intent: &str,
+    intent: &Reading<'_>,
     context: &Map<String, Value>,
     steps: &[SuggestStep<'_>],
     schema_of: impl Fn(&CatalogueTool) -> Option<Box<RawValue>>,
@@ -249,7 +246,6 @@ pub fn build_dag(
     };
     let mut flow = infer_flow(&calls);
     flow.edges.extend(referred(steps, &flow.edges));
-    let literals = reuse::literals(intent);
     let mut tasks: Vec<DraftTask> =
         (1..).zip(steps).map(|(number, step)| DraftTask::new(number, step)).collect();
     // A value in `context` goes to every task that has a parameter of that name.
@@ -262,23 +258,21 @@ pub fn build_dag(
             }
         }
     }
-    let mut unplaced: Vec<&IntentLiteral> = literals.iter().collect();
+    let mut unplaced: Vec<&IntentLiteral> = intent.literals().collect();
     for given in flow.request_values.iter().filter(|given| given.score >= MEANT) {
         // The whole literal is used, because a part of it would be another value.
         let whole = |literal: &&IntentLiteral| {
             literal.span.start <= given.span.start && given.span.end <= literal.span.end
         };
-        let literal = literals.iter().find(whole);
+        let literal = intent.literals().find(whole);
         let task = &mut tasks[given.call];
         let schema = task.schema["properties"][&given.parameter].clone();
         if task.arguments.contains_key(&given.parameter) {
             continue;
         }
-        let after = literal.map_or(given.span.end, |literal| literal.span.end);
-        let other_unit = units::units_differ(&intent[after..], &given.parameter, &schema);
         let wanted =
             WantedParameter { name: &given.parameter, schema: &schema, is_named: given.is_named_nearby };
-        if let Some(value) = wanted.value_of(literal, &intent[given.span.clone()]).filter(|_| !other_unit) {
+        if let Some(value) = wanted.value_of(literal, &intent.text[given.span.clone()]) {
             task.arguments.insert(given.parameter.clone(), escape_braces(value));
             unplaced.retain(|literal| !overlaps(&literal.span, &given.span));
         }

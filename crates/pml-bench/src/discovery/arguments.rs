@@ -10,8 +10,9 @@ use pml::config::ToolNaming;
 use pml::knowledge::ObservedSchemas;
 use pml::knowledge::graph::{fields_of, output_of};
 use pml::problem::Problem;
-use pml::suggest::{SuggestStep, build_dag, split_clauses};
+use pml::suggest::{SuggestStep, build_dag};
 use pml_analysis::AnalysisCatalogue;
+use pml_language::Reading;
 use pml_model::json::raw;
 use pml_model::structure::{Argument, NodeId, NodeKind, PathStep};
 use pml_model::{Definition, ServerName};
@@ -93,7 +94,8 @@ fn snapshot(tools: &[data::BenchTool]) -> Result<ToolSnapshot, Problem> {
 
 /// The arguments of each task of the suggested DAG.
 fn suggested(query: &str, tools: &[&CatalogueTool]) -> Vec<Map<String, Value>> {
-    let clauses = split_clauses(query);
+    let request = Reading::of(query);
+    let clauses = request.steps();
     let told = clauses.len() == tools.len();
     let observed = ObservedSchemas::default();
     let fields: Vec<_> = tools.iter().map(|tool| fields_of(tool, &observed)).collect();
@@ -111,7 +113,7 @@ fn suggested(query: &str, tools: &[&CatalogueTool]) -> Vec<Map<String, Value>> {
             alternatives: Vec::new(),
         })
         .collect();
-    let dag = build_dag(query, &Map::new(), &steps, |tool| output_of(tool, &observed), |_| Vec::new());
+    let dag = build_dag(&request, &Map::new(), &steps, |tool| output_of(tool, &observed), |_| Vec::new());
     let tasks = dag.dag_structure["tasks"].as_array().cloned().unwrap_or_default();
     tasks.iter().map(|task| task["arguments"].as_object().cloned().unwrap_or_default()).collect()
 }

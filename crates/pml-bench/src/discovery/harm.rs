@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use pml::builtin;
 use pml::problem::Problem;
-use pml_graph::french;
 use pml_graph::past::{EmbeddedIntent, IntentTrace, PastAdvice, PastIntents};
 use pml_graph::procedure::suggest_procedure;
 use pml_graph::rank::{self, DenseEvidence, RankingEvidence};
+use pml_language::french;
 use serde::Deserialize;
 use serde_json::json;
 

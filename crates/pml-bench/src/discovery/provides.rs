@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use pml::problem::Problem;
 use pml_graph::graph::feeds::{CallOrder, PlannedCalls, infer_flow};
 use pml_graph::graph::fields::{FieldsDefinition, ToolFields};
+use pml_language::Reading;
 use serde_json::{Value, json};
 
 use super::DiscoveryBench;
@@ -62,11 +63,11 @@ fn score(
     for row in rows {
         let sequence = row.seq.as_deref().unwrap_or_default();
         let known: Vec<&ToolFields> = sequence.iter().filter_map(|id| tools.get(id.as_str())).collect();
-        let request = with_request.then_some(row.query.as_str());
+        let request = with_request.then(|| Reading::of(&row.query));
         let calls = PlannedCalls {
             tools: &known,
             order: CallOrder::AsListed,
-            request,
+            request: request.as_ref(),
             known_arguments: &[],
             similarity: None,
         };

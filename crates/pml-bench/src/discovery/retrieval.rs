@@ -2,7 +2,8 @@
 
 use pml::problem::Problem;
 use pml_graph::rank::{self, DenseEvidence, RankingEvidence, ScoredItem};
-use pml_graph::{french, vectors::VectorTable};
+use pml_graph::vectors::VectorTable;
+use pml_language::french;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -1,5 +1,7 @@
 //! The calls of a plan, as input of the data-flow inference.
 
+use pml_language::Reading;
+
 use super::fields::{InputField, OutputField, ToolFields};
 
 /// Order of the calls.
@@ -21,8 +23,8 @@ pub struct PlannedCalls<'a> {
     pub tools: &'a [&'a ToolFields],
     /// Whether the list is in execution order.
     pub order: CallOrder,
-    /// Text of the request, when known.
-    pub request: Option<&'a str>,
+    /// The request, when known.
+    pub request: Option<&'a Reading<'a>>,
     /// Arguments that are known already: index of the call and name of the parameter.
     pub known_arguments: &'a [(usize, &'a str)],
     /// Similarity of descriptions; by their words when absent.

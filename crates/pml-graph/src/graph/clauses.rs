@@ -1,14 +1,17 @@
 //! Aligns the clauses of a request with the calls of a plan.
 //!
-//! A request for several things is cut where a reader would pause. The clauses are assigned to the calls in order, so
+//! The clauses are assigned to the calls in order, so
 //! that each call gets the clauses that contain most of its words. A new call preferably begins where a sentence or a
 //! "then" begins, and with the call's own verb.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use pml_language::Reading;
+use pml_language::clauses::Clause;
+use pml_language::literals::LiteralClass;
+
 use super::fields::{self, ToolFields};
-use super::literals::{LiteralLook, RequestLiteral};
 
 /// Weight of a word of the tool's name.
 const OF_NAME: f32 = 2.0;
@@ -24,8 +27,6 @@ const WEAK_CUT: f32 = 0.8;
 const VERB: f32 = 0.8;
 /// Gain of staying with the same call.
 const STAY: f32 = 0.1;
-/// Maximum number of clauses; the rest of a long text belongs to the last.
-const MOST_PIECES: usize = 200;
 
 /// A clause of the request.
 struct RequestClause {
@@ -36,13 +37,9 @@ struct RequestClause {
     first: Vec<String>,
 }
 
-/// For each tool the part of `text` that concerns its call; the calls are in that order.
-pub(super) fn align_calls(
-    text: &str,
-    literals: &[RequestLiteral],
-    tools: &[&ToolFields],
-) -> Vec<Range<usize>> {
-    let pieces = pieces(text, literals);
+/// For each tool the part of the request that concerns its call; the calls are in that order.
+pub(super) fn align_calls(reading: &Reading<'_>, tools: &[&ToolFields]) -> Vec<Range<usize>> {
+    let pieces = pieces(reading);
     let about = vocabulary(tools);
     let assigned = assign(&pieces, tools, &about);
     let mut spans: Vec<Range<usize>> = Vec::new();
@@ -57,8 +54,8 @@ pub(super) fn align_calls(
 }
 
 /// For each tool the index of the clause that mentions it most.
-pub(super) fn mention_places(text: &str, literals: &[RequestLiteral], tools: &[&ToolFields]) -> Vec<usize> {
-    let pieces = pieces(text, literals);
+pub(super) fn mention_places(reading: &Reading<'_>, tools: &[&ToolFields]) -> Vec<usize> {
+    let pieces = pieces(reading);
     let place = |about: &HashMap<String, f32>| {
         let scores = pieces.iter().map(|piece| overlap(about, piece)).enumerate();
         scores.fold((0, 0.0), |best, next| if next.1 > best.1 { next } else { best }).0
@@ -136,85 +133,28 @@ fn assign(pieces: &[RequestClause], tools: &[&ToolFields], about: &[HashMap<Stri
     assigned
 }
 
-fn pieces(text: &str, literals: &[RequestLiteral]) -> Vec<RequestClause> {
-    let mut cuts = cuts(text, literals);
-    cuts.truncate(MOST_PIECES);
-    let ends = cuts.iter().skip(1).map(|cut| cut.0).chain([text.len()]).collect::<Vec<_>>();
-    let piece = |((start, strong), end): ((usize, bool), usize)| {
-        let words = unquoted_words(text, literals, &(start..end));
+fn pieces(reading: &Reading<'_>) -> Vec<RequestClause> {
+    let piece = |clause: &Clause| {
+        let words = unquoted_words(reading, &clause.span);
         RequestClause {
-            at: start..end,
-            strong,
+            at: clause.span.clone(),
+            strong: clause.begins_anew,
             first: words.iter().take(3).cloned().collect(),
             words: words.into_iter().collect(),
         }
     };
-    cuts.into_iter().zip(ends).map(piece).collect()
+    reading.clauses.iter().map(piece).collect()
 }
 
 /// Words of a part of the request, without quoted text, which is a value and not an instruction.
-pub(super) fn unquoted_words(text: &str, literals: &[RequestLiteral], span: &Range<usize>) -> Vec<String> {
+pub(super) fn unquoted_words(reading: &Reading<'_>, span: &Range<usize>) -> Vec<String> {
     let mut words = Vec::new();
     let mut at = span.start;
-    let inside = |one: &&RequestLiteral| span.start <= one.span.start && one.span.end <= span.end;
-    let quoted = literals.iter().filter(|one| one.look == LiteralLook::Quoted).filter(inside);
-    for one in quoted {
-        words.extend(fields::name_words(&text[at..one.span.start]));
+    let quoted = reading.values.iter().filter(|one| one.class == LiteralClass::Quoted);
+    for one in quoted.filter(|one| span.start <= one.span.start && one.span.end <= span.end) {
+        words.extend(fields::name_words(&reading.text[at..one.span.start]));
         at = one.span.end;
     }
-    words.extend(fields::name_words(&text[at..span.end]));
+    words.extend(fields::name_words(&reading.text[at..span.end]));
     words
-}
-
-/// Offsets of clause boundaries, each with whether it is strong. Values are never cut.
-fn cuts(text: &str, literals: &[RequestLiteral]) -> Vec<(usize, bool)> {
-    let whole = |at: usize| {
-        literals.iter().any(|one| one.look != LiteralLook::Proper && one.span.start < at && at < one.span.end)
-    };
-    let mut found: Vec<(usize, bool)> = vec![(0, true)];
-    let mut cut = |start: usize, end: usize, strong: bool| {
-        let after = text[end..].trim_start_matches([',', ' ', '\n', '\r', '\t']);
-        let at = text.len() - after.len();
-        if at == end || whole(start) || at == text.len() {
-            return;
-        }
-        let strong = strong || found.last().is_some_and(|last| last.0 == start && last.1);
-        match found.last_mut() {
-            Some(last) if last.0 == at => last.1 |= strong,
-            _ => found.push((at, strong)),
-        }
-    };
-    let mut word = (0, "");
-    let mut before = "";
-    for (at, c) in text.char_indices() {
-        if c.is_alphanumeric() {
-            if word.1.is_empty() {
-                word.0 = at;
-            }
-            word.1 = &text[word.0..at + c.len_utf8()];
-            continue;
-        }
-        if let Some(strong) = connects(before, word.1) {
-            cut(word.0, at, strong);
-        }
-        if !word.1.is_empty() {
-            before = word.1;
-        }
-        word.1 = "";
-        if matches!(c, '.' | '!' | '?' | ';' | ',' | '\n') {
-            cut(at, at + 1, c != ',');
-        }
-    }
-    found
-}
-
-/// Whether the word begins a new clause: strongly (`Some(true)`) or weakly.
-fn connects(before: &str, word: &str) -> Option<bool> {
-    match word.to_lowercase().as_str() {
-        "and" | "et" => Some(false),
-        "then" | "additionally" | "finally" | "lastly" | "afterwards" | "next" | "also" | "puis"
-        | "ensuite" | "enfin" | "finalement" => Some(true),
-        "that" => before.eq_ignore_ascii_case("after").then_some(true),
-        _ => None,
-    }
 }

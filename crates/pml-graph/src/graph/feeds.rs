@@ -12,12 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 pub use super::calls::{CallOrder, DescriptionSimilarity, PlannedCalls};
 use super::clauses;
 use super::fields::{FieldKind, InputField, OutputField, ToolFields};
-use super::literals::{self, RequestLiteral};
 use super::names::{self, MatchBasis, NameKey};
 use super::provides::FieldMapping;
 pub use super::reading::RequestValue;
 use super::reading::{RequestReading, read_request};
-use crate::tokens;
 
 /// Inferred data flow between the calls.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +39,6 @@ pub struct FlowEdge {
     pub mapping: Vec<FieldMapping>,
 }
 
-/// Maximum bytes of a request that are read: text beyond is material, not a request.
-const LONGEST_REQUEST: usize = 8 * 1024;
 /// Minimum score when the request is known.
 const BAR: f32 = 0.78;
 /// Minimum score when it is not: then only the fit of the fields counts.
@@ -77,14 +73,9 @@ const SAME_MATTER: f32 = 0.5;
 const ALIKE: (f32, f32) = (0.45, 0.8);
 /// Infers the data flow between the calls, without cycles.
 pub fn infer_flow(calls: &PlannedCalls<'_>) -> CallFlow {
-    let calls = &PlannedCalls {
-        request: calls.request.map(|text| tokens::byte_prefix(text, LONGEST_REQUEST)),
-        ..*calls
-    };
     let sides: Vec<ToolFieldKeys> = calls.tools.iter().map(|tool| ToolFieldKeys::of(tool)).collect();
-    let literals = calls.request.map(literals::find_literals).unwrap_or_default();
-    let rank = ranks(calls, &literals);
-    let reading = calls.request.map(|text| read_request(text, &literals, calls, &rank));
+    let rank = ranks(calls);
+    let reading = calls.request.map(|request| read_request(request, calls, &rank));
     let mut candidates = Vec::new();
     for to in 0..calls.tools.len() {
         for from in 0..calls.tools.len() {
@@ -154,10 +145,10 @@ impl MappingCandidate {
 }
 
 /// Position of each call: as listed, or in the order of mention in the request.
-fn ranks(calls: &PlannedCalls<'_>, literals: &[RequestLiteral]) -> Vec<usize> {
+fn ranks(calls: &PlannedCalls<'_>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..calls.tools.len()).collect();
-    if let (CallOrder::AnyOrder, Some(text)) = (calls.order, calls.request) {
-        let places = clauses::mention_places(text, literals, calls.tools);
+    if let (CallOrder::AnyOrder, Some(request)) = (calls.order, calls.request) {
+        let places = clauses::mention_places(request, calls.tools);
         order.sort_by_key(|call| places[*call]);
     }
     let mut rank = vec![0; order.len()];

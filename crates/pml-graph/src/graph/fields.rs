@@ -175,7 +175,7 @@ pub(crate) fn name_words(text: &str) -> Vec<String> {
 
 /// Words of a sentence, without stop words.
 fn content_words(text: &str) -> WordList {
-    let sentence = tokens::byte_prefix(text, 1000);
+    let sentence = pml_language::byte_prefix(text, 1000);
     tokens::tokenize(sentence).into_iter().filter(|token| !token.compound).map(|token| token.term).collect()
 }
 

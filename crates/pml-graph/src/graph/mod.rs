@@ -15,7 +15,6 @@ pub mod feeds;
 pub mod fields;
 pub mod insights;
 mod link;
-pub mod literals;
 pub mod louvain;
 mod names;
 pub mod pagerank;

@@ -1,31 +1,98 @@
-//! Scores the words around a value of a request for each parameter.
+//! Scores a value of a request for each parameter: by its class, by the words around it, and by its unit.
 //!
 //! A parameter may be one end of a range (`from` and `to`, `start` and `end`) or measure a quantity. So may a value, by
-//! the preposition before it and the unit after it. Agreement counts for the parameter, contradiction against it.
+//! the preposition before it and its unit. Agreement counts for the parameter, contradiction against it.
 
 use std::ops::Range;
 
-use super::fields::InputField;
-use crate::tokens;
+use pml_language::literals::{IntentLiteral, LiteralClass};
+use pml_language::units::Dimension;
+use pml_language::vocabulary::{ABOUT, BETWEEN, FOR, FROM, IN, OF, ON, TO};
+use pml_language::words::{IntentToken, IntentWord, WordFunction};
+use pml_language::{Language, Reading};
+
+use super::fields::{self, FieldKind, InputField};
 
 /// Gain when value and parameter agree.
 const AGREE: f32 = 0.5;
 /// Cost when they contradict each other.
 const CONTRADICT: f32 = 0.6;
 
+/// Probability from 0 to 1 that a value of this class belongs to the parameter, by its class alone.
+pub(super) fn suitability(class: LiteralClass, input: &InputField) -> f32 {
+    let has = |words: &[&str]| input.words.iter().any(|word| words.contains(&word.as_str()));
+    let dated = has(&["date", "time", "day", "birthdat", "timestamp", "year", "datetim"]);
+    let number = input.kind == FieldKind::Number;
+    match class {
+        _ if input.kind == FieldKind::Boolean => 0.0,
+        LiteralClass::Number | LiteralClass::Ordinal if number => 1.0,
+        LiteralClass::Number | LiteralClass::Ordinal => 0.3,
+        LiteralClass::Date if dated => 1.0,
+        _ if number => 0.0,
+        LiteralClass::Email if has(&["email", "mail"]) => 1.0,
+        LiteralClass::Url | LiteralClass::Host if has(&["url", "uri", "link", "websit"]) => 1.0,
+        LiteralClass::Path if has(&["path", "file"]) => 1.0,
+        LiteralClass::Zone if has(&["timezon", "zone", "tz"]) => 1.0,
+        LiteralClass::Zone => 0.0,
+        LiteralClass::Phone if has(&["phone", "number", "mobil"]) => 1.0,
+        LiteralClass::Version if has(&["version"]) => 1.0,
+        LiteralClass::Channel if has(&["channel"]) => 1.0,
+        LiteralClass::Handle if has(&["user", "usernam"]) => 1.0,
+        LiteralClass::Path => 0.3,
+        LiteralClass::Date | LiteralClass::Email | LiteralClass::Url | LiteralClass::Phone => 0.2,
+        _ if dated || has(&["phone", "email", "url"]) => 0.1,
+        LiteralClass::Quoted
+        | LiteralClass::Name
+        | LiteralClass::Host
+        | LiteralClass::Id
+        | LiteralClass::Version
+        | LiteralClass::Channel
+        | LiteralClass::Handle => 0.6,
+    }
+}
+
+/// Share of the parameter's words that stand next to the value: `height of 1.7`, `5 pounds`.
+pub(super) fn share_named_nearby(text: &str, at: &Range<usize>, input: &InputField) -> f32 {
+    let before = fields::name_words(&text[floor(text, at.start.saturating_sub(45))..at.start]);
+    let after = fields::name_words(&text[at.end..floor(text, (at.end + 25).min(text.len()))]);
+    let before = &before[before.len().saturating_sub(4)..];
+    // A preposition starts a new phrase: in `the sentence in French`, French is not the sentence.
+    let parts = |word: &String| {
+        matches!(word.as_str(), "in" | "into" | "from" | "with" | "by" | "using" | "and" | "to")
+            && !input.words.contains(word)
+    };
+    let before = before.rsplit(parts).next().unwrap_or_default();
+    let after = after.split(parts).next().unwrap_or_default();
+    let near = |word: &&String| before.contains(word) || after.iter().take(2).any(|other| other == *word);
+    #[expect(clippy::cast_precision_loss, reason = "names have few words")]
+    let share = input.words.iter().filter(near).count() as f32 / input.words.len().max(1) as f32;
+    share
+}
+
+/// Whether a preposition stands directly before the value, so that it is not the object of the verb. In a series of
+/// values the words before the first one count.
+pub(super) fn follows_preposition(
+    reading: &Reading<'_>,
+    at: &Range<usize>,
+    before: Option<(&Range<usize>, bool)>,
+) -> bool {
+    if let Some((last, aside)) = before
+        && matches!(reading.text[last.end..at.start].trim(), "," | "and" | ", and" | "or")
+    {
+        return aside;
+    }
+    // `for` and `about` lead to the object as often as not: "the weather for Paris".
+    reading.word_before(at.start).is_some_and(|word| match word.function {
+        WordFunction::Role(roles) => roles & (FOR | ABOUT) == 0,
+        _ => word.concept == "using",
+    })
+}
+
 /// End of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RangeEnd {
     Start,
     Finish,
-}
-
-/// Quantity that is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum QuantityKind {
-    Money,
-    Share,
-    Time,
 }
 
 const STARTS: &[&str] = &["from", "start", "begin", "sourc", "origin", "depart", "sinc", "min", "lower"];
@@ -54,14 +121,13 @@ const TIME: &[&str] = &["term", "period", "durat", "tenur", "year", "month", "we
 const FIRSTS: &[&str] = &["first", "head", "top", "oldest", "earliest"];
 const LASTS: &[&str] = &["last", "tail", "latest", "newest", "recent", "bottom"];
 
-/// Score of the context of the value at `at` for `input`; negative when it speaks against it.
-pub(super) fn context_score(text: &str, at: &Range<usize>, input: &InputField) -> f32 {
-    let before = last_word(&text[..at.start]);
-    let makes = before == "by" && any(input, MAKERS);
-    agreement(end_of(text, at, &before), end_meant(input))
-        + agreement(measure_of(text, at), measure_meant(input))
-        + agreement(side_of(text, at, &before), side_meant(input))
-        + if makes { AGREE } else { 0.0 }
+/// Score of the context of a value for `input`; negative when it speaks against it.
+pub(super) fn context_score(reading: &Reading<'_>, value: &IntentLiteral, input: &InputField) -> f32 {
+    let makes = reading.word_before(value.span.start).is_some_and(|word| word.concept == "by");
+    agreement(end_of(reading, &value.span), end_meant(input))
+        + agreement(measure_of(value), measure_meant(input))
+        + agreement(side_of(reading, &value.span), side_meant(input))
+        + if makes && any(input, MAKERS) { AGREE } else { 0.0 }
 }
 
 fn agreement<T: PartialEq>(value: Option<T>, parameter: Option<T>) -> f32 {
@@ -87,20 +153,42 @@ fn end_meant(input: &InputField) -> Option<RangeEnd> {
     }
 }
 
-fn end_of(text: &str, at: &Range<usize>, before: &str) -> Option<RangeEnd> {
-    match before {
-        "from" | "between" | "since" | "starting" | "depuis" | "entre" => Some(RangeEnd::Start),
-        "to" | "until" | "till" | "through" | "into" | "in" | "vers" | "jusqu" => Some(RangeEnd::Finish),
-        "and" if tail(&text[..at.start], 60).contains("between ") => Some(RangeEnd::Finish),
+/// The end of a range that the words around the value make it.
+fn end_of(reading: &Reading<'_>, at: &Range<usize>) -> Option<RangeEnd> {
+    let roles = |word: Option<&IntentWord>| match word.map(|word| word.function) {
+        Some(WordFunction::Role(roles)) => roles,
+        _ => 0,
+    };
+    let (before, after) = (reading.word_before(at.start), reading.word_after(at.end));
+    let concept = before.map_or("", |word| word.concept.as_str());
+    let leads = |roles: u16| roles & TO != 0 || (roles & IN != 0 && roles & ON == 0);
+    match roles(before) {
+        // "De" also stands before what is no range: "un virement de 300 euros".
+        of if of & OF != 0 => {
+            let range = reading.language == Language::French && roles(after) & TO != 0;
+            return range.then_some(RangeEnd::Start);
+        }
+        start if start & (FROM | BETWEEN) != 0 => return Some(RangeEnd::Start),
+        finish if leads(finish) => return Some(RangeEnd::Finish),
+        _ => {}
+    }
+    match concept {
+        "since" | "starting" => Some(RangeEnd::Start),
+        "until" | "till" | "through" | "jusqu" => Some(RangeEnd::Finish),
+        "and" if follows_between(reading, at) => Some(RangeEnd::Finish),
         _ => {
-            let after = tokens::byte_prefix(&text[at.end..], 12);
-            let after = after.trim_start_matches(['\'', '"', '”', ' ']);
-            ["to ", "until ", "through ", "till "]
-                .iter()
-                .any(|word| after.starts_with(word))
-                .then_some(RangeEnd::Start)
+            let on = after.is_some_and(|word| ["until", "through", "till"].contains(&word.concept.as_str()));
+            (on || roles(after) & TO != 0).then_some(RangeEnd::Start)
         }
     }
+}
+
+/// Whether the value is the second of two after "between".
+fn follows_between(reading: &Reading<'_>, at: &Range<usize>) -> bool {
+    let before = reading.tokens_before(at.start).iter().rev().take(6);
+    before.into_iter().any(|token| {
+        matches!(token, IntentToken::Word(word) if matches!(word.function, WordFunction::Role(roles) if roles & BETWEEN != 0))
+    })
 }
 
 /// Whether a count is taken from the beginning or from the end.
@@ -120,57 +208,28 @@ fn side_meant(input: &InputField) -> Option<RangeEnd> {
     }
 }
 
-fn side_of(text: &str, at: &Range<usize>, before: &str) -> Option<RangeEnd> {
-    let after: String = text[at.end..]
-        .trim_start()
-        .chars()
-        .take_while(|c| c.is_alphabetic())
-        .collect::<String>()
-        .to_lowercase();
-    match (before, after.as_str()) {
-        ("first" | "top" | "premiers" | "premières", _) | (_, "first" | "premiers" | "premières") => {
-            Some(RangeEnd::Start)
-        }
-        ("last" | "latest" | "recent" | "newest" | "derniers" | "dernières", _)
-        | (_, "last" | "latest" | "newest" | "derniers" | "dernières") => Some(RangeEnd::Finish),
+fn side_of(reading: &Reading<'_>, at: &Range<usize>) -> Option<RangeEnd> {
+    let beside = [reading.word_before(at.start), reading.word_after(at.end)];
+    beside.into_iter().flatten().find_map(|word| match word.concept.as_str() {
+        "first" | "top" => Some(RangeEnd::Start),
+        "last" | "recent" | "newest" => Some(RangeEnd::Finish),
         _ => None,
-    }
+    })
 }
 
-fn measure_meant(input: &InputField) -> Option<QuantityKind> {
-    let meant = [(SHARE, QuantityKind::Share), (TIME, QuantityKind::Time), (MONEY, QuantityKind::Money)];
+fn measure_meant(input: &InputField) -> Option<Dimension> {
+    let meant = [(SHARE, Dimension::Share), (TIME, Dimension::Time), (MONEY, Dimension::Money)];
     meant.into_iter().find(|(words, _)| any(input, words)).map(|(_, measure)| measure)
 }
 
-fn measure_of(text: &str, at: &Range<usize>) -> Option<QuantityKind> {
-    if text[..at.start].ends_with(['$', '€', '£']) {
-        return Some(QuantityKind::Money);
-    }
-    let rest = text[at.end..].trim_start_matches([' ', '-']);
-    if rest.starts_with(['%', '€', '$', '£']) {
-        return Some(if rest.starts_with('%') { QuantityKind::Share } else { QuantityKind::Money });
-    }
-    let unit: String = rest.chars().take_while(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
-    match unit.trim_end_matches('s') {
-        "percent" => Some(QuantityKind::Share),
-        "dollar" | "euro" | "usd" | "eur" | "gbp" => Some(QuantityKind::Money),
-        "year" | "month" | "week" | "day" | "hour" | "minute" => Some(QuantityKind::Time),
-        _ => None,
-    }
+/// The quantity that the value's unit makes it, where parameters are known to measure it.
+fn measure_of(value: &IntentLiteral) -> Option<Dimension> {
+    let dimension = value.measured_in?.dimension;
+    matches!(dimension, Dimension::Money | Dimension::Share | Dimension::Time).then_some(dimension)
 }
 
-/// Last word of a text, in lower case.
-fn last_word(text: &str) -> String {
-    let text = tail(text, 30).trim_end_matches(['\'', '"', '“', ' ']).to_lowercase();
-    text.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
-}
-
-fn tail(text: &str, bytes: usize) -> &str {
-    let mut from = text.len().saturating_sub(bytes);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    &text[from..]
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -193,9 +252,16 @@ mod tests {
             input_schema: &json!({ "properties": properties }),
             output_schema: None,
         });
+        let reading = Reading::of(&text);
+        let marked = start..end;
+        let value = reading
+            .values
+            .iter()
+            .find(|value| value.span.start <= marked.start && marked.end <= value.span.end)
+            .unwrap();
         let of = |name: &&str| {
             let input = tool.inputs.iter().find(|input| input.name == **name).unwrap();
-            context_score(&text, &(start..end), input)
+            context_score(&reading, value, input)
         };
         parameters.iter().map(of).collect()
     }
@@ -209,6 +275,9 @@ mod tests {
         assert_eq!(speaks("between 2022-01-01 and <2022-12-31>", &dates), [-0.6, 0.5, 0.0]);
         assert_eq!(speaks("translate it to <Spanish>", &["source_language", "target_language"]), [-0.6, 0.5]);
         assert_eq!(speaks("the song 'Happy' by <Pharrell Williams>", &["artist", "title"]), [0.5, 0.0]);
+        let trip = ["origin", "destination"];
+        assert_eq!(speaks("réserve un train de <Paris> à Lyon pour demain", &trip), [0.5, -0.6]);
+        assert_eq!(speaks("réserve un train de Paris à <Lyon> pour demain", &trip), [-0.6, 0.5]);
     }
 
     #[test]

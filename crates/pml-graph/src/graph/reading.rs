@@ -4,10 +4,12 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use pml_language::Reading;
+use pml_language::literals::{IntentLiteral, LiteralClass};
+
 use super::calls::{CallOrder, PlannedCalls};
 use super::clauses;
 use super::fields::{InputField, ToolFields};
-use super::literals::{self, LiteralLook, RequestLiteral};
 use super::names;
 use super::placing;
 
@@ -20,8 +22,6 @@ pub struct RequestValue {
     pub parameter: String,
     /// Byte range of the value in the request.
     pub span: Range<usize>,
-    /// Kind of literal that the value looks like.
-    pub look: LiteralLook,
     /// Score of the assignment; at least 1 where the parameter is named next to the value.
     pub score: f32,
     /// Whether a word of the parameter's name stands next to the value.
@@ -61,20 +61,17 @@ impl RequestReading {
 
 /// Reads the request; `rank` is the position of each call.
 pub(super) fn read_request(
-    text: &str,
-    literals: &[RequestLiteral],
+    request: &Reading<'_>,
     calls: &PlannedCalls<'_>,
     rank: &[usize],
 ) -> RequestReading {
     let mut in_order: Vec<usize> = (0..rank.len()).collect();
     in_order.sort_by_key(|call| rank[*call]);
     let tools: Vec<&ToolFields> = in_order.iter().map(|call| calls.tools[*call]).collect();
-    let aligned = clauses::align_calls(text, literals, &tools);
+    let aligned = clauses::align_calls(request, &tools);
     let spans: Vec<Range<usize>> = rank.iter().map(|place| aligned[*place].clone()).collect();
-    let words = spans
-        .iter()
-        .map(|span| clauses::unquoted_words(text, literals, span).into_iter().collect())
-        .collect();
+    let words =
+        spans.iter().map(|span| clauses::unquoted_words(request, span).into_iter().collect()).collect();
     let mut given = Vec::new();
     for (call, span) in spans.iter().enumerate() {
         let others = |other: &usize| {
@@ -82,10 +79,10 @@ pub(super) fn read_request(
         };
         let results: HashSet<&str> =
             (0..rank.len()).filter(others).flat_map(|other| spoken_of(calls.tools[other])).collect();
-        let here: Vec<&RequestLiteral> = literals.iter().filter(|one| within(&one.span, span)).collect();
-        given.extend(answers(text, &here, span, call, calls.tools, &results));
+        let here: Vec<&IntentLiteral> = request.values.iter().filter(|one| within(&one.span, span)).collect();
+        given.extend(answers(request, &here, span, call, calls.tools, &results));
     }
-    given.extend(elsewhere(literals, &spans, calls.tools, &given));
+    given.extend(elsewhere(&request.values, &spans, calls.tools, &given));
     RequestReading { spans, words, request_values: given }
 }
 
@@ -99,15 +96,15 @@ fn within(inner: &Range<usize>, outer: &Range<usize>) -> bool {
 }
 
 /// Whether some call has a parameter made for this kind of value, such as a path or an address.
-fn is_claimed(look: LiteralLook, tools: &[&ToolFields]) -> bool {
-    matches!(look, LiteralLook::Path | LiteralLook::Url | LiteralLook::Email | LiteralLook::Phone)
-        && tools.iter().flat_map(|tool| &tool.inputs).any(|input| literals::suitability(look, input) >= 1.0)
+fn is_claimed(class: LiteralClass, tools: &[&ToolFields]) -> bool {
+    matches!(class, LiteralClass::Path | LiteralClass::Url | LiteralClass::Email | LiteralClass::Phone)
+        && tools.iter().flat_map(|tool| &tool.inputs).any(|input| placing::suitability(class, input) >= 1.0)
 }
 
 /// Values in a call's part of the request, each for the parameter it fits best.
 fn answers(
-    text: &str,
-    here: &[&RequestLiteral],
+    request: &Reading<'_>,
+    here: &[&IntentLiteral],
     span: &Range<usize>,
     call: usize,
     tools: &[&ToolFields],
@@ -116,25 +113,24 @@ fn answers(
     let tool = tools[call];
     // `the GCD` looks like a name and is another call's result.
     let known = |word: &String| results.contains(word.as_str()) || tool.name_words.contains(word);
-    let refers = |one: &RequestLiteral| {
-        one.look == LiteralLook::Proper
-            && super::fields::name_words(&text[one.span.clone()]).iter().all(known)
+    let refers = |one: &IntentLiteral| {
+        one.class == LiteralClass::Name
+            && super::fields::name_words(&request.text[one.span.clone()]).iter().all(known)
     };
-    let mut pairs: Vec<(f32, &RequestLiteral, &InputField, bool)> = Vec::new();
+    let mut pairs: Vec<(f32, &IntentLiteral, &InputField, bool)> = Vec::new();
     let mut before = None;
     for literal in here.iter().filter(|one| !refers(one)) {
-        let aside = literals::follows_preposition(text, &literal.span, before);
+        let aside = placing::follows_preposition(request, &literal.span, before);
         before = Some((&literal.span, aside));
-        let least = if is_claimed(literal.look, tools) { 1.0 } else { f32::MIN_POSITIVE };
+        let least = if is_claimed(literal.class, tools) { 1.0 } else { f32::MIN_POSITIVE };
         for input in &tool.inputs {
-            let suits = literals::suitability(literal.look, input);
+            let suits = placing::suitability(literal.class, input);
             if suits >= least {
                 // The object of the verb goes into a generic parameter; a value after a preposition does not.
                 let role = if names::is_generic(input) == aside { 0.0 } else { 0.2 };
                 let required = if input.required { 0.1 } else { 0.0 };
-                let named = literals::share_named_nearby(text, &literal.span, input);
-                let score =
-                    suits + named + placing::context_score(text, &literal.span, input) + role + required;
+                let named = placing::share_named_nearby(request.text, &literal.span, input);
+                let score = suits + named + placing::context_score(request, literal, input) + role + required;
                 pairs.push((score, literal, input, named > 0.0));
             }
         }
@@ -147,31 +143,24 @@ fn answers(
             |at: &Range<usize>, name: &str| given.iter().all(|one| one.span != *at && one.parameter != name);
         if open(&literal.span, &input.name) && !is_ambiguous(&pairs, (*score, literal), open) {
             let (parameter, at) = (input.name.clone(), literal.span.clone());
-            given.push(RequestValue {
-                call,
-                parameter,
-                span: at,
-                look: literal.look,
-                score: *score,
-                is_named_nearby: *named,
-            });
+            given.push(RequestValue { call, parameter, span: at, score: *score, is_named_nearby: *named });
         }
     }
-    given.extend(chosen(text, span, call, tool, &given));
+    given.extend(chosen(request.text, span, call, tool, &given));
     given
 }
 
 /// Whether a value fits more parameters equally well than there are such values, so that any choice would be a guess:
 /// one number, and both `head` and `tail` would take it. Two numbers for two parameters are assigned in order.
 fn is_ambiguous(
-    pairs: &[(f32, &RequestLiteral, &InputField, bool)],
-    (score, literal): (f32, &RequestLiteral),
+    pairs: &[(f32, &IntentLiteral, &InputField, bool)],
+    (score, literal): (f32, &IntentLiteral),
     open: impl Fn(&Range<usize>, &str) -> bool,
 ) -> bool {
-    let same = |pair: &&(f32, &RequestLiteral, &InputField, bool)| {
+    let same = |pair: &&(f32, &IntentLiteral, &InputField, bool)| {
         (pair.0 - score).abs() < 1e-6 && open(&pair.1.span, &pair.2.name)
     };
-    let of_value = |pair: &&(f32, &RequestLiteral, &InputField, bool)| pair.1.span == literal.span;
+    let of_value = |pair: &&(f32, &IntentLiteral, &InputField, bool)| pair.1.span == literal.span;
     let inputs: HashSet<&str> =
         pairs.iter().filter(same).filter(of_value).map(|pair| pair.2.name.as_str()).collect();
     let rivals =
@@ -182,13 +171,13 @@ fn is_ambiguous(
 
 /// Paths and addresses in another call's part than that of the parameter made for them: "read and parse /tmp/a".
 fn elsewhere(
-    literals: &[RequestLiteral],
+    literals: &[IntentLiteral],
     spans: &[Range<usize>],
     tools: &[&ToolFields],
     given: &[RequestValue],
 ) -> Vec<RequestValue> {
     let mut found: Vec<RequestValue> = Vec::new();
-    for literal in literals.iter().filter(|one| is_claimed(one.look, tools)) {
+    for literal in literals.iter().filter(|one| is_claimed(one.class, tools)) {
         if given.iter().any(|one| one.span == literal.span) {
             continue;
         }
@@ -198,20 +187,13 @@ fn elsewhere(
             .flat_map(|(call, tool)| tool.inputs.iter().map(move |input| (call, input)));
         let open = open.filter(|(call, input)| {
             let same = |one: &RequestValue| one.call == *call && one.parameter == input.name;
-            literals::suitability(literal.look, input) >= 1.0 && !given.iter().chain(&found).any(same)
+            placing::suitability(literal.class, input) >= 1.0 && !given.iter().chain(&found).any(same)
         });
         let nearest = open
             .min_by_key(|(call, input)| (!input.required, spans[*call].start.abs_diff(literal.span.start)));
         if let Some((call, input)) = nearest {
             let (parameter, at) = (input.name.clone(), literal.span.clone());
-            found.push(RequestValue {
-                call,
-                parameter,
-                span: at,
-                look: literal.look,
-                score: 1.0,
-                is_named_nearby: false,
-            });
+            found.push(RequestValue { call, parameter, span: at, score: 1.0, is_named_nearby: false });
         }
     }
     found
@@ -239,7 +221,6 @@ fn chosen(
             call,
             parameter: input.name.clone(),
             span: at,
-            look: LiteralLook::Quoted,
             score: 1.0,
             is_named_nearby: true,
         })

@@ -105,7 +105,7 @@ impl IntentWords {
 
 /// Distinct terms of a text in sorted order, and the number of its words.
 fn read(text: &str) -> (Vec<String>, u32) {
-    let tokens = tokens::tokenize(tokens::byte_prefix(text, MAX_BYTES));
+    let tokens = tokens::tokenize(pml_language::byte_prefix(text, MAX_BYTES));
     let words = tokens.iter().filter(|token| !token.compound).count() as u32;
     let mut terms: Vec<String> = tokens.into_iter().map(|token| token.term).collect();
     terms.sort_unstable();

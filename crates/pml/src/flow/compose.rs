@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use pml_graph::graph::fields;
+use pml_language::Reading;
 use pml_model::{Principal, ToolId};
 use pml_store::{TraceOrder, TraceQuery};
 use serde_json::{Map, Value};
@@ -45,7 +46,9 @@ pub(super) async fn compose(
     let (snapshot, past_runs) = (app.tools.snapshot(), app.knowledge.of_principal(principal));
     let observed = past_runs.observed();
     let vectors = app.knowledge.embeddings.tool_vectors(&snapshot);
-    let clauses = suggest::split_clauses(text);
+    let reading = Reading::of(intent);
+    // Tools are searched for in English: `text` is the gloss of a French intent.
+    let clauses = if text == intent { reading.steps() } else { Reading::of(text).steps() };
     let effects = effect::asked_effects(&clauses);
     let policy = app.policy();
     let only_reads = effects.iter().all(|effect| *effect == Some(Effect::Reads));
@@ -78,7 +81,7 @@ pub(super) async fn compose(
         .iter()
         .map(|(_, found)| found.iter().map(|(tool, _)| fields_of(tool, &observed)).collect())
         .collect();
-    let choice = suggest::choose_tools(intent, &chosen, &read);
+    let choice = suggest::choose_tools(&reading, &chosen, &read);
     let steps: Vec<SuggestStep<'_>> = chosen
         .iter()
         .zip(&read)
@@ -104,7 +107,8 @@ pub(super) async fn compose(
         let of_tool = examples.iter().find(|(id, _)| *id == tool.id);
         of_tool.map(|(_, examples)| examples.clone()).unwrap_or_default()
     };
-    let mut dag = suggest::build_dag(intent, context, &steps, |tool| output_of(tool, &observed), examples_of);
+    let mut dag =
+        suggest::build_dag(&reading, context, &steps, |tool| output_of(tool, &observed), examples_of);
     dag.note_left_out(&left_out);
     Some(dag)
 }

@@ -16,11 +16,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
-use pml_graph::french;
 use pml_graph::past::PastAdvice;
 use pml_graph::rank::{DenseEvidence, RankingEvidence};
 use pml_graph::request::RequestTexts;
 use pml_graph::vectors::VectorTable;
+use pml_language::french;
 use pml_model::{Digest, Principal};
 use pml_store::{Store, StoredVector};
 use tokio::sync::Notify;
@@ -243,7 +243,7 @@ pub(crate) fn masked_intent_text(intent: &str) -> String {
 
 /// The beginning of a text, as much as a model would use; the rest would only take time.
 fn beginning(text: &str) -> &str {
-    pml_graph::tokens::byte_prefix(text, READ_BYTES)
+    pml_language::byte_prefix(text, READ_BYTES)
 }
 
 /// The key of a text.

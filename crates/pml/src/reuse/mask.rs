@@ -4,7 +4,7 @@
 //! mostly about these. With the values replaced by what they are (`file`, `number`), requests for the same procedure
 //! are closer than others.
 
-use pml_graph::french;
+use pml_language::french;
 
 use super::LONGEST;
 use super::literals::{IntentLiteral, LiteralClass, literals};
@@ -68,6 +68,7 @@ fn kind(literal: &IntentLiteral) -> String {
         LiteralClass::Version => "version",
         LiteralClass::Channel => "channel",
         LiteralClass::Handle => "user",
+        LiteralClass::Phone => "phone number",
         LiteralClass::Number | LiteralClass::Ordinal => return format!("number{}", unit(literal)),
         LiteralClass::Name => "name",
     };

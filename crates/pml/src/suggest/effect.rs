@@ -242,7 +242,7 @@ mod tests {
 
     /// French is read as its English gloss, as in requests.
     fn of_request(text: &str) -> Option<Effect> {
-        asked_effect(pml_graph::french::gloss(text).as_deref().unwrap_or(text))
+        asked_effect(pml_language::french::gloss(text).as_deref().unwrap_or(text))
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
             "où se trouve le fichier de configuration",
             "dans le dépôt /srv/app, affiche les dix derniers commits",
         ] {
-            let gloss = pml_graph::french::gloss(text);
+            let gloss = pml_language::french::gloss(text);
             assert_eq!(of_request(text), READS, "{text}: {gloss:?}");
         }
     }
@@ -325,7 +325,7 @@ mod tests {
             "renomme a.txt en b.txt",
             "ajoute tous les fichiers à l'index",
         ] {
-            assert_eq!(of_request(text), WRITES, "{text}: {:?}", pml_graph::french::gloss(text));
+            assert_eq!(of_request(text), WRITES, "{text}: {:?}", pml_language::french::gloss(text));
         }
         for text in [
             "open an issue about the login page",

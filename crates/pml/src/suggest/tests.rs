@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pml_graph::graph::fields::{self, FieldsDefinition};
+use pml_language::Reading;
 use pml_model::{Definition, ServerName, ToolId};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -57,7 +58,7 @@ fn dag(
         })
         .collect();
     let context: Map<String, Value> = context.as_object().unwrap().clone();
-    build_dag(intent, &context, &steps, |_| None, |_| Vec::new())
+    build_dag(&Reading::of(intent), &context, &steps, |_| None, |_| Vec::new())
 }
 
 fn arguments(dag: &SuggestedDag, task: usize) -> &Value {

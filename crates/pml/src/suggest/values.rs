@@ -5,9 +5,10 @@
 //! unbound, so the agent is asked; a wrong value would produce a wrong result.
 
 use jsonschema::PatternOptions;
+use pml_language::dates;
+use pml_language::literals::{IntentLiteral, LiteralClass};
+use pml_language::units::{self, Unit};
 use serde_json::Value;
-
-use crate::reuse::{self, IntentLiteral, LiteralClass};
 
 /// A parameter that needs a value.
 pub(super) struct WantedParameter<'p> {
@@ -73,7 +74,19 @@ impl WantedParameter<'_> {
             ([], _) => Some(literal.map_or_else(|| Value::from(text), |literal| literal.value.clone())),
             _ => None,
         };
-        value.filter(|value| self.suits(literal, value) && fits(self.schema, value))
+        let unit = literal.and_then(|literal| literal.measured_in);
+        let same_unit = unit.is_none_or(|unit| !self.measures_otherwise(unit));
+        value.filter(|value| same_unit && self.suits(literal, value) && fits(self.schema, value))
+    }
+
+    /// Whether its name and its description mention units of the same dimension, and not this one: `5 minutes` is not
+    /// 5 seconds.
+    fn measures_otherwise(&self, unit: Unit) -> bool {
+        let description = self.schema["description"].as_str().unwrap_or_default();
+        let words = super::words(self.name).into_iter().chain(super::words(description));
+        let named: Vec<Unit> = words.filter_map(|word| units::unit_named(&word)).collect();
+        let mut alike = named.iter().filter(|named| named.dimension == unit.dimension).peekable();
+        alike.peek().is_some() && alike.all(|named| *named != unit)
     }
 
     /// Whether the value is of the kind that the parameter's name suggests.
@@ -150,7 +163,7 @@ impl WantedParameter<'_> {
         }
         let wants_time = self.schema["format"] == "date-time" || self.says(&["hh:mm"]);
         let wants_day = self.schema["format"] == "date" || self.says(&["yyyy-mm-dd"]);
-        let day = reuse::parse_day(text);
+        let day = dates::parse_day(text);
         match day {
             Some(_) if wants_time => None,
             None if wants_day && !wants_time => None,
@@ -218,12 +231,13 @@ fn unquoted(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use pml_language::literals;
     use serde_json::json;
 
     use super::*;
 
     fn said(intent: &str, name: &str, schema: &Value) -> Option<Value> {
-        let literals = reuse::literals(intent);
+        let literals = literals::literals(intent);
         WantedParameter { name, schema, is_named: false }.value_of(literals.first(), intent)
     }
 
@@ -245,6 +259,24 @@ mod tests {
         let number = |description: &str| json!({ "type": "number", "description": description });
         assert_eq!(said("a tax of 7%", "rate", &number("in percent")), Some(json!(7)));
         assert_eq!(said("a tax of 7%", "rate", &number("the rate as a decimal")), Some(json!(0.07)));
+    }
+
+    #[test]
+    fn units_of_one_dimension_have_to_be_the_same() {
+        let of = |intent: &str, name: &str, description: &str| {
+            said(intent, name, &json!({ "type": "number", "description": description })).is_some()
+        };
+        assert!(!of("5 minutes of audio", "x", "how long, in seconds"));
+        assert!(!of("within a 5km radius", "x", "The radius in meters"));
+        assert!(!of("5 minutes avant l’été", "x", "in seconds"));
+        assert!(!of("5 minutes", "timeoutMs", ""));
+        assert!(!of("$5", "x", "the price in euros"));
+        assert!(of("5 minutes", "x", "how long, in minutes"));
+        assert!(of("5 minutes", "x", "how long"));
+        assert!(of("5 kg", "x", "how long, in seconds"));
+        assert!(of("5 apples", "x", "in seconds"));
+        assert!(of("5 seconds", "duration_seconds", ""));
+        assert!(of("5 min", "x", "in minutes or seconds"));
     }
 
     #[test]
@@ -283,7 +315,7 @@ mod tests {
         }
         let source = string("The file to parse.");
         assert_eq!(said("parse config/app.json", "source", &source), Some(json!("config/app.json")));
-        let literals = reuse::literals("revision 5");
+        let literals = literals::literals("revision 5");
         let revision = WantedParameter { name: "revision", schema: &plain, is_named: true };
         assert_eq!(revision.value_of(literals.first(), "5"), Some(json!("5")), "the word next to it says so");
     }

@@ -24,7 +24,7 @@ impl TokenizedIntent {
     /// of either language.
     pub(super) fn new(intent: &str, values: &[&Value]) -> TokenizedIntent {
         let mut own = tokenize(intent);
-        if let Some(english) = pml_graph::french::gloss(intent) {
+        if let Some(english) = pml_language::french::gloss(intent) {
             let read = tokenize(&english);
             let literals = |tokens: &[IntentToken]| -> Vec<String> {
                 let mut texts: Vec<String> =

@@ -1,7 +1,7 @@
 //! Folding: the form in which words are compared, without case and accents.
 
 /// `text` in lower case and without the accents of European languages.
-pub(super) fn fold(text: &str) -> String {
+pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars().flat_map(char::to_lowercase) {
         match c {
@@ -17,6 +17,7 @@ pub(super) fn fold(text: &str) -> String {
             'æ' => folded.push_str("ae"),
             'ß' => folded.push_str("ss"),
             '’' => folded.push('\''),
+            '‑' => folded.push('-'),
             '\u{300}'..='\u{36f}' => {}
             other => folded.push(other),
         }

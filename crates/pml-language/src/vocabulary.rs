@@ -4,7 +4,7 @@
 //! purpose: two words share a group only where exchanging them asks for the same thing of the same tool.
 
 /// Words without meaning of their own here: articles, pronouns, auxiliaries, courtesy.
-pub(super) const VOID: &[&str] = &[
+pub const VOID: &[&str] = &[
     "a", "an", "the", "this", "that", "these", "those", "your", "its", "his", "her", "their", "it", "them",
     "me", "us", "i", "we", "you", "s", "do", "would", "could", "should", "can", "may", "please", "kindly",
     "just", "simply", "want", "need", "like", "d", "ll", "re", "ve", "m", "some", "any", "hey", "hi",
@@ -16,23 +16,23 @@ pub(super) const VOID: &[&str] = &[
 ];
 
 /// Words that state something, or ask whether it is so.
-pub(super) const STATING: &[&str] =
+pub const STATING: &[&str] =
     &["is", "are", "am", "be", "been", "has", "have", "does", "there", "est", "sont", "ont", "etre", "avoir"];
 
 /// Words that turn a question into a request.
-pub(super) const REQUESTING: &[&str] = &[
+pub const REQUESTING: &[&str] = &[
     "can", "could", "would", "please", "peux", "peut", "pouvez", "pourrais", "pourriez", "veux", "voudrais",
     "aimerais", "svp", "stp", "plait",
 ];
 
 /// Words that only ask to show the result.
-pub(super) const ASK: &[&str] = &[
+pub const ASK: &[&str] = &[
     "show", "display", "get", "view", "see", "what", "which", "affiche", "montre", "voir", "obtiens",
     "obtenir", "quel", "quelle", "quels", "quelles",
 ];
 
 /// Words that no tool would act on.
-pub(super) const LIGHT: &[&str] = &[
+pub const LIGHT: &[&str] = &[
     "now",
     "currently",
     "quickly",
@@ -52,7 +52,7 @@ pub(super) const LIGHT: &[&str] = &[
 ];
 
 /// Words that negate a request.
-pub(super) const NEGATION: &[&str] = &[
+pub const NEGATION: &[&str] = &[
     "not",
     "no",
     "never",
@@ -79,11 +79,11 @@ pub(super) const NEGATION: &[&str] = &[
 ];
 
 /// Words that join two parts of a request.
-pub(super) const JOINING: &[&str] = &["and", "et", "then", "puis", "also", "aussi", "ensuite"];
+pub const JOINING: &[&str] = &["and", "et", "then", "puis", "also", "aussi", "ensuite"];
 
 /// Relations to a noun or a literal, by the word before it that expresses them. A word with two relations is
 /// compatible with either.
-pub(super) const ROLES: &[(&str, u16)] = &[
+pub const ROLES: &[(&str, u16)] = &[
     ("from", FROM),
     ("depuis", FROM),
     ("to", TO),
@@ -120,22 +120,35 @@ pub(super) const ROLES: &[(&str, u16)] = &[
     ("about", ABOUT),
     ("chez", IN),
 ];
-// Relations as bits, so that one word can express several.
-pub(super) const FROM: u16 = 1;
-pub(super) const TO: u16 = 2;
-pub(super) const IN: u16 = 4;
-pub(super) const OF: u16 = 8;
-pub(super) const ON: u16 = 16;
-pub(super) const FOR: u16 = 32;
-pub(super) const BY: u16 = 64;
-pub(super) const WITH: u16 = 128;
-pub(super) const BETWEEN: u16 = 256;
-pub(super) const PER: u16 = 512;
-pub(super) const AS: u16 = 1024;
-pub(super) const ABOUT: u16 = 2048;
+// Relations are bits, so that one word can express several.
+
+/// Where something comes from, or a beginning.
+pub const FROM: u16 = 1;
+/// Where something goes, or an end.
+pub const TO: u16 = 2;
+/// A place, a form or a time.
+pub const IN: u16 = 4;
+/// What something belongs to.
+pub const OF: u16 = 8;
+/// What something is on, or is about.
+pub const ON: u16 = 16;
+/// Whom or what something is for.
+pub const FOR: u16 = 32;
+/// Who makes something, or a means.
+pub const BY: u16 = 64;
+/// What accompanies something.
+pub const WITH: u16 = 128;
+/// Two ends.
+pub const BETWEEN: u16 = 256;
+/// What is counted by.
+pub const PER: u16 = 512;
+/// A form or a name.
+pub const AS: u16 = 1024;
+/// A topic.
+pub const ABOUT: u16 = 2048;
 
 /// Phrases and the concepts they are read as, separated by spaces; the empty string for courtesy, `?` for asking.
-pub(super) const PHRASES: &[(&[&str], &str)] = &[
+pub const PHRASES: &[(&[&str], &str)] = &[
     (&["how", "many"], "count"),
     (&["number", "of"], "count"),
     (&["combien", "de"], "count"),
@@ -206,7 +219,7 @@ pub(super) const PHRASES: &[(&[&str], &str)] = &[
 ];
 
 /// Groups of synonyms. The first word names the group.
-pub(super) const GROUPS: &[&[&str]] = &[
+pub const GROUPS: &[&[&str]] = &[
     &["read", "reads", "reading", "lis", "lire", "lisez", "lit"],
     &["write", "writes", "writing", "ecris", "ecrire", "ecrivez"],
     &["list", "lists", "listing", "liste", "enumerate", "enumere"],
@@ -340,7 +353,7 @@ pub(super) const GROUPS: &[&[&str]] = &[
 ];
 
 /// Groups that are opposites of each other.
-pub(super) const OPPOSITES: &[(&str, &str)] = &[
+pub const OPPOSITES: &[(&str, &str)] = &[
     ("read", "write"),
     ("read", "delete"),
     ("list", "delete"),
@@ -401,10 +414,10 @@ pub(super) const OPPOSITES: &[(&str, &str)] = &[
 ];
 
 /// Groups that only fetch data, so that a request to process the data implies them.
-pub(super) const BRINGING: &[&str] = &["read", "fetch", "list"];
+pub const BRINGING: &[&str] = &["read", "fetch", "list"];
 
 /// Groups that process data.
-pub(super) const MAKING: &[&str] = &[
+pub const MAKING: &[&str] = &[
     "count",
     "summarize",
     "translate",
@@ -421,13 +434,15 @@ pub(super) const MAKING: &[&str] = &[
     "sum",
 ];
 
-/// Nouns that repeat what a literal shows by itself: of a path, an address, a person.
-pub(super) const FILE_NOUNS: &[&str] = &["file", "document", "path", "chemin", "folder", "repository"];
-pub(super) const ADDRESS_NOUNS: &[&str] = &["url", "page", "site", "link", "address"];
-pub(super) const PERSON_NOUNS: &[&str] = &["user", "address"];
+/// Nouns that repeat what a path shows by itself.
+pub const FILE_NOUNS: &[&str] = &["file", "document", "path", "chemin", "folder", "repository"];
+/// Nouns that repeat what an address shows by itself.
+pub const ADDRESS_NOUNS: &[&str] = &["url", "page", "site", "link", "address"];
+/// Nouns that repeat what names a person shows by itself.
+pub const PERSON_NOUNS: &[&str] = &["user", "address"];
 
 /// Words of manner, which are no value where a name stood: `in Paris` is not `in detail`.
-pub(super) const MANNER: &[&str] = &[
+pub const MANNER: &[&str] = &[
     "winter",
     "summer",
     "spring",
@@ -480,6 +495,6 @@ pub(super) const MANNER: &[&str] = &[
 ];
 
 /// Whether two concepts are opposites.
-pub(super) fn are_opposites(one: &str, other: &str) -> bool {
+pub fn are_opposites(one: &str, other: &str) -> bool {
     OPPOSITES.iter().any(|(a, b)| (one == *a && other == *b) || (one == *b && other == *a))
 }

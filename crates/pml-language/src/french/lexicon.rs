@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 use std::sync::OnceLock;
 
-use super::forms::{self, Conjugation, WordHasher, WordMap, fold, split_elision};
+use super::forms::{self, Conjugation, WordHasher, WordMap, split_elision};
+use crate::fold::fold;
 
 /// Part of speech, as far as word order depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Glosses of French requests, and which texts are taken for French at all.
 
 use expect_test::{Expect, expect};
-use pml_graph::french::gloss;
+use pml_language::french::gloss;
 
 #[track_caller]
 fn check(requests: &[&str], expected: &Expect) {

@@ -3,8 +3,9 @@
 //! Quoted text, addresses, paths, numbers and identifiers are kept. Elided words (`l'`, `d'`) and hyphenated words
 //! (`peux-tu`) are split.
 
-use super::forms::{fold, split_elision};
+use super::forms::split_elision;
 use super::lexicon::{WordSenses, lexicon};
+use crate::fold::fold;
 
 /// A piece of a text.
 #[derive(Debug)]
@@ -73,7 +74,7 @@ fn quoted(text: &str) -> Option<usize> {
         '‘' => '’',
         _ => return None,
     };
-    let inside = crate::tokens::byte_prefix(&text[open.len_utf8()..], QUOTED_BYTES);
+    let inside = crate::byte_prefix(&text[open.len_utf8()..], QUOTED_BYTES);
     let inside = &inside[..inside.find('\n').unwrap_or(inside.len())];
     let ends = |at: usize| !inside[at + close.len_utf8()..].starts_with(char::is_alphanumeric);
     let at = inside.match_indices(close).map(|(at, _)| at).find(|at| ends(*at))?;

@@ -4,36 +4,53 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::fold::fold;
+use crate::fold::fold;
 
 /// The form in which a date is written. Dates of different forms never replace each other as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DateForm {
+pub enum DateForm {
     /// `2026-11-16`.
     Day,
     /// `2026-11-16T09:00`.
     Instant,
     /// `16/11/2026`: the text alone does not tell which number is the day.
     Slashed,
-    /// With the name of a month, in English or French.
-    Month { french: bool, day: bool, year: bool },
+    /// With the name of a month.
+    Month {
+        /// Whether the name is French.
+        french: bool,
+        /// Whether the day is given.
+        day: bool,
+        /// Whether the year is given.
+        year: bool,
+    },
     /// A time of day, with the character that marks it: `:`, `m` for `am` and `pm`, or `h`.
     Clock(char),
-    /// Relative to today: a day or a longer period, in English or French.
-    Relative { french: bool, day: bool },
+    /// Relative to today.
+    Relative {
+        /// Whether the words are French.
+        french: bool,
+        /// Whether it is a day, not a longer period.
+        day: bool,
+    },
 }
 
 /// A date, as far as its text determines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ParsedDate {
+pub struct ParsedDate {
     /// The form in which it is written.
-    pub(super) shape: DateForm,
+    pub shape: DateForm,
     /// `2026-11-16`; `None` unless the text gives year, month and day and nothing else.
-    pub(super) day: Option<String>,
+    pub day: Option<String>,
+}
+
+/// The day that `text` names, as `2026-11-16`; `None` unless it gives year, month and day and nothing else.
+pub fn parse_day(text: &str) -> Option<String> {
+    parse_date(text).day
 }
 
 /// Parses `text`, which was recognised as a date.
-pub(super) fn parse_date(text: &str) -> ParsedDate {
+pub fn parse_date(text: &str) -> ParsedDate {
     let folded = fold(text);
     if let Some(day) = iso(&folded) {
         return day;

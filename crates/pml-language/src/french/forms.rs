@@ -30,30 +30,6 @@ impl Hasher for WordHasher {
     }
 }
 
-/// `word` in lower case, without accents and ligatures.
-pub(super) fn fold(word: &str) -> String {
-    let mut out = String::with_capacity(word.len());
-    for c in word.chars().flat_map(char::to_lowercase) {
-        match c {
-            'à' | 'â' | 'ä' | 'á' | 'ã' => out.push('a'),
-            'é' | 'è' | 'ê' | 'ë' => out.push('e'),
-            'î' | 'ï' | 'í' => out.push('i'),
-            'ô' | 'ö' | 'ó' => out.push('o'),
-            'û' | 'ù' | 'ü' | 'ú' => out.push('u'),
-            'ÿ' => out.push('y'),
-            'ç' => out.push('c'),
-            'ñ' => out.push('n'),
-            'œ' => out.push_str("oe"),
-            'æ' => out.push_str("ae"),
-            '’' => out.push('\''),
-            '‑' => out.push('-'),
-            '\u{0300}'..='\u{036F}' => {}
-            other => out.push(other),
-        }
-    }
-    out
-}
-
 const PLURAL: &[(&str, &str)] = &[("", ""), ("aux", "al"), ("aux", "ail"), ("s", ""), ("x", "")];
 
 const FEMININE: &[(&str, &str)] = &[
@@ -301,7 +277,7 @@ const ELIDED_BYTES: usize = 9;
 
 /// Splits `l'eau` at its apostrophe; `aujourd'hui` is one word.
 pub(super) fn split_elision(core: &str) -> Option<(&str, &str)> {
-    let at = crate::tokens::byte_prefix(core, ELIDED_BYTES).find(['\'', '’'])?;
+    let at = crate::byte_prefix(core, ELIDED_BYTES).find(['\'', '’'])?;
     let (before, after) = (&core[..at], core[at..].trim_start_matches(['\'', '’']));
     let both_capital = before.starts_with(char::is_uppercase) && after.starts_with(char::is_uppercase);
     let elided = ELIDED.contains(&before.to_lowercase().as_str()) && !after.is_empty();

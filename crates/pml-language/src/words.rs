@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::fold::fold;
-use super::literals::{IntentLiteral, LiteralClass, literals};
-use super::vocabulary as table;
+use crate::fold::fold;
+use crate::literals::{IntentLiteral, LiteralClass, literals};
+use crate::vocabulary as table;
 
 /// The function of a word in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WordFunction {
+pub enum WordFunction {
     /// No function.
     Nothing,
     /// States something, or asks whether it is so.
@@ -31,20 +31,20 @@ pub(super) enum WordFunction {
 
 /// A word of an intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct IntentWord {
+pub struct IntentWord {
     /// The word as written.
-    pub(super) raw: String,
+    pub raw: String,
     /// The concept, equal for synonyms: the name of the group, else the stem.
-    pub(super) concept: String,
+    pub concept: String,
     /// The function in the request.
-    pub(super) function: WordFunction,
+    pub function: WordFunction,
     /// The byte range in the intent.
-    pub(super) span: Range<usize>,
+    pub span: Range<usize>,
 }
 
 /// A token of an intent.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum IntentToken {
+pub enum IntentToken {
     /// A word.
     Word(IntentWord),
     /// A literal.
@@ -53,7 +53,7 @@ pub(super) enum IntentToken {
 
 impl IntentToken {
     /// The byte range in the intent.
-    pub(super) fn span(&self) -> &Range<usize> {
+    pub fn span(&self) -> &Range<usize> {
         match self {
             IntentToken::Word(word) => &word.span,
             IntentToken::Literal(literal) => &literal.span,
@@ -61,7 +61,7 @@ impl IntentToken {
     }
 
     /// The word, where it is a content word.
-    pub(super) fn content_word(&self) -> Option<&IntentWord> {
+    pub fn content_word(&self) -> Option<&IntentWord> {
         match self {
             IntentToken::Word(word) if word.function == WordFunction::Content => Some(word),
             IntentToken::Word(_) | IntentToken::Literal(_) => None,
@@ -73,7 +73,7 @@ impl IntentToken {
 type PhraseMeaning = (&'static [&'static str], &'static str);
 
 /// The tokens of `intent`.
-pub(super) fn tokenize(intent: &str) -> Vec<IntentToken> {
+pub fn tokenize(intent: &str) -> Vec<IntentToken> {
     let mut found = Vec::new();
     let mut from = 0;
     for literal in literals(intent) {
@@ -178,13 +178,13 @@ fn meaning(raw: &str, folded: &str) -> (WordFunction, String) {
 }
 
 /// The function of a folded word in a request.
-pub(super) fn function_of(folded: &str) -> WordFunction {
+pub fn function_of(folded: &str) -> WordFunction {
     meaning(folded, folded).0
 }
 
 /// The concept of a word: the name of its group, else its stem. `fermé` is not `ferme`: a participle is marked, so
 /// that it is no request to do it.
-pub(super) fn concept(word: &str) -> String {
+pub fn concept(word: &str) -> String {
     let lower = word.to_lowercase();
     let done = ["é", "ée", "és", "ées"].iter().find_map(|end| lower.strip_suffix(end));
     match done.filter(|stem| stem.len() > 2) {
@@ -194,7 +194,7 @@ pub(super) fn concept(word: &str) -> String {
 }
 
 /// Whether the concept of a word names a group of the vocabulary.
-pub(super) fn is_known_word(word: &str) -> bool {
+pub fn is_known_word(word: &str) -> bool {
     let concept = concept(word);
     table::GROUPS.iter().any(|group| group[0] == concept.trim_end_matches('~'))
 }
@@ -254,7 +254,7 @@ fn nouns_of_literals(found: &mut [IntentToken]) {
 }
 
 /// Whether `noun` repeats what a literal of `class` shows by itself.
-pub(super) fn shown_by(class: LiteralClass, noun: &str) -> bool {
+pub fn shown_by(class: LiteralClass, noun: &str) -> bool {
     match class {
         LiteralClass::Path => table::FILE_NOUNS.contains(&noun),
         LiteralClass::Url | LiteralClass::Host => table::ADDRESS_NOUNS.contains(&noun),
@@ -266,6 +266,7 @@ pub(super) fn shown_by(class: LiteralClass, noun: &str) -> bool {
         | LiteralClass::Zone
         | LiteralClass::Date
         | LiteralClass::Id
+        | LiteralClass::Phone
         | LiteralClass::Number
         | LiteralClass::Ordinal => false,
     }

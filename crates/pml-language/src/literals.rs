@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::fold::fold;
-use super::{dates, kinds};
+use crate::fold::fold;
+use crate::units::{self, Unit};
+use crate::{dates, kinds};
 
 /// The class of a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,6 +30,8 @@ pub enum LiteralClass {
     Date,
     /// A key, a hash, a number with a `#`.
     Id,
+    /// A phone number.
+    Phone,
     /// A version, such as `v1.2.3`.
     Version,
     /// A channel, such as `#general`.
@@ -54,13 +57,15 @@ pub struct IntentLiteral {
     pub text: String,
     /// The value: a number, a date as `2026-11-16` where the text is a full date, else the text.
     pub value: Value,
+    /// The unit of a number, attached to it or in the word after it: `5 %`, `$5`, `5 minutes`.
+    pub measured_in: Option<Unit>,
     /// The byte range in the intent, quotation marks included.
     pub span: Range<usize>,
 }
 
 impl IntentLiteral {
     /// The literal without the sign that marks its class: `general` for `#general`.
-    pub(super) fn bare(&self) -> &str {
+    pub fn bare(&self) -> &str {
         match self.class {
             LiteralClass::Channel | LiteralClass::Id => self.text.trim_start_matches('#'),
             LiteralClass::Handle => self.text.trim_start_matches('@'),
@@ -69,7 +74,7 @@ impl IntentLiteral {
     }
 
     /// The unit attached to a number: `%`, `€`, `MB`.
-    pub(super) fn unit(&self) -> String {
+    pub fn unit(&self) -> String {
         match self.class {
             LiteralClass::Number if !self.text.starts_with(char::is_alphabetic) => self
                 .text
@@ -81,7 +86,7 @@ impl IntentLiteral {
     }
 
     /// Whether both mean the same value, however it is spelled.
-    pub(super) fn says_same_as(&self, other: &IntentLiteral) -> bool {
+    pub fn says_same_as(&self, other: &IntentLiteral) -> bool {
         match (self.class, other.class) {
             (LiteralClass::Number, LiteralClass::Number) => {
                 self.value == other.value && self.unit() == other.unit()
@@ -168,7 +173,7 @@ aujourd['’]hui|après-demain|demain|ce (?:soir|matin|mois|week-end)|cette (?:s
     let number_word = kinds::number_pattern();
     [
         (LiteralClass::Quoted, r#""([^"\n]+)"|“([^”\n]+)”|«\s*([^»\n]+?)\s*»|`([^`\n]+)`|‘([^’\n]+)’"#),
-        (LiteralClass::Quoted, r"(?:^|[\s(\[:])('[^'\n]+')"),
+        (LiteralClass::Quoted, r"(?:^|[\s(\[:])('(?:[\w]'[\w]|[^'\n])+')"),
         (LiteralClass::Url, r#"(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)[^\s"'<>«»“”`]+"#),
         (LiteralClass::Email, r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
         (
@@ -188,6 +193,7 @@ aujourd['’]hui|après-demain|demain|ce (?:soir|matin|mois|week-end)|cette (?:s
         ),
         (LiteralClass::Date, r"(?i)\b\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]m)?\b|\b\d{1,2} ?[ap]m\b|\b\d{1,2}h(?:\d{2})?\b"),
         (LiteralClass::Host, r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"),
+        (LiteralClass::Phone, r"\+\d{1,3}[ .-]?(?:\(\d{1,4}\)|\d{1,4})(?:[ .-]?\d{2,4}){2,5}\b|(?:\(\d{3}\) ?|\b\d{3}[-.])\d{3}[-.]\d{4}\b|\b\d{3}-\d{4}\b|\b0\d(?:[ .]\d{2}){4}\b"),
         (LiteralClass::Version, r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+\.\d+\.\d+(?:-[\w.]+)?\b"),
         (LiteralClass::Id, r"\b[A-Z][A-Z0-9]*-\d+\b|#\d+\b|\b[0-9a-f]{7,64}\b"),
         (LiteralClass::Channel, r"#[\p{L}][\p{L}\p{N}_-]*"),
@@ -234,7 +240,14 @@ fn read(class: LiteralClass, intent: &str, span: Range<usize>, text: &str) -> Op
         return None;
     }
     let class = classify(class, text, before, after)?;
-    Some(IntentLiteral { class, value: value(class, text), text: text.to_owned(), span })
+    let literal =
+        IntentLiteral { class, value: value(class, text), text: text.to_owned(), measured_in: None, span };
+    let measured_in = match (class, literal.unit().as_str()) {
+        (LiteralClass::Number, "") => units::unit_after(&intent[literal.span.end..]),
+        (LiteralClass::Number, attached) => units::unit_named(attached),
+        _ => None,
+    };
+    Some(IntentLiteral { measured_in, ..literal })
 }
 
 /// Whether an apparent date, number or the like is part of a file name: `notes/monday.txt`.
@@ -244,6 +257,7 @@ fn is_part_of_path(class: LiteralClass, intent: &str, span: &Range<usize>) -> bo
         | LiteralClass::Host
         | LiteralClass::Version
         | LiteralClass::Id
+        | LiteralClass::Phone
         | LiteralClass::Ordinal
         | LiteralClass::Number => {}
         _ => return false,
@@ -279,7 +293,7 @@ fn quoted_text(text: &str, span: &Range<usize>, intent: &str) -> Option<IntentLi
     let inside = literals(inner).into_iter().find(|l| l.span == (0..inner.len()) && plain(l.class));
     let (class, value) =
         inside.map_or((LiteralClass::Quoted, Value::from(inner)), |literal| (literal.class, literal.value));
-    Some(IntentLiteral { class, text: inner.to_owned(), value, span: span.clone() })
+    Some(IntentLiteral { class, text: inner.to_owned(), value, measured_in: None, span: span.clone() })
 }
 
 /// Texts with slashes or dots that are no paths.
@@ -344,7 +358,7 @@ fn value(class: LiteralClass, text: &str) -> Value {
 }
 
 /// The number that `text` spells, in digits or in words, without its unit.
-pub(super) fn parse_number(text: &str) -> Option<Value> {
+pub fn parse_number(text: &str) -> Option<Value> {
     if text.starts_with(char::is_alphabetic) {
         return kinds::parse_number_words(&fold(text)).map(Value::from);
     }
@@ -388,6 +402,7 @@ fn names(intent: &str) -> Vec<IntentLiteral> {
                 class: LiteralClass::Name,
                 text: text.to_owned(),
                 value: Value::from(text),
+                measured_in: None,
                 span,
             });
         }
@@ -401,7 +416,7 @@ fn begins_sentence(before: &str) -> bool {
 }
 
 /// Whether `intent` counts from today, so that a date derived from it differs tomorrow.
-pub(super) fn depends_on_today(intent: &str) -> bool {
+pub fn depends_on_today(intent: &str) -> bool {
     let relative = |literal: &IntentLiteral| {
         literal.class == LiteralClass::Date
             && matches!(dates::parse_date(&literal.text).shape, dates::DateForm::Relative { .. })

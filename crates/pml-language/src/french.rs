@@ -26,6 +26,11 @@ pub fn gloss(text: &str) -> Option<String> {
     gloss.contains(char::is_alphanumeric).then_some(gloss)
 }
 
+/// Whether most of `text` is French.
+pub(crate) fn is_french(text: &str) -> bool {
+    language::is_french(&scan::scan_pieces(text))
+}
+
 /// A term of the gloss.
 #[derive(Debug)]
 struct GlossTerm<'a> {

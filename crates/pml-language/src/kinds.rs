@@ -1,12 +1,12 @@
 //! Kinds of words (a word may replace another of its kind), and numbers in words. All words are folded.
 
 /// The kind of a folded word; `None` where it has no known kind.
-pub(super) fn word_kind(folded: &str) -> Option<WordKind> {
+pub fn word_kind(folded: &str) -> Option<WordKind> {
     KINDS.iter().find(|(_, words)| words.contains(&folded)).map(|(kind, _)| *kind)
 }
 
 /// The number that folded words spell: `three`, `twenty-five`, `quatre-vingt-dix`, `two hundred`.
-pub(super) fn parse_number_words(folded: &str) -> Option<i64> {
+pub fn parse_number_words(folded: &str) -> Option<i64> {
     let words: Vec<&str> =
         folded.split(['-', ' ']).filter(|word| !matches!(*word, "" | "and" | "et")).collect();
     let value = |word: &str| NUMBERS.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
@@ -28,7 +28,7 @@ pub(super) fn parse_number_words(folded: &str) -> Option<i64> {
 }
 
 /// A regex for numbers in words.
-pub(super) fn number_pattern() -> String {
+pub fn number_pattern() -> String {
     let names =
         |list: &[(&'static str, i64)]| list.iter().map(|(word, _)| *word).collect::<Vec<_>>().join("|");
     let (alone, within) = (names(NUMBERS), names(WITHIN));
@@ -102,7 +102,7 @@ const KINDS: &[(WordKind, &[&str])] = &[
 
 /// The kind of a word in [`KINDS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WordKind {
+pub enum WordKind {
     /// A human language, by its English name.
     Language,
     /// A human language, by its French name.
