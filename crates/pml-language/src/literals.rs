@@ -76,11 +76,12 @@ impl IntentLiteral {
     /// The unit attached to a number: `%`, `€`, `MB`.
     pub fn unit(&self) -> String {
         match self.class {
-            LiteralClass::Number if !self.text.starts_with(char::is_alphabetic) => self
-                .text
-                .chars()
-                .filter(|c| !c.is_ascii_digit() && !" ,.+-\u{a0}\u{202f}".contains(*c))
-                .collect(),
+            LiteralClass::Number if !self.text.starts_with(char::is_alphabetic) => {
+                let written = self.text.chars();
+                let unit: String =
+                    written.filter(|c| !c.is_ascii_digit() && !" ,.+-\u{a0}\u{202f}".contains(*c)).collect();
+                if matches!(unit.as_str(), "percent" | "pourcent") { "%".to_owned() } else { unit }
+            }
             _ => String::new(),
         }
     }
@@ -206,7 +207,7 @@ aujourd['’]hui|après-demain|demain|ce (?:soir|matin|mois|week-end)|cette (?:s
         (LiteralClass::Ordinal, r"(?i)\b\d+(?:st|nd|rd|th|ère|ème|ième|er|e)\b|\b(?:third|fourth|fifth|troisième|quatrième|cinquième)\b"),
         (
             LiteralClass::Number,
-            r"[-+]?(?:[$€£]\s?)?\d{1,3}(?:[, \u{a0}\u{202f}]\d{3})+(?:\.\d+)?\b(?:\s?[%€$£])?|[-+]?(?:[$€£]\s?)?\d+(?:[.,]\d+)?(?:\s?[%€$£]|[\p{L}]{1,3}\b)?",
+            r"[-+]?(?:[$€£]\s?)?\d{1,3}(?:[, \u{a0}\u{202f}]\d{3})+(?:\.\d+)?\b(?:\s?[%€$£])?|[-+]?(?:[$€£]\s?)?\d+(?:[.,]\d+)?(?:\s?[%€$£]|\s?(?:percent|per cent|pour[ -]?cent)\b|[\p{L}]{1,3}\b)?",
         ),
         (LiteralClass::Number, &number_word),
     ]

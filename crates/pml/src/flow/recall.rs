@@ -35,6 +35,9 @@ const LOWEST: f64 = 0.40;
 const HIGHEST: f64 = 0.95;
 /// The least confidence of a suggestion other than the best.
 const LIKELY: f64 = 0.5;
+/// Candidates with this share of the best one's score are offered beside it, up to this many.
+const NEARLY: f64 = 0.6;
+const OFFERED: usize = 3;
 /// The number of candidate capabilities examined to find the suggestions.
 const LOOKED_AT: usize = 15;
 /// Bytes: the longest program that is sent along for the agent to rewrite.
@@ -226,10 +229,11 @@ async fn by_intent(
         let binding = bound(app, &candidate.capability, &asked)?;
         // The similarity is more precise once the arguments are bound.
         candidate.similarity = binding.similarity;
+        candidate.score = candidate.score.max(binding.similarity * candidate.capability.reliability());
         bindings.push(binding);
     }
     let mut found: Vec<(CapabilityCandidate, ArgumentBinding)> = found.into_iter().zip(bindings).collect();
-    found.sort_by(|one, other| confidence(&other.0).total_cmp(&confidence(&one.0)));
+    found.sort_by(|(one, _), (other, _)| rank(other).total_cmp(&rank(one)));
     found.truncate(SUGGESTED);
     let (found, mut contradictions) = without_contradiction_first(found, &asked);
     let kept_from = match found.first() {
@@ -249,16 +253,18 @@ async fn by_intent(
     let given = context(&asked)?;
     let composed = compose(app, &asked.principal, &asked.intent, &given, &wanted.text, visible).await;
     // A composed DAG must not bypass a likely capability, nor do in another way what a contradicted constant rules out.
-    let likely = found.first().is_some_and(|(best, _)| confidence(best) >= LIKELY)
-        || contradictions.first().is_some_and(Option::is_some);
+    let likely = found.first().is_some_and(|(best, _)| best.score >= LIKELY)
+        || contradictions.first().is_some_and(Option::is_some)
+        || composed.as_ref().is_some_and(|dag| found.iter().any(|(candidate, _)| does_more(candidate, dag)));
     if let Some(dag) = composed.as_ref().filter(|dag| !likely && sure(app, &snapshot, dag)) {
         asked.work = Work::Dag { document: dag.dag_structure.to_string(), pause: Pause::None };
         return Ok(RecallOutcome::Run(Box::new(asked)));
     }
+    let best = found.first().map_or(0.0, |(best, _)| best.score);
     let candidates: Vec<CapabilitySuggestion> = found
         .iter()
         .enumerate()
-        .filter(|(place, (candidate, _))| worth(*place, candidate))
+        .filter(|(place, (candidate, _))| worth(*place, candidate, best))
         .map(|(place, (candidate, binding))| suggestion(candidate, binding, contradictions[place].take()))
         .collect();
     let confidence = candidates.first().map_or(0.0, |first| first.confidence);
@@ -293,9 +299,16 @@ async fn prove_found(app: &Arc<App>, principal: &Principal, found: &[CapabilityC
     any
 }
 
-/// Whether a candidate is offered: the best always is, the others if they are likely.
-fn worth(place: usize, candidate: &CapabilityCandidate) -> bool {
-    place == 0 || confidence(candidate) >= LIKELY
+/// Whether a candidate is offered: the best always is, the others if they are likely or nearly as good.
+fn worth(place: usize, candidate: &CapabilityCandidate, best: f64) -> bool {
+    place == 0 || confidence(candidate) >= LIKELY || (place < OFFERED && candidate.score >= NEARLY * best)
+}
+
+/// Whether a learned procedure calls every tool of a DAG: then it is what this client does with these tools.
+fn does_more(candidate: &CapabilityCandidate, dag: &SuggestedDag) -> bool {
+    let tasks = dag.dag_structure.get("tasks").and_then(Value::as_array);
+    let mut tools = tasks.into_iter().flatten().filter_map(|task| task.get("tool")?.as_str());
+    tools.all(|tool| candidate.capability.tools.iter().any(|used| used.id == tool))
 }
 
 /// Pairs each offered candidate with the constant it contradicts. Likely candidates without a contradiction come first,
@@ -304,14 +317,15 @@ fn without_contradiction_first(
     found: Vec<(CapabilityCandidate, ArgumentBinding)>,
     asked: &RunRequest,
 ) -> (Vec<(CapabilityCandidate, ArgumentBinding)>, Vec<Option<Contradiction>>) {
+    let best = found.first().map_or(0.0, |(best, _)| best.score);
     let judged = |(place, (candidate, binding)): (usize, (CapabilityCandidate, ArgumentBinding))| {
-        let offered = worth(place, &candidate);
+        let offered = worth(place, &candidate, best);
         let contradiction = offered.then(|| contradiction(&candidate.capability, asked, &binding)).flatten();
         ((candidate, binding), contradiction)
     };
     let mut judged: Vec<_> = found.into_iter().enumerate().map(judged).collect();
     judged.sort_by_key(|((candidate, _), contradiction)| match contradiction {
-        None if confidence(candidate) >= LIKELY => 0,
+        None if candidate.score >= NEARLY * best => 0,
         Some(_) => 1,
         None => 2,
     });
@@ -374,6 +388,11 @@ fn is_worth_suggesting(statistics: &CapabilityStatistics) -> bool {
 fn bar(statistics: &CapabilityStatistics) -> f64 {
     let expected = CapabilityStatistics::default().success_estimate();
     (WORTH_IT + MOVES * (expected - statistics.success_estimate())).clamp(LOWEST, HIGHEST)
+}
+
+/// The rank of a candidate: those that surely serve come first, the others by all that speaks for them.
+fn rank(candidate: &CapabilityCandidate) -> f64 {
+    if candidate.similarity >= reuse::SURE { 1.0 + confidence(candidate) } else { candidate.score }
 }
 
 /// The confidence that running this capability serves the intent, from 0 to 1.

@@ -12,7 +12,8 @@ use super::literals::{IntentLiteral, LiteralClass, literals};
 /// The intent in English with its values replaced by what they are.
 pub fn masked(intent: &str) -> String {
     let english = in_english(intent);
-    replace_literals(english.as_deref().unwrap_or(intent), |_, literal| kind(literal))
+    let text = english.as_deref().unwrap_or(intent).replace("°F", "Fahrenheit").replace("°C", "Celsius");
+    replace_literals(&text, kind)
 }
 
 /// The English gloss of a French intent, with its values as they are; `None` for any other intent.
@@ -20,12 +21,19 @@ pub(super) fn in_english(intent: &str) -> Option<String> {
     if intent.len() > LONGEST || intent.contains('`') {
         return None;
     }
-    // What is in quotation marks is not translated.
-    let mut values = Vec::new();
-    let held = replace_literals(intent, |at, literal| {
-        values.push(intent[literal.span.clone()].to_owned());
-        format!("`{at}`")
-    });
+    // What is in quotation marks is not translated. A preposition before a value stays as it is, because many French ones
+    // have several meanings: `à Paris` is `in Paris` or `to Paris`.
+    let mut values: Vec<&str> = Vec::new();
+    let mut held = String::with_capacity(intent.len());
+    let mut done = 0;
+    for literal in literals(intent) {
+        let start = start_with_preposition(&intent[done..literal.span.start]) + done;
+        held.push_str(&intent[done..start]);
+        held.push_str(&format!("`{}`", values.len()));
+        values.push(&intent[start..literal.span.end]);
+        done = literal.span.end;
+    }
+    held.push_str(&intent[done..]);
     let mut gloss = french::gloss(&held)?;
     for (at, value) in values.iter().enumerate() {
         let place = format!("`{at}`");
@@ -37,12 +45,21 @@ pub(super) fn in_english(intent: &str) -> Option<String> {
     Some(gloss)
 }
 
-fn replace_literals(intent: &str, mut with: impl FnMut(usize, &IntentLiteral) -> String) -> String {
+/// Where the preposition begins that ends `text`, or the end of `text` if there is none.
+fn start_with_preposition(text: &str) -> usize {
+    let Some(before) = text.strip_suffix(' ') else { return text.len() };
+    let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let known =
+        ["à", "au", "aux", "de", "du", "des", "en"].contains(&before[start..].to_lowercase().as_str());
+    if known { start } else { text.len() }
+}
+
+fn replace_literals(intent: &str, with: impl Fn(&IntentLiteral) -> String) -> String {
     let mut text = String::with_capacity(intent.len());
     let mut done = 0;
-    for (at, literal) in literals(intent).iter().enumerate() {
+    for literal in &literals(intent) {
         text.push_str(&intent[done..literal.span.start]);
-        text.push_str(&with(at, literal));
+        text.push_str(&with(literal));
         done = literal.span.end;
     }
     text.push_str(&intent[done..]);

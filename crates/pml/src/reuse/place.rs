@@ -265,11 +265,28 @@ fn fits(
     let slot = &template.slots[slot];
     let (Some(old), IntentToken::Literal(literal)) = (template.literal(slot), &new[at]) else { return false };
     let (was, is) = (role(&template.tokens, slot.range.start), role(new, at));
-    let placed = if alone { roles_agree(Some(old.class), was, is) } else { was & is != 0 || was == is };
+    let placed = match alone {
+        // `the Sales department`, `department Sales`
+        true => {
+            roles_agree(Some(old.class), was, is) || shares_noun(&template.tokens, slot.range.start, new, at)
+        }
+        false => was & is != 0 || was == is,
+    };
     let neighbours = key(old) != LiteralClass::Number
         || same_neighbours(&template.tokens, slot.range.start, new, at)
         || (alone && counts_same(&template.tokens, slot.range.start, new, at));
     can_replace(old, literal, strict) && placed && neighbours
+}
+
+/// Whether the same noun stands next to both.
+fn shares_noun(before: &[IntentToken], was: usize, new: &[IntentToken], is: usize) -> bool {
+    let beside = |tokens: &[IntentToken], at: usize| -> Vec<String> {
+        let ahead = at.checked_sub(1).and_then(|at| tokens[at].content_word());
+        let behind = tokens.get(at + 1).and_then(IntentToken::content_word);
+        ahead.into_iter().chain(behind).map(|word| word.concept.clone()).collect()
+    };
+    let nouns = beside(before, was);
+    beside(new, is).iter().any(|noun| nouns.contains(noun))
 }
 
 /// A number is bound to the words next to it: 5 commits are not 5 days.

@@ -31,13 +31,13 @@ const WORDS: f64 = 0.5;
 /// in the embedding of a sentence.
 const MEANING: f64 = 0.8;
 /// The cosine similarity of requests about the same kind of things, whatever they request.
-const UNLIKE: f64 = 0.4;
+const UNLIKE: f64 = 0.3;
 /// The largest change of a score by the fit.
 const FIT: f64 = 0.05;
 /// The fit that counts as perfect, in standard deviations.
 const MOST_FIT: f32 = 10.0;
 /// The least score of a candidate that is offered.
-const LEAST: f64 = 0.25;
+const LEAST: f64 = 0.15;
 /// The number of intents of a capability that are in memory.
 const MOST_INTENTS: usize = 20;
 /// The capacity of the small index.
