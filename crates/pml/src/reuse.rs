@@ -153,6 +153,16 @@ fn both_in_english<'p>(
     if new.is_none() && served.iter().all(Option::is_none) {
         return None;
     }
+    // A value that is a plain word is lost in the gloss, and with it the place where it stood.
+    let keeps_values = |said: &str, english: &str| {
+        let properties = procedure.parameters.get("properties").and_then(Value::as_object);
+        let mut defaults = properties.into_iter().flatten().filter_map(|(_, schema)| schema.get("default"));
+        defaults.all(|value| mentions(english, value) || !mentions(said, value))
+    };
+    let mut pairs = served.iter().zip(procedure.intents);
+    if !pairs.all(|(english, said)| english.as_ref().is_none_or(|english| keeps_values(said, english))) {
+        return None;
+    }
     let served = served.into_iter().zip(procedure.intents).map(|(english, said)| match english {
         Some(english) => english.into(),
         None => (*said).into(),

@@ -199,17 +199,18 @@ impl BindRequest<'_> {
     /// The outcome for a default that no intent mentions: a constant, as long as every run had the same.
     fn unsaid(&self, name: &str, default: &Value) -> ParameterOutcome {
         let was = show(default);
-        let other = self.procedure.examples.get(name).into_iter().flatten().find(|value| *value != default);
-        if let Some(other) = other {
-            let why = format!("`{name}` was {was} and {} before; the intent does not say which", show(other));
+        if let Some(said) = self.first_template.untaken_text(default) {
+            let why = format!(
+                "`{name}` was {was} before, though \"{}\" says `{said}`; it is not known what it is now",
+                self.first_template.intent
+            );
             return ParameterOutcome::Unsaid(default.clone(), why);
         }
-        match self.first_template.untaken_text(default) {
-            Some(said) => {
-                let why = format!(
-                    "`{name}` was {was} before, though \"{}\" says `{said}`; it is not known what it is now",
-                    self.first_template.intent
-                );
+        let mut others = self.procedure.examples.get(name).into_iter().flatten();
+        match others.find(|value| *value != default) {
+            Some(other) => {
+                let why =
+                    format!("`{name}` was {was} and {} before; the intent does not say which", show(other));
                 ParameterOutcome::Unsaid(default.clone(), why)
             }
             None => ParameterOutcome::Value(default.clone(), ArgumentSource::Default),

@@ -174,9 +174,8 @@ fn arguments_say_where_they_are_from_and_what_is_missing() {
     procedure.reads_only = false;
     assert_eq!(
         told(&procedure, "read the first 5 lines", json!({})),
-        "lines = 5 (Intent)\n\
+        "lines = 5 (Intent)\nencoding = \"utf-8\" (Default)\n\
          missing: `path` was `notes/a.txt` in \"read the first 10 lines of notes/a.txt\"; the new intent does not say which [String(\"notes/a.txt\"), String(\"notes/b.txt\")]\n\
-         missing: `encoding` was `utf-8` before; a plan that changes something does not run on a value that was not said [String(\"utf-8\")]\n\
          runs: false"
     );
 }
