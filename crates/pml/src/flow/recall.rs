@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pml_model::capability::{CapabilitySource, CapabilityState, CapabilityStatistics};
 use pml_model::json::{Fields, raw};
-use pml_model::{CapabilityId, ToolId};
+use pml_model::{CapabilityId, Principal, ToolId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::app::App;
 use crate::approve::CallPermission;
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
-use crate::discover::{self, DiscoverResult};
+use crate::discover::{self, DiscoverResult, OpenInput, ReadyCall};
 use crate::knowledge::cache;
 use crate::knowledge::{CapabilityCandidate, IndexedCapability, intents};
 use crate::plan::Pause;
@@ -70,9 +70,27 @@ pub struct Suggestions {
 }
 
 impl Suggestions {
-    /// The JSON form for clients.
-    pub fn to_json(&self) -> Value {
+    /// The call that runs the first candidate for `intent`, if that is probably the right one.
+    pub fn ready_call(&self, intent: &str) -> Option<ReadyCall> {
+        self.candidates.first().and_then(|first| first.ready_call(intent))
+    }
+
+    /// The tools that are worth reading about: those before the scores fall off.
+    pub fn likely_tools(&self) -> &[DiscoverResult] {
+        let scores: Vec<f64> = self.tools.iter().map(|tool| tool.score).collect();
+        &self.tools[..discover::count_before_falloff(&scores)]
+    }
+
+    /// The JSON form for clients. Whoever can send the ready call needs no tools.
+    pub fn to_json(&self, intent: &str) -> Value {
         let mut body = json!({ "status": "suggestions", "suggestions": self });
+        body["suggestions"]["tools"] = match self.ready_call(intent) {
+            Some(call) => {
+                body["suggestions"]["readyCall"] = serde_json::to_value(call).unwrap_or_default();
+                json!([])
+            }
+            None => serde_json::to_value(self.likely_tools()).unwrap_or_default(),
+        };
         if let Some(earlier) = &self.earlier {
             body["cacheHit"] = "intent_similar".into();
             body["similarity"] = earlier.similarity.into();
@@ -126,6 +144,34 @@ pub struct CapabilitySuggestion {
     pub parameters: Value,
 }
 
+impl CapabilitySuggestion {
+    /// The call that runs it for `intent`, if it is likely and nothing contradicts it. Defaults that the intent does
+    /// not mention are left out; one that a writing capability would not take unasked is shown as open.
+    fn ready_call(&self, intent: &str) -> Option<ReadyCall> {
+        if self.contradiction.is_some() || self.confidence < LIKELY {
+            return None;
+        }
+        let default = |name: &str| self.parameters.get("properties")?.get(name)?.get("default").cloned();
+        let is_said = |name: &str, value: &Value| {
+            default(name).as_ref() != Some(value) || reuse::mentions(intent, value)
+        };
+        let mut context = self.arguments.clone();
+        context.retain(|name, value| is_said(name, value));
+        let mut open = Vec::new();
+        for missing in &self.missing {
+            if let (Some(name), Some(value)) = (&missing.name, &missing.unspoken_default) {
+                context.insert(name.clone(), value.clone());
+            }
+            open.extend(missing.name.as_ref().map(|name| OpenInput::Parameter {
+                was: missing.unspoken_default.clone().or_else(|| default(name)),
+                name: name.clone(),
+            }));
+            open.extend(missing.unplaced.as_ref().map(|value| OpenInput::Value { value: value.clone() }));
+        }
+        ReadyCall::new(intent, &self.name, context, open)
+    }
+}
+
 /// A constant of a capability that the intent contradicts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -144,6 +190,12 @@ pub struct MissingInput {
     pub name: Option<String>,
     /// What to do, in one sentence.
     pub why: String,
+    /// The value in the intent that fits no parameter.
+    #[serde(skip)]
+    pub unplaced: Option<String>,
+    /// The default, where no intent ever mentioned it.
+    #[serde(skip)]
+    pub unspoken_default: Option<Value>,
 }
 
 /// Resolves a request for a capability or for an intent to the work to run, or to suggestions.
@@ -272,6 +324,26 @@ async fn by_intent(
     });
     let suggested = Suggestions { because, confidence, earlier, candidates, tools, suggested_dag };
     Ok(RecallOutcome::Suggested(Box::new(suggested)))
+}
+
+/// The call that runs the most likely of these capabilities for an intent, with its id; `None` if none is likely.
+pub(super) fn ready_call(
+    app: &App,
+    principal: &Principal,
+    intent: &str,
+    found: &[CapabilityCandidate],
+) -> Option<(CapabilityId, ReadyCall)> {
+    let asked = super::capabilities::unasked(principal, intent, Work::Intent);
+    let offered = found.iter().filter(|candidate| is_worth_suggesting(&candidate.capability.statistics));
+    let calls = offered.take(LOOKED_AT).filter_map(|candidate| {
+        let binding = bound(app, &candidate.capability, &asked).ok()?;
+        let candidate = CapabilityCandidate { similarity: binding.similarity, ..candidate.clone() };
+        let contradiction = contradiction(&candidate.capability, &asked, &binding);
+        let suggestion = suggestion(&candidate, &binding, contradiction);
+        Some((suggestion.confidence, suggestion.id.clone(), suggestion.ready_call(intent)?))
+    });
+    let best = calls.max_by(|one, other| one.0.total_cmp(&other.0));
+    best.map(|(_, id, call)| (id, call))
 }
 
 /// Whether a candidate is offered: the best always is, the others if they are likely.
@@ -429,11 +501,7 @@ fn contradiction(
 
 /// The message that a capability contradicts the intent, and what to do instead.
 fn refused(known: &IndexedCapability, contradiction: &Contradiction) -> String {
-    format!(
-        "`{}` does not do this: {contradiction}; send the program for this intent: \
-         {{\"implementation\": {{\"type\": \"code\", \"code\": …}}}}",
-        known.name
-    )
+    format!("`{}` does not do this: {contradiction}; send the program for this intent", known.name)
 }
 
 fn context(asked: &RunRequest) -> Result<Map<String, Value>, Problem> {
@@ -448,14 +516,18 @@ fn suggestion(
     binding: &ArgumentBinding,
     contradiction: Option<Contradiction>,
 ) -> CapabilitySuggestion {
-    let missing = binding
-        .missing
-        .iter()
-        .map(|missing| MissingInput { name: Some(missing.name.clone()), why: missing.reason.clone() });
-    let unplaced = binding
-        .unplaced
-        .iter()
-        .map(|text| MissingInput { name: None, why: unclear(&candidate.capability, text) });
+    let missing = binding.missing.iter().map(|missing| MissingInput {
+        name: Some(missing.name.clone()),
+        why: missing.reason.clone(),
+        unplaced: None,
+        unspoken_default: missing.unspoken_default.clone(),
+    });
+    let unplaced = binding.unplaced.iter().map(|text| MissingInput {
+        name: None,
+        why: unclear(&candidate.capability, text),
+        unplaced: Some(text.clone()),
+        unspoken_default: None,
+    });
     let known = &candidate.capability;
     CapabilitySuggestion {
         id: known.id.clone(),
