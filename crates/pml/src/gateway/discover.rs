@@ -25,27 +25,19 @@ pub(super) fn definition(connected: &str) -> Box<RawValue> {
         "name": "pml_discover",
         "title": "Find tools for an intent",
         "description": format!(
-            "Find tools, and procedures that worked before, for what you want to do. Call what you find from a program \
+            "Find tools, and procedures that worked before, for what you want to do, said in plain words. Call what you find from a program \
              with `pml_execute`, or one tool alone by its `name`. Connected: {connected}."
         ),
         "inputSchema": {
             "type": "object",
             "properties": {
-                "intent": { "type": "string", "description": "what you want to do, in plain words" },
-                "filter": {
-                    "type": "object",
-                    "properties": {
-                        "type": { "enum": ["tool", "capability", "all"] },
-                        "minScore": { "type": "number" }
-                    },
-                    "additionalProperties": false
-                },
-                "limit": { "type": "integer", "minimum": 1, "maximum": 100 },
-                "offset": { "type": "integer", "minimum": 0 },
-                "detail": { "enum": ["brief", "full"], "description": "full: all comments and JSON Schemas" }
+                "intent": { "type": "string" },
+                "filter": { "type": "object", "description": "{type: tool | capability | all, minScore}" },
+                "limit": { "type": "integer" },
+                "offset": { "type": "integer" },
+                "detail": { "enum": ["brief", "full"], "description": "full: with schemas" }
             },
-            "required": ["intent"],
-            "additionalProperties": false
+            "required": ["intent"]
         },
         "outputSchema": {
             "type": "object",

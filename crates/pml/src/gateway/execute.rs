@@ -132,16 +132,16 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
         "name": "pml_execute",
         "title": "Run a program over tools",
         "description": format!(
-            "Run a TypeScript program over tools of the connected servers, instead of calling them one by one. `code` is the \
-             body of an async function: call `await mcp.server.tool({{…}})` as `pml_discover` shows it and `return` what you \
-             need; there is no file, network or module access but through tools. Put values into `context` and read them as \
-             `args`: the second time the intent alone, with other values in it, is enough. If the reply is a ready call, \
-             confirm it by sending it as it is. Connected: {connected}."
+            "Run a TypeScript program over tools, instead of calling them one by one. `code` is the body of an async function: \
+             call `await mcp.server.tool({{…}})` as `pml_discover` shows it and `return` what you need; files and network are \
+             reached through tools only. Put values into `context` and read them as `args`: the second time the intent alone, \
+             with other values in it, is enough. If the reply is a ready call, confirm it by sending it as it is. \
+             Connected: {connected}."
         ),
         "inputSchema": {
             "type": "object",
             "properties": {
-                "intent": { "type": "string", "description": "what it is for, with its values, in plain words" },
+                "intent": { "type": "string", "description": "what it is for, with its values" },
                 "implementation": {
                     "type": "object",
                     "properties": {
@@ -150,33 +150,22 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                         "dagStructure": {
                             "type": "object",
                             "description": "{tasks: [{id, tool | code, arguments, dependsOn, safeToFail?, timeoutMs?, retries?}]}; \
-                                 `{{t1.field}}` or {\"$ref\": \"t1.field\"} is a result"
+                                 {\"$ref\": \"t1.field\"} is a result"
                         },
                         "toolId": { "type": "string" },
                         "defaultArgs": { "type": "object" },
-                        "id": { "type": "string", "description": "capability" }
+                        "id": { "type": "string" }
                     },
-                    "required": ["type"],
-                    "additionalProperties": false
+                    "required": ["type"]
                 },
                 "context": { "type": "object", "description": "the program's `args`" },
                 "options": {
                     "type": "object",
-                    "properties": {
-                        "timeoutMs": { "type": "integer" },
-                        "waitMs": { "type": "integer", "description": "then answer `running`" },
-                        "detach": { "type": "boolean", "description": "answer at once" },
-                        "perLayerValidation": { "type": "boolean", "description": "dag: show each layer first" },
-                        "decisionPoints": { "enum": ["none", "per_layer", "on_error", "manual"] },
-                        "learn": { "type": "boolean" },
-                        "cache": { "type": "boolean" },
-                        "idempotencyKey": { "type": "string", "description": "same key: same run" }
-                    },
-                    "additionalProperties": false
+                    "description": "timeoutMs, waitMs (then `running`), detach, learn, cache, idempotencyKey; dag: decisionPoints \
+                         (none, per_layer, on_error, manual)"
                 }
             },
-            "required": ["intent"],
-            "additionalProperties": false
+            "required": ["intent"]
         },
         "outputSchema": outcome,
         "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true }

@@ -12,9 +12,9 @@ use crate::catalogue::ToolSnapshot;
 use crate::problem::{ErrorCode, Problem};
 
 /// The longest list of servers with their purposes, in characters; the others are counted.
-const PURPOSES_CHARACTERS: usize = 480;
+const PURPOSES_CHARACTERS: usize = 300;
 /// The longest list of servers by name, in characters.
-const NAMES_CHARACTERS: usize = 120;
+const NAMES_CHARACTERS: usize = 80;
 /// The longest purpose of a server in a description, in characters.
 const PURPOSE_CHARACTERS: usize = 50;
 

@@ -33,8 +33,8 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_continue",
             "title": "Go on with a run",
-            "description": "Wait for a run (the `workflowId` of a reply) that answered `running`, or answer it: `approved` for \
-                 `approval_required` (ask your user first) or `layer_complete`. Where only a person may answer, wait.",
+            "description": "Wait for a run that answered `running` (its `workflowId`), or answer it: `approved` for `approval_required` \
+                 (ask your user first) or `layer_complete`; `pause` stops before the next layer.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -43,12 +43,11 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                     "reason": { "type": "string" },
                     "answer": {
                         "type": "object",
-                        "description": "{approved, anyArguments?: calls per tool} or {calls} for calls in doubt"
+                        "description": "{approved, anyArguments?: calls per tool}, or {calls} in doubt"
                     },
-                    "pause": { "type": "boolean", "description": "before the next layer" }
+                    "pause": { "type": "boolean" }
                 },
-                "required": ["workflow_id"],
-                "additionalProperties": false
+                "required": ["workflow_id"]
             },
             // No `outputSchema`: for a direct call this returns the tool's own result, and clients would check that
             // against our schema.
@@ -65,8 +64,7 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                     "dagStructure": { "type": "object" },
                     "new_requirement": { "type": "string" }
                 },
-                "required": ["workflow_id"],
-                "additionalProperties": false
+                "required": ["workflow_id"]
             },
             "outputSchema": status,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true }
@@ -78,8 +76,7 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
             "inputSchema": {
                 "type": "object",
                 "properties": { "workflow_id": of_run, "reason": { "type": "string" } },
-                "required": ["workflow_id"],
-                "additionalProperties": false
+                "required": ["workflow_id"]
             },
             "outputSchema": status,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false }
@@ -94,14 +91,13 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                     "workflow_id": of_run,
                     "task_id": {
                         "type": "string",
-                        "description": "`n2`, its second call `n2#2`, the id of a DAG task, or `result`"
+                        "description": "`n2`, its second call `n2#2`, or `result`"
                     },
                     "offset": { "type": "integer", "description": "bytes" },
                     "limit": { "type": "integer" },
                     "format": { "enum": ["raw", "pretty"] }
                 },
-                "required": ["workflow_id"],
-                "additionalProperties": false
+                "required": ["workflow_id"]
             },
             "outputSchema": status,
             "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false }
