@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 
 pub use fixed::{Contradiction, Judgement, judge};
 pub use literals::{IntentLiteral, LiteralClass, literals};
-pub use name::name_for;
+pub use name::{describe, name_for};
 pub use similar::ComparableIntent;
 
 /// The day that `text` names, as `2026-11-16`; `None` unless it gives year, month and day and nothing else.
