@@ -62,8 +62,11 @@ pub(crate) fn build_procedure(
     Some(Procedure {
         id: CapabilityId::of(owner, &learn.identity),
         owner: owner.clone(),
-        suggested_name: reuse::name_for(named.as_deref(), &intent, &names),
-        description: truncate_text(&said.unwrap_or_else(|| intent.into_owned()), DESCRIPTION_CHARACTERS),
+        suggested_name: reuse::name_for(named.as_deref(), &intent, &schema, &names),
+        description: truncate_text(
+            &said.unwrap_or_else(|| reuse::describe(&intent, &schema)),
+            DESCRIPTION_CHARACTERS,
+        ),
         source,
         code_hash: plan.code_hash.clone(),
         identity: learn.identity.clone(),

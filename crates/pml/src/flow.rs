@@ -80,10 +80,18 @@ pub async fn discover(
         }
     };
     let close = session.map(|session| related_to_session(app, principal, session)).unwrap_or_default();
+    let ready = recall::ready_call(app, principal, &request.intent, &capabilities);
     let mut page = rank_for_request(app, principal, &wanted, (capabilities, close), request, visible)?;
-    page.note_progress(app.knowledge.embeddings.progress());
-    page.note_unready(&app.tools.unready_servers());
+    if let Some((id, call)) = ready.filter(|_| request.offset == 0) {
+        page.put_first(id.as_str(), call);
+    }
+    page.add_notes(readiness_notes(app));
     Ok(page)
+}
+
+/// Why a search may find less than there is: texts that are not embedded yet, and servers whose tools are not known.
+pub fn readiness_notes(app: &App) -> Vec<String> {
+    discover::readiness_notes(app.knowledge.embeddings.progress(), &app.tools.unready_servers())
 }
 
 /// The tools and capabilities related to those just used in a session.

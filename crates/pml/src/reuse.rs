@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 pub use fixed::{Contradiction, Judgement, judge};
 pub use lift::{ArgumentLiteral, LiftedParameter, LiftedProgram, lift};
 pub use mask::masked;
-pub use name::name_for;
+pub use name::{describe, name_for};
 pub use similar::ComparableIntent;
 
 use request::{BindRequest, IntentForm};

@@ -18,7 +18,8 @@ use super::follow::{PATIENCE, print_and_follow, print_progress, print_run_id, pr
 use super::run_output::{print_excerpt, print_status};
 use super::{CommandContext, analyse, out};
 use crate::app::ProcessRole;
-use crate::flow::{self, ExecuteOutcome, Suggestions};
+use crate::discover::ReadyCall;
+use crate::flow::{self, CapabilitySuggestion, ExecuteOutcome, Suggestions};
 use crate::knowledge;
 use crate::plan::Pause;
 use crate::planning::{PlanRefusal, RunRequest, Work};
@@ -83,10 +84,11 @@ pub(super) async fn run(here: &CommandContext, execute: ExecuteArgs) -> Result<E
     let mut showing = JoinSet::new();
     showing.spawn(print_progress(messages));
     let config = app.config();
+    let intent = execute.intent.unwrap_or_else(|| name.clone());
     let execution = RunRequest {
         principal: app.principal.clone(),
         session: "terminal".to_owned(),
-        intent: execute.intent.unwrap_or_else(|| name.clone()),
+        intent: intent.clone(),
         work,
         arguments,
         timeout: execute.timeout.map(Duration::from_millis),
@@ -113,7 +115,7 @@ pub(super) async fn run(here: &CommandContext, execute: ExecuteArgs) -> Result<E
         Ok(ExecuteOutcome::Cached(known)) => Ok((known.id, RunStatus::Finished(Arc::new(known.report)))),
         Ok(ExecuteOutcome::Suggested(suggested)) => {
             app.close().await;
-            return Ok(print_suggestions(here, &suggested));
+            return Ok(print_suggestions(here, &intent, &suggested));
         }
         Ok(ExecuteOutcome::Refused(refused)) => {
             app.close().await;
@@ -144,9 +146,9 @@ pub(super) async fn run(here: &CommandContext, execute: ExecuteArgs) -> Result<E
 }
 
 /// Prints candidates, where nothing was run.
-fn print_suggestions(here: &CommandContext, suggested: &Suggestions) -> ExitCode {
+fn print_suggestions(here: &CommandContext, intent: &str, suggested: &Suggestions) -> ExitCode {
     if here.json {
-        out::json(&suggested.to_json());
+        out::json(&suggested.to_json(intent));
         return ExitCode::FAILURE;
     }
     out::note(format!("nothing was run: {}", suggested.because));
@@ -172,14 +174,10 @@ fn print_suggestions(here: &CommandContext, suggested: &Suggestions) -> ExitCode
             out::line(format!("  needed: {}", printable(&missing.why)));
         }
     }
+    let ready = suggested.ready_call(intent);
     let runnable = suggested.candidates.iter().find(|candidate| candidate.contradiction.is_none());
-    if let Some(first) = runnable {
-        out::note(format!(
-            "{}hint{}: `pml execute --capability {} --args '{{…}}'` runs it",
-            out::CYAN,
-            out::RESET,
-            first.name
-        ));
+    if let Some(hint) = ready.as_ref().map(ready_command).or_else(|| runnable.map(named_command)) {
+        out::note(format!("{}hint{}: `{hint}` runs it", out::CYAN, out::RESET));
     }
     if let Some(earlier) = &suggested.earlier {
         out::line(format!(
@@ -195,10 +193,30 @@ fn print_suggestions(here: &CommandContext, suggested: &Suggestions) -> ExitCode
     if let Some(dag) = &suggested.suggested_dag {
         print_suggested_dag(dag);
     }
-    for tool in &suggested.tools {
+    for tool in suggested.likely_tools().iter().filter(|_| ready.is_none()) {
         out::line(format!("{}{}{}", out::DIM, tool.id, out::RESET));
     }
     ExitCode::FAILURE
+}
+
+/// The command that a ready call is at the terminal.
+fn ready_command(call: &ReadyCall) -> String {
+    let arguments = &call.arguments;
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    let mut command = format!(
+        "pml execute {} --capability {}",
+        quoted(&printable(&arguments.intent)),
+        arguments.implementation.id
+    );
+    if !arguments.context.is_empty() {
+        let context = serde_json::to_string(&arguments.context).unwrap_or_default();
+        command.push_str(&format!(" --args {}", quoted(&printable(&context))));
+    }
+    command
+}
+
+fn named_command(candidate: &CapabilitySuggestion) -> String {
+    format!("pml execute --capability {} --args '{{…}}'", candidate.name)
 }
 
 /// Prints a suggested DAG.

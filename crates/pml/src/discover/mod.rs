@@ -3,7 +3,9 @@
 //! The input is a snapshot of the catalogue, the candidate capabilities and a request; the output is one ranked page.
 //! Nothing is started and nothing is stored.
 
+mod falloff;
 mod prior;
+mod ready_call;
 pub mod signature;
 
 use std::collections::HashMap;
@@ -23,7 +25,9 @@ use crate::catalogue::{CatalogueTool, ToolSnapshot};
 use crate::knowledge::embeddings::{EmbeddingProgress, IntentReading, evidence};
 use crate::knowledge::{CapabilityCandidate, ObservedSchemas, ToolUseCounts};
 use crate::problem::{ErrorCode, Problem};
+pub(crate) use falloff::count_before_falloff;
 pub use prior::Prior;
+pub use ready_call::{OpenInput, ReadyCall};
 
 /// A request to find tools and capabilities.
 #[derive(Debug, Clone, Deserialize)]
@@ -87,10 +91,10 @@ pub enum ResultKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultDetail {
-    /// A TypeScript signature.
+    /// A TypeScript signature on one line.
     #[default]
     Brief,
-    /// The JSON Schemas too.
+    /// The signature with all comments, and the JSON Schemas.
     Full,
 }
 
@@ -115,36 +119,58 @@ pub struct DiscoverPage {
     pub results: Vec<DiscoverResult>,
     /// The number of results on all pages.
     pub total: usize,
+    /// The call that runs the first result, a capability that probably does what is wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_call: Option<ReadyCall>,
     /// Hints: what to do where nothing fits, and why results may be incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestions: Option<Vec<String>>,
 }
 
 impl DiscoverPage {
-    /// Adds a hint that more will be found once all embeddings are computed.
-    pub(crate) fn note_progress(&mut self, progress: Option<EmbeddingProgress>) {
-        let Some(EmbeddingProgress { remaining: left @ 1.., last_error: trouble, .. }) = progress else {
-            return;
-        };
+    /// Puts the capability `id` first and adds the call that runs it. Where the page does not show that capability, it
+    /// stays as it is.
+    pub(crate) fn put_first(&mut self, id: &str, call: ReadyCall) {
+        if let Some(place) = self.results.iter().position(|found| found.id == id) {
+            self.results[..=place].rotate_right(1);
+            self.ready_call = Some(call);
+        }
+    }
+
+    /// Ends the page where the scores fall off. A capability that was put first does not count, since it is there for
+    /// another reason than its score.
+    pub(crate) fn end_at_falloff(&mut self) {
+        let first = usize::from(self.ready_call.is_some());
+        let scores: Vec<f64> = self.results.iter().skip(first).map(|found| found.score).collect();
+        self.results.truncate(first + count_before_falloff(&scores));
+    }
+
+    /// Adds hints why results may be incomplete.
+    pub(crate) fn add_notes(&mut self, notes: Vec<String>) {
+        if !notes.is_empty() {
+            self.suggestions.get_or_insert_default().extend(notes);
+        }
+    }
+}
+
+/// Why a search may find less than there is: texts that are not embedded yet, and servers whose tools are not known.
+pub(crate) fn readiness_notes(
+    progress: Option<EmbeddingProgress>,
+    unready: &[(ServerName, Problem)],
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(EmbeddingProgress { remaining: left @ 1.., last_error: trouble, .. }) = progress {
         let why = match trouble {
             Some(trouble) => format!(": {}", pml_model::name::printable(&trouble)),
             None => String::new(),
         };
-        let note = format!("{left} texts are not read yet, such tools are found by their words alone{why}");
-        self.suggestions.get_or_insert_default().push(note);
+        notes.push(format!("{left} texts are not embedded yet; until then words alone find them{why}"));
     }
-
-    /// Adds a hint for servers whose tools are not known yet, with the reason.
-    pub(crate) fn note_unready(&mut self, servers: &[(ServerName, Problem)]) {
-        for (_, problem) in servers.iter().take(MAX_UNREADY) {
-            self.suggestions.get_or_insert_default().push(problem.message.clone());
-        }
-        if let Some(more @ 1..) = servers.len().checked_sub(MAX_UNREADY) {
-            let note =
-                format!("{more} more servers have not listed their tools; `pml list` shows their state");
-            self.suggestions.get_or_insert_default().push(note);
-        }
+    notes.extend(unready.iter().take(MAX_UNREADY).map(|(_, problem)| problem.message.clone()));
+    if let Some(more @ 1..) = unready.len().checked_sub(MAX_UNREADY) {
+        notes.push(format!("{more} more servers have not listed their tools; `pml list` shows their state"));
     }
+    notes
 }
 
 /// One result of a search.
@@ -164,8 +190,11 @@ pub struct DiscoverResult {
     pub score: f64,
     /// Why it was found.
     pub reasons: Vec<String>,
-    /// A TypeScript declaration, callable as written.
+    /// A TypeScript declaration, callable as written: on one line, or with full detail with all comments.
     pub signature: String,
+    /// The part of the compact declaration that is the call, without the type of the result.
+    #[serde(skip)]
+    pub call: String,
     /// The schemas from the tool's definition; with full detail only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schemas: Option<ResultSchemas>,
@@ -255,7 +284,7 @@ pub fn find(
         })
         .collect();
     let suggestions = (total == 0).then(|| suggestions(snapshot));
-    Ok(DiscoverPage { results, total, suggestions })
+    Ok(DiscoverPage { results, total, ready_call: None, suggestions })
 }
 
 /// The most probable tools among those that are `eligible`, best first, with their probabilities.
@@ -340,6 +369,7 @@ fn capability_entry(
         reasons.push(format!("worked {} of {tried} times", statistics.success_count));
     }
     reasons.extend(recalled.closeness(known.id.as_str()));
+    let compact = signature::compact_capability_signature(&known.name, &known.parameters);
     let source = match &known.source {
         CapabilitySource::Code { code, .. } => code.clone(),
         CapabilitySource::Dag { dag_structure, .. } => dag_structure.get().to_owned(),
@@ -354,7 +384,13 @@ fn capability_entry(
         reasons,
         success_rate: statistics.success_rate(),
         usage_count: Some(statistics.usage_count),
-        signature: signature::capability_signature(&known.name, &known.description, &known.parameters),
+        signature: match detail {
+            ResultDetail::Brief => compact.to_string(),
+            ResultDetail::Full => {
+                signature::capability_signature(&known.name, &known.description, &known.parameters)
+            }
+        },
+        call: compact.call,
         schemas: None,
         learned: Some(CapabilityExcerpt {
             source: truncate_text(&source, SOURCE_CHARACTERS),
@@ -409,6 +445,9 @@ fn tool_entry(
         Some(_) => None,
         None => recalled.observed.and_then(|seen| seen.get(&(id.clone(), definition.digest.clone()))),
     };
+    let server = tool.id.server.as_str();
+    let compact =
+        signature::compact_signature(server, &tool.identifier, definition, seen.map(|seen| &seen.schema));
     let schemas = (detail == ResultDetail::Full).then(|| ResultSchemas {
         input: strip_hidden_characters(&definition.input_schema),
         output: definition.output_schema.as_deref().map(strip_hidden_characters),
@@ -420,12 +459,14 @@ fn tool_entry(
         description: shorten(definition.description.as_deref().unwrap_or_default()),
         score: rounded_score(score),
         reasons,
-        signature: signature::signature(
-            tool.id.server.as_str(),
-            &tool.identifier,
-            definition,
-            seen.map(|seen| (&seen.schema, seen.count)),
-        ),
+        signature: match detail {
+            ResultDetail::Brief => compact.to_string(),
+            ResultDetail::Full => {
+                let seen = seen.map(|seen| (&seen.schema, seen.count));
+                signature::signature(server, &tool.identifier, definition, seen)
+            }
+        },
+        call: compact.call,
         schemas,
         success_rate: uses.map(|uses| 1.0 - uses.failures as f64 / uses.calls as f64),
         usage_count: uses.map(|uses| uses.calls),

@@ -5,11 +5,15 @@
 //! grow without bound or fetch anything. A malformed or too deep schema becomes `unknown`; building a signature never
 //! fails.
 
+mod compact;
+
 use std::collections::HashSet;
 
 use pml_model::Definition;
 use pml_model::name::{is_plain, truncate_text};
 use serde_json::{Map, Value};
+
+pub use compact::{CompactSignature, compact_capability_signature, compact_signature};
 
 /// The longest signature, in bytes.
 const MAX_BYTES: usize = 16 * 1024;
@@ -34,16 +38,26 @@ const MAX_LINE_CHARS: usize = 80;
 
 /// Levels of detail, from most to least; the first whose signature fits `MAX_BYTES` is used.
 const DETAIL: [SignatureDetail; 4] = [
-    SignatureDetail { depth: 8, comments: SignatureComments::Shown },
-    SignatureDetail { depth: 8, comments: SignatureComments::Omitted },
-    SignatureDetail { depth: 3, comments: SignatureComments::Omitted },
-    SignatureDetail { depth: 1, comments: SignatureComments::Omitted },
+    SignatureDetail { depth: 8, comments: SignatureComments::Shown, layout: TypeLayout::Block },
+    SignatureDetail { depth: 8, comments: SignatureComments::Omitted, layout: TypeLayout::Block },
+    SignatureDetail { depth: 3, comments: SignatureComments::Omitted, layout: TypeLayout::Block },
+    SignatureDetail { depth: 1, comments: SignatureComments::Omitted, layout: TypeLayout::Block },
 ];
 
 #[derive(Clone, Copy)]
 struct SignatureDetail {
     depth: usize,
     comments: SignatureComments,
+    layout: TypeLayout,
+}
+
+/// How object types are laid out.
+#[derive(Clone, Copy, PartialEq)]
+enum TypeLayout {
+    /// One member per line, unless the object is short and has no comments.
+    Block,
+    /// All on one line, with at most this many characters per object; members beyond are only named.
+    Line(usize),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -64,13 +78,20 @@ pub fn signature(
     let output =
         definition.output_schema.as_ref().map(|raw| serde_json::from_str(raw.get()).unwrap_or(Value::Null));
     let start = tool_comment(definition.description.as_deref().unwrap_or_default())
-        + &if is_identifier(server) { format!("mcp.{server}") } else { format!("mcp[{}]", quoted(server)) }
-        + &format!(".{identifier}");
+        + &qualified_name(server, identifier);
     let declaration = declared(&start, &input, output.as_ref().or(seen.map(|(schema, _)| schema)));
     match seen.filter(|_| output.is_none()) {
         Some((_, 1)) => format!("{declaration} // as seen in 1 result"),
         Some((_, results)) => format!("{declaration} // as seen in {results} results"),
         None => declaration,
+    }
+}
+
+/// The name of a tool in programs.
+fn qualified_name(server: &str, identifier: &str) -> String {
+    match is_identifier(server) {
+        true => format!("mcp.{server}.{identifier}"),
+        false => format!("mcp[{}].{identifier}", quoted(server)),
     }
 }
 
@@ -290,8 +311,7 @@ impl<'a> TypePrinter<'a> {
         let properties = schema.get("properties").and_then(Value::as_object);
         let mut members = Vec::new();
         for (name, property) in properties.into_iter().flatten() {
-            let optional = if required.contains(name.as_str()) { "" } else { "?" };
-            members.push(self.member(&format!("{}{optional}", key(name)), property, depth));
+            members.push(self.member(name, required.contains(name.as_str()), property, depth));
         }
         let unlisted = |name: &&str| !properties.is_some_and(|properties| properties.contains_key(*name));
         let mut unlisted: Vec<&str> = required.into_iter().filter(unlisted).collect();
@@ -333,17 +353,30 @@ impl<'a> TypePrinter<'a> {
             let note = if shown { note.text } else { String::new() };
             members.push(TypeMember { note, ..TypeMember::plain("[key: string]: unknown".to_owned()) });
         }
-        PrintedType::single(braces(&members))
+        PrintedType::single(match self.detail.layout {
+            TypeLayout::Block => braces(&members),
+            TypeLayout::Line(chars) => compact::braces(&members, chars),
+        })
     }
 
-    fn member(&mut self, name: &str, property: &'a Value, depth: usize) -> TypeMember {
+    fn member(&mut self, name: &str, is_required: bool, property: &'a Value, depth: usize) -> TypeMember {
         let printed = self.schema(property, depth + 1);
+        let name = format!("{}{}", key(name), if is_required { "" } else { "?" });
         let mut member = TypeMember::plain(format!("{name}: {}", printed.text));
+        member.is_required = is_required;
         if let (Some(property), SignatureComments::Shown) = (property.as_object(), self.detail.comments) {
             let description = property.get("description").and_then(Value::as_str).unwrap_or_default();
-            member.description = truncate_text(&comment_line(description), MAX_PARAMETER_DESCRIPTION_CHARS);
-            member.note = note(property);
+            let description = comment_line(description);
+            (member.description, member.note) = match self.detail.layout {
+                TypeLayout::Block => {
+                    (truncate_text(&description, MAX_PARAMETER_DESCRIPTION_CHARS), note(property))
+                }
+                TypeLayout::Line(_) => {
+                    (compact::telling_description(&name, &description), compact::note(property))
+                }
+            };
         }
+        member.name = name;
         member
     }
 }
@@ -355,14 +388,18 @@ const ARRAY_KEYWORDS: [&str; 2] = ["items", "prefixItems"];
 
 /// A member of an object type.
 struct TypeMember {
+    /// The name, with a `?` if it may be left out.
+    name: String,
     text: String,
+    is_required: bool,
     description: String,
     note: String,
 }
 
 impl TypeMember {
     fn plain(text: String) -> TypeMember {
-        TypeMember { text, description: String::new(), note: String::new() }
+        let (name, description, note) = (String::new(), String::new(), String::new());
+        TypeMember { name, text, is_required: true, description, note }
     }
 }
 

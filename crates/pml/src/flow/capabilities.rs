@@ -218,7 +218,7 @@ pub async fn make_capability(
 }
 
 /// A request that is only planned: it has no client and is never run.
-fn unasked(principal: &Principal, intent: &str, work: Work) -> RunRequest {
+pub(super) fn unasked(principal: &Principal, intent: &str, work: Work) -> RunRequest {
     RunRequest {
         principal: principal.clone(),
         session: String::new(),

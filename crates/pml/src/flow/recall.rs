@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::app::App;
 use crate::approve::CallPermission;
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
-use crate::discover::{self, DiscoverResult};
+use crate::discover::{self, DiscoverResult, OpenInput, ReadyCall};
 use crate::execute;
 use crate::knowledge::cache;
 use crate::knowledge::{CapabilityCandidate, IndexedCapability, intents};
@@ -33,8 +33,10 @@ const MOVES: f64 = 0.5;
 /// The range of the moved threshold.
 const LOWEST: f64 = 0.40;
 const HIGHEST: f64 = 0.95;
-/// The least confidence of a suggestion other than the best.
+/// The likelihood from which on a capability keeps a composed DAG from running in its place.
 const LIKELY: f64 = 0.5;
+/// The likelihood from which on a capability is offered as a ready call, without tools beside it.
+const READY: f64 = 0.4;
 /// Candidates with this share of the best one's score are offered beside it, up to this many.
 const NEARLY: f64 = 0.6;
 const OFFERED: usize = 3;
@@ -74,9 +76,27 @@ pub struct Suggestions {
 }
 
 impl Suggestions {
-    /// The JSON form for clients.
-    pub fn to_json(&self) -> Value {
+    /// The call that runs the first candidate for `intent`, if that is probably the right one.
+    pub fn ready_call(&self, intent: &str) -> Option<ReadyCall> {
+        self.candidates.first().and_then(|first| first.ready_call(intent))
+    }
+
+    /// The tools that are worth reading about: those before the scores fall off.
+    pub fn likely_tools(&self) -> &[DiscoverResult] {
+        let scores: Vec<f64> = self.tools.iter().map(|tool| tool.score).collect();
+        &self.tools[..discover::count_before_falloff(&scores)]
+    }
+
+    /// The JSON form for clients. Whoever can send the ready call needs no tools.
+    pub fn to_json(&self, intent: &str) -> Value {
         let mut body = json!({ "status": "suggestions", "suggestions": self });
+        body["suggestions"]["tools"] = match self.ready_call(intent) {
+            Some(call) => {
+                body["suggestions"]["readyCall"] = serde_json::to_value(call).unwrap_or_default();
+                json!([])
+            }
+            None => serde_json::to_value(self.likely_tools()).unwrap_or_default(),
+        };
         if let Some(earlier) = &self.earlier {
             body["cacheHit"] = "intent_similar".into();
             body["similarity"] = earlier.similarity.into();
@@ -130,6 +150,34 @@ pub struct CapabilitySuggestion {
     pub parameters: Value,
 }
 
+impl CapabilitySuggestion {
+    /// The call that runs it for `intent`, if it is likely and nothing contradicts it. Defaults that the intent does
+    /// not mention are left out; one that a writing capability would not take unasked is shown as open.
+    fn ready_call(&self, intent: &str) -> Option<ReadyCall> {
+        if self.contradiction.is_some() || self.confidence < READY {
+            return None;
+        }
+        let default = |name: &str| self.parameters.get("properties")?.get(name)?.get("default").cloned();
+        let is_said = |name: &str, value: &Value| {
+            default(name).as_ref() != Some(value) || reuse::mentions(intent, value)
+        };
+        let mut context = self.arguments.clone();
+        context.retain(|name, value| is_said(name, value));
+        let mut open = Vec::new();
+        for missing in &self.missing {
+            if let (Some(name), Some(value)) = (&missing.name, &missing.unspoken_default) {
+                context.insert(name.clone(), value.clone());
+            }
+            open.extend(missing.name.as_ref().map(|name| OpenInput::Parameter {
+                was: missing.unspoken_default.clone().or_else(|| default(name)),
+                name: name.clone(),
+            }));
+            open.extend(missing.unplaced.as_ref().map(|value| OpenInput::Value { value: value.clone() }));
+        }
+        ReadyCall::new(intent, &self.name, context, open)
+    }
+}
+
 /// A constant of a capability that the intent contradicts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -148,6 +196,12 @@ pub struct MissingInput {
     pub name: Option<String>,
     /// What to do, in one sentence.
     pub why: String,
+    /// The value in the intent that fits no parameter.
+    #[serde(skip)]
+    pub unplaced: Option<String>,
+    /// The default, where no intent ever mentioned it.
+    #[serde(skip)]
+    pub unspoken_default: Option<Value>,
 }
 
 /// Resolves a request for a capability or for an intent to the work to run, or to suggestions.
@@ -253,7 +307,7 @@ async fn by_intent(
     let given = context(&asked)?;
     let composed = compose(app, &asked.principal, &asked.intent, &given, &wanted.text, visible).await;
     // A composed DAG must not bypass a likely capability, nor do in another way what a contradicted constant rules out.
-    let likely = found.first().is_some_and(|(best, _)| best.score >= LIKELY)
+    let likely = found.first().is_some_and(|(best, _)| likelihood(best) >= LIKELY)
         || contradictions.first().is_some_and(Option::is_some)
         || composed.as_ref().is_some_and(|dag| found.iter().any(|(candidate, _)| does_more(candidate, dag)));
     if let Some(dag) = composed.as_ref().filter(|dag| !likely && sure(app, &snapshot, dag)) {
@@ -271,7 +325,7 @@ async fn by_intent(
     let earlier = earlier(app, &found, &asked, visible).await;
     let suggested_dag = match &composed {
         // A likely capability comes first; a DAG beside it would only be more to read.
-        Some(_) if confidence >= LIKELY => None,
+        Some(_) if confidence >= READY => None,
         _ => composed,
     };
     let because = kept_from.unwrap_or_else(|| {
@@ -288,6 +342,26 @@ async fn by_intent(
     Ok(RecallOutcome::Suggested(Box::new(suggested)))
 }
 
+/// The call that runs the most likely of these capabilities for an intent, with its id; `None` if none is likely.
+pub(super) fn ready_call(
+    app: &App,
+    principal: &Principal,
+    intent: &str,
+    found: &[CapabilityCandidate],
+) -> Option<(CapabilityId, ReadyCall)> {
+    let asked = super::capabilities::unasked(principal, intent, Work::Intent);
+    let offered = found.iter().filter(|candidate| is_worth_suggesting(&candidate.capability.statistics));
+    let calls = offered.take(LOOKED_AT).filter_map(|candidate| {
+        let binding = bound(app, &candidate.capability, &asked).ok()?;
+        let candidate = CapabilityCandidate { similarity: binding.similarity, ..candidate.clone() };
+        let contradiction = contradiction(&candidate.capability, &asked, &binding);
+        let suggestion = suggestion(&candidate, &binding, contradiction);
+        Some((suggestion.confidence, suggestion.id.clone(), suggestion.ready_call(intent)?))
+    });
+    let best = calls.max_by(|one, other| one.0.total_cmp(&other.0));
+    best.map(|(_, id, call)| (id, call))
+}
+
 /// Proves the lifted forms of the best candidates that nobody has proven yet, and returns whether there were any. Mostly
 /// that is done right after the run; the process may have ended before.
 async fn prove_found(app: &Arc<App>, principal: &Principal, found: &[CapabilityCandidate]) -> bool {
@@ -301,7 +375,7 @@ async fn prove_found(app: &Arc<App>, principal: &Principal, found: &[CapabilityC
 
 /// Whether a candidate is offered: the best always is, the others if they are likely or nearly as good.
 fn worth(place: usize, candidate: &CapabilityCandidate, best: f64) -> bool {
-    place == 0 || confidence(candidate) >= LIKELY || (place < OFFERED && candidate.score >= NEARLY * best)
+    place == 0 || (place < OFFERED && candidate.score >= NEARLY * best)
 }
 
 /// Whether a learned procedure calls every tool of a DAG: then it is what this client does with these tools.
@@ -395,6 +469,12 @@ fn rank(candidate: &CapabilityCandidate) -> f64 {
     if candidate.similarity >= reuse::SURE { 1.0 + confidence(candidate) } else { candidate.score }
 }
 
+/// How likely the client means this capability, from 0 to 1. Unlike [`confidence`], which decides whether it runs
+/// unnamed, it counts words and embeddings too.
+fn likelihood(candidate: &CapabilityCandidate) -> f64 {
+    confidence(candidate).max(candidate.score)
+}
+
 /// The confidence that running this capability serves the intent, from 0 to 1.
 fn confidence(candidate: &CapabilityCandidate) -> f64 {
     candidate.similarity * candidate.capability.reliability()
@@ -467,11 +547,7 @@ fn contradiction(
 
 /// The message that a capability contradicts the intent, and what to do instead.
 fn refused(known: &IndexedCapability, contradiction: &Contradiction) -> String {
-    format!(
-        "`{}` does not do this: {contradiction}; send the program for this intent: \
-         {{\"implementation\": {{\"type\": \"code\", \"code\": …}}}}",
-        known.name
-    )
+    format!("`{}` does not do this: {contradiction}; send the program for this intent", known.name)
 }
 
 fn context(asked: &RunRequest) -> Result<Map<String, Value>, Problem> {
@@ -486,20 +562,24 @@ fn suggestion(
     binding: &ArgumentBinding,
     contradiction: Option<Contradiction>,
 ) -> CapabilitySuggestion {
-    let missing = binding
-        .missing
-        .iter()
-        .map(|missing| MissingInput { name: Some(missing.name.clone()), why: missing.reason.clone() });
-    let unplaced = binding
-        .unplaced
-        .iter()
-        .map(|text| MissingInput { name: None, why: unclear(&candidate.capability, text) });
+    let missing = binding.missing.iter().map(|missing| MissingInput {
+        name: Some(missing.name.clone()),
+        why: missing.reason.clone(),
+        unplaced: None,
+        unspoken_default: missing.unspoken_default.clone(),
+    });
+    let unplaced = binding.unplaced.iter().map(|text| MissingInput {
+        name: None,
+        why: unclear(&candidate.capability, text),
+        unplaced: Some(text.clone()),
+        unspoken_default: None,
+    });
     let known = &candidate.capability;
     CapabilitySuggestion {
         id: known.id.clone(),
         name: known.name.clone(),
         description: known.description.clone(),
-        confidence: (confidence(candidate) * 1000.0).round() / 1000.0,
+        confidence: (likelihood(candidate) * 1000.0).round() / 1000.0,
         served: candidate.similar_intent.clone(),
         arguments: binding.arguments.clone(),
         missing: missing.chain(unplaced).collect(),

@@ -11,8 +11,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ask::{self, RunOrigin};
-use super::reply::{refusal_result, status_result, suggestions_result};
-use super::request::{MAX_KEY_BYTES, parse_arguments, read_idempotency, session_id};
+use super::reply::{refusal_result, status_result};
+use super::request::{parse_arguments, read_idempotency, session_id};
+use super::suggestions::suggestions_result;
 use super::wait::{TURN, WAIT_MS, wait_for_run};
 use super::{ClientAccess, is_callable};
 use crate::app::App;
@@ -115,6 +116,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
             "result": {},
             "error": { "type": "object" },
             "tasks": { "type": "array", "items": { "type": "object" } },
+            "calls": { "type": "object" },
             "outcomes": { "type": "array", "items": { "type": "object" } },
             "console": { "type": "array", "items": { "type": "object" } },
             "progress": { "type": "object" },
@@ -130,16 +132,16 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
         "name": "pml_execute",
         "title": "Run a program over tools",
         "description": format!(
-            "Run TypeScript that calls tools of the connected servers, instead of calling them one by one. \
-             `code` is the body of an async function: call `await mcp.server.tool({{…}})` as `pml_discover` shows it, \
-             use `args` for `context`, and `return` what you need. Loops, conditions and `Promise.all` are welcome; \
-             there is no file, network or module access but through tools. Without `implementation` a procedure that worked \
-             for such an intent before is run with the values the intent names, or suggested. Connected: {connected}."
+            "Run a TypeScript program over tools, instead of calling them one by one. `code` is the body of an async function: \
+             call `await mcp.server.tool({{…}})` as `pml_discover` shows it and `return` what you need; files and network are \
+             reached through tools only. Put values into `context` and read them as `args`: the second time the intent alone, \
+             with other values in it, is enough. If the reply is a ready call, confirm it by sending it as it is. \
+             Connected: {connected}."
         ),
         "inputSchema": {
             "type": "object",
             "properties": {
-                "intent": { "type": "string", "description": "what it is for, in plain words" },
+                "intent": { "type": "string", "description": "what it is for, with its values" },
                 "implementation": {
                     "type": "object",
                     "properties": {
@@ -148,39 +150,22 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                         "dagStructure": {
                             "type": "object",
                             "description": "{tasks: [{id, tool | code, arguments, dependsOn, safeToFail?, timeoutMs?, retries?}]}; \
-                                 `{\"$ref\": \"t1.field\"}` and `{{t1.field}}` stand for results, `args` for `context`"
+                                 {\"$ref\": \"t1.field\"} is a result"
                         },
                         "toolId": { "type": "string" },
                         "defaultArgs": { "type": "object" },
-                        "id": { "type": "string", "description": "of the capability, or its name" }
+                        "id": { "type": "string" }
                     },
-                    "required": ["type"],
-                    "additionalProperties": false
+                    "required": ["type"]
                 },
                 "context": { "type": "object", "description": "the program's `args`" },
                 "options": {
                     "type": "object",
-                    "properties": {
-                        "timeoutMs": { "type": "integer", "minimum": 1 },
-                        "waitMs": {
-                            "type": "integer", "minimum": 0, "maximum": MAX_WAIT_MS, "default": WAIT_MS,
-                            "description": "when to answer `running` instead"
-                        },
-                        "detach": { "type": "boolean", "default": false, "description": "answer at once" },
-                        "perLayerValidation": { "type": "boolean", "default": false, "description": "dag: show each layer's results before the next" },
-                        "decisionPoints": { "enum": ["none", "per_layer", "on_error", "manual"], "default": "none" },
-                        "learn": { "type": "boolean", "default": true },
-                        "cache": { "type": "boolean", "default": true },
-                        "idempotencyKey": {
-                            "type": "string", "maxLength": MAX_KEY_BYTES,
-                            "description": "the same key: the same run; another: another run, also while an equal one waits for approval"
-                        }
-                    },
-                    "additionalProperties": false
+                    "description": "timeoutMs, waitMs (then `running`), detach, learn, cache, idempotencyKey; dag: decisionPoints \
+                         (none, per_layer, on_error, manual)"
                 }
             },
-            "required": ["intent"],
-            "additionalProperties": false
+            "required": ["intent"]
         },
         "outputSchema": outcome,
         "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true }
@@ -217,7 +202,7 @@ pub(super) async fn execute(
     let execution = RunRequest {
         principal: request.client.principal.clone(),
         session: session_id(request),
-        intent: asked.intent,
+        intent: asked.intent.clone(),
         work,
         arguments: asked.context.unwrap_or_else(empty_object),
         timeout: asked.options.timeout_ms.map(Duration::from_millis),
@@ -248,7 +233,9 @@ pub(super) async fn execute(
             (id, standing)
         }
         Ok(ExecuteOutcome::Refused(refused)) => return refusal_result(&refused),
-        Ok(ExecuteOutcome::Suggested(suggested)) => return suggestions_result(&suggested),
+        Ok(ExecuteOutcome::Suggested(suggested)) => {
+            return suggestions_result(&asked.intent, &suggested, &flow::readiness_notes(app));
+        }
         Ok(ExecuteOutcome::Cached(known)) => (known.id, RunStatus::Finished(Arc::new(known.report))),
         Err(problem) => return problem.to_tool_result(),
     };

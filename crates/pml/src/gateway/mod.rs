@@ -4,7 +4,9 @@
 //! assembles lists and gives results their wire shape.
 
 mod ask;
+mod calls;
 mod direct;
+mod discover;
 mod execute;
 mod listing;
 mod meta_tools;
@@ -12,6 +14,7 @@ mod passthrough;
 mod reply;
 mod request;
 mod runs;
+mod suggestions;
 mod wait;
 
 use std::sync::Arc;

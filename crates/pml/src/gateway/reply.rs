@@ -1,4 +1,4 @@
-//! Run statuses, refusals and suggestions as tool results for clients.
+//! Run statuses and refusals as tool results for clients.
 
 use pml_model::json::{Fields, raw};
 use pml_model::name::truncate_text;
@@ -7,14 +7,18 @@ use pml_model::{RunId, RunState};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::calls::CallSummary;
 use crate::approve::words;
-use crate::flow::Suggestions;
 use crate::planning::PlanRefusal;
-use crate::report::{CallReport, RunFailure, RunReport, RunStatus};
+use crate::report::{CallReport, RunFailure, RunProgress, RunReport, RunStatus};
 use crate::suggest::SuggestedDag;
 
 /// The number of characters of a result in the text; the structured content has all of it.
-const TEXT_CHARACTERS: usize = 20_000;
+const TEXT_CHARACTERS: usize = 16 * 1024;
+/// The number of characters of a program's own message about its progress.
+const PROGRESS_CHARACTERS: usize = 200;
+/// The number of tasks of a DAG whose outcomes a reply lists.
+const MOST_OUTCOMES: usize = 10;
 
 /// The tool result for a program that was refused.
 pub(super) fn refusal_result(refused: &PlanRefusal) -> Box<RawValue> {
@@ -30,59 +34,6 @@ pub(super) fn refusal_result(refused: &PlanRefusal) -> Box<RawValue> {
         text.push_str(&format!("\nall {} reasons:\n{}", refused.reasons.len(), refused.reasons.join("\n")));
     }
     tool_result(&text, &json!({ "status": "failed", "error": error }), &[], true)
-}
-
-/// The tool result with candidates, where nothing was run.
-pub(super) fn suggestions_result(suggested: &Suggestions) -> Box<RawValue> {
-    let mut text = format!("nothing was run: {}", suggested.because);
-    for (place, candidate) in suggested.candidates.iter().enumerate() {
-        text.push_str(&format!(
-            "\n{} [{:.2}] {}",
-            candidate.name, candidate.confidence, candidate.description
-        ));
-        let takes = candidate.parameters["properties"].as_object();
-        let names: Vec<&str> = takes.into_iter().flat_map(|all| all.keys().map(String::as_str)).collect();
-        if !names.is_empty() {
-            text.push_str(&format!(" (takes {})", names.join(", ")));
-        }
-        if let Some(contradicted) = &candidate.contradiction {
-            text.push_str(&format!(
-                "\n  not for this: it is fixed to `{}`, and the intent says `{}`",
-                contradicted.constant, contradicted.intent_says
-            ));
-        }
-        if let Some(program) = candidate.program.as_ref().filter(|_| place == 0) {
-            text.push_str(&format!("\n  its program, to be sent with the other value in it:\n{program}"));
-        }
-        // Missing arguments are listed for the best candidate only; the others are just named.
-        for missing in candidate.missing.iter().filter(|_| place == 0) {
-            text.push_str(&format!("\n  needed: {}", missing.why));
-        }
-    }
-    let runnable = suggested.candidates.iter().find(|candidate| candidate.contradiction.is_none());
-    if let Some(first) = runnable {
-        text.push_str(&format!(
-            "\nRun one with {{\"implementation\": {{\"type\": \"capability\", \"id\": \"{}\"}}, \"context\": {{…}}}}.",
-            first.name
-        ));
-    }
-    if let Some(earlier) = &suggested.earlier {
-        text.push_str(&format!(
-            "\nAn earlier result, {} old, for \"{}\" (similarity {:.2}): {}",
-            words::age(earlier.age_ms),
-            earlier.intent,
-            earlier.similarity,
-            truncate_text(earlier.result.get(), TEXT_CHARACTERS)
-        ));
-    }
-    if let Some(dag) = &suggested.suggested_dag {
-        text.push_str(&format!("\n{}", dag_text(dag)));
-    }
-    let tools: Vec<&str> = suggested.tools.iter().map(|tool| tool.signature.as_str()).collect();
-    if !tools.is_empty() {
-        text.push_str(&format!("\nTools:\n{}", tools.join("\n")));
-    }
-    tool_result(&text, &suggested.to_json(), &[], false)
 }
 
 /// A suggested DAG as text for a model.
@@ -106,8 +57,8 @@ pub(super) fn status_result(id: &RunId, standing: &RunStatus) -> Box<RawValue> {
         RunStatus::Finished(report) => report_result(id, report),
         RunStatus::Running(progress) => {
             let text = format!(
-                "{id} is running, {} of {} calls ended. Call `pml_continue` with it to wait again.",
-                progress.ended, progress.calls
+                "{id} is running, {}. Call `pml_continue` with it to wait again.",
+                progress_text(progress)
             );
             tool_result(
                 &text,
@@ -135,6 +86,15 @@ pub(super) fn status_result(id: &RunId, standing: &RunStatus) -> Box<RawValue> {
             tool_result(&text, &body, &[], false)
         }
     }
+}
+
+/// What the program reports of its own progress, and its calls.
+fn progress_text(progress: &RunProgress) -> String {
+    let calls = format!("{} of {} calls ended", progress.ended, progress.calls);
+    let total = progress.total.map(|total| format!(" of {total}")).unwrap_or_default();
+    let done = progress.done.map(|done| format!("{done}{total} done"));
+    let message = progress.message.as_deref().map(|said| truncate_text(said, PROGRESS_CHARACTERS));
+    done.into_iter().chain(message).chain([calls]).collect::<Vec<_>>().join(", ")
 }
 
 /// The tool result for a run that is over.
@@ -217,11 +177,15 @@ fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
     body.set("status", raw(&"success"));
     body.set("workflowId", raw(id));
     body.set("result", report.result.clone().unwrap_or_else(|| raw(&Value::Null)));
-    body.set("tasks", raw(&report.tasks.iter().map(task_summary).collect::<Vec<_>>()));
+    let calls = CallSummary::new(&report.tasks);
+    body.set("tasks", raw(&calls.tasks(task_summary)));
+    if let Some(counts) = calls.counts() {
+        body.set("calls", raw(&counts));
+    }
     if !report.outcomes.is_empty() {
         // Previews are left out: `pml_get_task_result` returns the results.
         let brief = |one: &LayerResult| LayerResult { result_preview: None, ..one.clone() };
-        body.set("outcomes", raw(&report.outcomes.iter().map(brief).collect::<Vec<_>>()));
+        body.set("outcomes", raw(&listed_outcomes(&report.outcomes).map(brief).collect::<Vec<_>>()));
     }
     if !report.console.is_empty() {
         body.set("console", raw(&report.console));
@@ -247,6 +211,16 @@ fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
     }
     let content: Vec<&RawValue> = report.contents().collect();
     let mut text = truncate_text(result, TEXT_CHARACTERS);
+    if text.len() < result.len() {
+        text.push_str(&format!(
+            "\n… {} bytes in all: pml_get_task_result {{\"workflow_id\":\"{id}\",\"task_id\":\"result\"}} pages through them",
+            result.len()
+        ));
+    }
+    let about_calls = calls.text(id);
+    if !about_calls.is_empty() {
+        text.push_str(&format!("\n{about_calls}"));
+    }
     if let Some(hit) = &report.cache_hit {
         text.push_str(&format!(
             "\nnot run: this result was kept by an earlier run, {} ago; `\"options\": {{\"cache\": false}}` runs it anew",
@@ -284,9 +258,11 @@ pub(super) fn failure_text(id: &RunId, report: &RunReport) -> String {
     if let Some(hint) = &error.hint {
         text.push_str(&format!("\nhint: {hint}"));
     }
-    if !report.tasks.is_empty() {
-        let done = report.tasks.iter().map(|task| format!("{} {}", task.tool, task_line(task)));
-        text.push_str(&format!("\ncalls so far: {}", done.collect::<Vec<_>>().join(", ")));
+    let calls = CallSummary::new(&report.tasks);
+    for line in [calls.text(id), calls.finished_text().unwrap_or_default()] {
+        if !line.is_empty() {
+            text.push_str(&format!("\n{line}"));
+        }
     }
     text.push_str(&format!("\nrun: {id}"));
     text
@@ -300,23 +276,28 @@ fn over_without_result(id: &RunId, report: &RunReport, is_error: bool) -> Box<Ra
     let text = failure_text(id, report);
     let fallback = RunFailure::nothing_known();
     let error = report.error.as_ref().unwrap_or(&fallback);
+    let calls = CallSummary::new(&report.tasks);
+    let tasks = calls.tasks(|task| serde_json::to_value(task).unwrap_or_default());
     let mut body = json!({
-        "status": "failed", "workflowId": id, "error": error, "tasks": report.tasks, "console": report.console,
+        "status": "failed", "workflowId": id, "error": error, "tasks": tasks, "console": report.console,
     });
+    if let Some(counts) = calls.counts() {
+        body["calls"] = counts;
+    }
     if report.console_cut {
         body["consoleCut"] = true.into();
     }
     if !report.outcomes.is_empty() {
-        body["outcomes"] = serde_json::to_value(&report.outcomes).unwrap_or_default();
+        let listed: Vec<&LayerResult> = listed_outcomes(&report.outcomes).collect();
+        body["outcomes"] = serde_json::to_value(listed).unwrap_or_default();
     }
     tool_result(&text, &body, &[], is_error)
 }
 
-fn task_line(task: &CallReport) -> String {
-    serde_json::to_value(task.status)
-        .ok()
-        .and_then(|word| word.as_str().map(str::to_owned))
-        .unwrap_or_default()
+/// The outcomes that a reply lists: all of a few, else those of the tasks that failed.
+fn listed_outcomes(outcomes: &[LayerResult]) -> impl Iterator<Item = &LayerResult> {
+    let is_short = outcomes.len() <= MOST_OUTCOMES;
+    outcomes.iter().filter(move |one| is_short || one.status != "success").take(MOST_OUTCOMES)
 }
 
 /// A successful call of a run.

@@ -12,7 +12,7 @@ use crate::problem::{ErrorCode, Problem};
 /// The member of `_meta` with the idempotency key: a repeated request with the same key gets the same run.
 const IDEMPOTENCY_KEY: &str = "pml/idempotencyKey";
 /// The longest idempotency key, in bytes.
-pub(super) const MAX_KEY_BYTES: usize = 200;
+const MAX_KEY_BYTES: usize = 200;
 
 /// The id of the session that a request is made in; runs are recorded with it.
 pub(super) fn session_id(request: &IncomingRequest) -> String {

@@ -26,31 +26,28 @@ const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
 /// The definitions of these tools.
 pub(super) fn definitions() -> Vec<Box<RawValue>> {
-    let of_run = json!({ "type": "string", "description": "the `workflowId` of a reply" });
+    let of_run = json!({ "type": "string" });
     let status =
         json!({ "type": "object", "properties": { "status": { "type": "string" } }, "required": ["status"] });
     vec![
         raw(&json!({
             "name": "pml_continue",
             "title": "Go on with a run",
-            "description": "Wait again for a run that answered `running`, or answer one that asks: `approved` for `approval_required` \
-                 (ask your user first) or `layer_complete`. Without an answer it waits for one. Where only a person may answer, \
-                 your answer is refused: wait.",
+            "description": "Wait for a run that answered `running` (its `workflowId`), or answer it: `approved` for `approval_required` \
+                 (ask your user first) or `layer_complete`; `pause` stops before the next layer.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
                     "workflow_id": of_run,
                     "approved": { "type": "boolean" },
-                    "reason": { "type": "string", "description": "why not" },
+                    "reason": { "type": "string" },
                     "answer": {
                         "type": "object",
-                        "description": "`approved`, and on a yes `anyArguments` (calls each tool may make in this run); or `calls` for calls in \
-                             doubt. Only people make rules for later runs."
+                        "description": "{approved, anyArguments?: calls per tool}, or {calls} in doubt"
                     },
-                    "pause": { "type": "boolean", "description": "wait before the next layer (`decisionPoints: manual`)" }
+                    "pause": { "type": "boolean" }
                 },
-                "required": ["workflow_id"],
-                "additionalProperties": false
+                "required": ["workflow_id"]
             },
             // No `outputSchema`: for a direct call this returns the tool's own result, and clients would check that
             // against our schema.
@@ -59,17 +56,15 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_replan",
             "title": "Change the rest of a DAG",
-            "description": "After `layer_complete`: put other tasks in place of those that have not run. They may refer to tasks that have. \
-                 With `new_requirement` instead, get tools that could serve it.",
+            "description": "After `layer_complete`: replace the tasks that have not run, or with `new_requirement` get tools for it.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
                     "workflow_id": of_run,
-                    "dagStructure": { "type": "object", "description": "{tasks: [...]}" },
+                    "dagStructure": { "type": "object" },
                     "new_requirement": { "type": "string" }
                 },
-                "required": ["workflow_id"],
-                "additionalProperties": false
+                "required": ["workflow_id"]
             },
             "outputSchema": status,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true }
@@ -77,12 +72,11 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_abort",
             "title": "End a run",
-            "description": "End a run; what it has done so far is told.",
+            "description": "End a run and hear what it did.",
             "inputSchema": {
                 "type": "object",
                 "properties": { "workflow_id": of_run, "reason": { "type": "string" } },
-                "required": ["workflow_id"],
-                "additionalProperties": false
+                "required": ["workflow_id"]
             },
             "outputSchema": status,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false }
@@ -90,22 +84,20 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_get_task_result",
             "title": "Read a result of a run",
-            "description": "The whole result of one task, in pages; without `task_id`, how the run stands: its tasks and what it asks.",
+            "description": "Read the whole result of a task in pages; without `task_id`, the run's state, all its calls and its question.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
                     "workflow_id": of_run,
                     "task_id": {
                         "type": "string",
-                        "description": "`taskId` or `nodeId` of a task (`n2`, its second call `n2#2`), its id in a DAG, \
-                             or `result` for the run's own result"
+                        "description": "`n2`, its second call `n2#2`, or `result`"
                     },
-                    "offset": { "type": "integer", "minimum": 0, "default": 0, "description": "in bytes" },
-                    "limit": { "type": "integer", "minimum": 1, "maximum": MAX_PAGE_BYTES, "default": PAGE_BYTES },
-                    "format": { "enum": ["raw", "pretty"], "default": "raw" }
+                    "offset": { "type": "integer", "description": "bytes" },
+                    "limit": { "type": "integer" },
+                    "format": { "enum": ["raw", "pretty"] }
                 },
-                "required": ["workflow_id"],
-                "additionalProperties": false
+                "required": ["workflow_id"]
             },
             "outputSchema": status,
             "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false }

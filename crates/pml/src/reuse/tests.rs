@@ -305,12 +305,12 @@ fn names_can_be_written_after_a_dot() {
         (Some("résumé d'été"), "x", &[], "resumeDEte"),
         (Some("readFile"), "x", &[], "readFile"),
         (Some("delete"), "x", &[], "deleteIt"),
-        (Some("42"), "read notes/a.txt and count the words", &[], "readCountWords"),
-        (None, "read notes/a.txt and count the words", &[], "readCountWords"),
+        (Some("42"), "read notes/a.txt and count the words", &[], "readFileAndCountWords"),
+        (None, "read notes/a.txt and count the words", &[], "readFileAndCountWords"),
         (None, "Liste les 5 derniers commits de rust-lang/rust", &[], "listeDerniersCommits"),
         (None, "crée le dossier « build »", &[], "creeDossier"),
-        (None, "what's the weather in Paris?", &[], "weather"),
-        (None, "show me the weather in Paris", &[], "showWeather"),
+        (None, "what's the weather in Paris?", &[], "weatherInParis"),
+        (None, "show me the weather in Paris", &[], "showWeatherInParis"),
         (None, "a.txt", &["fs:read", "json:parse"], "fsReadJsonParse"),
         (None, "", &["fs:read_file", "fs:write_file"], "fsReadFileWriteFile"),
         (None, "", &[], "procedure"),
@@ -322,7 +322,127 @@ fn names_can_be_written_after_a_dot() {
             "synchroniseIncomprehensible",
         ),
     ] {
-        assert_eq!(name_for(hint, intent, tools), expected, "{hint:?} {intent:?} {tools:?}");
+        assert_eq!(name_for(hint, intent, &Value::Null, tools), expected, "{hint:?} {intent:?} {tools:?}");
+    }
+}
+
+/// A schema with these defaults.
+fn with_defaults(defaults: &Value) -> Value {
+    let members = defaults.as_object().unwrap().iter();
+    let members: Map<String, Value> =
+        members.map(|(name, value)| (name.clone(), json!({ "default": value }))).collect();
+    json!({ "type": "object", "properties": members })
+}
+
+#[test]
+fn names_and_descriptions_are_those_that_people_would_give() {
+    for (intent, defaults, name, description) in [
+        (
+            "average salary of the Engineering department in data/employees.csv",
+            json!({"department": "Engineering", "path": "data/employees.csv"}),
+            "averageSalaryByDepartment",
+            "average salary of the {department} department in {path}",
+        ),
+        (
+            "count the words in notes/monday.md",
+            json!({"path": "notes/monday.md"}),
+            "countWordsInFile",
+            "count the words in {path}",
+        ),
+        (
+            "how many words does notes/monday.md have?",
+            json!({"path": "notes/monday.md"}),
+            "countWords",
+            "how many words does {path} have?",
+        ),
+        (
+            "the length of the file a.txt, or 0 if it is empty",
+            json!({"path": "a.txt"}),
+            "lengthOfFile",
+            "the length of the file {path}, or 0 if it is empty",
+        ),
+        (
+            "convert 98.6 degrees Fahrenheit to Celsius",
+            json!({"value": 98.6}),
+            "convertFahrenheitToCelsius",
+            "convert {value} degrees Fahrenheit to Celsius",
+        ),
+        (
+            "how many days are there between 2026-03-01 and 2026-05-20",
+            json!({"from": "2026-03-01", "to": "2026-05-20"}),
+            "countDaysBetweenDates",
+            "how many days are there between {from} and {to}",
+        ),
+        (
+            "add the line \"call Bob\" to inbox/home.md",
+            json!({"text": "call Bob", "path": "inbox/home.md"}),
+            "addLineToFile",
+            "add the line {text} to {path}",
+        ),
+        (
+            "what is the weather in Chicago",
+            json!({"city": "Chicago"}),
+            "weatherInCity",
+            "what is the weather in {city}",
+        ),
+        (
+            "top 3 products by units in data/sales.csv",
+            json!({"limit": 3, "path": "data/sales.csv"}),
+            "topProductsByUnits",
+            "top {limit} products by units in {path}",
+        ),
+        (
+            "which functions does src/main.py define",
+            json!({"path": "src/main.py"}),
+            "functionsDefine",
+            "which functions does {path} define",
+        ),
+        (
+            "set server.port to 9090 in env/one.json",
+            json!({"key": "server.port", "value": 9090, "path": "env/one.json"}),
+            "setInFile",
+            "set {key} to {value} in {path}",
+        ),
+        (
+            "compare a.json and b.json",
+            json!({"path": "a.json", "path2": "b.json"}),
+            "compareFiles",
+            "compare {path} and {path2}",
+        ),
+        (
+            "list the branches of the repository repos/alpha",
+            json!({"repo": "repos/alpha"}),
+            "listBranchesOfRepository",
+            "list the branches of the repository {repo}",
+        ),
+        (
+            "is the working tree of repos/alpha clean",
+            json!({"repo": "repos/alpha"}),
+            "isWorkingTreeClean",
+            "is the working tree of {repo} clean",
+        ),
+        (
+            "list the open issues of rust-lang/rust",
+            json!({"owner": "rust-lang", "repo": "rust"}),
+            "listOpenIssues",
+            "list the open issues of {owner}/{repo}",
+        ),
+        (
+            "convert data/customers.csv to JSON and save it as out/customers.json",
+            json!({"path": "data/customers.csv", "path2": "out/customers.json"}),
+            "convertFileToJsonAndSave",
+            "convert {path} to JSON and save it as {path2}",
+        ),
+        (
+            "salaire moyen du département Legal dans data/staff.csv",
+            json!({"department": "Legal", "path": "data/staff.csv"}),
+            "salaireMoyenDepartement",
+            "salaire moyen du département {department} dans {path}",
+        ),
+    ] {
+        let schema = with_defaults(&defaults);
+        let made = (name_for(None, intent, &schema, &[]), describe(intent, &schema));
+        assert_eq!(made, (name.to_owned(), description.to_owned()));
     }
 }
 
@@ -343,7 +463,8 @@ proptest! {
         let examples = BTreeMap::new();
         let procedure = ReusableProcedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
         bind(&procedure, &a, &Map::new());
-        let name = name_for(Some(&a), &b, &[]);
+        let name = name_for(Some(&a), &b, &parameters, &[]);
+        describe(&a, &parameters);
         prop_assert!((3..=40).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric()), "{}", name);
         prop_assert!(!name.starts_with(|c: char| c.is_ascii_digit()));
     }

@@ -1,0 +1,180 @@
+//! `pml_discover`: its definition, its arguments and its reply.
+
+use pml_mcp::server::IncomingRequest;
+use pml_model::json::{Fields, raw};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::is_callable;
+use super::request::{parse_arguments, session_id};
+use crate::app::App;
+use crate::config::Expose;
+use crate::discover::{DiscoverPage, DiscoverRequest, DiscoverResult, ResultDetail, ResultKind};
+use crate::flow;
+use crate::problem::Problem;
+
+/// Bytes: the list of a brief reply stays within this, which is less than 700 tokens. The structured content is
+/// complete.
+const TEXT_BYTES: usize = 1_800;
+/// Bytes that are kept free for each result that follows: enough for its name.
+const NAME_BYTES: usize = 60;
+
+/// The definition of `pml_discover`; `connected` names the servers and what they are for.
+pub(super) fn definition(connected: &str) -> Box<RawValue> {
+    raw(&json!({
+        "name": "pml_discover",
+        "title": "Find tools for an intent",
+        "description": format!(
+            "Find tools, and procedures that worked before, for what you want to do, said in plain words. Call what you find from a program \
+             with `pml_execute`, or one tool alone by its `name`. Connected: {connected}."
+        ),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "intent": { "type": "string" },
+                "filter": { "type": "object", "description": "{type: tool | capability | all, minScore}" },
+                "limit": { "type": "integer" },
+                "offset": { "type": "integer" },
+                "detail": { "enum": ["brief", "full"], "description": "full: with schemas" }
+            },
+            "required": ["intent"]
+        },
+        "outputSchema": {
+            "type": "object",
+            "properties": {
+                "results": { "type": "array", "items": {
+                    "type": "object",
+                    "properties": {
+                        "type": { "type": "string" }, "id": { "type": "string" }, "name": { "type": "string" },
+                        "description": { "type": "string" }, "score": { "type": "number" },
+                        "reasons": { "type": "array", "items": { "type": "string" } },
+                        "signature": { "type": "string" }, "schemas": { "type": "object" }
+                    },
+                    "required": ["type", "id", "name", "score", "signature"]
+                } },
+                "total": { "type": "integer" },
+                "readyCall": { "type": "object" },
+                "suggestions": { "type": "array", "items": { "type": "string" } }
+            }
+        },
+        "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false }
+    }))
+}
+
+/// Answers `pml_discover`.
+pub(super) async fn discover(
+    app: &App,
+    arguments: &RawValue,
+    asked: &IncomingRequest,
+    exposure: &Expose,
+) -> Box<RawValue> {
+    match find(app, arguments, asked, exposure).await {
+        Ok((page, detail)) => {
+            let mut result = Fields::default();
+            result.set("content", raw(&[json!({ "type": "text", "text": text(&page, detail) })]));
+            result.set("structuredContent", raw(&page));
+            result.set("isError", raw(&Value::Bool(false)));
+            result.to_raw()
+        }
+        Err(problem) => problem.to_tool_result(),
+    }
+}
+
+async fn find(
+    app: &App,
+    arguments: &RawValue,
+    asked: &IncomingRequest,
+    exposure: &Expose,
+) -> Result<(DiscoverPage, ResultDetail), Problem> {
+    let hint = r#"the smallest call is {"intent": "what you want to do"}"#;
+    let request: DiscoverRequest = parse_arguments("pml_discover", arguments, hint)?;
+    let session = session_id(asked);
+    let whose = (&asked.client.principal, Some(session.as_str()));
+    let mut page = flow::discover(app, whose, &request, |tool| is_callable(&tool.id, exposure)).await?;
+    if !says_how_many(arguments) {
+        page.end_at_falloff();
+    }
+    Ok((page, request.detail))
+}
+
+/// Whether the client itself says which results it wants. Otherwise the list ends where the scores fall off.
+fn says_how_many(arguments: &RawValue) -> bool {
+    let arguments = Fields::parse(arguments.get()).unwrap_or_default();
+    ["limit", "offset"].iter().any(|name| arguments.get(name).is_some())
+}
+
+/// A page of results as text for a model.
+fn text(page: &DiscoverPage, detail: ResultDetail) -> String {
+    let mut lines = match detail {
+        ResultDetail::Brief => brief_lines(page),
+        ResultDetail::Full => page.results.iter().map(full_block).collect(),
+    };
+    if let Some(call) = &page.ready_call {
+        lines.insert(1.min(lines.len()), format!("If it is right, send:\n{}", call.text()));
+    }
+    if page.total > page.results.len() && !page.results.is_empty() {
+        lines.push(format!("{} of {} results; more with `limit`", page.results.len(), page.total));
+    }
+    let about = if page.total == 0 { "nothing found" } else { "note" };
+    lines.extend(page.suggestions.iter().flatten().map(|suggestion| format!("{about}: {suggestion}")));
+    lines.join("\n")
+}
+
+/// One line per result, with as much detail as fits.
+fn brief_lines(page: &DiscoverPage) -> Vec<String> {
+    let mut room = TEXT_BYTES.saturating_sub(page.ready_call.as_ref().map_or(0, |call| call.text().len()));
+    let mut lines = Vec::with_capacity(page.results.len());
+    for (rank, found) in page.results.iter().enumerate() {
+        let has_call = rank == 0 && page.ready_call.is_some();
+        let reserved = (page.results.len() - rank - 1) * NAME_BYTES;
+        let forms = if has_call { vec![name_and_description(found)] } else { forms(found) };
+        let line = forms.iter().find(|form| form.len() + reserved <= room).or(forms.last());
+        let line = format!("[{:.2}] {}", found.score, line.map_or("", String::as_str));
+        room = room.saturating_sub(line.len() + 1);
+        lines.push(line);
+    }
+    lines
+}
+
+/// A result in less and less detail.
+fn forms(found: &DiscoverResult) -> Vec<String> {
+    let description = description_comment(found);
+    let name = exposed_name(found);
+    vec![
+        format!("{}{description}{name}", found.signature),
+        format!("{}{description}{name}", found.call),
+        format!("{}{name}", found.call),
+        format!("{}{name}", found.id),
+    ]
+}
+
+fn name_and_description(found: &DiscoverResult) -> String {
+    format!("capability `{}`: {}", found.name, found.description)
+}
+
+fn description_comment(found: &DiscoverResult) -> String {
+    let first = found.description.split(". ").next().unwrap_or_default().trim_end_matches('.');
+    match first.is_empty() {
+        true => String::new(),
+        false => format!(" // {}", pml_model::name::truncate_text(first, DESCRIPTION_CHARACTERS)),
+    }
+}
+
+/// The longest description of a result in the text, in characters.
+const DESCRIPTION_CHARACTERS: usize = 90;
+
+/// The name to call a tool by over MCP, where it is not `server__tool`.
+fn exposed_name(found: &DiscoverResult) -> String {
+    match found.kind == ResultKind::Capability || found.id.replacen(':', "__", 1) == found.name {
+        true => String::new(),
+        false => format!(" (alone: `{}`)", found.name),
+    }
+}
+
+fn full_block(found: &DiscoverResult) -> String {
+    let call = match found.kind {
+        ResultKind::Capability => format!("run as capability `{}`", found.name),
+        ResultKind::Tool | ResultKind::All => format!("call as `{}`", found.name),
+    };
+    format!("{} [{:.2}] {call}\n{}\n", found.id, found.score, found.signature)
+}
