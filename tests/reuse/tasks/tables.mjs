@@ -334,7 +334,7 @@ return (await mcp.math.round({ value: ${euros} * rate, digits: 2 })).value;`,
     ],
     distractors: [
       ['contradiction', 'how many euros are 250 USD according to rates.csv'],
-      ['missing', 'how many JPY is a euro according to rates.csv'],
+      ['missing', 'how many JPY is a euro according to rates.csv', { ok: 160 }],
     ],
     again: [['how many CHF are 10 euros according to rates.csv', { currency: 'CHF', euros: 10 }]],
   },
