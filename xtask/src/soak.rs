@@ -30,6 +30,13 @@ const SOAKS: &[Soak] = &[
         variable: "PML_SOAK_CONNECTIONS",
         count: 1100,
     },
+    Soak {
+        name: "reuse",
+        what: "tasks asked again with other values, or all there are",
+        test: ("pml", "memory", "reuse::second_intents"),
+        variable: "PML_REUSE_TASKS",
+        count: 1000,
+    },
 ];
 
 /// Runs the named soak with an optional count, or all soaks when none is named.

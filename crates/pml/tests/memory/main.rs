@@ -23,5 +23,6 @@ mod nested;
 mod operations;
 mod place;
 mod recalled;
+mod reuse;
 mod tools;
 mod unfinished;
