@@ -7,8 +7,8 @@
 use oxc_ast::ast::{
     AssignmentExpression, AssignmentTarget, BinaryExpression, BindingIdentifier, BindingPattern,
     CallExpression, ComputedMemberExpression, Expression, IdentifierReference, NumericLiteral,
-    ObjectProperty, PropertyKey, ReturnStatement, StaticMemberExpression, StringLiteral, SwitchCase,
-    TemplateLiteral, ThrowStatement, UnaryExpression, VariableDeclarator,
+    ObjectProperty, PropertyKey, RegExpLiteral, ReturnStatement, StaticMemberExpression, StringLiteral,
+    SwitchCase, TemplateLiteral, ThrowStatement, UnaryExpression, VariableDeclarator,
 };
 use oxc_ast_visit::{VisitJs, walk_js};
 use oxc_span::Span;
@@ -32,6 +32,8 @@ pub struct LiteralSite {
     pub name: Option<String>,
     /// What the program does with the literal.
     pub usage: SiteUsage,
+    /// The flags of a regular expression; empty for anything else.
+    pub flags: String,
 }
 
 /// How a literal is written.
@@ -41,6 +43,8 @@ pub enum SiteForm {
     Expression,
     /// As the fixed text of a template, between its expressions.
     TemplateText,
+    /// As a regular expression; the value is its source.
+    Pattern,
 }
 
 /// What a program does with a literal.
@@ -98,6 +102,7 @@ impl SiteVisitor {
             form,
             name: self.name.clone(),
             usage: self.usage.unwrap_or(SiteUsage::Value),
+            flags: String::new(),
         });
     }
 
@@ -122,6 +127,14 @@ impl<'a> VisitJs<'a> for SiteVisitor {
 
     fn visit_numeric_literal(&mut self, number: &NumericLiteral<'a>) {
         self.add(number.span, number_value(number.value), SiteForm::Expression);
+    }
+
+    fn visit_reg_exp_literal(&mut self, expression: &RegExpLiteral<'a>) {
+        let text = expression.regex.pattern.text.as_str();
+        self.add(expression.span, Value::from(text), SiteForm::Pattern);
+        if let Some(site) = self.found.last_mut() {
+            site.flags = expression.regex.flags.to_string();
+        }
     }
 
     fn visit_template_literal(&mut self, template: &TemplateLiteral<'a>) {
@@ -219,8 +232,11 @@ impl<'a> VisitJs<'a> for SiteVisitor {
         };
         let is_console = method.is_some_and(|(member, _)| matches!(&member.object, Expression::Identifier(it) if it.name == "console" || it.name == "pml"));
         let usage = if is_console { Some(SiteUsage::Message) } else { usage };
+        let is_parse = matches!(&call.callee, Expression::Identifier(name) if name.name == "parseInt");
         self.visit_expression(&call.callee);
-        for argument in &call.arguments {
+        for (at, argument) in call.arguments.iter().enumerate() {
+            // The second argument of `parseInt` is the radix.
+            let usage = if is_parse && at == 1 { Some(SiteUsage::Layout) } else { usage };
             self.within(name.clone(), usage, |inner| inner.visit_argument(argument));
         }
     }
@@ -331,7 +347,11 @@ mod tests {
                     SiteUsage::Layout => " layout",
                     SiteUsage::Message => " message",
                 };
-                let form = if site.form == SiteForm::TemplateText { " part" } else { "" };
+                let form = match site.form {
+                    SiteForm::Expression => "",
+                    SiteForm::TemplateText => " part",
+                    SiteForm::Pattern => " pattern",
+                };
                 let name = site.name.as_deref().unwrap_or("-");
                 format!(
                     "{name}={} at {}{form}{usage}",

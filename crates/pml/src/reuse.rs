@@ -43,6 +43,9 @@ pub const SURE: f64 = 0.85;
 /// The longest intent that is read, in bytes. A longer text is no request, and reading all of it would take time.
 const LONGEST: usize = 4_000;
 
+/// The member of a parameter's schema that says that no intent speaks of it: its value equals one of an intent by chance.
+pub const UNSPOKEN: &str = "x-pml-unspoken";
+
 /// A learned procedure, as far as binding needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct ReusableProcedure<'a> {
@@ -131,6 +134,9 @@ pub fn bind(
     if intent.len() > LONGEST {
         return too_long();
     }
+    if let Some(binding) = bind_verbatim(procedure, intent, context) {
+        return binding;
+    }
     let as_said = bind_as_said(procedure, intent, context);
     if as_said.is_complete() && as_said.similarity >= SURE {
         return as_said;
@@ -140,6 +146,39 @@ pub fn bind(
     let glossed = bind_as_said(&ReusableProcedure { intents: &intents, ..*procedure }, &intent, context);
     let rank = |binding: &ArgumentBinding| (binding.is_complete(), binding.similarity);
     if rank(&glossed) > rank(&as_said) { glossed } else { as_said }
+}
+
+/// The binding of the first intent word for word, without other values beside it: the values of the first run.
+fn bind_verbatim(
+    procedure: &ReusableProcedure<'_>,
+    intent: &str,
+    context: &Map<String, Value>,
+) -> Option<ArgumentBinding> {
+    let first = procedure.intents.first().filter(|first| first.trim() == intent.trim())?;
+    let properties = procedure.parameters.get("properties").and_then(Value::as_object)?;
+    let template = IntentTemplate::new(first, &values_of(procedure, properties, EarlierValues::First));
+    // What counts from today is another day tomorrow, and a default may be that of another run.
+    let is_doubtful = |(name, schema): (&String, &Value)| {
+        let spoken = schema.get(UNSPOKEN).is_none() && !lift::LAYOUT_ARGUMENTS.contains(&name.as_str());
+        let default = schema.get("default").filter(|_| spoken && !template.links.contains_key(name));
+        default.is_some_and(|default| template.untaken_text(default).is_some())
+    };
+    if !context.is_empty() || template.depends_on_today || properties.iter().any(is_doubtful) {
+        return None;
+    }
+    let required = procedure.parameters.get("required").and_then(Value::as_array);
+    let mut binding = ArgumentBinding { similarity: 1.0, ..ArgumentBinding::default() };
+    for (name, schema) in properties {
+        match schema.get("default") {
+            Some(value) => {
+                binding.arguments.insert(name.clone(), value.clone());
+                binding.sources.push((name.clone(), ArgumentSource::RepeatedDefault));
+            }
+            None if required.is_some_and(|names| names.iter().any(|other| other == name)) => return None,
+            None => {}
+        }
+    }
+    Some(binding)
 }
 
 /// The intent and the served ones in English, where any of them is French.
@@ -241,10 +280,11 @@ fn values_of(
     properties: &Map<String, Value>,
     past: EarlierValues,
 ) -> Vec<(String, Vec<Value>)> {
+    let spoken = |(_, schema): &(&String, &Value)| schema.get(UNSPOKEN).is_none();
     let values = |(name, schema): (&String, &Value)| {
         let default = schema.get("default").cloned();
         let later = procedure.examples.get(name).filter(|_| past == EarlierValues::Any);
         (name.clone(), default.into_iter().chain(later.into_iter().flatten().cloned()).collect())
     };
-    properties.iter().map(values).collect()
+    properties.iter().filter(spoken).map(values).collect()
 }

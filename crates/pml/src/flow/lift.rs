@@ -48,6 +48,11 @@ fn lifted(plan: &Plan, learn: &LearningPlan, catalogue: &AnalysisCatalogue) -> O
         add_default(&mut schema, &parameter)?;
         values.insert(parameter.name, parameter.default);
     }
+    for name in lifted.unspoken {
+        if let Some(Value::Object(member)) = schema.get_mut("properties").and_then(|all| all.get_mut(&name)) {
+            member.insert(reuse::UNSPOKEN.to_owned(), true.into());
+        }
+    }
     let literals = analysis.parameters.literals.iter().map(PlanLiteral::from).collect();
     let lifted = LiftedPlan { source: lifted.source, parameters: schema, literals, values };
     Some((analysis.identity.identity, lifted))

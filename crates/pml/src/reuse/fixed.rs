@@ -19,7 +19,7 @@ use super::fold::fold;
 use super::template::{leaves, overlaps_value, plain_words, raw};
 use super::values::says;
 use super::vocabulary as table;
-use super::words::{IntentToken, WordFunction, concept, function_of};
+use super::words::{IntentToken, WordFunction, concept, function_of, is_known_word};
 use super::{EarlierValues, LONGEST, ReusableProcedure, values_of};
 use heard::{NeighbourSide, TokenizedIntent, is_in_words, is_number, literal, same_literal, says_same};
 use lists::{FIELDS, GENERIC, ONE, PLACES};
@@ -128,7 +128,7 @@ fn judge_as_said(
         let sure = compare(0)
             .dropped_constants()
             .into_iter()
-            .filter(|dropped| dropped.strength != ConstantStrength::Weak);
+            .filter(|dropped| !matches!(dropped.strength, ConstantStrength::Weak | ConstantStrength::Part));
         judgement.unsaid_constants = sure.map(|dropped| dropped.shown).collect();
     }
     judgement.contradiction = procedure.intents.iter().enumerate().find_map(|(at, served)| {
@@ -151,7 +151,9 @@ enum ConstantStrength {
     Sure,
     /// It is a value that no parameter takes, so the program must contain it in some form.
     Implied,
-    /// It equals a field name or part of a string, which may be there for another reason.
+    /// It equals a part of a string.
+    Part,
+    /// It equals a field name, which may be there for another reason.
     Weak,
 }
 
@@ -203,6 +205,10 @@ impl IntentComparison<'_> {
                     }
                 }
                 ConstantStrength::Weak => left.iter().find(|left| self.replaces(left, dropped)),
+                // A word of a text may be there for another reason, unless a word that nobody knows stands for it.
+                ConstantStrength::Part => left
+                    .iter()
+                    .find(|left| self.replaces(left, dropped) || left.literal || !is_known_word(&left.text)),
             };
             if let Some(left) = found {
                 return Some((dropped.shown.clone(), left.text.clone()));
@@ -255,7 +261,7 @@ impl IntentComparison<'_> {
     /// The constant that a content word names.
     fn constant_of(&self, word: &str) -> Option<(ConstantStrength, String)> {
         let wanted = concept(word);
-        let mut weak = None;
+        let mut weak: Option<(ConstantStrength, String)> = None;
         for constant in self.constants {
             let (text, is_value) = match constant {
                 Constant::Text(text) => (text, true),
@@ -270,7 +276,10 @@ impl IntentComparison<'_> {
             if is_value && parts.iter().all(|part| self.old.says_concept(&concept(part))) {
                 return Some((ConstantStrength::Sure, text.clone()));
             }
-            weak.get_or_insert_with(|| (ConstantStrength::Weak, text.clone()));
+            let strength = if is_value { ConstantStrength::Part } else { ConstantStrength::Weak };
+            if weak.as_ref().is_none_or(|(known, _)| *known == ConstantStrength::Weak) {
+                weak = Some((strength, text.clone()));
+            }
         }
         weak
     }

@@ -48,10 +48,9 @@ pub(super) fn in_english(intent: &str) -> Option<String> {
 /// Where the preposition begins that ends `text`, or the end of `text` if there is none.
 fn start_with_preposition(text: &str) -> usize {
     let Some(before) = text.strip_suffix(' ') else { return text.len() };
-    let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-    let known =
-        ["à", "au", "aux", "de", "du", "des", "en"].contains(&before[start..].to_lowercase().as_str());
-    if known { start } else { text.len() }
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let known = ["à", "au", "aux", "de", "du", "des", "en"].contains(&word.to_lowercase().as_str());
+    if known { before.len() - word.len() } else { text.len() }
 }
 
 fn replace_literals(intent: &str, with: impl Fn(&IntentLiteral) -> String) -> String {

@@ -17,6 +17,8 @@ use super::words::{IntentToken, WordFunction, concept};
 /// The result of placing the values of a new intent.
 #[derive(Debug, Default)]
 pub(super) struct Placement {
+    /// Whether the intents are equal word by word, apart from the slots.
+    pub(super) aligned: bool,
     /// The token range of the new intent in each slot, by index of the slot.
     pub(super) slot_ranges: BTreeMap<usize, Range<usize>>,
     /// Token indices of literals of the new intent that fit no slot.
@@ -63,6 +65,13 @@ pub(super) fn align(
             equal(&template.tokens[at], &new[next]).then_some(())?;
         }
     }
+    // `is darkMode enabled` asks for one thing, `which flags are enabled` for many.
+    let asks = |tokens: &[IntentToken]| {
+        tokens
+            .iter()
+            .any(|token| matches!(token, IntentToken::Word(word) if word.function == WordFunction::Ask))
+    };
+    placement.aligned = asks(&template.tokens) == asks(new);
     rest.next().is_none().then_some(placement)
 }
 
@@ -276,6 +285,21 @@ fn fits(
         || same_neighbours(&template.tokens, slot.range.start, new, at)
         || (alone && counts_same(&template.tokens, slot.range.start, new, at));
     can_replace(old, literal, strict) && placed && neighbours
+}
+
+/// Whether the same content word stands directly before or after both: `the branch storm` and `the branch harvest`.
+pub(super) fn beside_same(
+    before: &[IntentToken],
+    was: &Range<usize>,
+    new: &[IntentToken],
+    is: &Range<usize>,
+) -> bool {
+    let concept = |tokens: &[IntentToken], at: Option<usize>| {
+        at.and_then(|at| tokens.get(at)).and_then(IntentToken::content_word).map(|word| word.concept.clone())
+    };
+    let ahead = (concept(before, was.start.checked_sub(1)), concept(new, is.start.checked_sub(1)));
+    let behind = (concept(before, Some(was.end)), concept(new, Some(is.end)));
+    [ahead, behind].into_iter().any(|(one, other)| one.is_some() && one == other)
 }
 
 /// Whether the same noun stands next to both.

@@ -11,7 +11,7 @@ use super::place::{self, Placement, SettledPlaces};
 use super::similar::{self, IntentPiece};
 use super::template::{self, IntentTemplate, LiteralPart, ParameterLink, TemplateSlot};
 use super::values::{self, Strictness, WordSwap};
-use super::words::{self, IntentToken};
+use super::words::{self, IntentToken, IntentWord};
 use super::{ArgumentBinding, ArgumentSource, MissingParameter, ReusableProcedure, vocabulary};
 
 /// The form a new intent must have to be compared with a template.
@@ -248,7 +248,9 @@ impl BindRequest<'_> {
             };
         }
         let found = placement.slot_ranges.get(&at);
-        let value = found.and_then(|range| self.value(name, schema, template, slot, before, *take, range));
+        let aligned = placement.aligned;
+        let value =
+            found.and_then(|range| self.value(name, schema, template, (slot, aligned), before, *take, range));
         match value {
             Some(value) if Some(&value) == schema.get("default") => {
                 ParameterOutcome::Value(value, ArgumentSource::RepeatedDefault)
@@ -271,7 +273,7 @@ impl BindRequest<'_> {
         name: &str,
         schema: &Value,
         template: &IntentTemplate,
-        slot: &TemplateSlot,
+        (slot, aligned): (&TemplateSlot, bool),
         before: &Value,
         take: LiteralPart,
         range: &Range<usize>,
@@ -301,6 +303,8 @@ impl BindRequest<'_> {
                     governed: template::role(&template.tokens, slot.range.start)
                         & template::role(self.tokens, range.start)
                         != 0,
+                    beside_same: aligned
+                        && place::beside_same(&template.tokens, &slot.range, self.tokens, range),
                 };
                 values::swap(&swap, self.strictness())
             }
@@ -387,6 +391,15 @@ impl BindRequest<'_> {
         }
     }
 
+    /// Whether the first intent has the same word.
+    fn first_says(&self, token: &IntentToken) -> bool {
+        let concept = |token: &IntentToken| token.content_word().map(|word| word.concept.clone());
+        self.first_template
+            .tokens
+            .iter()
+            .any(|other| concept(other).is_some() && concept(other) == concept(token))
+    }
+
     /// The pieces of the new intent, with the placed values as slots.
     fn pieces_now(
         &self,
@@ -402,11 +415,12 @@ impl BindRequest<'_> {
             .collect();
         let mut leave = known.intent_tokens.clone();
         for (at, token) in self.tokens.iter().enumerate() {
-            // `the file` refers to the one that the context names.
-            if token
-                .content_word()
-                .is_some_and(|word| given.iter().any(|class| words::shown_by(*class, &word.concept)))
-            {
+            // `the file` refers to the one that the context names, and `the address` to its member `address`.
+            let refers = |word: &IntentWord| {
+                given.iter().any(|class| words::shown_by(*class, &word.concept))
+                    || self.context.keys().any(|name| words::concept(name) == word.concept)
+            };
+            if token.content_word().is_some_and(refers) && !self.first_says(token) {
                 leave.extend(template::with_role(self.tokens, &(at..at + 1)));
             }
         }

@@ -273,13 +273,14 @@ fn number_flips(mine: &IntentOutline, theirs: &IntentOutline) -> bool {
     let matters = mine.has(COUNTED)
         || !mine.has(table::BRINGING) && !mine.has(table::MAKING) && !mine.asks
         || mine.has(&["delete"]);
-    let flips = |said: &SaidConcept| {
-        let plural = format!("{}s", said.raw);
-        said.word && theirs.said.iter().any(|other| other.word && other.raw == plural)
+    let says =
+        |outline: &IntentOutline, raw: &str| outline.said.iter().any(|said| said.word && said.raw == raw);
+    // `litres … per litre` says both, and so does the other one.
+    let flips = |one: &IntentOutline, other: &IntentOutline| {
+        one.said.iter().filter(|said| said.word).any(|said| {
+            let plural = format!("{}s", said.raw);
+            says(other, &plural) && !says(other, &said.raw) && !says(one, &plural)
+        })
     };
-    let flips_back = |other: &SaidConcept| {
-        let plural = format!("{}s", other.raw);
-        other.word && mine.said.iter().any(|said| said.word && said.raw == plural)
-    };
-    !counts && matters && (mine.said.iter().any(flips) || theirs.said.iter().any(flips_back))
+    !counts && matters && (flips(mine, theirs) || flips(theirs, mine))
 }

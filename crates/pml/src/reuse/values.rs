@@ -99,7 +99,10 @@ pub(super) fn can_replace(old: &IntentLiteral, new: &IntentLiteral, strict: Stri
         (LiteralClass::Path, LiteralClass::Path) => same_form(&old.text, &new.text, strict),
         (LiteralClass::Quoted, LiteralClass::Name) | (LiteralClass::Name, LiteralClass::Quoted) => true,
         (LiteralClass::Name, LiteralClass::Name) => !table::MANNER.contains(&fold(&new.text).as_str()),
-        (one, other) if numbers(one, &old.text) && numbers(other, &new.text) => old.unit() == new.unit(),
+        (one, other) if numbers(one, &old.text) && numbers(other, &new.text) => {
+            let measured = old.measured_in.zip(new.measured_in);
+            old.unit() == new.unit() && measured.is_none_or(|(was, is)| was == is)
+        }
         (one, other) => one == other,
     }
 }
@@ -112,7 +115,20 @@ fn same_form(old: &str, new: &str, strict: Strictness) -> bool {
     };
     let outside = |path: &str| path.starts_with(['/', '~']) || path.contains("..") || path.contains(":\\");
     let form = |path: &str| (folder(path), file(path), outside(path));
-    glob(old) == glob(new) && (strict == Strictness::Reads || form(old) == form(new))
+    // Plain texts can be read alike; any other kind of file is read by a program made for it.
+    let plain = |extension: &str| matches!(extension, "" | "md" | "txt" | "text" | "log" | "rst");
+    let (was, is) = (extension(old), extension(new));
+    let same_kind = was == is || (plain(&was) && plain(&is));
+    glob(old) == glob(new) && same_kind && (strict == Strictness::Reads || form(old) == form(new))
+}
+
+/// The extension of a file, in lower case; empty for a folder.
+fn extension(path: &str) -> String {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    name.trim_start_matches('.')
+        .rsplit_once('.')
+        .map(|(_, extension)| extension.to_lowercase())
+        .unwrap_or_default()
 }
 
 /// A date replaces another as text only where both have the same form, else as the day it names.
@@ -151,6 +167,8 @@ pub(super) struct WordSwap<'a> {
     pub(super) begins: bool,
     /// Whether the same preposition governs the words in both intents: `for Berlin` and `for chess`.
     pub(super) governed: bool,
+    /// Whether the intents are equal apart from their values and the same noun or verb stands beside the words.
+    pub(super) beside_same: bool,
 }
 
 /// The value of plain words that replaced the words of an earlier value.
@@ -175,10 +193,12 @@ pub(super) fn swap(swap: &WordSwap<'_>, strict: Strictness) -> Option<Value> {
         text.starts_with(char::is_uppercase) || text.contains(|c: char| c.is_ascii_digit() || c == '_')
     };
     let certain = kinds.0.is_some() || (named(swap.new) && !swap.begins);
+    let known = words::is_known_word(swap.new);
     // A known request word is rather another request than another value: `current weather`.
-    let asking = swap.begins || (words::is_known_word(swap.new) && !words::is_known_word(swap.old));
-    let governed = swap.governed && !words::is_known_word(swap.new);
-    if !certain && (strict == Strictness::Writes || (named(swap.old) && !governed) || asking) {
+    let asking = swap.begins || (known && !words::is_known_word(swap.old));
+    // Where nothing else differs, a word that asks for nothing is another value.
+    let value = (swap.governed || swap.beside_same) && !known;
+    if !certain && (asking || ((strict == Strictness::Writes || named(swap.old)) && !value)) {
         return None;
     }
     fit_to_schema(Value::from(recase(swap.old, swap.before, swap.new)?), swap.schema)
@@ -221,6 +241,10 @@ pub(super) fn fit_to_schema(value: Value, schema: &Value) -> Option<Value> {
             Value::String(text) => member(allowed, text),
             value => allowed.contains(value).then(|| value.clone()),
         };
+    }
+    let pattern = schema.get("pattern").and_then(Value::as_str).and_then(|text| regex::Regex::new(text).ok());
+    if pattern.zip(value.as_str()).is_some_and(|(pattern, text)| !pattern.is_match(text)) {
+        return None;
     }
     let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
     let number = value.as_f64();
