@@ -63,7 +63,7 @@ pub struct Clause {
 }
 
 /// The clauses of `text`, of which these are the literals. No literal is cut, except for names.
-pub fn clauses(text: &str, literals: &[&IntentLiteral]) -> Vec<Clause> {
+pub fn clauses(text: &str, literals: &[IntentLiteral]) -> Vec<Clause> {
     let mut cuts = cuts(text, literals);
     cuts.truncate(MOST_CLAUSES);
     let ends: Vec<usize> = cuts.iter().skip(1).map(|cut| cut.0).chain([text.len()]).collect();
@@ -73,12 +73,10 @@ pub fn clauses(text: &str, literals: &[&IntentLiteral]) -> Vec<Clause> {
 }
 
 /// Offsets of clause boundaries, each with whether something new begins there.
-fn cuts(text: &str, literals: &[&IntentLiteral]) -> Vec<(usize, bool)> {
+fn cuts(text: &str, literals: &[IntentLiteral]) -> Vec<(usize, bool)> {
     let within = |at: usize| {
-        let inside = |one: &&IntentLiteral| {
-            one.class != LiteralClass::Name && one.span.start < at && at < one.span.end
-        };
-        literals.iter().copied().any(|one| inside(&one))
+        let cuttable = |one: &IntentLiteral| one.class == LiteralClass::Name;
+        literals.iter().any(|one| !cuttable(one) && one.span.start < at && at < one.span.end)
     };
     let mut found: Vec<(usize, bool)> = vec![(0, true)];
     let mut cut = |start: usize, end: usize, anew: bool| {
@@ -223,8 +221,7 @@ mod tests {
     use crate::literals::literals;
 
     fn steps_of(text: &str) -> Vec<String> {
-        let literals = literals(text);
-        steps(text, &clauses(text, &literals.iter().collect::<Vec<_>>()))
+        steps(text, &clauses(text, &literals(text)))
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl<'t> Reading<'t> {
         let text = byte_prefix(text, MAX_BYTES);
         let tokens = tokenize(text);
         let values = values(text, &tokens);
-        let clauses = clauses::clauses(text, &values.iter().collect::<Vec<_>>());
+        let clauses = clauses::clauses(text, &values);
         let language = if french::is_french(text) { Language::French } else { Language::English };
         Reading { text, tokens, values, clauses, language }
     }

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use pml_language::literals::{IntentLiteral, LiteralClass};
 use pml_language::units::Dimension;
-use pml_language::vocabulary::{ABOUT, BETWEEN, FOR, FROM, IN, OF, ON, TO};
+use pml_language::vocabulary::{ABOUT, BETWEEN, BY, FOR, FROM, IN, OF, ON, TO};
 use pml_language::words::{IntentToken, IntentWord, WordFunction};
-use pml_language::{Language, Reading};
+use pml_language::{Language, Reading, byte_prefix};
 
 use super::fields::{self, FieldKind, InputField};
 
@@ -53,8 +53,9 @@ pub(super) fn suitability(class: LiteralClass, input: &InputField) -> f32 {
 
 /// Share of the parameter's words that stand next to the value: `height of 1.7`, `5 pounds`.
 pub(super) fn share_named_nearby(text: &str, at: &Range<usize>, input: &InputField) -> f32 {
-    let before = fields::name_words(&text[floor(text, at.start.saturating_sub(45))..at.start]);
-    let after = fields::name_words(&text[at.end..floor(text, (at.end + 25).min(text.len()))]);
+    let far = byte_prefix(text, at.start.saturating_sub(45)).len();
+    let before = fields::name_words(&text[far..at.start]);
+    let after = fields::name_words(byte_prefix(&text[at.end..], 25));
     let before = &before[before.len().saturating_sub(4)..];
     // A preposition starts a new phrase: in `the sentence in French`, French is not the sentence.
     let parts = |word: &String| {
@@ -123,7 +124,7 @@ const LASTS: &[&str] = &["last", "tail", "latest", "newest", "recent", "bottom"]
 
 /// Score of the context of a value for `input`; negative when it speaks against it.
 pub(super) fn context_score(reading: &Reading<'_>, value: &IntentLiteral, input: &InputField) -> f32 {
-    let makes = reading.word_before(value.span.start).is_some_and(|word| word.concept == "by");
+    let makes = roles_of(reading.word_before(value.span.start)) & BY != 0;
     agreement(end_of(reading, &value.span), end_meant(input))
         + agreement(measure_of(value), measure_meant(input))
         + agreement(side_of(reading, &value.span), side_meant(input))
@@ -155,17 +156,13 @@ fn end_meant(input: &InputField) -> Option<RangeEnd> {
 
 /// The end of a range that the words around the value make it.
 fn end_of(reading: &Reading<'_>, at: &Range<usize>) -> Option<RangeEnd> {
-    let roles = |word: Option<&IntentWord>| match word.map(|word| word.function) {
-        Some(WordFunction::Role(roles)) => roles,
-        _ => 0,
-    };
     let (before, after) = (reading.word_before(at.start), reading.word_after(at.end));
     let concept = before.map_or("", |word| word.concept.as_str());
     let leads = |roles: u16| roles & TO != 0 || (roles & IN != 0 && roles & ON == 0);
-    match roles(before) {
+    match roles_of(before) {
         // "De" also stands before what is no range: "un virement de 300 euros".
         of if of & OF != 0 => {
-            let range = reading.language == Language::French && roles(after) & TO != 0;
+            let range = reading.language == Language::French && roles_of(after) & TO != 0;
             return range.then_some(RangeEnd::Start);
         }
         start if start & (FROM | BETWEEN) != 0 => return Some(RangeEnd::Start),
@@ -178,17 +175,26 @@ fn end_of(reading: &Reading<'_>, at: &Range<usize>) -> Option<RangeEnd> {
         "and" if follows_between(reading, at) => Some(RangeEnd::Finish),
         _ => {
             let on = after.is_some_and(|word| ["until", "through", "till"].contains(&word.concept.as_str()));
-            (on || roles(after) & TO != 0).then_some(RangeEnd::Start)
+            (on || roles_of(after) & TO != 0).then_some(RangeEnd::Start)
         }
+    }
+}
+
+/// The relations that a word expresses, as bits.
+fn roles_of(word: Option<&IntentWord>) -> u16 {
+    match word.map(|word| word.function) {
+        Some(WordFunction::Role(roles)) => roles,
+        _ => 0,
     }
 }
 
 /// Whether the value is the second of two after "between".
 fn follows_between(reading: &Reading<'_>, at: &Range<usize>) -> bool {
-    let before = reading.tokens_before(at.start).iter().rev().take(6);
-    before.into_iter().any(|token| {
-        matches!(token, IntentToken::Word(word) if matches!(word.function, WordFunction::Role(roles) if roles & BETWEEN != 0))
-    })
+    // "between", the first value and "and": a value in words may be several.
+    let nearby = reading.tokens_before(at.start).iter().rev().take(6);
+    nearby
+        .into_iter()
+        .any(|token| matches!(token, IntentToken::Word(word) if roles_of(Some(word)) & BETWEEN != 0))
 }
 
 /// Whether a count is taken from the beginning or from the end.
@@ -226,10 +232,6 @@ fn measure_meant(input: &InputField) -> Option<Dimension> {
 fn measure_of(value: &IntentLiteral) -> Option<Dimension> {
     let dimension = value.measured_in?.dimension;
     matches!(dimension, Dimension::Money | Dimension::Share | Dimension::Time).then_some(dimension)
-}
-
-fn floor(text: &str, at: usize) -> usize {
-    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 #[cfg(test)]
