@@ -303,6 +303,7 @@ impl BindRequest<'_> {
                     governed: template::role(&template.tokens, slot.range.start)
                         & template::role(self.tokens, range.start)
                         != 0,
+                    aligned,
                     beside_same: aligned
                         && place::beside_same(&template.tokens, &slot.range, self.tokens, range),
                 };

@@ -66,7 +66,10 @@ impl IntentTemplate {
         let mut slots: Vec<TemplateSlot> = Vec::new();
         for (name, candidates) in values {
             let found = candidates.iter().map(|value| (value, find_value(&tokens, value)));
-            if let Some((value, places)) = found.into_iter().find(|(_, places)| !places.is_empty()) {
+            let mut found = found.filter(|(_, places)| !places.is_empty());
+            let Some((value, places)) = found.next() else { continue };
+            // `lines 1 to 2` after `lines 2 to 3`: both are values that the parameter had, and only one is its value here.
+            if found.all(|(other, elsewhere)| other == value || elsewhere == places) {
                 add(&mut slots, name, value, &places);
             }
         }

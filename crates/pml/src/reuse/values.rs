@@ -167,7 +167,9 @@ pub(super) struct WordSwap<'a> {
     pub(super) begins: bool,
     /// Whether the same preposition governs the words in both intents: `for Berlin` and `for chess`.
     pub(super) governed: bool,
-    /// Whether the intents are equal apart from their values and the same noun or verb stands beside the words.
+    /// Whether the intents are equal apart from their values.
+    pub(super) aligned: bool,
+    /// Whether besides, the same noun or verb stands next to the words.
     pub(super) beside_same: bool,
 }
 
@@ -197,8 +199,9 @@ pub(super) fn swap(swap: &WordSwap<'_>, strict: Strictness) -> Option<Value> {
     // A known request word is rather another request than another value: `current weather`.
     let asking = swap.begins || (known && !words::is_known_word(swap.old));
     // Where nothing else differs, a word that asks for nothing is another value.
-    let value = (swap.governed || swap.beside_same) && !known;
-    if !certain && (asking || ((strict == Strictness::Writes || named(swap.old)) && !value)) {
+    let strictly = strict == Strictness::Writes || named(swap.old);
+    let value = (swap.governed || swap.beside_same || (swap.aligned && !strictly)) && !known;
+    if !certain && (asking || !value) {
         return None;
     }
     fit_to_schema(Value::from(recase(swap.old, swap.before, swap.new)?), swap.schema)
