@@ -1,6 +1,6 @@
 //! The second time works: of the tasks in `tests/reuse` a sample, asked again with other values and in other words.
 //!
-//! `PML_REUSE_TASKS` sets how many tasks are taken (16 otherwise); `cargo xtask soak reuse` takes all.
+//! `PML_REUSE_TASKS` sets how many tasks are taken (15 otherwise); `cargo xtask soak reuse` takes all.
 
 use std::process::Command;
 
@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::harness::{material, node};
 
 /// Tasks in the sample: enough to have some of every group, in half a minute with a debug build.
-const SAMPLE: &str = "16";
+const SAMPLE: &str = "15";
 
 #[test]
 fn second_intents_run_right_or_not_at_all_where_values_are_written_into_programs() {
-    check("reuse/tasks.jsonl", 0.05);
+    check("reuse/tasks.jsonl", 0.10);
 }
 
 #[test]
