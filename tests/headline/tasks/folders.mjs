@@ -12,7 +12,7 @@ const inside = (files, folder) =>
 const lines = (text) => text.split('\n').filter(Boolean);
 
 const modules = each([...numbered('code/api', 'part', 'txt', 6), ...numbered('code/worker', 'part', 'txt', 7)], (i) =>
-  Array.from({ length: 25 }, (_, line) => ((line * 7 + i) % 19 === 3 ? `// TODO item ${i}-${line}` : `step(${line});`)).join('\n'),
+  Array.from({ length: 25 }, (_, line) => ((line * 7 + i) % 19 === 3 ? `// REVIEW item ${i}-${line}` : `step(${line});`)).join('\n'),
 );
 const marked = (files, folder, marker) =>
   inside(files, folder).flatMap((path) =>
@@ -20,10 +20,10 @@ const marked = (files, folder, marker) =>
   );
 
 const markers = {
-  id: 'todo-markers',
+  id: 'review-markers',
   files: modules,
-  first: { intent: 'where are the "TODO" comments in code/api?', folder: 'code/api', marker: 'TODO' },
-  second: { intent: 'where are the "TODO" comments in code/worker?', folder: 'code/worker', marker: 'TODO' },
+  first: { intent: 'where are the "REVIEW" comments in code/api?', folder: 'code/api', marker: 'REVIEW' },
+  second: { intent: 'where are the "REVIEW" comments in code/worker?', folder: 'code/worker', marker: 'REVIEW' },
   plain: async (tool, { folder, marker }) => {
     const { matches } = await tool('fs__search', { path: folder, contains: marker });
     return matches.map(({ path, line }) => `${path}:${line}`).sort();
