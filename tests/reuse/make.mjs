@@ -1,5 +1,6 @@
-// Writes tasks.jsonl from the tasks in tasks/: what every first and second task must give is found by running its program,
-// with its own values, in a fresh world.
+// Writes tasks.jsonl and tasks-args.jsonl from the tasks in tasks/: what every first and second task must give is found by
+// running its program, with its own values, in a fresh world. tasks-args.jsonl has the same tasks with their values in
+// `context`; their programs must give the same.
 //
 //   node make.mjs --pml FILE [--check] [--only ID,…] [--show]
 //
@@ -10,11 +11,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
+import { withArguments } from './arguments.mjs';
 import { makePlace } from './place.mjs';
 import { TASKS } from './tasks.mjs';
 import { changes } from './world.mjs';
 
-const FILE = join(dirname(fileURLToPath(import.meta.url)), 'tasks.jsonl');
+const HERE = dirname(fileURLToPath(import.meta.url));
 
 const { values: options } = parseArgs({
   options: {
@@ -87,36 +89,56 @@ async function record(place, task) {
   };
 }
 
+/** The records of tasks, and what is wrong with them. */
+async function records(place, tasks) {
+  const made = [];
+  const problems = [];
+  for (const task of tasks) {
+    try {
+      made.push(JSON.parse(JSON.stringify(await record(place, task))));
+    } catch (error) {
+      problems.push(error.message);
+    }
+  }
+  return { made, problems };
+}
+
+/** What must be the same in both styles. */
+function results({ expect, after, seconds }) {
+  return [{ expect, after }, ...seconds.map((second) => ({ expect: second.expect, after: second.after }))];
+}
+
+function differences(file, made) {
+  const kept = new Map(readFileSync(file, 'utf8').trim().split('\n').map((line) => [JSON.parse(line).id, JSON.parse(line)]));
+  const others = made.filter((task) => !isDeepStrictEqual(kept.get(task.id), task)).map(({ id }) => `${id}: ${file} has something else`);
+  for (const { id } of made) kept.delete(id);
+  return options.only ? others : [...others, ...[...kept.keys()].map((id) => `${id}: is only in ${file}`)];
+}
+
 const chosen = TASKS.filter(({ id }) => !options.only || options.only.split(',').includes(id));
 const place = await makePlace(resolve(options.pml));
-const records = [];
-const problems = [];
-for (const task of chosen) {
-  try {
-    records.push(await record(place, task));
-  } catch (error) {
-    problems.push(error.message);
-  }
-}
+const literal = await records(place, chosen);
+const given = await records(place, chosen.map(withArguments).filter(Boolean));
 await place.close();
 
+const problems = [...literal.problems, ...given.problems];
+for (const task of given.made) {
+  const other = literal.made.find(({ id }) => id === task.id);
+  if (other && !isDeepStrictEqual(results(task), results(other))) problems.push(`${task.id}: gives something else with its values in \`args\``);
+}
 if (options.show) {
-  for (const { id, intent, expect, after, seconds } of records) {
+  for (const { id, intent, expect, after, seconds } of literal.made) {
     for (const each of [{ intent, expect, after }, ...seconds]) {
       console.log(id, '|', each.intent, '|', JSON.stringify(each.expect), Object.keys(each.after).length ? JSON.stringify(each.after) : '');
     }
   }
 }
-if (options.check) {
-  const kept = new Map(readFileSync(FILE, 'utf8').trim().split('\n').map((line) => [JSON.parse(line).id, JSON.parse(line)]));
-  for (const made of records) {
-    if (!isDeepStrictEqual(kept.get(made.id), JSON.parse(JSON.stringify(made)))) problems.push(`${made.id}: tasks.jsonl has something else`);
-    kept.delete(made.id);
-  }
-  if (!options.only) problems.push(...[...kept.keys()].map((id) => `${id}: is only in tasks.jsonl`));
-} else if (!options.only && !problems.length) {
-  writeFileSync(FILE, records.map((made) => `${JSON.stringify(made)}\n`).join(''));
+for (const [name, { made }] of [['tasks.jsonl', literal], ['tasks-args.jsonl', given]]) {
+  const file = join(HERE, name);
+  if (options.check) problems.push(...differences(file, made));
+  else if (!options.only && !problems.length) writeFileSync(file, made.map((task) => `${JSON.stringify(task)}\n`).join(''));
+  const count = (key) => made.flatMap((task) => task[key]).length;
+  console.error(`${name}: ${made.length} tasks, ${count('seconds')} second intents, ${count('distractors')} distractors`);
 }
 for (const problem of problems) console.error(`failed: ${problem}`);
-console.error(`${records.length} tasks, ${records.flatMap(({ seconds }) => seconds).length} second intents, ${records.flatMap(({ distractors }) => distractors).length} distractors`);
 process.exit(problems.length ? 1 : 0);

@@ -8,6 +8,7 @@ const PRECISION = 1e-9;
 /** Asks everything: `{tasks, rows, verbatim, firstFailed, duplicates}`, with a row for each second intent and distractor. */
 export async function measure(place, tasks, seed) {
   const learned = await learn(place, tasks);
+  await place.settle();
   const verbatim = [];
   for (const task of tasks) verbatim.push(await askVerbatim(place, task));
   const questions = tasks.flatMap((task) => [

@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/client';
@@ -63,7 +64,7 @@ function configuration(world) {
   return `[builtin.fs]\nroot = ${JSON.stringify(world)}\n${tables.join('\n')}\n${PERMISSIONS}`;
 }
 
-/** A fresh place: `execute(request)`, `reset()`, `world` and `close()`. */
+/** A fresh place: `execute(request)`, `reset()`, `settle()`, `world` and `close()`. */
 export async function makePlace(pml) {
   const dir = mkdtempSync(join(tmpdir(), 'pml-reuse-'));
   const [home, root] = [join(dir, 'home'), join(dir, 'world')];
@@ -75,10 +76,12 @@ export async function makePlace(pml) {
   const client = new Client({ name: 'reuse', version: '1.0.0' });
   await client.connect(new StdioClientTransport({ command: pml, args: ['stdio'], cwd: root, env, stderr: 'ignore' }));
   for (const [server, [tool, args]] of Object.entries(PROBES)) await probe(client, `${server}__${tool}`, args);
+  await settle(client);
   return {
     world,
     reset: () => restore(world),
     execute: (request) => execute(client, request),
+    settle: () => settle(client),
     close: async () => {
       await client.close();
       rmSync(dir, { recursive: true, force: true });
@@ -89,6 +92,20 @@ export async function makePlace(pml) {
 async function probe(client, name, args) {
   const result = await client.callTool({ name, arguments: args }, { timeout: TIMEOUT_MS });
   if (result.isError) throw new Error(`\`${name}\` does not answer: ${textOf(result)}`);
+}
+
+/**
+ * Waits until PML has read all texts. Before that, tools and capabilities are found by their words alone, and what is
+ * measured would depend on how busy the machine is.
+ */
+async function settle(client) {
+  const until = performance.now() + TIMEOUT_MS;
+  for (;;) {
+    const { structuredContent } = await client.callTool({ name: 'pml_discover', arguments: { intent: 'anything', limit: 1 } });
+    if (!/not read yet/.test(JSON.stringify(structuredContent?.suggestions ?? []))) return;
+    if (performance.now() > until) throw new Error(`PML has not read all texts after ${TIMEOUT_MS / 1000} s`);
+    await setTimeout(100);
+  }
 }
 
 function textOf(result) {
