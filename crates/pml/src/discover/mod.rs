@@ -446,8 +446,8 @@ fn tool_entry(
         None => recalled.observed.and_then(|seen| seen.get(&(id.clone(), definition.digest.clone()))),
     };
     let server = tool.id.server.as_str();
-    let compact =
-        signature::compact_signature(server, &tool.identifier, definition, seen.map(|seen| &seen.schema));
+    let seen = seen.map(|seen| (&seen.schema, seen.count));
+    let compact = signature::compact_signature(server, &tool.identifier, definition, seen);
     let schemas = (detail == ResultDetail::Full).then(|| ResultSchemas {
         input: strip_hidden_characters(&definition.input_schema),
         output: definition.output_schema.as_deref().map(strip_hidden_characters),
@@ -461,10 +461,7 @@ fn tool_entry(
         reasons,
         signature: match detail {
             ResultDetail::Brief => compact.to_string(),
-            ResultDetail::Full => {
-                let seen = seen.map(|seen| (&seen.schema, seen.count));
-                signature::signature(server, &tool.identifier, definition, seen)
-            }
+            ResultDetail::Full => signature::signature(server, &tool.identifier, definition, seen),
         },
         call: compact.call,
         schemas,

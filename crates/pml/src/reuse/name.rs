@@ -270,7 +270,6 @@ const EMPTY_WORDS: &[&str] = &[
     "its",
     "much",
     "how",
-    "one",
 ];
 
 /// Whether the name of a parameter says what it is. Those that any tool could have do not.
