@@ -1,8 +1,8 @@
 //! Where a ranked list ends: at the point from which on the scores say that nothing helps any more.
 
 /// A result with less than this share of the best score is of no help beside it. An intent of several steps needs
-/// tools that serve it in part only: in it they score about a quarter of the best.
-const LEAST_SHARE: f64 = 0.2;
+/// tools that serve it in part only: in it they score a third of the best or more.
+const LEAST_SHARE: f64 = 0.3;
 /// After `ALWAYS` results, a drop to less than this share from one result to the next ends the list.
 const DROP: f64 = 0.5;
 /// The number of results that a drop does not end.
@@ -31,7 +31,7 @@ mod tests {
             (&[0.9, 0.8, 0.3, 0.14], 3),
             (&[0.9, 0.8, 0.7, 0.6], 4),
             (&[0.3, 0.29, 0.28, 0.12], 3),
-            (&[0.9, 0.3, 0.26, 0.2], 4),
+            (&[0.9, 0.32, 0.3, 0.2], 3),
         ];
         for (scores, kept) in cases {
             assert_eq!(count_before_falloff(scores), kept, "{scores:?}");
