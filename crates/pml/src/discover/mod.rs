@@ -159,6 +159,11 @@ pub(crate) fn readiness_notes(
     unready: &[(ServerName, Problem)],
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    if progress.as_ref().is_some_and(|progress| progress.is_loading) {
+        notes.push(
+            "texts that are embedded are still being loaded; until then words alone find them".to_owned(),
+        );
+    }
     if let Some(EmbeddingProgress { remaining: left @ 1.., last_error: trouble, .. }) = progress {
         let why = match trouble {
             Some(trouble) => format!(": {}", pml_model::name::printable(&trouble)),
