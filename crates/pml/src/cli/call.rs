@@ -59,7 +59,7 @@ pub(super) struct DiscoverArgs {
     /// Show the reasons for each result
     #[arg(long)]
     explain: bool,
-    /// Show the JSON Schemas (with --json)
+    /// Show signatures with all comments, and the JSON Schemas (with --json)
     #[arg(long)]
     full: bool,
 }
@@ -231,6 +231,9 @@ pub(super) async fn discover(here: &CommandContext, discover: DiscoverArgs) -> R
             found.score,
             out::RESET
         ));
+        if !discover.full && !found.description.is_empty() {
+            out::line(format!("  {}", pml_model::name::printable(&found.description)));
+        }
         out::line(indent(&found.signature));
         if discover.explain {
             found

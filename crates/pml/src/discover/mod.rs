@@ -159,6 +159,11 @@ pub(crate) fn readiness_notes(
     unready: &[(ServerName, Problem)],
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    if progress.as_ref().is_some_and(|progress| progress.is_loading) {
+        notes.push(
+            "texts that are embedded are still being loaded; until then words alone find them".to_owned(),
+        );
+    }
     if let Some(EmbeddingProgress { remaining: left @ 1.., last_error: trouble, .. }) = progress {
         let why = match trouble {
             Some(trouble) => format!(": {}", pml_model::name::printable(&trouble)),
@@ -446,8 +451,8 @@ fn tool_entry(
         None => recalled.observed.and_then(|seen| seen.get(&(id.clone(), definition.digest.clone()))),
     };
     let server = tool.id.server.as_str();
-    let compact =
-        signature::compact_signature(server, &tool.identifier, definition, seen.map(|seen| &seen.schema));
+    let seen = seen.map(|seen| (&seen.schema, seen.count));
+    let compact = signature::compact_signature(server, &tool.identifier, definition, seen);
     let schemas = (detail == ResultDetail::Full).then(|| ResultSchemas {
         input: strip_hidden_characters(&definition.input_schema),
         output: definition.output_schema.as_deref().map(strip_hidden_characters),
@@ -461,10 +466,7 @@ fn tool_entry(
         reasons,
         signature: match detail {
             ResultDetail::Brief => compact.to_string(),
-            ResultDetail::Full => {
-                let seen = seen.map(|seen| (&seen.schema, seen.count));
-                signature::signature(server, &tool.identifier, definition, seen)
-            }
+            ResultDetail::Full => signature::signature(server, &tool.identifier, definition, seen),
         },
         call: compact.call,
         schemas,

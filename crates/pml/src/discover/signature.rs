@@ -81,9 +81,16 @@ pub fn signature(
         + &qualified_name(server, identifier);
     let declaration = declared(&start, &input, output.as_ref().or(seen.map(|(schema, _)| schema)));
     match seen.filter(|_| output.is_none()) {
-        Some((_, 1)) => format!("{declaration} // as seen in 1 result"),
-        Some((_, results)) => format!("{declaration} // as seen in {results} results"),
+        Some((_, results)) => format!("{declaration}{}", seen_comment(results)),
         None => declaration,
+    }
+}
+
+/// The comment on the type of a result that was seen and not declared.
+fn seen_comment(results: u64) -> String {
+    match results {
+        1 => " // as seen in 1 result".to_owned(),
+        results => format!(" // as seen in {results} results"),
     }
 }
 

@@ -129,27 +129,35 @@ fn brief_lines(page: &DiscoverPage) -> Vec<String> {
         let reserved = (page.results.len() - rank - 1) * NAME_BYTES;
         let forms = if has_call { vec![name_and_description(found)] } else { forms(found) };
         let line = forms.iter().find(|form| form.len() + reserved <= room).or(forms.last());
-        let line = format!("[{:.2}] {}", found.score, line.map_or("", String::as_str));
+        let line = format!("{}[{:.2}]{}", shown_id(found), found.score, line.map_or("", String::as_str));
         room = room.saturating_sub(line.len() + 1);
         lines.push(line);
     }
     lines
 }
 
-/// A result in less and less detail.
+/// The id of a tool, which is also its name over MCP with `__` for the colon.
+fn shown_id(found: &DiscoverResult) -> String {
+    match found.kind {
+        ResultKind::Capability => String::new(),
+        ResultKind::Tool | ResultKind::All => format!("{} ", found.id),
+    }
+}
+
+/// What follows the score of a result, in less and less detail.
 fn forms(found: &DiscoverResult) -> Vec<String> {
     let description = description_comment(found);
     let name = exposed_name(found);
     vec![
-        format!("{}{description}{name}", found.signature),
-        format!("{}{description}{name}", found.call),
-        format!("{}{name}", found.call),
-        format!("{}{name}", found.id),
+        format!(" {}{description}{name}", found.signature),
+        format!(" {}{description}{name}", found.call),
+        format!(" {}{name}", found.call),
+        name,
     ]
 }
 
 fn name_and_description(found: &DiscoverResult) -> String {
-    format!("capability `{}`: {}", found.name, found.description)
+    format!(" capability `{}`: {}", found.name, found.description)
 }
 
 fn description_comment(found: &DiscoverResult) -> String {
@@ -165,7 +173,10 @@ const DESCRIPTION_CHARACTERS: usize = 90;
 
 /// The name to call a tool by over MCP, where it is not `server__tool`.
 fn exposed_name(found: &DiscoverResult) -> String {
-    match found.kind == ResultKind::Capability || found.id.replacen(':', "__", 1) == found.name {
+    if found.kind == ResultKind::Capability {
+        return format!(" (capability `{}`)", found.name);
+    }
+    match found.id.replacen(':', "__", 1) == found.name {
         true => String::new(),
         false => format!(" (alone: `{}`)", found.name),
     }

@@ -19,9 +19,10 @@ const DESCRIPTION_CHARACTERS: usize = 120;
 
 /// The tool result with candidates for `intent`, where nothing was run. `notes` say what is not known yet.
 pub(super) fn suggestions_result(intent: &str, suggested: &Suggestions, notes: &[String]) -> Box<RawValue> {
+    let notes: String = notes.iter().map(|note| format!("\nnote: {note}")).collect();
     let mut text = match suggested.ready_call(intent) {
         Some(call) => format!("not run: {}. If it is right, send:\n{}", suggested.because, call.text()),
-        None => text_without_call(suggested),
+        None => text_without_call(suggested, TEXT_BYTES.saturating_sub(notes.len())),
     };
     if let Some(earlier) = &suggested.earlier {
         text.push_str(&format!(
@@ -32,18 +33,16 @@ pub(super) fn suggestions_result(intent: &str, suggested: &Suggestions, notes: &
             truncate_text(earlier.result.get(), EARLIER_CHARACTERS)
         ));
     }
-    for note in notes {
-        text.push_str(&format!("\nnote: {note}"));
-    }
+    text.push_str(&notes);
     tool_result(&text, &suggested.to_json(intent), &[], false)
 }
 
-fn text_without_call(suggested: &Suggestions) -> String {
+fn text_without_call(suggested: &Suggestions, room: usize) -> String {
     let mut text = format!("not run: {}", suggested.because);
     let first = suggested.candidates.first();
     if let Some(program) = first.and_then(|first| first.program.as_ref()) {
-        // The program is short enough for the structured content, and a text that only names it helps nobody.
-        text.push_str(&format!("\nits program, to be sent with the other value in it:\n{program}"));
+        let block = format!("\nits program, to be sent with the other value in it:\n{program}");
+        text.push_str(if text.len() + block.len() <= room { &block } else { "" });
         return text;
     }
     if let Some(first) = first.filter(|first| first.contradiction.is_none()) {
@@ -54,19 +53,34 @@ fn text_without_call(suggested: &Suggestions) -> String {
         unplaced.take(1).for_each(|missing| text.push_str(&format!("\n  {}", missing.why)));
     }
     if let Some(dag) = &suggested.suggested_dag {
-        text.push_str(&format!("\n{}", brief_dag_text(dag)));
+        push_dag(&mut text, dag, room);
     }
-    push_tools(&mut text, suggested);
+    push_tools(&mut text, suggested, room);
     text
 }
 
+/// Adds a suggested DAG and what it lacks, as far as it fits; all of it is in the structured content.
+fn push_dag(text: &mut String, dag: &SuggestedDag, room: usize) {
+    let whole = format!("\nsuggested DAG [{:.2}]: {}", dag.confidence, dag.dag_structure);
+    let missing =
+        dag.missing.iter().map(|missing| format!("\n  needed: `{}` of {}", missing.name, missing.task));
+    let warning = dag.warning.iter().map(|warning| format!("\n  mind: {warning}"));
+    if text.len() + whole.len() + HINT_BYTES > room {
+        text.push_str("\nthe DAG is `suggestedDag` of the structured content");
+        return;
+    }
+    text.push_str(&whole);
+    for line in missing.chain(warning) {
+        text.push_str(if text.len() + line.len() + HINT_BYTES <= room { &line } else { "" });
+    }
+}
+
 /// Adds the tools before the scores fall off, as many as fit, the first in any case.
-fn push_tools(text: &mut String, suggested: &Suggestions) {
-    let tools = suggested.likely_tools();
+fn push_tools(text: &mut String, suggested: &Suggestions, room: usize) {
     let mut shown = 0;
-    for tool in tools {
+    for tool in suggested.likely_tools() {
         // The type of the result is left out before the tool is.
-        let fits = |line: &str| text.len() + line.len() + HINT_BYTES < TEXT_BYTES;
+        let fits = |line: &str| text.len() + line.len() + HINT_BYTES < room;
         let line = [&tool.signature, &tool.call].into_iter().find(|line| fits(line));
         let is_needed = shown == 0 && suggested.suggested_dag.is_none();
         let Some(line) = line.or(is_needed.then_some(&tool.call)) else { break };
@@ -76,16 +90,4 @@ fn push_tools(text: &mut String, suggested: &Suggestions) {
     if shown < suggested.tools.len() {
         text.push_str("\n`pml_discover` shows more tools");
     }
-}
-
-/// A suggested DAG with what it lacks; why it is suggested is in the structured content.
-fn brief_dag_text(dag: &SuggestedDag) -> String {
-    let mut text = format!("suggested DAG [{:.2}]: {}", dag.confidence, dag.dag_structure);
-    for missing in &dag.missing {
-        text.push_str(&format!("\n  needed: `{}` of {}", missing.name, missing.task));
-    }
-    if let Some(warning) = &dag.warning {
-        text.push_str(&format!("\n  mind: {warning}"));
-    }
-    text
 }

@@ -13,7 +13,7 @@ use super::{Knowledge, experience};
 use crate::heap;
 use crate::runtime::run_blocking;
 
-/// 500 ms: the delay after the start before embedding begins. Stored vectors are available at once, and the client that
+/// 500 ms: the delay after the start before embedding begins. Stored vectors are loaded at once, and the client that
 /// started the program waits for other things.
 const BEFORE_READING: Duration = Duration::from_millis(500);
 /// The number of texts after which it is worthwhile to return the memory that embedding took to the system.
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(5);
 pub(crate) async fn embedding_task(knowledge: Arc<Knowledge>) {
     let mut changes = knowledge.tools.changes();
     let mut looks = tokio::time::interval(LOOK);
-    let mut of: Option<Arc<Embedder>> = None;
+    let mut of = load_stored_first(&knowledge).await;
     let mut known = 0;
     tokio::select! {
         () = knowledge.stop.cancelled() => return,
@@ -81,11 +81,22 @@ pub(crate) async fn embedding_task(knowledge: Arc<Knowledge>) {
     }
 }
 
+/// Loads the stored vectors right after the start, so that the first request finds tools by meaning. Returns the
+/// embedder they belong to.
+async fn load_stored_first(knowledge: &Arc<Knowledge>) -> Option<Arc<Embedder>> {
+    let reader = knowledge.embeddings.embedder();
+    let loaded = remember(knowledge, &reader).await;
+    let tools = knowledge.tools.snapshot().tools.iter().map(embeddings::tool_text).collect();
+    knowledge.embeddings.finish_loading(&reader, tools);
+    loaded.is_ok().then_some(reader)
+}
+
 /// Embeds tools and intents for at most `patience`: a command ends soon, and the next one continues.
 pub(crate) async fn embed_for(knowledge: &Arc<Knowledge>, patience: Duration) {
     let reader = knowledge.embeddings.embedder();
     let all = async {
         remember(knowledge, &reader).await?;
+        knowledge.embeddings.finish_loading(&reader, Vec::new());
         read_all(knowledge, &reader, EmbeddingScope::Findable).await
     };
     match tokio::time::timeout(patience, all).await {

@@ -12,7 +12,7 @@ mod model;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
@@ -23,7 +23,7 @@ use pml_graph::vectors::VectorTable;
 use pml_language::french;
 use pml_model::{Digest, Principal};
 use pml_store::{Store, StoredVector};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
 use crate::config::EmbeddingSettings;
@@ -35,6 +35,10 @@ pub(super) use embedder::{AGAIN, Embedder};
 const READ_BYTES: usize = 2_000;
 /// 2 s: how long a request waits for its embedding.
 const REQUEST: Duration = Duration::from_secs(2);
+
+/// 300 ms: how long the first requests after a start wait for the stored vectors. Loading them takes a tenth of that;
+/// without them, the best tool may not be found by its words.
+const LOADING: Duration = Duration::from_millis(300);
 
 /// The embedding of a text, normalised to length one.
 pub type Vector = Arc<[f32]>;
@@ -56,6 +60,10 @@ pub struct Embeddings {
     sanitiser: SanitiserSource,
     /// The embedder; replaced after a configuration change.
     reader: RwLock<Arc<Embedder>>,
+    /// Whether the stored vectors were loaded.
+    loaded: watch::Sender<bool>,
+    /// Whether a request has waited for them in vain; no other waits then.
+    waited: AtomicBool,
     pub(super) changed: Notify,
 }
 
@@ -98,6 +106,8 @@ pub struct EmbeddingProgress {
     pub model: String,
     /// The number of embedded texts.
     pub embedded: usize,
+    /// Whether the stored vectors are still being loaded.
+    pub is_loading: bool,
     /// The number of texts still to be embedded.
     pub remaining: usize,
     /// The error that stopped it, if one did.
@@ -108,7 +118,15 @@ impl Embeddings {
     /// Embeddings by the configured model.
     pub fn new(store: Store, sanitiser: SanitiserSource, embedding: &EmbeddingSettings) -> Embeddings {
         let reader = RwLock::new(Arc::new(Embedder::new(embedding)));
-        Embeddings { store, sanitiser, reader, changed: Notify::new() }
+        let loaded = watch::Sender::new(matches!(embedding, EmbeddingSettings::None));
+        Embeddings {
+            store,
+            sanitiser,
+            reader,
+            loaded,
+            waited: AtomicBool::new(false),
+            changed: Notify::new(),
+        }
     }
 
     /// Switches to another model.
@@ -127,8 +145,24 @@ impl Embeddings {
     /// Reads an intent, with its embeddings if they can be computed; else words alone must do.
     pub async fn read_intent(&self, intent: &str) -> IntentReading {
         let text = french::gloss(intent).unwrap_or_else(|| intent.to_owned());
-        let meant = self.meant(&text).await;
+        let (meant, ()) = tokio::join!(self.meant(&text), self.wait_until_loaded());
         IntentReading { text, vectors: meant }
+    }
+
+    /// Waits for the stored vectors, for a bounded time.
+    async fn wait_until_loaded(&self) {
+        let mut loaded = self.loaded.subscribe();
+        if !self.waited.load(Ordering::Acquire)
+            && tokio::time::timeout(LOADING, loaded.wait_for(|loaded| *loaded)).await.is_err()
+        {
+            self.waited.store(true, Ordering::Release);
+        }
+    }
+
+    /// Notes that the stored vectors were loaded, and how many of `texts` have none.
+    pub(super) fn finish_loading(&self, reader: &Embedder, texts: Vec<String>) {
+        reader.remaining.store(reader.not_embedded(texts).len(), Ordering::Release);
+        self.loaded.send_replace(true);
     }
 
     async fn meant(&self, text: &str) -> Option<IntentVectors> {
@@ -185,6 +219,7 @@ impl Embeddings {
         reader.model.is_configured().then(|| EmbeddingProgress {
             model: reader.model.name(),
             embedded: reader.vectors.read().len(),
+            is_loading: !*self.loaded.borrow(),
             remaining: reader.remaining.load(Ordering::Acquire),
             last_error: reader.last_error.lock().clone(),
         })

@@ -152,7 +152,7 @@ impl NameWords {
             WordFunction::Light => self.noun = Some(folded),
             WordFunction::Joining if folded == "and" && self.content > 0 => self.role = Some("and"),
             WordFunction::Stating if is_first && ["is", "are"].contains(&folded.as_str()) => {
-                self.push(&folded)
+                self.push(&folded);
             }
             // `and tell me` asks for what follows and does nothing itself.
             WordFunction::Ask if word.raw.contains(char::is_whitespace) => self.role = None,
@@ -202,7 +202,7 @@ impl NameWords {
         }
         match (literal, role) {
             (Some((LiteralClass::Path, path)), role) if !NO_PATHS.contains(&parameter) => {
-                self.path(path, role)
+                self.path(path, role);
             }
             (Some((LiteralClass::Date, _)), Some("between")) => {
                 self.suffixes.push((SuffixKind::Parameter, ["between".to_owned(), "dates".to_owned()]));
@@ -270,7 +270,6 @@ const EMPTY_WORDS: &[&str] = &[
     "its",
     "much",
     "how",
-    "one",
 ];
 
 /// Whether the name of a parameter says what it is. Those that any tool could have do not.

@@ -246,11 +246,8 @@ fn a_server_is_added_used_and_removed() {
         &["discover", "search for a word", "--limit", "1", "--explain"],
         &expect![[r#"
             notes:search_notes 0.88
-              /** Finds notes that contain a word */
-              mcp.notes.search_notes(args: {
-                word: string;
-                limit?: number; // integer, >= 1, <= 100
-              }): Promise<unknown>
+              Finds notes that contain a word
+              mcp.notes.search_notes(args: { word: string; limit?: number }): Promise<unknown>
               because name matches `search`
               because description mentions `word`
               because means nearly what is asked (0.65)

@@ -154,9 +154,11 @@ fn order_of_effects_and_the_one_arm_of_a_condition_are_those_of_the_program() {
 fn a_long_run_answers_running_and_is_waited_for_or_ended() {
     let home = Home::new(BARE);
     let mut client = home.stdio(&[]);
-    let slow = "await new Promise((done) => setTimeout(done, 600)); return 'late'";
-    let running = run_with(&mut client, slow, &json!({}), &json!({"waitMs": 50}));
+    let slow = "pml.progress(3, 10, 'reading files'); await mcp.time.now({}); \
+        await new Promise((done) => setTimeout(done, 2000)); return 'late'";
+    let running = run_with(&mut client, slow, &json!({}), &json!({"waitMs": 1000}));
     assert_eq!(running["structuredContent"]["status"], "running", "{running}");
+    assert!(text(&running).contains("3 of 10 done, reading files, 1 of 1 calls ended"), "{}", text(&running));
     let id = running["structuredContent"]["workflowId"].clone();
     let done = client.call("pml_continue", &json!({"workflow_id": id}));
     assert_eq!(done["structuredContent"]["result"], "late", "{done}");

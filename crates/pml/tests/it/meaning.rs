@@ -249,3 +249,26 @@ fn what_served_a_request_is_found_for_one_that_means_the_same() {
             .is_some_and(|all| all.iter().any(|one| one["type"] == "capability"))
     });
 }
+
+#[test]
+fn the_first_request_after_a_start_finds_tools_by_what_they_mean_or_says_that_it_cannot() {
+    let home = Home::new("");
+    let intent = "how many days between two dates";
+    // The command embeds what there is and stores it.
+    eventually("everything is embedded", || {
+        let found = home.run(&["discover", intent, "--explain"]);
+        found.stdout.contains("means nearly") && !found.stderr.contains("not embedded yet")
+    });
+    let mut client = home.stdio(&[]);
+    let first = client.call("pml_discover", &json!({ "intent": intent, "limit": 3 }));
+    let told = &first["structuredContent"];
+    let by_meaning = told["results"].to_string().contains("means nearly");
+    let says_why = told["suggestions"].to_string().contains("until then words alone find them");
+    assert!(by_meaning || says_why, "{first}");
+
+    let bare = Home::new("");
+    let mut client = bare.stdio(&[]);
+    let first = client.call("pml_discover", &json!({ "intent": intent, "limit": 3 }));
+    let notes = first["structuredContent"]["suggestions"].to_string();
+    assert!(notes.contains("until then words alone find them"), "{first}");
+}

@@ -322,7 +322,7 @@ fn a_name_that_holds_a_secret_is_not_taken() {
     let code = "pml.hint({ name: args.called }); return mcp.math.evaluate({ expression: '1 + 1' })";
     let told = place.run("add one to one", code, &json!({ "called": secret }));
     assert_eq!(told["status"], "success", "{told}");
-    assert_eq!(place.capability().name, "addOneOne");
+    assert_eq!(place.capability().name, "addOneToOne");
 }
 
 #[test]

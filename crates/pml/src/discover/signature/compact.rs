@@ -26,11 +26,14 @@ pub struct CompactSignature {
     pub call: String,
     /// The type of the result; `None` if it is not known.
     pub output: Option<String>,
+    /// The number of results that the type was seen in, where the tool does not declare it.
+    pub seen_in: Option<u64>,
 }
 
 impl std::fmt::Display for CompactSignature {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: Promise<{}>", self.call, self.output.as_deref().unwrap_or("unknown"))
+        write!(f, "{}: Promise<{}>", self.call, self.output.as_deref().unwrap_or("unknown"))?;
+        self.seen_in.map_or(Ok(()), |results| write!(f, "{}", super::seen_comment(results)))
     }
 }
 
@@ -39,20 +42,25 @@ pub fn compact_signature(
     server: &str,
     identifier: &str,
     definition: &Definition,
-    seen: Option<&Value>,
+    seen: Option<(&Value, u64)>,
 ) -> CompactSignature {
     let input = serde_json::from_str(definition.input_schema.get()).unwrap_or(Value::Null);
     let declared =
         definition.output_schema.as_ref().map(|raw| serde_json::from_str(raw.get()).unwrap_or(Value::Null));
     CompactSignature {
         call: format!("{}({})", qualified_name(server, identifier), compact_arguments(&input)),
-        output: declared.as_ref().or(seen).map(compact_output),
+        output: declared.as_ref().or(seen.map(|(schema, _)| schema)).map(compact_output),
+        seen_in: seen.filter(|_| declared.is_none()).map(|(_, results)| results),
     }
 }
 
 /// The compact declaration of a capability as programs call it.
 pub fn compact_capability_signature(name: &str, parameters: &Value) -> CompactSignature {
-    CompactSignature { call: format!("capabilities.{name}({})", compact_arguments(parameters)), output: None }
+    CompactSignature {
+        call: format!("capabilities.{name}({})", compact_arguments(parameters)),
+        output: None,
+        seen_in: None,
+    }
 }
 
 fn compact_arguments(input: &Value) -> String {

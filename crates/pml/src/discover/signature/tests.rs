@@ -225,3 +225,40 @@ fn references_that_multiply_stay_small() {
         print("s", &json!({"name": "t", "inputSchema": {"$ref": "#/$defs/d0", "$defs": definitions}}));
     assert!(printed.len() <= MAX_BYTES);
 }
+
+#[test]
+fn a_compact_signature_is_one_line_with_comments_only_where_a_name_does_not_say_it() {
+    let compact = |tool: &Value| {
+        let definition = Definition::parse(to_raw_value(tool).unwrap()).unwrap();
+        compact_signature("fs", "read", &definition, None).to_string()
+    };
+    let tool = json!({
+        "name": "read", "description": "Read a file.",
+        "inputSchema": {
+            "properties": {
+                "path": {"type": "string", "description": "The path of the file"},
+                "encoding": {"enum": ["utf8", "base64"], "default": "utf8"},
+                "range": {"type": "string", "description": "Lines to return, such as 10-20; */ all unless given"},
+            },
+            "required": ["path"],
+        },
+        "outputSchema": {
+            "properties": {"content": {"type": "string", "description": "What the file contains, as text"}},
+            "required": ["content"],
+        },
+    });
+    expect![[r#"mcp.fs.read(args: { path: string; encoding?: "utf8" | "base64" /* default "utf8" */; range?: string /* Lines to return, such as 10-20; * / all unless given */ }): Promise<{ content: string }>"#]]
+        .assert_eq(&compact(&tool));
+
+    let many: Map<String, Value> =
+        (0..60).map(|n| (format!("option_number_{n}"), json!({"type": "string"}))).collect();
+    let mut many =
+        json!({"name": "read", "inputSchema": {"properties": many, "required": ["option_number_59"]}});
+    many["outputSchema"] = many["inputSchema"].clone();
+    let printed = compact(&many);
+    assert!(
+        printed.contains("option_number_59: string") && printed.contains("/* also option_number_"),
+        "{printed}"
+    );
+    assert!(printed.len() < 750 && !printed.contains('\n'), "{} {printed}", printed.len());
+}

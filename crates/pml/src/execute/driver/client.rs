@@ -41,18 +41,17 @@ impl RunClient {
         self.caller.forward_log(&raw(&serde_json::json!({ "level": level, "logger": "pml", "data": text })));
     }
 
-    /// Forwards the progress of the run, at most once per interval. Returns whether it was time.
-    pub(super) fn progress(&mut self, plan: &Plan, progress: &RunProgress) -> bool {
+    /// Forwards the progress of the run, at most once per interval.
+    pub(super) fn progress(&mut self, plan: &Plan, progress: &RunProgress) {
         let now = Instant::now();
         if self.last_progress_at.is_some_and(|last| now - last < BETWEEN_PROGRESS) {
-            return false;
+            return;
         }
         self.last_progress_at = Some(now);
         // The tool of a direct call reports its own progress.
         if self.caller.wants_progress() && !plan.is_direct() {
             self.caller.forward_progress(&raw(&progress.for_client()));
         }
-        true
     }
 }
 

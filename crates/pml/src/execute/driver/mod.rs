@@ -433,11 +433,11 @@ impl Driver {
         }
     }
 
-    /// Sends the client the progress of the run, at intervals.
+    /// Sends the client the progress of the run, at intervals. The status is always current: whoever stops waiting reads
+    /// it, and nothing may follow the last change for long.
     fn tell_progress(&mut self) {
-        if self.client.progress(&self.driven.plan, self.observer.progress()) {
-            self.publish_status();
-        }
+        self.client.progress(&self.driven.plan, self.observer.progress());
+        self.publish_status();
     }
 
     /// Publishes the status within this process: an open question comes before progress.

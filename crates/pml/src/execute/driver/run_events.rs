@@ -32,11 +32,12 @@ impl Driver {
 
     /// Translates an event of the worker.
     fn seen(&mut self, seen: WorkerEvent) -> Option<DriverEvent> {
+        // The observer comes first: the client is told of progress as the observer has it.
+        self.observer.on_event(&seen, now_ms());
         // During replay the client does not receive the messages again.
         if !self.run.is_replaying() {
             self.notify_client(&seen);
         }
-        self.observer.on_event(&seen, now_ms());
         let event = match seen {
             WorkerEvent::Call { call, frame, point, context, handle, arguments } => {
                 let at = self.recorded_at.get(call as usize - 1).copied().unwrap_or_else(now_ms);
@@ -75,10 +76,10 @@ impl Driver {
         let Some(dag) = &mut self.work.dag else { return };
         let time = dag.time_of(task).filter(|_| self.run.is_replaying());
         if let Some((frame, node, seen)) = dag.on_frame_message(task, word) {
+            self.observer.on_task_event(frame, node, &seen, time.unwrap_or_else(now_ms));
             if !self.run.is_replaying() {
                 self.notify_client(&seen);
             }
-            self.observer.on_task_event(frame, node, &seen, time.unwrap_or_else(now_ms));
         }
         self.take_dag_events();
     }
