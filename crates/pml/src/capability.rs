@@ -59,14 +59,16 @@ pub(crate) fn build_procedure(
     // A name that contains a secret is useless without it.
     let named = hint.name.filter(|name| matches!(sanitiser.clean_text(name), std::borrow::Cow::Borrowed(_)));
     let said = hint.description.as_deref().map(|text| sanitiser.clean_text(text).into_owned());
+    let unproven_lift = unproven_lift(plan, learn, (sanitiser, run), catalogue, &examples);
+    // The lifted form is all but sure to be proven.
+    let spoken = unproven_lift.as_ref().map_or(&schema, |lift| &lift.parameters_schema);
+    let suggested_name = reuse::name_for(named.as_deref(), &intent, spoken, &names);
+    let description = said.unwrap_or_else(|| reuse::describe(&intent, spoken));
     Some(Procedure {
         id: CapabilityId::of(owner, &learn.identity),
         owner: owner.clone(),
-        suggested_name: reuse::name_for(named.as_deref(), &intent, &schema, &names),
-        description: truncate_text(
-            &said.unwrap_or_else(|| reuse::describe(&intent, &schema)),
-            DESCRIPTION_CHARACTERS,
-        ),
+        suggested_name,
+        description: truncate_text(&description, DESCRIPTION_CHARACTERS),
         source,
         code_hash: plan.code_hash.clone(),
         identity: learn.identity.clone(),
@@ -77,7 +79,7 @@ pub(crate) fn build_procedure(
         static_structure: structure,
         origin: CapabilityOrigin::Emergent,
         cache_config: CacheConfig { cacheable, ..CacheConfig::default() },
-        unproven_lift: unproven_lift(plan, learn, (sanitiser, run), catalogue, &examples),
+        unproven_lift,
     })
 }
 

@@ -449,6 +449,26 @@ async fn find_repeated_run(
     }))
 }
 
+/// A request that is only planned: it has no client and is never run.
+fn unasked(principal: &Principal, intent: &str, work: planning::Work) -> RunRequest {
+    RunRequest {
+        principal: principal.clone(),
+        session: String::new(),
+        intent: intent.to_owned(),
+        work,
+        arguments: empty_object(),
+        timeout: None,
+        caller: Caller::silent(),
+        idempotency: None,
+        max_wait: std::time::Duration::ZERO,
+        answerer: pml_model::question::Answerer::Human,
+        dynamic: crate::config::DynamicPolicy::Refuse,
+        learn: true,
+        capability: None,
+        use_cache: false,
+    }
+}
+
 /// 16 KiB: analysing a smaller program takes less time than handing it to another thread.
 const SMALL_BYTES: usize = 16 * 1024;
 

@@ -3,6 +3,7 @@
 //! Replay makes the same deliveries again, so their format is that of the journal.
 
 use pml_model::ErrorCode;
+use pml_sandbox::DeliveryPayload;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -66,6 +67,24 @@ pub(super) enum RunDelivery {
 }
 
 impl RunDelivery {
+    /// The delivery in the form for a worker.
+    pub(super) fn for_worker(&self) -> DeliveryPayload {
+        match self {
+            RunDelivery::Result { call, value, .. } => {
+                DeliveryPayload::Result { call: *call, json: value.get().to_owned() }
+            }
+            RunDelivery::Error { call, error } => {
+                DeliveryPayload::Error { call: *call, error: error.for_worker() }
+            }
+            RunDelivery::Timer { timer } => {
+                DeliveryPayload::Timer { timer: u32::try_from(*timer).unwrap_or(u32::MAX) }
+            }
+            RunDelivery::Frame { .. } | RunDelivery::Layer { .. } | RunDelivery::Pause => {
+                unreachable!("only the tasks of a DAG are given that")
+            }
+        }
+    }
+
     /// The approximate size of the journal entry, in bytes.
     pub(super) fn size(&self) -> usize {
         match self {

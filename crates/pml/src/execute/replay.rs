@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 
 use super::RunRegistry;
 use super::delivery::RunDelivery;
-use super::driver::worker_delivery;
 use super::ending::{RunEnding, fault_failure};
 use super::journal::{History, LoggedCall, decode_recorded, unreadable};
 use super::observe::{Observer, ReportedCall};
@@ -194,7 +193,7 @@ pub async fn replay(runs: &RunRegistry, recording: &Recording, plan: Plan) -> Re
     for action in run.restore(Vec::new(), recording.logged(), deliveries) {
         if let Action::Deliver { at, what } = action {
             observer.expect_delivery(what.clone(), at);
-            worker.deliver(&Delivery { now_ms: at, what: worker_delivery(&what) });
+            worker.deliver(&Delivery { now_ms: at, what: what.for_worker() });
         }
     }
     let ended_at = recording.report.as_ref().map_or(plan.start, |report| report.ended_at);

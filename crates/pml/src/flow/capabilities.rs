@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use pml_mcp::Caller;
 use pml_model::capability::{CacheChange, Capability, CapabilityOrigin, Invalidation};
-use pml_model::json::empty_object;
 use pml_model::name::{is_inherited, printable};
-use pml_model::question::Answerer;
 use pml_model::trace::{EdgeKind, Trace};
 use pml_model::{CapabilityId, Principal, TraceId};
 use pml_store::{
@@ -15,14 +12,13 @@ use pml_store::{
 };
 use serde::Serialize;
 
-use super::plan_request;
 use super::recall::{self, RecallOutcome};
+use super::{plan_request, unasked};
 use crate::app::App;
 use crate::capability;
 use crate::clock::now_ms;
-use crate::config::DynamicPolicy;
 use crate::knowledge::cache;
-use crate::planning::{PlanRefusal, RunRequest, Work};
+use crate::planning::{PlanRefusal, Work};
 use crate::problem::{ErrorCode, Problem};
 use crate::reuse::ArgumentBinding;
 
@@ -214,26 +210,6 @@ pub async fn make_capability(
                 .hint("`pml capabilities rename` gives it another name"))
         }
         CreateOutcome::NameTaken => Err(taken(&wanted)),
-    }
-}
-
-/// A request that is only planned: it has no client and is never run.
-pub(super) fn unasked(principal: &Principal, intent: &str, work: Work) -> RunRequest {
-    RunRequest {
-        principal: principal.clone(),
-        session: String::new(),
-        intent: intent.to_owned(),
-        work,
-        arguments: empty_object(),
-        timeout: None,
-        caller: Caller::silent(),
-        idempotency: None,
-        max_wait: std::time::Duration::ZERO,
-        answerer: Answerer::Human,
-        dynamic: DynamicPolicy::Refuse,
-        learn: true,
-        capability: None,
-        use_cache: false,
     }
 }
 

@@ -349,7 +349,7 @@ pub(super) fn ready_call(
     intent: &str,
     found: &[CapabilityCandidate],
 ) -> Option<(CapabilityId, ReadyCall)> {
-    let asked = super::capabilities::unasked(principal, intent, Work::Intent);
+    let asked = super::unasked(principal, intent, Work::Intent);
     let offered = found.iter().filter(|candidate| is_worth_suggesting(&candidate.capability.statistics));
     let calls = offered.take(LOOKED_AT).filter_map(|candidate| {
         let binding = bound(app, &candidate.capability, &asked).ok()?;

@@ -203,6 +203,9 @@ fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
     if !report.withheld.is_empty() {
         body.set("withheld", raw(&report.withheld));
     }
+    if !report.lifted.is_empty() {
+        body.set("parametersMade", raw(&report.lifted));
+    }
     if report.console_cut {
         body.set("consoleCut", raw(&true));
     }
@@ -234,6 +237,12 @@ fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
         let names = report.withheld.join("`, `");
         text.push_str(&format!(
             "\nnot remembered, because it looks like a secret: `{names}`; it has to be given each time"
+        ));
+    }
+    if !report.lifted.is_empty() {
+        let names = report.lifted.join("`, `");
+        text.push_str(&format!(
+            "\nlearned; values written into the program became parameters: `{names}` (give them in `context`, or say them)"
         ));
     }
     result_of(&text, &body.to_raw(), &content, false)

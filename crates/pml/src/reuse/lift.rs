@@ -463,6 +463,9 @@ fn in_template(text: &str) -> String {
 }
 
 #[cfg(test)]
+mod generated;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -12,6 +12,7 @@ use super::template::{
     IntentTemplate, TemplateSlot, find_value, folded_words, plain_words, role, roles_agree,
 };
 use super::values::{Strictness, can_replace};
+use super::vocabulary as table;
 use super::words::{IntentToken, WordFunction, concept};
 
 /// The result of placing the values of a new intent.
@@ -201,7 +202,10 @@ fn again(
     let places = find_value(new, &said);
     let [place] = places.as_slice() else { return };
     let class = template.literal(slot).map(|literal| literal.class);
-    if plain && roles_agree(class, role(&template.tokens, slot.range.start), role(new, place.start)) {
+    let (was, is) = (role(&template.tokens, slot.range.start), role(new, place.start));
+    // `of Engineering` and `in Engineering` say the same of it; `from Bob` and `to Bob` do not.
+    let located = (was | is) & !(table::OF | table::IN | table::ON | table::FOR | table::ABOUT) == 0;
+    if plain && (roles_agree(class, was, is) || located) {
         left.retain(|literal| !place.contains(literal));
         placement.slot_ranges.insert(at, place.clone());
     }

@@ -1,4 +1,6 @@
 //! A value that a program is written with is never passed off as another.
+//!
+//! The programs look at `args` as a whole, so that nothing can be lifted out of them.
 
 use pml_model::trace::{Trace, TraceBody, TraceStatus};
 use pml_model::{CapabilityId, Principal, RunId, TraceId};
@@ -21,7 +23,8 @@ struct Case {
 const CASES: &[Case] = &[
     Case {
         intent: "average salary of the Engineering department in data/staff.csv",
-        code: "const f = await mcp.fs.read({ path: \"data/staff.csv\" });\n\
+        code: "const given = { ...args };\n\
+               const f = await mcp.fs.read({ path: \"data/staff.csv\" });\n\
                const { rows } = await mcp.csv.parse({ csv: f.content });\n\
                const mine = rows.filter((r) => r.department === \"Engineering\").map((r) => Number(r.salary));\n\
                return (await mcp.math.statistics({ values: mine })).mean;",
@@ -34,7 +37,8 @@ const CASES: &[Case] = &[
     },
     Case {
         intent: "the 2 heaviest parcels in data/parcels.json",
-        code: "const f = await mcp.fs.read({ path: 'data/parcels.json' });\n\
+        code: "const given = { ...args };\n\
+               const f = await mcp.fs.read({ path: 'data/parcels.json' });\n\
                const { data } = await mcp.json.parse({ json: f.content });\n\
                return data.sort((a, b) => b.kg - a.kg).slice(0, 2).map((p) => p.id);",
         fixed: "2",
@@ -46,7 +50,8 @@ const CASES: &[Case] = &[
     },
     Case {
         intent: "which parcels in data/parcels.json are delivered",
-        code: "const f = await mcp.fs.read({ path: 'data/parcels.json' });\n\
+        code: "const given = { ...args };\n\
+               const f = await mcp.fs.read({ path: 'data/parcels.json' });\n\
                const { data } = await mcp.json.parse({ json: f.content });\n\
                return data.filter((p) => p.state === 'delivered').map((p) => p.id);",
         fixed: "delivered",
@@ -57,7 +62,8 @@ const CASES: &[Case] = &[
     },
     Case {
         intent: "count the lines of logs/app.log with \"timeout\"",
-        code: "const f = await mcp.fs.read({ path: 'logs/app.log' });\n\
+        code: "const given = { ...args };\n\
+               const f = await mcp.fs.read({ path: 'logs/app.log' });\n\
                return f.content.split('\\n').filter((l) => l.includes(`timeout`)).length;",
         fixed: "timeout",
         others: &[

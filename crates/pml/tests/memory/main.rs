@@ -19,6 +19,7 @@ mod headline;
 mod keeping;
 mod kills;
 mod learned;
+mod lifted;
 mod nested;
 mod operations;
 mod place;

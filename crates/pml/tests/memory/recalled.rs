@@ -204,8 +204,9 @@ fn whoever_names_a_procedure_takes_what_nobody_spoke_of_as_it_is() {
         await mcp.fs.write({ path: 'out.json', content: text.json }); return 'written'";
     let first = place.run("write the list to out.json", code, &json!({}));
     assert_eq!(first["status"], "success", "{first}");
-    let alone = place.wish("write the list to other.json");
-    assert_eq!(alone["status"], "suggestions", "what writes runs on nothing that was not said: {alone}");
+    let alone = place.wish("write the list to third.json");
+    assert_eq!(alone["status"], "success", "what no intent names stands in nobody's way: {alone}");
+    assert_eq!(std::fs::read_to_string(place.home.path("third.json")).unwrap(), "[\n  1\n]");
     let named = place.gateway.call(
         "pml_execute",
         &json!({ "intent": "write the list to other.json", "context": { "path": "other.json" },

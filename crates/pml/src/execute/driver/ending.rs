@@ -132,9 +132,10 @@ impl Driver {
                     at: now_ms(),
                     ..RunChange::default()
                 };
-                if self.journal.settle(change).await.is_err() {
-                    self.client.set_status(RunStatus::Interrupted);
-                    return Continuation::Leave;
+                // Where not even that finds room, the run is not over for others: whoever takes it up finds its calls in
+                // doubt. The client still learns which calls were sent.
+                if let Err(error) = self.journal.settle(change).await {
+                    tracing::error!(run = %self.driven.lease.run(), %error, "the failure of a run could not be recorded");
                 }
             }
         }

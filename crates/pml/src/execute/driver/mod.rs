@@ -43,7 +43,6 @@ use client::{ClientNotice, RunClient};
 use ending::storage_failure;
 use journal_writer::JournalWriter;
 pub(super) use journal_writer::{Ack, AckSender};
-pub(super) use work::worker_delivery;
 use work::{WorkSource, sleep_until};
 
 /// 5 s: how long calls that may have had an effect are awaited after the run has ended.

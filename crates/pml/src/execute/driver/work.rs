@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pml_model::question::LayerQuestion;
-use pml_sandbox::{Delivery, DeliveryPayload, Worker, WorkerEvent, WorkerFault};
+use pml_sandbox::{Delivery, Worker, WorkerEvent, WorkerFault};
 use tokio::sync::mpsc;
 
 use super::super::RunRegistry;
@@ -92,7 +92,7 @@ impl WorkSource {
     /// Makes a delivery to the program.
     pub(super) fn deliver_to_worker(&mut self, at: i64, what: &RunDelivery) {
         if let Some(worker) = &mut self.worker {
-            worker.deliver(&Delivery { now_ms: at, what: worker_delivery(what) });
+            worker.deliver(&Delivery { now_ms: at, what: what.for_worker() });
         }
     }
 
@@ -113,24 +113,6 @@ impl WorkSource {
         self.worker = None;
         if let Some(dag) = &mut self.dag {
             dag.stop();
-        }
-    }
-}
-
-/// The delivery in the form for a worker.
-pub(in crate::execute) fn worker_delivery(what: &RunDelivery) -> DeliveryPayload {
-    match what {
-        RunDelivery::Result { call, value, .. } => {
-            DeliveryPayload::Result { call: *call, json: value.get().to_owned() }
-        }
-        RunDelivery::Error { call, error } => {
-            DeliveryPayload::Error { call: *call, error: error.for_worker() }
-        }
-        RunDelivery::Timer { timer } => {
-            DeliveryPayload::Timer { timer: u32::try_from(*timer).unwrap_or(u32::MAX) }
-        }
-        RunDelivery::Frame { .. } | RunDelivery::Layer { .. } | RunDelivery::Pause => {
-            unreachable!("only the tasks of a DAG are given that")
         }
     }
 }
