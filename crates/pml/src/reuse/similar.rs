@@ -122,7 +122,7 @@ fn vocabulary(pieces: &[IntentPiece]) -> HashSet<String> {
 fn outline(pieces: &[IntentPiece], others: &HashSet<String>) -> IntentOutline {
     let mut outline = IntentOutline::default();
     let mut role = 0;
-    for piece in pieces {
+    for (at, piece) in pieces.iter().enumerate() {
         match piece {
             IntentPiece::Slot(name, class) => {
                 outline.say(format!("<{name}>"), name, role, class.is_some_and(is_person));
@@ -144,9 +144,28 @@ fn outline(pieces: &[IntentPiece], others: &HashSet<String>) -> IntentOutline {
                 WordFunction::Content => outline.say_word(&word.concept, &word.raw, role),
             },
         }
-        role = 0;
+        // `of the Sales department` and `of department Sales`: a name and its noun have one role, in either order.
+        if !pieces.get(at + 1).is_some_and(|next| is_named(piece, next)) {
+            role = 0;
+        }
     }
     outline
+}
+
+/// Whether a piece is the value of a parameter, or a name.
+fn is_name(piece: &IntentPiece) -> bool {
+    match piece {
+        IntentPiece::Slot(..) => true,
+        IntentPiece::Token(IntentToken::Literal(literal)) => literal.class == LiteralClass::Name,
+        IntentPiece::Token(IntentToken::Word(_)) => false,
+    }
+}
+
+/// Whether two pieces are a name and a noun, whichever comes first.
+fn is_named(one: &IntentPiece, other: &IntentPiece) -> bool {
+    let noun =
+        |piece: &IntentPiece| matches!(piece, IntentPiece::Token(token) if token.content_word().is_some());
+    (is_name(one) && noun(other)) || (noun(one) && is_name(other))
 }
 
 fn is_person(class: LiteralClass) -> bool {

@@ -175,7 +175,7 @@ fn the_refusal_is_readable_as_text() {
         &json!({ "intent": "average salary of the Sales department in data/staff.csv", "context": { "path": "data/staff.csv" },
             "implementation": { "type": "capability", "id": id } }),
     );
-    for part in ["fixed to `Engineering`", "`Sales`", "send the program", CASES[0].code] {
+    for part in ["fixed to `Engineering`", "`Sales`", "send the program"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("Run one with"), "{text}");
