@@ -175,8 +175,12 @@ fn fixed(
         let same = left.iter().position(
             |other| matches!(&new[*other], IntentToken::Literal(other) if literal.says_same_as(other)),
         );
-        let agrees =
-            |other: usize| roles_agree(Some(literal.class), role(&template.tokens, at), role(new, other));
+        // `UTC in Tokyo` is not `Tokyo in UTC`: what could be the value of a slot has to keep its role.
+        let exchangeable = (0..template.slots.len()).any(|slot| class(template, slot) == Some(key(literal)));
+        let agrees = |other: usize| {
+            let (was, is) = (role(&template.tokens, at), role(new, other));
+            if exchangeable { was == is || was & is != 0 } else { roles_agree(Some(literal.class), was, is) }
+        };
         match same {
             Some(position) if agrees(left[position]) => drop(left.remove(position)),
             None if literal.class == LiteralClass::Name && !find_value(new, &literal.value).is_empty() => {}
@@ -288,7 +292,11 @@ fn fits(
     let neighbours = key(old) != LiteralClass::Number
         || same_neighbours(&template.tokens, slot.range.start, new, at)
         || (alone && counts_same(&template.tokens, slot.range.start, new, at));
-    can_replace(old, literal, strict) && placed && neighbours
+    // `250 euros` are not `250 USD`, unless the currency is a value too.
+    let unit_is_value = template.slot_at(slot.range.end).is_some();
+    let measured =
+        old.measured_in.zip(literal.measured_in).is_none_or(|(was, is)| was == is || unit_is_value);
+    can_replace(old, literal, strict) && placed && neighbours && measured
 }
 
 /// Whether the same content word stands directly before or after both: `the branch storm` and `the branch harvest`.

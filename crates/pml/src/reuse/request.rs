@@ -304,6 +304,7 @@ impl BindRequest<'_> {
                         & template::role(self.tokens, range.start)
                         != 0,
                     aligned,
+                    takes_object: matches!(self.tokens.get(range.end), Some(IntentToken::Word(next)) if next.function == words::WordFunction::Nothing),
                     beside_same: aligned
                         && place::beside_same(&template.tokens, &slot.range, self.tokens, range),
                 };

@@ -99,10 +99,7 @@ pub(super) fn can_replace(old: &IntentLiteral, new: &IntentLiteral, strict: Stri
         (LiteralClass::Path, LiteralClass::Path) => same_form(&old.text, &new.text, strict),
         (LiteralClass::Quoted, LiteralClass::Name) | (LiteralClass::Name, LiteralClass::Quoted) => true,
         (LiteralClass::Name, LiteralClass::Name) => !table::MANNER.contains(&fold(&new.text).as_str()),
-        (one, other) if numbers(one, &old.text) && numbers(other, &new.text) => {
-            let measured = old.measured_in.zip(new.measured_in);
-            old.unit() == new.unit() && measured.is_none_or(|(was, is)| was == is)
-        }
+        (one, other) if numbers(one, &old.text) && numbers(other, &new.text) => old.unit() == new.unit(),
         (one, other) => one == other,
     }
 }
@@ -119,7 +116,9 @@ fn same_form(old: &str, new: &str, strict: Strictness) -> bool {
     let plain = |extension: &str| matches!(extension, "" | "md" | "txt" | "text" | "log" | "rst");
     let (was, is) = (extension(old), extension(new));
     let same_kind = was == is || (plain(&was) && plain(&is));
-    glob(old) == glob(new) && same_kind && (strict == Strictness::Reads || form(old) == form(new))
+    glob(old) == glob(new)
+        && (glob(old) || same_kind)
+        && (strict == Strictness::Reads || form(old) == form(new))
 }
 
 /// The extension of a file, in lower case; empty for a folder.
@@ -171,6 +170,8 @@ pub(super) struct WordSwap<'a> {
     pub(super) aligned: bool,
     /// Whether besides, the same noun or verb stands next to the words.
     pub(super) beside_same: bool,
+    /// Whether an article follows the words, as after a verb: `who built the ship`.
+    pub(super) takes_object: bool,
 }
 
 /// The value of plain words that replaced the words of an earlier value.
@@ -200,7 +201,8 @@ pub(super) fn swap(swap: &WordSwap<'_>, strict: Strictness) -> Option<Value> {
     let asking = swap.begins || (known && !words::is_known_word(swap.old));
     // Where nothing else differs, a word that asks for nothing is another value.
     let strictly = strict == Strictness::Writes || named(swap.old);
-    let value = (swap.governed || swap.beside_same || (swap.aligned && !strictly)) && !known;
+    let value =
+        (swap.governed || swap.beside_same || (swap.aligned && !strictly && !swap.takes_object)) && !known;
     if !certain && (asking || !value) {
         return None;
     }
@@ -225,7 +227,11 @@ fn opposite(a: &str, b: &str) -> bool {
 
 /// `value` converted to the type of the schema: numbers to text or text to numbers. `None` where it does not fit.
 pub(super) fn fit_to_schema(value: Value, schema: &Value) -> Option<Value> {
-    let value = match (schema.get("type").and_then(Value::as_str), value) {
+    // The type of a parameter may be inferred from its use; the first run shows what it takes.
+    let is_number = value.is_number() && schema.get("default").is_some_and(Value::is_number);
+    let declared =
+        schema.get("type").and_then(Value::as_str).filter(|kind| !(is_number && *kind == "string"));
+    let value = match (declared, value) {
         (Some("string"), Value::Number(number)) => Value::from(number.to_string()),
         (Some("string"), value) if !value.is_string() => return None,
         (Some("integer"), Value::Number(number)) => Value::from(whole(number.as_f64()?)?),
