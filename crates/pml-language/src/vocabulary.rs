@@ -35,6 +35,7 @@ pub const ASK: &[&str] = &[
 pub const LIGHT: &[&str] = &[
     "now",
     "currently",
+    "according",
     "quickly",
     "actuellement",
     "maintenant",

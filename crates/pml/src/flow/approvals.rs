@@ -8,7 +8,9 @@ use pml_model::question::{
     ResolvedDoubt, StandingApproval,
 };
 use pml_model::{Digest, Principal, RunId};
-use pml_store::{AllowedArguments, AnswerOutcome, ApprovalRule, NewAnswer, NewApprovalRule, NewAuditEntry};
+use pml_store::{
+    AllowedArguments, AnswerOutcome, ApprovalRule, NewAnswer, NewApprovalRule, NewAuditEntry, RunRecord,
+};
 use serde_json::{Value, json};
 
 use super::authority::{AnswerChannel, may_answer, may_make_rules};
@@ -196,14 +198,25 @@ pub async fn why_no_question(app: &App, principal: &Principal, run: &RunId) -> R
             Some(_) | None => gone(format!("run `{run}` asks nothing any more: it is {}", report.state)),
         },
         RunStatus::Running(_) | RunStatus::Waiting { .. } | RunStatus::Interrupted | RunStatus::Elsewhere => {
-            // The run may be about to end because the definition of the tool in question has changed.
-            match app.store.load_run(principal, run).await.ok().and_then(|recorded| recorded.voided_by) {
-                Some(tool) => Problem::new(ErrorCode::ToolChanged, execute::tool_changed_message(&tool))
-                    .hint("run it anew"),
-                None => gone(format!("run `{run}` asks nothing now")),
-            }
+            let recorded = app.store.load_run(principal, run).await.ok();
+            let voided = recorded.as_ref().and_then(|recorded| voided(run, recorded));
+            voided.unwrap_or_else(|| gone(format!("run `{run}` asks nothing now")))
         }
     })
+}
+
+/// The error for an answer to a run that ends, or is about to end, because the definition of a tool has changed.
+fn voided(run: &RunId, recorded: &RunRecord) -> Option<Problem> {
+    let message = match &recorded.voided_by {
+        Some(tool) => execute::tool_changed_message(tool),
+        None if recorded.run.error_code.as_deref() == Some(TOOL_CHANGED.as_str()) => {
+            format!(
+                "the definition of a tool changed since run `{run}` asked, so its question cannot be answered"
+            )
+        }
+        None => return None,
+    };
+    Some(Problem::new(ErrorCode::ToolChanged, message).hint("run it anew"))
 }
 
 /// Why a question is not open: it was answered, or no run asks it.
@@ -212,11 +225,9 @@ async fn closed(app: &App, whose: &Principal, run: &RunId, question_id: &str) ->
         Ok(recorded) if recorded.answers.iter().any(|answer| answer.question_id == question_id) => {
             answered(run)
         }
-        Ok(recorded) if recorded.run.error_code.as_deref() == Some(TOOL_CHANGED.as_str()) => {
-            why_no_question(app, whose, run).await.unwrap_or_else(|_| gone(run))
-        }
+        Ok(recorded) => voided(run, &recorded).unwrap_or_else(|| gone(run)),
         // The record may have been deleted; then the reason is unknown.
-        Ok(_) | Err(_) => gone(run),
+        Err(_) => gone(run),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::fold::fold;
 use super::literals::{self, IntentLiteral, LiteralClass};
 use super::values::says;
-use super::vocabulary::{BETWEEN, FROM, TO};
+use super::vocabulary::{BETWEEN, FROM, IN, TO};
 use super::words::{IntentToken, WordFunction, tokenize};
 
 /// An intent with the slots that belong to parameters.
@@ -302,6 +302,8 @@ pub(super) fn role(tokens: &[IntentToken], at: usize) -> u16 {
                 WordFunction::Nothing | WordFunction::Stating | WordFunction::Light => {}
                 // `between A and B` is `from A to B`.
                 WordFunction::Role(BETWEEN) => return FROM | BETWEEN,
+                // `according to data.csv` is where it stands, not where it goes.
+                WordFunction::Role(TO) if says_according(tokens, before) => return IN,
                 WordFunction::Role(role) => return role,
                 WordFunction::Joining if closes_range(tokens, before) => return TO,
                 WordFunction::Ask
@@ -313,6 +315,11 @@ pub(super) fn role(tokens: &[IntentToken], at: usize) -> u16 {
         }
     }
     0
+}
+
+fn says_according(tokens: &[IntentToken], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|at| &tokens[at]);
+    matches!(before, Some(IntentToken::Word(word)) if fold(&word.raw) == "according")
 }
 
 /// Whether the word at `at` joins the ends of a range: `and` in `between A and B`.
