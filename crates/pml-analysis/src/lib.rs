@@ -42,6 +42,7 @@ pub use convert::{DagRefusal, DagRefusalReason, convert_to_dag};
 pub use dag::{DagAnalysis, DagError, analyse_dag};
 pub use error::Error;
 pub use identity::ANALYSIS_VERSION;
+pub use literals::is_code_like;
 pub use operations::is_pure_tool;
 pub use schema::closest_names;
 pub use sites::{LiteralSite, SiteForm, SiteUsage, find_literal_sites};

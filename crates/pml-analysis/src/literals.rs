@@ -320,7 +320,8 @@ fn member(name: &str) -> String {
     }
 }
 
-fn is_code_like(name: &str) -> bool {
+/// Whether the text of an argument of this name is code, not data.
+pub fn is_code_like(name: &str) -> bool {
     if is_one_word(name) {
         return CODE_LIKE.contains(&name);
     }

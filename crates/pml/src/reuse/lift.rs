@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use pml_analysis::{LiteralSite, SiteForm, SiteUsage};
+use pml_analysis::{LiteralSite, SiteForm, SiteUsage, is_code_like};
 use pml_model::name::is_inherited;
 use serde_json::{Value, json};
 
@@ -54,9 +54,6 @@ pub struct ArgumentLiteral {
 
 /// Texts without characters that have a meaning of their own in queries and patterns.
 const PLAIN_TEXT: &str = r"^[\p{L}\p{N} _@,:/-]*$";
-/// Names of arguments whose text is a program of some kind.
-const CODE_LIKE: &[&str] =
-    &["sql", "query", "command", "code", "script", "pattern", "regex", "template", "expression", "prompt"];
 /// Names of arguments whose numbers lay out a result.
 pub(super) const LAYOUT_ARGUMENTS: &[&str] =
     &["digits", "indent", "precision", "decimals", "places", "radix"];
@@ -328,8 +325,7 @@ impl Lifter<'_> {
         for lift in &self.lifts {
             by_site.entry(lift.site).or_default().push(lift);
             let site = &self.sites[lift.site];
-            let is_code = site.form == SiteForm::Pattern
-                || site.name.as_deref().is_some_and(|name| CODE_LIKE.contains(&name));
+            let is_code = site.form == SiteForm::Pattern || site.name.as_deref().is_some_and(is_code_like);
             let parameter = parameters.entry(&lift.name).or_insert_with(|| LiftedParameter {
                 name: lift.name.clone(),
                 default: lift.value.clone(),
