@@ -131,6 +131,8 @@ pub(super) fn trace(number: usize, capability: usize) -> RunMemory {
         attempt: 1,
         layer: None,
         altered: false,
+        speculated: false,
+        saved_ms: None,
     };
     let edge = |from: u32, kind: EdgeKind| TraceEdge { from, to: from + 1, kind };
     let edges =

@@ -275,6 +275,12 @@ pub struct TaskResult {
     /// Whether arguments or result were redacted or truncated, so that they are not the real values.
     #[serde(default, skip_serializing_if = "is_false")]
     pub altered: bool,
+    /// Whether the call was made before the program asked for it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub speculated: bool,
+    /// How much sooner its result was there for that, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_ms: Option<u64>,
 }
 
 impl TaskResult {

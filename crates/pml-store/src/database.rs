@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0011_answers.sql"),
     include_str!("../migrations/0012_intents.sql"),
     MARKS,
+    include_str!("../migrations/0015_speculation.sql"),
 ];
 
 /// The migration that introduced row marks; existing rows are marked right after it.

@@ -30,6 +30,7 @@ mod rule;
 mod run;
 mod seal;
 mod sign_in;
+mod speculation;
 mod state;
 mod store;
 mod table;
@@ -61,6 +62,7 @@ pub use run::{
     RunRecord, RunRow, StoredAnswer, UnattendedRun, VoidedQuestion,
 };
 pub use sign_in::SignInAttempt;
+pub use speculation::{SpeculationCounts, ToolSpeculation};
 pub use state::{ProcessIdentity, PublishedServerState};
 pub use store::{ChangeSubscription, Store};
 pub use vector::StoredVector;

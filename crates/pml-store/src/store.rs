@@ -16,11 +16,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pml_model::Principal;
 use tokio::task::spawn_blocking;
 
 use crate::{
     BlockingStore, CacheKey, Error, JournalEntry, Lease, NewCachedResult, NewRun, ProcessIdentity, RunChange,
-    RunMemory, Urgency,
+    RunMemory, ToolSpeculation, Urgency,
 };
 use changes::ChangeFeed;
 
@@ -116,6 +117,11 @@ impl Store {
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
         self.blocking.count_write(process, server, begun, done);
+    }
+
+    /// See [`BlockingStore::add_speculation`]. Queues the change and returns at once.
+    pub fn add_speculation(&self, counts: Vec<(Principal, ToolSpeculation)>) {
+        self.blocking.add_speculation(counts);
     }
 
     /// See [`BlockingStore::create_run`]. Queues the run and returns at once, so that appends can follow.

@@ -65,6 +65,8 @@ pub struct ToolVerdict {
     pub closed: bool,
     /// How long its results may be reused, if the operator sets that.
     pub cache_ttl: Option<Duration>,
+    /// Whether a rule lets it be called before a program asks for it; without a rule it may be.
+    pub speculate: bool,
     /// The reason for `mode`, phrased to follow the word "because".
     pub because: String,
 }
@@ -85,6 +87,12 @@ impl PolicyRefusal {
 }
 
 impl ToolVerdict {
+    /// Whether the tool may be called before a program asks for it: it needs no approval and only reads, by the word of
+    /// the operator or of a server that the operator trusts.
+    pub fn can_speculate(&self) -> bool {
+        self.mode == CallPermission::Auto && self.read_only && self.speculate
+    }
+
     /// The refusal, if the tool is denied; no approval can override it.
     pub fn refusal(&self, tool: &ToolId) -> Option<PolicyRefusal> {
         (self.mode == CallPermission::Deny)
@@ -113,7 +121,7 @@ impl Policy {
         let tool = self.facts_of(id, annotations);
         let read_only = tool.read_only();
         let (mode, because) = tool.mode(&read_only);
-        let read_only = read_only.holds();
+        let read_only = read_only.holds() || tool.reads_by_scope();
         ToolVerdict {
             mode,
             read_only,
@@ -123,6 +131,7 @@ impl Policy {
             isolated: tool.isolated(),
             closed: tool.closed(),
             cache_ttl: tool.cache_ttl(),
+            speculate: tool.speculate(),
             because,
         }
     }
@@ -233,6 +242,15 @@ impl<'p> ToolFacts<'p> {
         }
     }
 
+    /// Whether a rule gives the tool a scope that has no effects. What another rule or the tool itself says to the
+    /// contrary prevails.
+    fn reads_by_scope(&self) -> bool {
+        let scoped = self.first_rule_with(|rule| rule.scope);
+        scoped.is_some_and(|(_, scope)| matches!(scope, ToolScope::Minimal | ToolScope::Readonly))
+            && self.first_rule_with(|rule| rule.read_only).is_none()
+            && !self.says_it_changes()
+    }
+
     /// Whether the tool is idempotent; a read-only tool is, unless a rule says otherwise.
     fn idempotent(&self, read_only: bool) -> bool {
         match self.first_rule_with(|rule| rule.idempotent) {
@@ -277,6 +295,10 @@ impl<'p> ToolFacts<'p> {
     fn closed(&self) -> bool {
         let ours = self.trust == ServerTrust::BuiltIn && COMPUTING.contains(&self.server);
         self.first_rule_with(|rule| rule.closed).map_or(ours, |(_, closed)| closed)
+    }
+
+    fn speculate(&self) -> bool {
+        self.first_rule_with(|rule| rule.speculate).is_none_or(|(_, speculate)| speculate)
     }
 
     fn cache_ttl(&self) -> Option<Duration> {

@@ -13,6 +13,7 @@ mod lift;
 mod recall;
 mod repeated;
 mod replan;
+mod speculation;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,6 +60,7 @@ pub use direct::{DirectOutcome, NamedCall, call};
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
 pub use replan::replan;
+pub use speculation::{SpeculationStats, speculation_stats};
 
 /// Finds the tools and capabilities that could serve an intent and that the caller may see.
 ///
@@ -380,7 +382,10 @@ async fn plan_request(
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<Plan, PlanRefusal> {
     let config = app.config();
-    let mut bounds = Bounds::new(&config.limits, &config.runs);
+    let mut bounds = Bounds::new(&config);
+    if !asked.speculate {
+        bounds.speculated_calls = 0;
+    }
     if let Some(timeout) = asked.timeout {
         bounds.wall_ms = bounds.wall_ms.min(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     }
@@ -466,6 +471,7 @@ fn unasked(principal: &Principal, intent: &str, work: planning::Work) -> RunRequ
         learn: true,
         capability: None,
         use_cache: false,
+        speculate: false,
     }
 }
 

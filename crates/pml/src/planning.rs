@@ -68,6 +68,8 @@ pub struct RunRequest {
     pub capability: Option<CapabilityId>,
     /// Whether a cached result may be returned instead of running.
     pub use_cache: bool,
+    /// Whether reads may be made before the program asks for them.
+    pub speculate: bool,
 }
 
 /// The work of a request.

@@ -87,6 +87,9 @@ pub(crate) struct TracedCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     operation: Option<OperationOrigin>,
     attempt: u32,
+    /// How much sooner its result was there because the call was made ahead, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    saved_ms: Option<u64>,
 }
 
 /// What a pure operation is part of.
@@ -144,7 +147,7 @@ enum TracedEnd {
 impl TracedEnd {
     fn of(ended: &CallEnding<'_>) -> TracedEnd {
         match ended {
-            CallEnding::Result(value) => {
+            CallEnding::Result { value, .. } => {
                 let size = value.get().len();
                 let kept = (size <= MOST_BYTES).then(|| (*value).to_owned());
                 // Small values are searched later, if they turn out to matter.
@@ -164,7 +167,12 @@ impl TracedEnd {
 /// How a call ended.
 pub(crate) enum CallEnding<'e> {
     /// With a result.
-    Result(&'e RawValue),
+    Result {
+        /// The value that the program received.
+        value: &'e RawValue,
+        /// How much sooner it was there because the call was made ahead, in milliseconds; `None` if it was not.
+        saved_ms: Option<u64>,
+    },
     /// With an error.
     Error {
         /// The stable code for programs.
@@ -206,6 +214,7 @@ impl Recorder {
             step: self.operations as u64,
             operation: None,
             attempt: *of_node,
+            saved_ms: None,
         });
     }
 
@@ -234,6 +243,7 @@ impl Recorder {
             step: self.operations as u64,
             operation: Some(OperationOrigin::Program { took_us, whole: operation.whole }),
             attempt: 1,
+            saved_ms: None,
         });
         self.operations += 1;
     }
@@ -262,6 +272,7 @@ impl Recorder {
             step: 0,
             operation: Some(OperationOrigin::Dag),
             attempt: 1,
+            saved_ms: None,
         });
         self.operations += 1;
     }
@@ -273,6 +284,10 @@ impl Recorder {
         };
         (call.ended_at, call.ended) = (Some(when.at), Some(when.turn));
         call.end = Some(TracedEnd::of(ended));
+        call.saved_ms = match ended {
+            CallEnding::Result { saved_ms, .. } => *saved_ms,
+            CallEnding::Error { .. } => None,
+        };
     }
 
     /// Removes a call that turned out to belong to another recorder.
@@ -430,6 +445,8 @@ fn task(call: &TracedCall, about: &TraceContext<'_>) -> TaskResult {
         attempt: if of.is_some_and(|of| of.retried) { call.attempt } else { 1 },
         layer: of.and_then(|of| of.layer),
         altered,
+        speculated: call.saved_ms.is_some(),
+        saved_ms: call.saved_ms,
     }
 }
 

@@ -8,9 +8,21 @@ use pml_model::trace::Trace;
 use pml_model::{Digest, Principal, RunId, TraceId};
 
 use super::Store;
-use crate::{BlockingStore, Error, LearnedBatch, LearnedEdge, ObservedSchema, StoredVector, TraceQuery};
+use crate::{
+    BlockingStore, Error, LearnedBatch, LearnedEdge, ObservedSchema, StoredVector, ToolSpeculation,
+    TraceQuery,
+};
 
 impl Store {
+    /// What came of speculated calls, by tool.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::speculation`].
+    pub async fn speculation(&self, principal: &Principal) -> Result<Vec<ToolSpeculation>, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.speculation(&principal)).await
+    }
+
     /// All embeddings that `model` gave for texts of the principal.
     ///
     /// # Errors

@@ -76,6 +76,8 @@ pub(crate) fn task(tool: &str, result: &str) -> TaskResult {
         attempt: 1,
         layer: None,
         altered: false,
+        speculated: false,
+        saved_ms: None,
     }
 }
 

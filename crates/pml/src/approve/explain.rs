@@ -4,7 +4,7 @@
 
 use pml_model::{Annotations, ToolId};
 
-use super::{PermissionRule, Policy, ReadOnlyBasis, ServerTrust, ToolFacts, ToolVerdict};
+use super::{CallPermission, PermissionRule, Policy, ReadOnlyBasis, ServerTrust, ToolFacts, ToolVerdict};
 
 /// The verdict on a tool with the reason for each attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,7 @@ impl Policy {
             case.explain_isolated(&verdict),
             case.explain_closed(&verdict),
             case.explain_cache_ttl(&verdict),
+            case.explain_speculate(&verdict),
         ];
         let rules = case.rules.iter().map(|rule| (rule.label.clone(), rule.place.clone())).collect();
         Explanation { attributes, rules, believed: case.belief(), verdict }
@@ -175,6 +176,18 @@ impl<'p> ToolFacts<'p> {
             (None, false) => "no rule says that it is".to_owned(),
         };
         attribute("closed", yes(verdict.closed), because, rule)
+    }
+
+    fn explain_speculate(&self, verdict: &ToolVerdict) -> Attribute {
+        let rule = self.first_rule_with(|rule| rule.speculate).map(|(rule, _)| rule);
+        let because = match rule {
+            Some(rule) if rule.speculate == Some(false) => says_so(rule),
+            _ if verdict.mode != CallPermission::Auto => "it needs approval".to_owned(),
+            _ if !verdict.read_only => "it may change something".to_owned(),
+            Some(rule) => says_so(rule),
+            None => "it only reads and needs no approval".to_owned(),
+        };
+        attribute("speculate", yes(verdict.can_speculate()), because, rule)
     }
 
     fn explain_cache_ttl(&self, verdict: &ToolVerdict) -> Attribute {

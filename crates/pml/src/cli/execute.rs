@@ -48,6 +48,9 @@ pub(super) struct ExecuteArgs {
     /// Do not answer from the cache
     #[arg(long)]
     no_cache: bool,
+    /// Call nothing before the program asks for it
+    #[arg(long)]
+    no_speculation: bool,
     /// With --dag: wait for `pml runs continue` after each layer
     #[arg(long, requires = "dag")]
     per_layer: bool,
@@ -100,6 +103,7 @@ pub(super) async fn run(here: &CommandContext, execute: ExecuteArgs) -> Result<E
         learn: config.memory.learn && !execute.no_learn,
         capability: None,
         use_cache: config.memory.cache && !execute.no_cache,
+        speculate: !execute.no_speculation,
     };
     if matches!(execution.work, Work::Intent) {
         app.tools.ensure_manifests_loaded().await;

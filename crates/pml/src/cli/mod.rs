@@ -27,6 +27,7 @@ mod run_output;
 mod runs;
 mod serve;
 mod servers;
+mod speculation;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -111,6 +112,9 @@ enum CliCommand {
     /// Show invalidated cache entries, and clear the cache
     #[command(subcommand)]
     Cache(results::CacheCommand),
+    /// Show what came of reads that were made ahead of programs
+    #[command(subcommand)]
+    Speculation(speculation::SpeculationCommand),
     /// Explain the policy for a tool, and test expectations of it
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -221,6 +225,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         CliCommand::Graph(graph) => graph::graph(&here, graph).await,
         CliCommand::Learn(learn) => capabilities::learn(&here, learn).await,
         CliCommand::Cache(cache) => results::cache(&here, cache).await,
+        CliCommand::Speculation(command) => speculation::run(&here, &command).await,
         CliCommand::Policy(policy) => policy::run(&here, policy).await,
         CliCommand::Rules(rules) => rules::run(&here, rules).await,
         CliCommand::Audit(audit) => audit::run(&here, audit).await,

@@ -298,6 +298,14 @@ impl ReportStep<'_> {
         }
     }
 
+    /// How long before the program asked for it a call was under way, at least.
+    fn saved_ms(&self) -> i64 {
+        match self {
+            ReportStep::Call(task) => i64::try_from(task.saved_ms.unwrap_or(0)).unwrap_or(0),
+            ReportStep::Operation(_) => 0,
+        }
+    }
+
     fn cells(&self, span: (i64, i64), timeline: bool) -> Vec<String> {
         let (call, node, tool, capability) = match self {
             ReportStep::Call(task) => (task.call.to_string(), task.node_id, &task.tool, &task.capability),
@@ -305,7 +313,7 @@ impl ReportStep<'_> {
         };
         let (status, ms, took_ms, result) = match self {
             ReportStep::Call(task) => (
-                serde_json::to_value(task.status).ok().and_then(|word| word.as_str().map(str::to_owned)),
+                call_status(task),
                 task.execution_time_ms.map(|ms| ms.to_string()).unwrap_or_default(),
                 task.execution_time_ms.unwrap_or(0),
                 task.result_preview.as_deref().unwrap_or_default(),
@@ -318,7 +326,7 @@ impl ReportStep<'_> {
             ),
         };
         let last = match timeline {
-            true => bar(self.at(), took_ms, span),
+            true => bar(self.at(), (self.saved_ms(), took_ms), span),
             false => printable(&truncate_text(result, 60)),
         };
         let tool = match capability {
@@ -330,12 +338,19 @@ impl ReportStep<'_> {
     }
 }
 
-fn bar(at: i64, took_ms: i64, (from, to): (i64, i64)) -> String {
+/// The bar of a step: light where its call was under way before the program asked for it.
+fn bar(at: i64, (ahead_ms, took_ms): (i64, i64), (from, to): (i64, i64)) -> String {
     let place = |at: i64| ((at - from).clamp(0, to - from) * TIMELINE / (to - from)).clamp(0, TIMELINE - 1);
-    let (begin, end) = (place(at), place(at.saturating_add(took_ms)));
-    let blank = usize::try_from(begin).unwrap_or(0);
-    let bar = usize::try_from(end - begin + 1).unwrap_or(1);
-    format!("{}{}", " ".repeat(blank), "█".repeat(bar))
+    let (ahead, begin, end) = (place(at - ahead_ms), place(at), place(at.saturating_add(took_ms)));
+    let width = |columns: i64| usize::try_from(columns).unwrap_or(0);
+    let (blank, light, bar) = (width(ahead), width(begin - ahead), width(end - begin + 1));
+    format!("{}{}{}", " ".repeat(blank), "░".repeat(light), "█".repeat(bar))
+}
+
+/// The status of a call, and whether it was made ahead.
+fn call_status(task: &CallReport) -> Option<String> {
+    let status = serde_json::to_value(task.status).ok()?.as_str()?.to_owned();
+    Some(if task.speculated { format!("{status}, ahead") } else { status })
 }
 
 async fn resume(here: &CommandContext, app: &Arc<App>, resume: &ResumeRunArgs) -> Result<ExitCode, Problem> {

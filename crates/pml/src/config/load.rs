@@ -56,6 +56,7 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
         permissions: settings.permissions,
         approvals: settings.approvals,
         memory: settings.memory,
+        speculation: settings.speculation,
         embedding: settings.embedding,
         limits: settings.limits,
         runs: settings.runs,

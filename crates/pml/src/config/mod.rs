@@ -33,6 +33,7 @@ mod secret;
 mod section;
 mod server;
 mod settings;
+mod speculation;
 mod token;
 pub mod trust;
 mod variables;
@@ -60,6 +61,7 @@ pub use permission::{ApprovalMode, CallPermission, PermissionRule, RuleSubject, 
 pub use secret::Secret;
 pub use server::{DeclaredTransport, DefinitionPolicy, ServerConfig, ServerTransport, StartPolicy};
 pub use settings::{BUILT_IN, BuiltinConfig, ClientSettings, Expose, ServeSettings, ToolNaming};
+pub use speculation::{SpeculationPreset, SpeculationSettings};
 pub use token::load_token;
 pub use watch::{ConfigWatcher, POLL_INTERVAL};
 
@@ -89,6 +91,8 @@ pub struct Config {
     pub approvals: ApprovalSettings,
     /// Learning and caching.
     pub memory: MemorySettings,
+    /// Reads made before programs ask for them.
+    pub speculation: SpeculationSettings,
     /// The embedding model.
     pub embedding: EmbeddingSettings,
     /// The limits of one run.

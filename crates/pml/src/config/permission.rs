@@ -42,6 +42,8 @@ pub struct PermissionRule {
     pub closed: Option<bool>,
     /// How long a result may be returned from the cache.
     pub cache_ttl: Option<Duration>,
+    /// Whether the tools may be called before a program asks for it.
+    pub speculate: Option<bool>,
     /// The rule for display, such as `` `github:search_*` in [permissions] ``.
     pub label: String,
     /// File and line, for messages.
@@ -248,6 +250,7 @@ fn rule(
         isolated: rule.flag("isolated")?,
         closed: rule.flag("closed")?,
         cache_ttl: cache_ttl(&rule)?,
+        speculate: rule.flag("speculate")?,
         label: format!("`{}` in {}", member.key, form.shown()),
         place: format!("{}:{}", place.shown_path, place.line),
     })

@@ -249,6 +249,12 @@ pub const TABLES: &[ReferenceTable] = &[
                 "duration, at most 24 h",
                 "PML may answer from its cache for this long.",
             ),
+            spelled(
+                "speculate",
+                &[],
+                FLAG,
+                "`false` keeps PML from calling the tools before a program does.",
+            ),
         ],
     },
     ReferenceTable {
@@ -294,6 +300,48 @@ pub const TABLES: &[ReferenceTable] = &[
                 "number, 85 to 100",
                 "85",
                 "The confidence, in per cent, above which a capability runs without being named.",
+            ),
+        ],
+    },
+    ReferenceTable {
+        path: "speculation",
+        about: "Reads that PML makes before programs ask for them. A budget of 0 switches speculation off. \
+                [Programs](programs.md) tells when PML reads ahead.",
+        settings: &[
+            setting("enabled", FLAG, "true", "PML reads ahead of programs."),
+            setting(
+                "preset",
+                "`\"eager\"`, `\"balanced\"`, `\"cautious\"`",
+                "\"balanced\"",
+                "How sure PML must be that a program asks for a read: 55, 70 or 85 per cent. What came of a tool's \
+                 earlier reads moves it.",
+            ),
+            setting(
+                "concurrent",
+                "number, at most 128",
+                "16",
+                "Reads of one run that are under way or not asked for yet.",
+            ),
+            setting("per_run", "number, at most 100000", "500", "Reads ahead of one run in all."),
+            setting("per_server", "number, at most 1024", "32", "Reads ahead under way at one server."),
+            setting(
+                "per_minute",
+                "number, at most 1000000",
+                "6000",
+                "Reads ahead of all runs within a minute.",
+            ),
+            setting(
+                "branches",
+                "number, at most 1000",
+                "8",
+                "Reads of one run in branches that are not decided yet.",
+            ),
+            setting("ttl", "duration, 1 s to 1 h", "\"5m\"", "How long a result may wait for its program."),
+            setting(
+                "sample",
+                "number, at most 100",
+                "1",
+                "The share of used results, in per cent, that PML reads again and compares.",
             ),
         ],
     },

@@ -138,6 +138,18 @@ impl<'f> Section<'f> {
         self.within(key, number, &range, u32::to_string)
     }
 
+    /// The number `key`, at most `most`; 0 is allowed.
+    pub(super) fn count_from_zero(&self, key: &str, most: u32) -> Result<Option<u32>, ConfigComplaint> {
+        match self.get(key) {
+            Some(ConfigNode { value: ConfigValue::Integer(0), .. }) => Ok(Some(0)),
+            _ => {
+                let number = self.quantity(key, "a whole number", 1, &[])?;
+                let number = number.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+                self.within(key, number, &(0..=most), u32::to_string)
+            }
+        }
+    }
+
     /// The size `key`, which must be within `range`: bytes, or a text such as `"64KiB"` or `"4 MiB"`.
     pub(super) fn size(&self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, ConfigComplaint> {
         let what = "a number of bytes, or a text such as \"256KiB\" or \"64MiB\"";

@@ -18,6 +18,7 @@ use super::permission::{self, PermissionRule, RuleFormat};
 use super::reference;
 use super::section::{Section, wrong_type};
 use super::server::ServerDraft;
+use super::speculation::{self, SpeculationSettings};
 
 /// How tools are named where all of them are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -96,6 +97,7 @@ pub(super) struct UserSettings {
     pub(super) permissions: Vec<PermissionRule>,
     pub(super) approvals: ApprovalSettings,
     pub(super) memory: MemorySettings,
+    pub(super) speculation: SpeculationSettings,
     pub(super) embedding: EmbeddingSettings,
     pub(super) limits: LimitSettings,
     pub(super) runs: RunSettings,
@@ -124,6 +126,7 @@ pub(super) fn read_user(file: &ConfigFile, env: &Env) -> Result<UserSettings, Co
         permissions: permissions(&root)?,
         approvals: approvals::approvals(&root)?,
         memory: memory::memory(&root)?,
+        speculation: speculation::speculation(&root)?,
         embedding: embedding::embedding(&root, env, &base)?,
         limits: limits::limits(&root)?,
         runs: limits::runs(&root)?,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use pml_analysis::dag::fill_references;
 use pml_model::json::raw;
 use pml_model::question::LayerQuestion;
-use pml_model::structure::NodeId;
+use pml_model::structure::{Argument, NodeId};
 use pml_sandbox::{Delivery, WorkerEvent, WorkerFault};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -74,6 +74,16 @@ pub(super) struct DagRun {
     begun: Vec<StartedTask>,
     /// Whether the run is to stop.
     stopped: bool,
+}
+
+/// A call that a task makes once its layer may start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct UpcomingCall {
+    pub(super) handle: u32,
+    /// The bytes that the task sends.
+    pub(super) arguments: String,
+    /// Whether a part of them came from another task.
+    pub(super) from_results: bool,
 }
 
 /// The state of a task.
@@ -573,6 +583,31 @@ impl DagRun {
         task_of(frame).and_then(|task| self.tasks.get(task)).map_or("", |task| task.id.as_str())
     }
 
+    /// The calls of the tasks that run next, once their layer may start.
+    pub(super) fn upcoming_calls(&self) -> Vec<UpcomingCall> {
+        self.schedule.next_tasks().into_iter().filter_map(|task| self.upcoming_call(task)).collect()
+    }
+
+    fn upcoming_call(&self, task: usize) -> Option<UpcomingCall> {
+        let TaskWork::Tool { handle } = self.tasks[task].work else { return None };
+        // What a failed task returned is no value to read anything with.
+        let failed = |on: &usize| self.progress[*on].error.is_some();
+        if self.tasks[task].after.iter().any(failed) {
+            return None;
+        }
+        let arguments = self.arguments(task).ok()?.get().to_owned();
+        let mut from_results = false;
+        let node = self.plan.structure.node(self.tasks[task].node);
+        // A task that a replan added has no node; what its arguments come from is not known.
+        match node.and_then(|node| node.kind.arguments()) {
+            Some(given) => {
+                given.visit_leaves(&mut |leaf| from_results |= matches!(leaf, Argument::Reference { .. }))
+            }
+            None => from_results = true,
+        }
+        Some(UpcomingCall { handle, arguments, from_results })
+    }
+
     /// Issues a quiet event if nothing happens before the next delivery. Programs that wait for a free worker do
     /// nothing until another one ends.
     fn say_if_quiet(&mut self) {
@@ -618,7 +653,10 @@ pub fn rehearse(plan: &Arc<Plan>) -> Option<u32> {
             if let RunEvent::Issued(issued) = event {
                 calls += 1;
                 let value = raw(&issued.call);
-                dag.deliver(plan.start, &RunDelivery::Result { call: issued.call, value, parts: Vec::new() });
+                dag.deliver(
+                    plan.start,
+                    &RunDelivery::Result { call: issued.call, value, parts: Vec::new(), saved_ms: None },
+                );
             }
         }
     }

@@ -27,6 +27,9 @@ pub(super) enum RunDelivery {
         /// The images and other parts for which the value holds handles.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<ContentPart>,
+        /// How much sooner the result was there because the call was made ahead, in milliseconds; `None` if it was not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        saved_ms: Option<u64>,
     },
     /// The failure of a call.
     Error {

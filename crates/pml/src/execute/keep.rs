@@ -23,6 +23,7 @@ pub(crate) async fn upkeep_task(runs: Arc<RunRegistry>, resumes: bool) {
         if purged.is_none_or(|purged: tokio::time::Instant| purged.elapsed() >= Duration::from_secs(60)) {
             purged = Some(tokio::time::Instant::now());
             purge(&runs).await;
+            runs.speculator.drop_expired();
         }
         if resumes
             && !runs.is_closing()

@@ -22,6 +22,7 @@ pub mod replay;
 mod results;
 mod resume;
 mod run;
+mod speculation;
 mod value;
 
 use std::collections::{HashMap, HashSet};
@@ -56,6 +57,8 @@ pub(crate) use keep::{lease_renewal_task, upkeep_task};
 pub(crate) use prove::prove;
 pub use results::{ResultPage, ResultRequest, RunDetails, dag_tasks, overview, result_page};
 pub use resume::{abort, cancel, pause, resume};
+use speculation::Speculator;
+pub(crate) use speculation::speculation_threshold;
 
 /// 15 s in milliseconds: how long the lease of a run holds without renewal.
 const LEASE_MS: i64 = 15_000;
@@ -85,6 +88,8 @@ pub struct RunRegistry {
     /// The runs about to ask, with their sessions: their questions count before they are stored.
     about_to_ask: Mutex<HashMap<RunId, String>>,
     drivers: TaskTracker,
+    /// The reads made before programs ask for them.
+    speculator: Arc<Speculator>,
     /// Cancelled when the program ends.
     stop: CancellationToken,
 }
@@ -226,6 +231,7 @@ impl RunRegistry {
         process: ProcessIdentity,
         stop: CancellationToken,
     ) -> Arc<RunRegistry> {
+        let speculator = Speculator::new(Arc::clone(&tools), Arc::clone(&settings), store.clone());
         Arc::new(RunRegistry {
             settings,
             tools,
@@ -237,6 +243,7 @@ impl RunRegistry {
             resuming: Mutex::default(),
             about_to_ask: Mutex::default(),
             drivers: TaskTracker::new(),
+            speculator,
             stop,
         })
     }
@@ -323,6 +330,7 @@ impl RunRegistry {
                 "some runs could not be left in good order; another process will find them interrupted"
             );
         }
+        self.speculator.close().await;
     }
 }
 

@@ -22,8 +22,8 @@ use crate::plan::{Plan, TaskWork, source_line};
 use crate::report::ContentPart;
 use crate::report::ExecutedPath;
 use crate::report::{
-    CallReport, ConsoleLine, MOST_OPERATIONS, OperationReport, RunFailure, RunProgress, RunReport,
-    TaskStatus, number_places, preview,
+    CallReport, ConsoleLine, MOST_OPERATIONS, OperationReport, PathDecision, RunFailure, RunProgress,
+    RunReport, TaskStatus, number_places, preview,
 };
 use crate::trace::{CallEnding, CallRef, Recorder, TurnTime};
 
@@ -158,6 +158,8 @@ impl Observer {
             result_size: None,
             issued_at: at,
             execution_time_ms: None,
+            speculated: false,
+            saved_ms: None,
         });
         let asks = self.plan.tools[seen.handle as usize].asks.is_some();
         let node = match (place.node, place.inner) {
@@ -224,8 +226,9 @@ impl Observer {
         self.progress.ended += 1;
         task.execution_time_ms = Some(at - task.issued_at);
         match what {
-            RunDelivery::Result { value, parts, .. } => {
-                ended(task.call, &CallEnding::Result(value));
+            RunDelivery::Result { value, parts, saved_ms, .. } => {
+                ended(task.call, &CallEnding::Result { value, saved_ms: *saved_ms });
+                (task.speculated, task.saved_ms) = (saved_ms.is_some(), *saved_ms);
                 task.status = TaskStatus::Success;
                 task.result_preview = Some(preview(value.get()));
                 task.result_size = Some(value.get().len());
@@ -365,6 +368,16 @@ impl Observer {
             }
             WorkerEvent::Call { .. } | WorkerEvent::Timer { .. } | WorkerEvent::TimerCleared { .. } => {}
         }
+    }
+
+    /// The nodes that the program has reached and the decisions it has made. Both lists only grow.
+    pub(super) fn path_progress(&self) -> (&[NodeId], &[PathDecision]) {
+        self.way.progress()
+    }
+
+    /// The node of a pure operation of the program itself.
+    pub(super) fn operation_node(&self, point: u32, context: u32) -> Option<NodeId> {
+        self.sites.operation(point, context, &self.plan.structure).map(|(node, _)| node)
     }
 
     /// The node that a call belongs to.

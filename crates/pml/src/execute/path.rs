@@ -113,6 +113,11 @@ impl PathBuilder {
         }
     }
 
+    /// The nodes reached and the decisions made so far. Both lists only grow.
+    pub(super) fn progress(&self) -> (&[NodeId], &[PathDecision]) {
+        (&self.path.nodes, &self.path.decisions)
+    }
+
     fn decided(&mut self, node: NodeId, outcome: String, times: u64) {
         match self.path.decisions.iter_mut().find(|seen| seen.node == node && seen.outcome == outcome) {
             Some(seen) => seen.times += times,

@@ -271,6 +271,17 @@ impl<E> RunCore<E> {
         self.calls.len() - self.calls_awaiting_approval().len()
     }
 
+    /// The tools of all calls without an end, also of those that wait for approval.
+    pub(super) fn open_handles(&self) -> impl Iterator<Item = u32> {
+        self.calls.values().map(|call| call.issued.handle)
+    }
+
+    /// Whether a program that took so many deliveries waits for something from outside, and not only because it is being
+    /// replayed, ends or sleeps.
+    pub(super) fn is_settled(&self, taken: u32) -> bool {
+        taken == self.delivered && self.replay.is_none() && self.ending.is_none() && self.timers.is_empty()
+    }
+
     /// The issued call with that number, while it has no end.
     pub(super) fn issued(&self, call: u32) -> Option<&IssuedCall> {
         self.calls.get(&call).map(|call| &call.issued)

@@ -94,6 +94,7 @@ pub async fn call(
         learn: false,
         capability: None,
         use_cache: false,
+        speculate: false,
     };
     match execute(app, execution, visible).await? {
         ExecuteOutcome::Refused(refused) => {

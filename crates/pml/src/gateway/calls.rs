@@ -61,6 +61,14 @@ impl<'r> CallSummary<'r> {
         self.is_summary().then(|| json!(counts))
     }
 
+    /// How many calls were made before the program asked for them, and how much time that saved.
+    pub(super) fn speculated(&self) -> Option<Value> {
+        let ahead = self.calls.iter().filter(|call| call.speculated);
+        let saved_ms: u64 = ahead.clone().filter_map(|call| call.saved_ms).sum();
+        let calls = ahead.count();
+        (calls > 0).then(|| json!({ "calls": calls, "savedMs": saved_ms }))
+    }
+
     fn by_tool(&self) -> BTreeMap<&'r str, StatusCounts> {
         let mut all: BTreeMap<&str, StatusCounts> = BTreeMap::new();
         for call in self.calls {

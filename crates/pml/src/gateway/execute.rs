@@ -96,6 +96,7 @@ struct ExecuteOptions {
     decision_points: Pause,
     learn: Option<bool>,
     cache: Option<bool>,
+    speculate: Option<bool>,
     #[serde(alias = "idempotency_key")]
     idempotency_key: Option<String>,
 }
@@ -117,6 +118,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
             "error": { "type": "object" },
             "tasks": { "type": "array", "items": { "type": "object" } },
             "calls": { "type": "object" },
+            "speculated": { "type": "object" },
             "outcomes": { "type": "array", "items": { "type": "object" } },
             "console": { "type": "array", "items": { "type": "object" } },
             "progress": { "type": "object" },
@@ -161,7 +163,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                 "context": { "type": "object", "description": "the program's `args`" },
                 "options": {
                     "type": "object",
-                    "description": "timeoutMs, waitMs (then `running`), detach, learn, cache, idempotencyKey; dag: decisionPoints \
+                    "description": "timeoutMs, waitMs (then `running`), detach, learn, cache, speculate, idempotencyKey; dag: decisionPoints \
                          (none, per_layer, on_error, manual)"
                 }
             },
@@ -214,6 +216,7 @@ pub(super) async fn execute(
         learn: config.memory.learn && asked.options.learn.unwrap_or(true),
         capability: None,
         use_cache: config.memory.cache && asked.options.cache.unwrap_or(true),
+        speculate: asked.options.speculate.unwrap_or(true),
     };
     let executed = tokio::select! {
         executed = flow::execute(app, execution, |id| is_callable(id, &door.expose)) => executed,

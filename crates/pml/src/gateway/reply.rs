@@ -197,6 +197,9 @@ fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
         body.set("cacheHit", raw(&hit.kind));
         body.set("cacheAgeMs", raw(&hit.age_ms));
     }
+    if let Some(speculated) = calls.speculated() {
+        body.set("speculated", raw(&speculated));
+    }
     if !report.next.is_empty() {
         body.set("next", raw(&report.next));
     }

@@ -15,7 +15,7 @@ use pml_model::{CapabilityId, Digest, ToolId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::config::LimitSettings;
+use crate::config::Config;
 pub use grant::Grant;
 pub(crate) use learn::remove_required;
 pub use learn::{LearningPlan, LiftedPlan, PlanLiteral};
@@ -281,6 +281,9 @@ pub struct Bounds {
     pub nesting: u32,
     /// Milliseconds: a run that waits for a timer at least this far away is parked.
     pub park_after_ms: u64,
+    /// The number of calls that may be made before the program asks for them; 0 makes none.
+    #[serde(default)]
+    pub speculated_calls: u32,
 }
 
 /// The parts of an analysis that a plan needs.
@@ -534,7 +537,8 @@ pub(crate) fn source_line(program: &InstrumentedProgram, line: u32, column: u32)
 
 impl Bounds {
     /// The limits that the configuration sets.
-    pub fn new(limits: &LimitSettings, runs: &crate::config::RunSettings) -> Bounds {
+    pub fn new(config: &Config) -> Bounds {
+        let Config { limits, runs, speculation, .. } = config;
         let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Bounds {
             calls: limits.calls,
@@ -549,6 +553,7 @@ impl Bounds {
             console_bytes: limits.console_bytes,
             nesting: limits.nesting,
             park_after_ms: ms(runs.park_after),
+            speculated_calls: speculation.reads_per_run(),
         }
     }
 }

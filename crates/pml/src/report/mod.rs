@@ -358,6 +358,12 @@ pub struct CallReport {
     /// The duration, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_time_ms: Option<i64>,
+    /// Whether the call was made before the program asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub speculated: bool,
+    /// How much sooner its result was there for that, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_ms: Option<u64>,
 }
 
 /// One pure operation of a run.

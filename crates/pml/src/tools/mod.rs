@@ -101,6 +101,8 @@ pub struct CallApproval {
 pub enum CallMode {
     /// Everything the tool does.
     Real,
+    /// None: the call is made before a program asks for it, so only tools that only read are called.
+    Speculative,
 }
 
 impl CallContext {
@@ -271,6 +273,10 @@ fn authorize(
     if let Some(refusal) = verdict.refusal(&tool.id) {
         let problem = Problem::new(ErrorCode::Denied, refusal.to_string()).hint(PolicyRefusal::HINT);
         return Err(NotAllowed::Refused(problem));
+    }
+    if context.mode == CallMode::Speculative && !verdict.can_speculate() {
+        let text = format!("`{}` is called only when a program asks for it", tool.id);
+        return Err(NotAllowed::Refused(Problem::new(ErrorCode::Denied, text)));
     }
     let asks = verdict.mode == approve::CallPermission::Ask;
     let unasked = || {

@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use pml_mcp::Era;
 use pml_mcp::server::ChangeNotice;
-use pml_model::{Definition, Digest, Principal, ServerName};
+use pml_model::{Definition, Digest, Principal, ServerName, ToolId};
 use pml_store::{
     AcceptancePolicy, AcceptedDefinitions, Manifest, ProcessIdentity, ServerListing, Store,
     StoredServerProfile, StoredTool,
@@ -121,6 +121,19 @@ impl Toolset {
     /// The current snapshot of all tools.
     pub fn snapshot(&self) -> Arc<ToolSnapshot> {
         self.catalogue.snapshot()
+    }
+
+    /// Whether a tool has this definition and may be called before a program asks for it.
+    pub(crate) fn may_speculate(&self, id: &ToolId, definition: &Digest) -> bool {
+        self.catalogue.snapshot().tool(id).is_ok_and(|tool| {
+            tool.definition.digest == *definition
+                && self.policy().verdict(id, &tool.definition.annotations).can_speculate()
+        })
+    }
+
+    /// Whether a server has asked to be left alone for a while.
+    pub(crate) fn is_rate_limited(&self, server: &ServerName) -> bool {
+        self.servers.get(server).is_some_and(|handle| handle.rate_limit_wait().is_some())
     }
 
     /// The configured servers whose tools are unknown, each with the reason.

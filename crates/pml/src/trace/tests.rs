@@ -28,7 +28,11 @@ impl Told {
     fn gets(mut self, number: u32, result: &Value) -> Told {
         self.turn += 1;
         let when = TurnTime { turn: self.turn, at: 0 };
-        self.recorder.record_end(CallRef::Call(number), &CallEnding::Result(&raw(result)), when);
+        self.recorder.record_end(
+            CallRef::Call(number),
+            &CallEnding::Result { value: &raw(result), saved_ms: None },
+            when,
+        );
         self
     }
 
@@ -100,7 +104,11 @@ fn calls_of_a_loop_are_not_all_kept() {
             "{}",
             when,
         );
-        recorder.record_end(CallRef::Call(number), &CallEnding::Result(&raw(&json!(number))), when);
+        recorder.record_end(
+            CallRef::Call(number),
+            &CallEnding::Result { value: &raw(&json!(number)), saved_ms: None },
+            when,
+        );
     }
     assert_eq!((recorder.calls.len(), recorder.omitted), (MOST_OF_A_NODE as usize, 80));
 }

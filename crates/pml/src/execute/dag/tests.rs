@@ -132,6 +132,7 @@ fn plan(tasks: Vec<DagTask>, pause: Pause, calls: u32) -> Arc<Plan> {
         console_bytes: 1_000,
         nesting: 64,
         park_after_ms: 10_000,
+        speculated_calls: 0,
     };
     let analysis = document();
     let work = PlannedWork::Dag(DagPlan { tasks, pause, single: false, direct: false });
@@ -638,7 +639,7 @@ impl World {
 fn result(call: u32, issued: &IssuedCall) -> RunDelivery {
     // Each call has a distinct result, so that none can be confused with another.
     let value = format!("\"r{call} of {}\"", issued.frame);
-    RunDelivery::Result { call, value: json(value), parts: Vec::new() }
+    RunDelivery::Result { call, value: json(value), parts: Vec::new(), saved_ms: None }
 }
 
 fn grant(call: u32) -> Grant {

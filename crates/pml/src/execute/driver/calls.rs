@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::journal::History;
 use super::super::value::{DIRECT_BYTES, ResultBudget, outcome_delivery, whole_result_delivery};
 use super::DrivenRun;
+use super::reading_ahead::ReadingAhead;
 use crate::builtin::ReadRecorder;
 use crate::execute::delivery::RunDelivery;
 use crate::execute::issued_call::IssuedCall;
@@ -30,12 +31,22 @@ const MAX_RECEIVED_BYTES: usize = 64 << 20;
 
 /// The calls in flight, and the size of the results so far.
 pub(super) struct CallsInFlight {
-    calls: FuturesUnordered<BoxFuture<'static, (u32, CallOutcome)>>,
+    calls: FuturesUnordered<BoxFuture<'static, EndedCall>>,
     cancels: HashMap<u32, CancellationToken>,
     /// Bytes of results so far.
     received: usize,
+    /// The reads made before the program asks for them; `None` if there are none to make.
+    pub(super) reading_ahead: Option<ReadingAhead>,
     /// The caller for programs, which forwards nothing: a client receives only the messages of its own direct call.
     silent: Caller,
+}
+
+/// A call that has ended.
+pub(super) struct EndedCall {
+    pub(super) call: u32,
+    pub(super) outcome: CallOutcome,
+    /// How much sooner it ended because it was made ahead; `None` if it was not.
+    pub(super) saved: Option<Duration>,
 }
 
 /// A call that may be made now.
@@ -57,6 +68,7 @@ impl CallsInFlight {
             calls: FuturesUnordered::new(),
             cancels: HashMap::new(),
             received: history.deliveries.iter().map(|(_, what)| what.size()).sum(),
+            reading_ahead: None,
             silent: Caller::silent(),
         }
     }
@@ -72,7 +84,7 @@ impl CallsInFlight {
             let text = format!("the definition of `{id}` changed after a person allowed it to be called");
             let outcome =
                 CallOutcome::NotSent(Problem::new(ErrorCode::ToolChanged, text).hint(RunFailure::RUN_ANEW));
-            self.calls.push(Box::pin(async move { (issued.call, outcome) }));
+            self.calls.push(Box::pin(async move { EndedCall { call: issued.call, outcome, saved: None } }));
             return;
         }
         let allowed =
@@ -94,30 +106,38 @@ impl CallsInFlight {
             }),
             witness,
         };
+        let ahead = self.reading_ahead.as_ref().and_then(|reading| reading.take(of, &issued, &id));
+        let runs = Arc::clone(&of.runs);
         self.calls.push(Box::pin(async move {
+            if let Some(read) = ahead
+                && let Some(run) = &context.run
+                && let Ok(hit) = runs.speculator.claim((&context.principal, run), read).await
+            {
+                let outcome = CallOutcome::Ok(hit.result);
+                return EndedCall { call: issued.call, outcome, saved: Some(hit.saved) };
+            }
             let arguments: &RawValue = serde_json::from_str(&issued.arguments)
                 .expect("the worker's side has checked that it is JSON");
-            (issued.call, tools::call(&toolset, &context, &id, arguments, Fields::default()).await)
+            let outcome = tools::call(&toolset, &context, &id, arguments, Fields::default()).await;
+            EndedCall { call: issued.call, outcome, saved: None }
         }));
     }
 
     /// The next call that ended; `None` if none is in flight.
-    pub(super) async fn next(&mut self) -> Option<(u32, CallOutcome)> {
-        let (call, outcome) = self.calls.next().await?;
-        self.cancels.remove(&call);
-        Some((call, outcome))
+    pub(super) async fn next(&mut self) -> Option<EndedCall> {
+        let ended = self.calls.next().await?;
+        self.cancels.remove(&ended.call);
+        Some(ended)
     }
 
     /// The delivery to the program for the end of a call.
-    pub(super) fn on_call_end(
-        &mut self,
-        of: &DrivenRun,
-        call: u32,
-        tool: &str,
-        outcome: CallOutcome,
-    ) -> RunDelivery {
+    pub(super) fn on_call_end(&mut self, of: &DrivenRun, tool: &str, ended: EndedCall) -> RunDelivery {
         let deliver = if of.plan.is_direct() { whole_result_delivery } else { outcome_delivery };
-        let what = deliver(of.lease.run(), call, tool, outcome, self.result_budget(&of.plan));
+        let EndedCall { call, outcome, saved } = ended;
+        let mut what = deliver(of.lease.run(), call, tool, outcome, self.result_budget(&of.plan));
+        if let RunDelivery::Result { saved_ms, .. } = &mut what {
+            *saved_ms = saved.map(|saved| u64::try_from(saved.as_millis()).unwrap_or(u64::MAX));
+        }
         self.received += what.size();
         what
     }

@@ -72,6 +72,7 @@ impl Driver {
     /// Stores the end of the run, and then publishes it.
     pub(super) async fn finish(&mut self, over: RunEnd<RunEnding>, now: i64) -> Continuation {
         self.work.kill();
+        self.driven.runs.speculator.end_run(self.driven.lease.run());
         if let RunEnding::Suspended = over.ending {
             return self.suspend(&over.in_doubt).await;
         }

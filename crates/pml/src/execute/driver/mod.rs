@@ -9,6 +9,7 @@ mod calls;
 mod client;
 mod ending;
 mod journal_writer;
+mod reading_ahead;
 mod run_events;
 mod work;
 
@@ -36,13 +37,13 @@ use crate::clock::now_ms;
 use crate::knowledge::cache::CacheTicket;
 use crate::plan::Plan;
 use crate::report::{RunFailure, RunStatus};
-use crate::tools::CallOutcome;
 use approvals::RunApprovals;
-use calls::{CallsInFlight, PermittedCall};
+use calls::{CallsInFlight, EndedCall, PermittedCall};
 use client::{ClientNotice, RunClient};
 use ending::storage_failure;
 use journal_writer::JournalWriter;
 pub(super) use journal_writer::{Ack, AckSender};
+use reading_ahead::ReadingAhead;
 use work::{WorkSource, sleep_until};
 
 /// 5 s: how long calls that may have had an effect are awaited after the run has ended.
@@ -149,6 +150,7 @@ impl Driver {
             requested_end: None,
             driven: DrivenRun { runs, principal, plan, lease },
         };
+        driver.calls.reading_ahead = ReadingAhead::new(&driver.driven);
         driver.begin(worker, history);
         driver
     }
@@ -232,9 +234,54 @@ impl Driver {
         }
     }
 
+    /// Tells the reads ahead what the program does. While it is quiet, the reads that follow are started; before the run
+    /// core hears of it, because it may park the run.
+    fn read_ahead(&mut self, event: &RunEvent<RunEnding>) {
+        let Some(reading) = &mut self.calls.reading_ahead else { return };
+        match event {
+            RunEvent::Issued(issued) => reading.on_issued(issued),
+            RunEvent::Quiet { taken } if self.run.is_settled(*taken) => {
+                let (nodes, decisions) = self.observer.path_progress();
+                reading.follow(nodes, decisions);
+                // What may change something comes first: a read must not overtake it.
+                if self.run.open_handles().any(|handle| reading.may_change(handle)) {
+                    return;
+                }
+                let upcoming = self.work.dag.as_ref().map(|dag| dag.upcoming_calls()).unwrap_or_default();
+                let witness = self.ticket.as_ref().map(|ticket| &ticket.witness);
+                reading.start_reads(&self.driven, upcoming, witness);
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the reads ahead what the program receives.
+    fn follow_delivery(&mut self, what: &RunDelivery) {
+        let Some(reading) = &mut self.calls.reading_ahead else { return };
+        match what {
+            RunDelivery::Result { call, value, .. } => {
+                if let (Some(program), Some(node)) = (reading.program(), self.observer.node_of(*call)) {
+                    program.on_result(node, value.get());
+                }
+            }
+            // A program that waits some time wants to know what is there afterwards.
+            RunDelivery::Timer { .. } => reading.drop_unused(&self.driven),
+            _ => {}
+        }
+    }
+
+    /// Forgets the reads ahead after the plan was replaced.
+    fn forget_reads(&mut self) {
+        if let Some(reading) = &mut self.calls.reading_ahead {
+            reading.drop_unused(&self.driven);
+        }
+        self.calls.reading_ahead = ReadingAhead::new(&self.driven);
+    }
+
     /// Has the run core process an event, and carries out its actions.
     async fn take(&mut self, event: RunEvent<RunEnding>) -> Continuation {
         let now = now_ms();
+        self.read_ahead(&event);
         if let RunEvent::Stop(ending) = &event {
             self.requested_end = RequestedEnd::from_ending(ending);
         }
@@ -279,7 +326,7 @@ impl Driver {
                 let reason = reason.clone();
                 stop(RunEnding::Aborted(reason.filter(|reason| !reason.is_empty())))
             }
-            Some((call, outcome)) = self.calls.next() => self.answered(call, outcome),
+            Some(ended) = self.calls.next() => self.answered(ended),
             Some(ack) = self.journal.next_ack() => acked(ack),
             heard = self.work.next(stopping) => self.on_work_event(heard?),
             () = sleep_until(write_by) => {
@@ -299,9 +346,9 @@ impl Driver {
             .hint("do less at once, give `timeoutMs`, or raise `limits.wall` in pml.toml")
     }
 
-    fn answered(&mut self, call: u32, outcome: CallOutcome) -> Option<DriverEvent> {
-        let tool = self.observer.tool(call)?.to_owned();
-        let what = self.calls.on_call_end(&self.driven, call, &tool, outcome);
+    fn answered(&mut self, ended: EndedCall) -> Option<DriverEvent> {
+        let tool = self.observer.tool(ended.call)?.to_owned();
+        let what = self.calls.on_call_end(&self.driven, &tool, ended);
         Some(DriverEvent::Event(RunEvent::Answered(what)))
     }
 
@@ -392,7 +439,9 @@ impl Driver {
             self.driven.plan = Arc::new(self.driven.plan.replanned(replan));
             self.run.set_tools(run::core_setup(&self.driven.plan).1);
             self.observer.set_plan(Arc::clone(&self.driven.plan));
+            self.forget_reads();
         }
+        self.follow_delivery(what);
         if let Some(dag) = &mut self.work.dag {
             dag.deliver(at, what);
             self.take_dag_events();

@@ -122,7 +122,7 @@ impl Observer {
         let kind = self.plan.structure.node(task.node).map(|node| &node.kind);
         let Some(NodeKind::Task { tool, pure: true, .. }) = kind else { return };
         let ended = match (value, error) {
-            (Some(value), _) => CallEnding::Result(value),
+            (Some(value), _) => CallEnding::Result { value, saved_ms: None },
             (None, Some(CallFailure { code, message, data, .. })) => {
                 CallEnding::Error { code: code.as_str(), message, data: data.as_deref() }
             }
@@ -216,6 +216,8 @@ impl Observer {
             result_size: None,
             issued_at: at,
             execution_time_ms: None,
+            speculated: false,
+            saved_ms: None,
         });
     }
 

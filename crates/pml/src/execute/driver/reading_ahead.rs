@@ -1,0 +1,218 @@
+//! Reads ahead of the run: follows the source of calls, starts reads while it is quiet, and hands out their results.
+
+use std::sync::Arc;
+
+use pml_model::ToolId;
+use pml_model::structure::NodeId;
+
+use super::super::dag::UpcomingCall;
+use super::super::speculation::{
+    CallEffects, NewRead, Outlook, PendingRead, ReadAhead, RunAhead, Speculator, ToolEffect,
+};
+use super::DrivenRun;
+use crate::approve::ToolVerdict;
+use crate::builtin::ReadRecorder;
+use crate::execute::issued_call::IssuedCall;
+use crate::plan::{Plan, ProgramScope};
+use crate::report::PathDecision;
+use crate::tools::Toolset;
+
+/// Confidence that a task of the next layer runs: only a replan or an abort keeps it from doing so.
+const NEXT_LAYER: f64 = 0.9;
+
+/// The reads that one run makes ahead.
+pub(super) struct ReadingAhead {
+    speculator: Arc<Speculator>,
+    /// What may be done with each tool of the plan, by handle.
+    effects: Vec<ToolEffect>,
+    /// The program, as far as it can be foreseen; `None` for a DAG.
+    ahead: Option<RunAhead>,
+    /// The calls of DAG tasks that were made ahead.
+    tasks: Vec<UpcomingCall>,
+    /// How many more reads the run may make ahead.
+    left: u32,
+    /// How much of the path the program had taken when it was last followed.
+    followed: (usize, usize),
+}
+
+impl ReadingAhead {
+    /// What can be read ahead of a plan; `None` if nothing can.
+    pub(super) fn new(of: &DrivenRun) -> Option<ReadingAhead> {
+        let (plan, runs) = (&of.plan, &of.runs);
+        if plan.limits.speculated_calls == 0 || plan.is_direct() || !plan.opaque.is_empty() {
+            return None;
+        }
+        let effects = tool_effects(plan, &runs.tools);
+        let ahead = match plan.program() {
+            Some(_) => {
+                let known = PlanEffects { plan, effects: &effects };
+                let branches = runs.settings.config().speculation.branches;
+                let outlook = Outlook::new(&plan.structure, &known)?;
+                Some(RunAhead::new(outlook, &plan.arguments, branches))
+            }
+            // Tasks run as soon as they can, unless the run waits between its layers.
+            None if plan.pauses() => None,
+            None => return None,
+        };
+        runs.speculator.load_records(&of.principal);
+        Some(ReadingAhead {
+            speculator: Arc::clone(&runs.speculator),
+            effects,
+            ahead,
+            tasks: Vec::new(),
+            left: plan.limits.speculated_calls,
+            followed: (0, 0),
+        })
+    }
+
+    /// Whether a tool of the plan may change something.
+    pub(super) fn may_change(&self, handle: u32) -> bool {
+        self.effects.get(handle as usize).is_none_or(|effect| *effect == ToolEffect::MayChange)
+    }
+
+    /// The part that follows the program; `None` for a DAG.
+    pub(super) fn program(&mut self) -> Option<&mut RunAhead> {
+        self.ahead.as_mut()
+    }
+
+    /// The program issued a call.
+    pub(super) fn on_issued(&mut self, issued: &IssuedCall) {
+        if let Some(ahead) = &mut self.ahead
+            && let Some(node) = own_node(issued)
+        {
+            ahead.on_issued(node, &issued.arguments);
+        }
+    }
+
+    /// The program reached these nodes and made these decisions; each list only grows.
+    pub(super) fn follow(&mut self, nodes: &[NodeId], decisions: &[PathDecision]) {
+        if let Some(ahead) = &mut self.ahead {
+            nodes.iter().skip(self.followed.0).for_each(|node| ahead.on_reached(*node));
+            let decided = decisions.iter().skip(self.followed.1);
+            decided.for_each(|decided| ahead.on_decided(decided.node, &decided.outcome));
+        }
+        self.followed = (nodes.len(), decisions.len());
+    }
+
+    /// Starts the reads that can be made now. `upcoming` are the calls of the tasks of a DAG that run next.
+    pub(super) fn start_reads(
+        &mut self,
+        of: &DrivenRun,
+        upcoming: Vec<UpcomingCall>,
+        witness: Option<&ReadRecorder>,
+    ) {
+        let run = of.lease.run();
+        let room = self.speculator.room(run).min(self.left as usize);
+        if room == 0 {
+            return;
+        }
+        let mut reads = self.ahead.as_mut().map(|ahead| ahead.take_reads(room)).unwrap_or_default();
+        for call in upcoming {
+            if reads.len() < room && self.is_speculable(&call) && !self.tasks.contains(&call) {
+                self.tasks.push(call.clone());
+                let UpcomingCall { handle, arguments, .. } = call;
+                reads.push(ReadAhead { handle, arguments, confidence: NEXT_LAYER });
+            }
+        }
+        for read in reads {
+            let Some(tool) = of.plan.tools.get(read.handle as usize) else { continue };
+            let begun = self.speculator.start(NewRead {
+                principal: &of.principal,
+                run,
+                tool,
+                arguments: read.arguments,
+                confidence: read.confidence,
+                witness: witness.cloned(),
+            });
+            self.left -= u32::from(begun);
+        }
+    }
+
+    fn is_speculable(&self, call: &UpcomingCall) -> bool {
+        match self.effects.get(call.handle as usize) {
+            Some(ToolEffect::ReadsClosed) => true,
+            // What another tool returned does not leave the machine before the task itself sends it.
+            Some(ToolEffect::ReadsOpen) => !call.from_results,
+            Some(ToolEffect::ReadsOnly | ToolEffect::MayChange) | None => false,
+        }
+    }
+
+    /// The read made for a call, if there is one.
+    pub(super) fn take(&self, of: &DrivenRun, issued: &IssuedCall, tool: &ToolId) -> Option<PendingRead> {
+        match self.effects.get(issued.handle as usize) {
+            Some(ToolEffect::ReadsClosed | ToolEffect::ReadsOpen) => {
+                self.speculator.take(of.lease.run(), tool, &issued.digest)
+            }
+            _ => None,
+        }
+    }
+
+    /// Drops the results that nobody asked for: time has passed that the program waited for on purpose, or the plan is
+    /// another.
+    pub(super) fn drop_unused(&mut self, of: &DrivenRun) {
+        self.tasks.clear();
+        self.speculator.drop_unused(of.lease.run());
+    }
+}
+
+/// The node of a call that the program itself makes; `None` for calls of capabilities.
+fn own_node(issued: &IssuedCall) -> Option<NodeId> {
+    NodeId::try_from(issued.node.clone()?).ok()
+}
+
+/// What may be done with each tool of a plan, by handle.
+fn tool_effects(plan: &Plan, tools: &Toolset) -> Vec<ToolEffect> {
+    let (snapshot, policy) = (tools.snapshot(), tools.policy());
+    let effect = |verdict: &ToolVerdict| match (verdict.read_only, verdict.can_speculate()) {
+        (_, true) if verdict.open_world => ToolEffect::ReadsOpen,
+        (_, true) => ToolEffect::ReadsClosed,
+        (true, false) => ToolEffect::ReadsOnly,
+        (false, false) => ToolEffect::MayChange,
+    };
+    let of_tool = |id: &ToolId| match snapshot.tool(id) {
+        Ok(tool) => effect(&policy.verdict(id, &tool.definition.annotations)),
+        Err(_) => ToolEffect::MayChange,
+    };
+    plan.tools.iter().map(|tool| of_tool(&tool.id)).collect()
+}
+
+/// Whether `text` is the id of the tool.
+fn names(id: &ToolId, text: &str) -> bool {
+    text.split_once(':').is_some_and(|(server, tool)| id.server.as_str() == server && id.tool == tool)
+}
+
+/// The effects of the calls of a plan.
+struct PlanEffects<'p> {
+    plan: &'p Plan,
+    effects: &'p [ToolEffect],
+}
+
+impl PlanEffects<'_> {
+    fn only_reads(&self, sees: &ProgramScope, depth: usize) -> bool {
+        let reads = |handle: &u32| {
+            self.effects.get(*handle as usize).is_some_and(|effect| *effect != ToolEffect::MayChange)
+        };
+        // The depth bounds the walk; planning has refused cycles.
+        depth > 0
+            && sees.tools.iter().all(reads)
+            && sees.nested.iter().all(|place| {
+                let nested = self.plan.nested.get(*place as usize);
+                nested.is_some_and(|nested| self.only_reads(&nested.sees, depth - 1))
+            })
+    }
+}
+
+/// More levels than capabilities may call each other over.
+const MOST_DEPTH: usize = 16;
+
+impl CallEffects for PlanEffects<'_> {
+    fn tool(&self, tool: &str) -> Option<(u32, ToolEffect)> {
+        let place = self.plan.tools.iter().position(|planned| names(&planned.id, tool))?;
+        Some((u32::try_from(place).ok()?, self.effects[place]))
+    }
+
+    fn capability_only_reads(&self, name: &str) -> bool {
+        let called = self.plan.nested.iter().find(|nested| nested.name == name);
+        called.is_some_and(|nested| self.only_reads(&nested.sees, MOST_DEPTH))
+    }
+}

@@ -1,0 +1,199 @@
+//! What is read ahead of programs, as they advance.
+
+use serde_json::json;
+
+use super::*;
+use crate::execute::speculation::outlook::CallEffects;
+
+/// Tools by name: `s:read…` reads, `s:web…` reaches a network, `s:get…` only reads and is left alone, all others may
+/// change something.
+struct ByName;
+
+impl CallEffects for ByName {
+    fn tool(&self, tool: &str) -> Option<(u32, ToolEffect)> {
+        Some(match tool.strip_prefix("s:")? {
+            name if name.starts_with("read") => (1, ToolEffect::ReadsClosed),
+            name if name.starts_with("web") => (2, ToolEffect::ReadsOpen),
+            name if name.starts_with("get") => (3, ToolEffect::ReadsOnly),
+            _ => (4, ToolEffect::MayChange),
+        })
+    }
+
+    fn capability_only_reads(&self, name: &str) -> bool {
+        name.starts_with("read")
+    }
+}
+
+/// A program that is followed step by step.
+struct Followed(RunAhead);
+
+impl Followed {
+    fn new(source: &str, arguments: &Value) -> Option<Followed> {
+        let catalogue = pml_analysis::AnalysisCatalogue::default();
+        let structure = pml_analysis::analyse(source, &catalogue).unwrap().structure;
+        let arguments = pml_model::json::raw(arguments);
+        Outlook::new(&structure, &ByName).map(|outlook| Followed(RunAhead::new(outlook, &arguments, 8)))
+    }
+
+    fn issue(mut self, node: &str, arguments: &Value) -> Followed {
+        self.0.on_issued(id(node), &arguments.to_string());
+        self
+    }
+
+    fn give(mut self, node: &str, result: &Value) -> Followed {
+        self.0.on_result(id(node), &result.to_string());
+        self
+    }
+
+    fn decide(mut self, node: &str, outcome: &str) -> Followed {
+        self.0.on_decided(id(node), outcome);
+        self
+    }
+
+    /// The arguments of the reads to make now; those of undecided branches with a question mark.
+    fn reads(&mut self) -> Vec<String> {
+        self.reads_of(100)
+    }
+
+    fn reads_of(&mut self, most: usize) -> Vec<String> {
+        let shown = |read: ReadAhead| match read.confidence >= CERTAIN {
+            true => read.arguments,
+            false => format!("{}?", read.arguments),
+        };
+        self.0.take_reads(most).into_iter().map(shown).collect()
+    }
+}
+
+fn id(node: &str) -> NodeId {
+    NodeId::try_from(node.to_owned()).unwrap()
+}
+
+fn follow(source: &str) -> Followed {
+    Followed::new(source, &json!({})).expect("there is something to read ahead")
+}
+
+#[test]
+fn independent_reads_are_made_at_once_and_only_once() {
+    let mut run = follow("await mcp.s.read({p: 1}); await mcp.s.read({p: 2}); await mcp.s.read({p: 3});")
+        .issue("n1", &json!({"p": 1}));
+    assert_eq!(run.reads(), [r#"{"p":2}"#, r#"{"p":3}"#]);
+    assert!(run.reads().is_empty());
+}
+
+#[test]
+fn a_reference_is_resolved_when_its_result_is_there() {
+    let source = "const a = await mcp.s.read({p: 1}); await mcp.s.read({p: 2}); await mcp.s.read({p: a.next, q: `x${a.next}`});";
+    let mut run = follow(source).issue("n1", &json!({"p": 1}));
+    assert_eq!(run.reads(), [r#"{"p":2}"#]);
+    let mut run = run.give("n1", &json!({"next": 7})).issue("n2", &json!({"p": 2}));
+    assert_eq!(run.reads(), [r#"{"p":7,"q":"x7"}"#]);
+}
+
+#[test]
+fn nothing_is_read_past_a_call_that_may_change_it() {
+    let source = "await mcp.s.read({p: 1}); await mcp.s.write({p: 2}); await mcp.s.read({p: 3});";
+    let mut run = follow(source).issue("n1", &json!({"p": 1}));
+    assert!(run.reads().is_empty());
+    let mut run = run.issue("n2", &json!({"p": 2}));
+    assert_eq!(run.reads(), [r#"{"p":3}"#], "the driver waits for the call to end");
+}
+
+#[test]
+fn a_capability_that_may_change_something_is_a_barrier_and_one_that_reads_is_not() {
+    let source = |name: &str| {
+        format!("await mcp.s.read({{p: 1}}); await capabilities.{name}({{}}); await mcp.s.read({{p: 3}});")
+    };
+    let mut writes = follow(&source("doIt")).issue("n1", &json!({"p": 1}));
+    assert!(writes.reads().is_empty());
+    let mut reads = follow(&source("readIt")).issue("n1", &json!({"p": 1}));
+    assert_eq!(reads.reads(), [r#"{"p":3}"#]);
+}
+
+#[test]
+fn a_barrier_in_a_branch_that_was_not_taken_is_no_barrier() {
+    let source = "const a = await mcp.s.read({p: 1}); if (a.x) { await mcp.s.write({}); } await mcp.s.read({p: 2}); await mcp.s.read({p: 3});";
+    let mut run = follow(source).issue("n1", &json!({"p": 1}));
+    assert!(run.reads().is_empty());
+    let mut run = run.decide("d1", "false").issue("n3", &json!({"p": 2}));
+    assert_eq!(run.reads(), [r#"{"p":3}"#]);
+}
+
+#[test]
+fn the_items_of_a_known_list_are_read_in_order_up_to_the_limit() {
+    let source = "for (const p of args.paths) { await mcp.s.read({p}); }";
+    let mut run = Followed::new(source, &json!({"paths": ["a", "b", "c", "d"]}))
+        .unwrap()
+        .issue("n1", &json!({"p": "a"}));
+    assert_eq!(run.reads_of(2), [r#"{"p":"b"}"#, r#"{"p":"c"}"#]);
+    let mut run = run.issue("n1", &json!({"p": "b"}));
+    assert_eq!(run.reads_of(2), [r#"{"p":"d"}"#]);
+    assert!(run.reads().is_empty());
+}
+
+#[test]
+fn items_that_were_skipped_are_not_read_later() {
+    let source = "for (const p of args.paths) { await mcp.s.read({p}); }";
+    let mut run = Followed::new(source, &json!({"paths": ["a", "b", "c", "d"]})).unwrap();
+    assert_eq!(run.reads_of(1), [r#"{"p":"a"}"#]);
+    let mut run = run.issue("n1", &json!({"p": "c"}));
+    assert_eq!(run.reads(), [r#"{"p":"d"}"#]);
+}
+
+#[test]
+fn a_loop_that_changes_something_is_not_read_ahead() {
+    let source = "for (const p of args.paths) { await mcp.s.read({p}); await mcp.s.write({p}); }";
+    let run = Followed::new(source, &json!({"paths": ["a", "b"]})).unwrap();
+    assert!(run.issue("n1", &json!({"p": "a"})).reads().is_empty());
+}
+
+#[test]
+fn an_undecided_branch_is_less_certain_and_a_decided_one_is_certain_or_over() {
+    let source = "const a = await mcp.s.read({p: 1}); if (a.x) { await mcp.s.read({p: 2}); } else { await mcp.s.read({p: 3}); }";
+    let mut undecided = follow(source).issue("n1", &json!({"p": 1}));
+    assert_eq!(undecided.reads(), [r#"{"p":2}?"#, r#"{"p":3}?"#]);
+    let mut decided = follow(source).issue("n1", &json!({"p": 1})).decide("d1", "false");
+    assert_eq!(decided.reads(), [r#"{"p":3}"#]);
+}
+
+#[test]
+fn a_tool_that_reaches_a_network_is_not_called_for_undecided_branches_or_with_results() {
+    let source = "const a = await mcp.s.read({p: 1}); if (a.x) { await mcp.s.web({p: 2}); } await mcp.s.web({p: a.url}); await mcp.s.web({p: 4});";
+    let mut run = follow(source).issue("n1", &json!({"p": 1}));
+    assert_eq!(run.reads(), [r#"{"p":4}"#]);
+    let mut run =
+        run.give("n1", &json!({"x": 1, "url": "u"})).decide("d1", "true").issue("n2", &json!({"p": 2}));
+    assert!(run.reads().is_empty());
+}
+
+#[test]
+fn at_most_so_many_reads_are_made_for_undecided_branches() {
+    let branch = |n: usize| format!("if (a.x{n}) {{ await mcp.s.read({{p: {n}}}); }}");
+    let source: String = std::iter::once("const a = await mcp.s.read({p: 0});".to_owned())
+        .chain((1..20).map(branch))
+        .collect();
+    let mut run = follow(&source).issue("n1", &json!({"p": 0}));
+    assert_eq!(run.reads().len(), 8);
+    assert!(run.reads().is_empty());
+}
+
+#[test]
+fn handlers_and_loops_without_known_items_are_left_alone() {
+    for source in [
+        "try { await mcp.s.write({}); } catch { await mcp.s.read({p: 1}); }",
+        "let more = true; while (more) { more = (await mcp.s.read({p: 1})).more; }",
+        "await mcp.s.get({p: 1}); await mcp.s.get({p: 2});",
+        "await mcp.s.read({p: 1});",
+        "const a = await mcp.s.write({}); await mcp.s.read({p: a.x + 1});",
+    ] {
+        let nothing = Followed::new(source, &json!({})).is_none_or(|mut run| run.reads().is_empty());
+        assert!(nothing, "{source}");
+    }
+}
+
+#[test]
+fn what_the_program_passed_by_is_over() {
+    let source =
+        "const a = await mcp.s.read({p: 1}); if (a.x) { await mcp.s.read({p: 2}); } await mcp.s.get({p: 3});";
+    let mut run = follow(source).issue("n1", &json!({"p": 1})).issue("n3", &json!({"p": 3}));
+    assert!(run.reads().is_empty());
+}

@@ -1,0 +1,21 @@
+//! Speculation: reads that are made before the program asks for them.
+//!
+//! Programs often await one call after the other although nothing depends on anything. The structure tells which reads
+//! come next, with which arguments, and what stands before them. While the program waits for one call, the reads that
+//! follow are made, and the program finds their results ready.
+//!
+//! `outlook` says which reads can be foreseen, `ahead` which of them to make now (both pure), `pool` makes them and
+//! hands out their results. Nothing here changes what a program does: a result is used only for a call that the
+//! program issued itself, with the same bytes, while nothing may have been written since.
+
+mod ahead;
+mod order;
+mod outlook;
+mod pool;
+mod resolve;
+mod trust;
+
+pub(super) use ahead::{ReadAhead, RunAhead};
+pub(super) use outlook::{CallEffects, Outlook, ToolEffect};
+pub(crate) use pool::speculation_threshold;
+pub(super) use pool::{NewRead, PendingRead, Speculator};

@@ -1,0 +1,46 @@
+//! What came of speculation, for people.
+
+use pml_model::Principal;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::execute::speculation_threshold;
+use crate::problem::Problem;
+
+/// What came of the reads of one tool that were made ahead of programs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SpeculationStats {
+    /// The tool, as `server:tool`.
+    pub tool: String,
+    /// Results that programs asked for and got.
+    pub hits: u64,
+    /// Results that programs asked for and that could not be used.
+    pub misses: u64,
+    /// Results that no program asked for.
+    pub wasted: u64,
+    /// Results that differed from those of the same calls made later.
+    pub differing: u64,
+    /// Milliseconds that programs did not have to wait.
+    pub saved_ms: u64,
+    /// The confidence from 0 to 1 that a read of this tool needs now.
+    pub threshold: f64,
+}
+
+/// What came of the reads that were made ahead of a principal's programs, by tool.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn speculation_stats(app: &App, principal: &Principal) -> Result<Vec<SpeculationStats>, Problem> {
+    let preset = app.config().speculation.min_confidence();
+    let stats = app.store.speculation(principal).await?.into_iter().map(|stored| SpeculationStats {
+        threshold: speculation_threshold(&stored.counts, preset),
+        hits: stored.counts.hits,
+        misses: stored.counts.misses,
+        wasted: stored.counts.wasted,
+        differing: stored.counts.differing,
+        saved_ms: stored.counts.saved_us / 1_000,
+        tool: stored.tool,
+    });
+    Ok(stats.collect())
+}
