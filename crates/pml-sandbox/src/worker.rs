@@ -15,6 +15,7 @@ mod heap;
 mod json;
 mod native;
 mod out;
+mod output;
 mod prelude;
 mod preview;
 mod probes;

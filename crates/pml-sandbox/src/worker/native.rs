@@ -108,7 +108,7 @@ fn progress<'js>(
     }
     // Progress of a nested program says nothing about the whole run.
     if world.frame == 0 {
-        world.run.set_progress(WorkerEvent::Progress { done, total: number(total), message });
+        world.run.output.set_progress(WorkerEvent::Progress { done, total: number(total), message });
     }
     Ok(())
 }
@@ -123,7 +123,7 @@ fn hint<'js>(ctx: &Ctx<'js>, world: &RealmState<'js>, value: Opt<Value<'js>>) ->
         Ok(Some(json)) if json.starts_with('{') => {
             // A nested program is a capability and has a name already, so its hint is ignored.
             if world.frame == 0 {
-                world.run.set_hint(json);
+                world.run.output.set_hint(json);
             }
             Ok(())
         }

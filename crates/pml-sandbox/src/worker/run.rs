@@ -1,22 +1,20 @@
 //! State of one run that all its realms share and no program can reach: pending work, limits and the event writer.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 use rquickjs::Ctx;
 
-use super::errors::{self, Rejections};
+use super::errors::Rejections;
 use super::heap::HeapMeter;
 use super::json::JsonSizeLimit;
 use super::out::EventWriter;
+use super::output::{OperationBudget, ProgramOutput};
 use super::prelude;
-use super::preview::NameBudget;
 use super::probes::Probes;
 use super::random::SeededRandom;
 use super::waiting::{OpenFrames, PendingCalls, ProgramTimers};
-use crate::message::{
-    ConsoleLevel, MOST_OPERATIONS, NestedProgram, ProgramEnding, SandboxLimits, SandboxProgram, WorkerEvent,
-};
+use crate::message::{NestedProgram, ProgramEnding, SandboxLimits, SandboxProgram};
 use crate::wire::MOST_BYTES;
 
 /// Bytes reserved in a message for everything but the limited text.
@@ -26,7 +24,6 @@ const MESSAGE_BYTES: u64 = 64 << 10;
 pub(super) struct SandboxRun<'js> {
     pub(super) out: Rc<EventWriter>,
     pub(super) rejections: Rc<Rejections>,
-    heap: Rc<HeapMeter>,
     pub(super) calls: PendingCalls<'js>,
     pub(super) timers: ProgramTimers<'js>,
     pub(super) frames: OpenFrames<'js>,
@@ -43,14 +40,9 @@ pub(super) struct SandboxRun<'js> {
     reading: Cell<bool>,
     /// The compiled prelude, made together with the second realm.
     prelude: OnceCell<Vec<u8>>,
-    /// Remaining bytes of console output; None when the console was cut.
-    console_left: Cell<Option<usize>>,
-    progress: RefCell<Option<WorkerEvent>>,
-    hint: RefCell<Option<String>>,
     limits: OnceCell<SandboxLimits>,
-    /// Number of operations reported so far.
-    operations: Cell<u32>,
-    names: NameBudget,
+    pub(super) output: ProgramOutput,
+    pub(super) operations: OperationBudget,
 }
 
 /// Blocks calls while a value is read for the host.
@@ -71,7 +63,6 @@ impl<'js> SandboxRun<'js> {
         SandboxRun {
             out: Rc::clone(out),
             rejections: Rc::clone(rejections),
-            heap: Rc::clone(heap),
             calls: PendingCalls::default(),
             timers: ProgramTimers::default(),
             frames: OpenFrames::default(),
@@ -82,12 +73,9 @@ impl<'js> SandboxRun<'js> {
             nested: OnceCell::new(),
             reading: Cell::new(false),
             prelude: OnceCell::new(),
-            console_left: Cell::new(Some(0)),
-            progress: RefCell::default(),
-            hint: RefCell::default(),
             limits: OnceCell::new(),
-            operations: Cell::new(0),
-            names: NameBudget::default(),
+            output: ProgramOutput::new(out),
+            operations: OperationBudget::new(heap),
         }
     }
 
@@ -98,7 +86,7 @@ impl<'js> SandboxRun<'js> {
         for bytes in [&mut limits.argument_bytes, &mut limits.result_bytes, &mut limits.console_bytes] {
             *bytes = (*bytes).min(most);
         }
-        self.console_left.set(Some(bytes(limits.console_bytes)));
+        self.output.open_console(bytes(limits.console_bytes));
         self.now_ms.set(program.now_ms);
         self.random.seed(program.seed);
         let is_first = self.limits.set(limits).is_ok() && self.nested.set(program.nested.clone()).is_ok();
@@ -143,64 +131,9 @@ impl<'js> SandboxRun<'js> {
         self.reading.get()
     }
 
-    /// Remaining bytes of console output; None when the console was cut.
-    pub(super) fn console_bytes_left(&self) -> Option<usize> {
-        self.console_left.get()
-    }
-
-    /// Writes to the console as much as fits. A line costs its text and one byte.
-    pub(super) fn write_console(&self, frame: u32, level: ConsoleLevel, mut text: String) {
-        let Some(left) = self.console_left.get() else { return };
-        let is_cut = text.len() + 1 > left;
-        if is_cut {
-            errors::truncate_text(&mut text, left.saturating_sub(1));
-        }
-        self.console_left.set((!is_cut).then(|| left - text.len() - 1));
-        if !is_cut || !text.is_empty() {
-            self.out.send_event(WorkerEvent::Console { frame, level, text });
-        }
-        if is_cut {
-            self.out.send_event(WorkerEvent::ConsoleCut);
-        }
-    }
-
-    /// Sets the progress of this turn. Only the last one of a turn is sent.
-    pub(super) fn set_progress(&self, progress: WorkerEvent) {
-        self.progress.replace(Some(progress));
-    }
-
-    /// Sets the hint of this turn. Only the last one of a turn is sent.
-    pub(super) fn set_hint(&self, json: String) {
-        self.hint.replace(Some(json));
-    }
-
-    /// Whether one more operation may be reported.
-    pub(super) fn may_send_operation(&self) -> bool {
-        self.operations.get() < MOST_OPERATIONS
-    }
-
-    /// Reports the value of an operation.
-    pub(super) fn send_operation(&self, operation: WorkerEvent) {
-        self.operations.set(self.operations.get() + 1);
-        self.out.send_event(operation);
-    }
-
-    /// Runs `preview` with the names it may list: none when the heap is half full.
-    pub(super) fn with_name_budget<T>(&self, preview: impl FnOnce(&NameBudget) -> T) -> T {
-        match self.heap.is_half_full() {
-            true => preview(&NameBudget::exhausted()),
-            false => preview(&self.names),
-        }
-    }
-
     /// Sends the events that are sent once per turn.
     pub(super) fn send_turn_events(&self) -> rquickjs::Result<()> {
-        if let Some(progress) = self.progress.take() {
-            self.out.send_event(progress);
-        }
-        if let Some(json) = self.hint.take() {
-            self.out.send_event(WorkerEvent::Hint { json });
-        }
+        self.output.send_turn_events();
         if let Some(probes) = self.probes.get() {
             probes.tell(&self.out)?;
         }

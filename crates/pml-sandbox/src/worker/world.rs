@@ -107,19 +107,19 @@ impl<'js> RealmState<'js> {
 
     /// Remaining bytes of console output; None when the console was cut or the realm is closed.
     pub(super) fn console_bytes_left(&self) -> Option<usize> {
-        self.run.console_bytes_left().filter(|_| !self.is_over())
+        self.run.output.console_bytes_left().filter(|_| !self.is_over())
     }
 
     /// Writes to the console as much as fits.
     pub(super) fn write_console(&self, level: ConsoleLevel, text: String) {
         if !self.is_over() {
-            self.run.write_console(self.frame, level, text);
+            self.run.output.write_console(self.frame, level, text);
         }
     }
 
     /// Records the begin of an operation: all its operands have been evaluated.
     pub(super) fn operation_began(&self, point: u32, context: u32) {
-        if !self.is_over() && self.run.may_send_operation() {
+        if !self.is_over() && self.run.operations.is_left() {
             self.probes.operation_began(point, context);
         }
     }
@@ -127,12 +127,14 @@ impl<'js> RealmState<'js> {
     /// Reports that an operation returned `value`.
     pub(super) fn operation_returned(&self, point: u32, context: u32, value: &Value<'js>) {
         let Some(took) = self.probes.operation_took(point, context) else { return };
-        if self.is_over() || !self.run.may_send_operation() {
+        if self.is_over() || !self.run.operations.is_left() {
             return;
         }
         let kept = self.exports();
-        let gave = self.run.with_name_budget(|names| kept.previewer.preview(&kept.inspector, value, names));
-        self.run.send_operation(WorkerEvent::Operation { frame: self.frame, point, context, took, gave });
+        let operations = &self.run.operations;
+        let gave = operations.with_names(|names| kept.previewer.preview(&kept.inspector, value, names));
+        operations.spend();
+        self.run.out.send_event(WorkerEvent::Operation { frame: self.frame, point, context, took, gave });
     }
 
     /// Records an exception that nothing in the program can catch.

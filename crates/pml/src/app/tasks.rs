@@ -74,7 +74,7 @@ pub(crate) async fn follow_config(app: Arc<App>) {
     };
     let mut accepted_before = accepted();
     loop {
-        let mut sources = app.config().sources.clone();
+        let mut sources = app.config().findings.sources.clone();
         sources.push(accepted_before);
         let mut watcher = ConfigWatcher::new(&sources);
         let changed = tokio::select! {

@@ -62,10 +62,10 @@ async fn run_checks(app: &Arc<App>, findings: &mut Vec<Finding>) {
         ),
     }));
     findings.extend(check_database(app).await);
-    for problem in &config.problems {
+    for problem in &config.findings.problems {
         findings.push(bad(problem.complaint.place_and_message(), problem.complaint.hint.clone()));
     }
-    for warning in &config.warnings {
+    for warning in &config.findings.warnings {
         findings.push(warn(warning.message.clone(), Some(warning.hint.clone())));
     }
     for server in &config.servers {
@@ -76,7 +76,7 @@ async fn run_checks(app: &Arc<App>, findings: &mut Vec<Finding>) {
         );
         findings.extend(plain_secrets(server.name.as_str(), &server.declared));
     }
-    for path in &config.untrusted {
+    for path in &config.findings.untrusted {
         let hint = "read it, then run `pml trust` in its directory";
         findings.push(warn(format!("{} is not trusted and not used", path.display()), Some(hint.to_owned())));
     }

@@ -90,11 +90,11 @@ async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
         });
     }
     if here.json {
-        let left_out: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
+        let left_out: Vec<String> = config.findings.problems.iter().map(ToString::to_string).collect();
         let held_back: Vec<String> =
             snapshot.quarantined.iter().map(|held| format!("{}: {}", held.id, held.reason)).collect();
         out::json(
-            &serde_json::json!({ "servers": rows, "leftOut": left_out, "heldBack": held_back, "untrusted": config.untrusted }),
+            &serde_json::json!({ "servers": rows, "leftOut": left_out, "heldBack": held_back, "untrusted": config.findings.untrusted }),
         );
         return Ok(());
     }
@@ -103,11 +103,11 @@ async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
         .map(|row| vec![row.name.clone(), row.state.clone(), row.tools.to_string(), row.how.clone()])
         .collect();
     out::line(out::table(&["SERVER", "STATE", "TOOLS", "HOW"], &cells));
-    for problem in &config.problems {
+    for problem in &config.findings.problems {
         out::line(format!("{}left out{}: {problem}", out::YELLOW, out::RESET));
     }
     snapshot.quarantined.iter().for_each(show_held);
-    for path in &config.untrusted {
+    for path in &config.findings.untrusted {
         out::line(format!(
             "{}not trusted{}: {}; `pml trust` makes it count",
             out::YELLOW,

@@ -168,7 +168,7 @@ fn identity(app: &App, presented: Option<&Secret>) -> Result<ClientIdentity, Pro
 
 /// Logs the warnings that do not prevent a start.
 fn warn(app: &App) {
-    for warning in &app.config().warnings {
+    for warning in &app.config().findings.warnings {
         tracing::warn!("{}; {}", warning.message, warning.hint);
     }
 }
@@ -232,10 +232,10 @@ fn greet(app: &App, address: SocketAddr, token: &str, expose: Option<&Expose>) {
         );
     }
     warn(app);
-    for problem in &app.config().problems {
+    for problem in &app.config().findings.problems {
         out::note(format!("{}left out{}: {problem}", out::YELLOW, out::RESET));
     }
-    for path in &app.config().untrusted {
+    for path in &app.config().findings.untrusted {
         out::note(format!(
             "{}not trusted{}: {}; run `pml trust` in its directory to use it",
             out::YELLOW,

@@ -293,7 +293,7 @@ impl OfferedTools {
 async fn start_and_list(app: &App, name: &ServerName, by: IntroducedBy) -> Result<OfferedTools, Problem> {
     let config = app.config();
     let Some(server) = config.servers.iter().find(|server| server.name == *name) else {
-        let why = config.problems.iter().find(|problem| problem.server == name.as_str());
+        let why = config.findings.problems.iter().find(|problem| problem.server == name.as_str());
         return Err(Problem::new(
             ErrorCode::Config,
             why.map_or_else(|| format!("server `{name}` cannot be used"), ToString::to_string),

@@ -1,6 +1,6 @@
 //! Loads the files into a [`Config`].
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pml_model::Digest;
 
@@ -15,7 +15,7 @@ use super::server::ServerDraft;
 use super::settings::{self, BUILT_IN, UserSettings};
 use super::trust::{self, ProjectConfig};
 use super::variables::VariableExpander;
-use super::{Config, ConfigSource, ServerConfig, disk, yaml};
+use super::{Config, ConfigFindings, ConfigSource, ServerConfig, disk, yaml};
 
 /// Reads the user's configuration, its imports, and the trusted configuration of the project that `cwd` is in.
 /// Without any of these files the defaults hold.
@@ -23,10 +23,10 @@ use super::{Config, ConfigSource, ServerConfig, disk, yaml};
 /// # Errors
 /// A file cannot be read, or its content is invalid; the error names the first invalid position.
 pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
-    let mut loading = ConfigLoader { env, sources: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
+    let mut loading = ConfigLoader { env, findings: ConfigFindings::default() };
     let mut settings = loading.user(&paths.config)?;
     loading.permissions(&disk::parent(&paths.config).join(YAML_FILE), &mut settings.permissions)?;
-    loading.warnings.extend(settings.outdated_settings.into_iter().map(|outdated| ConfigWarning {
+    loading.findings.warnings.extend(settings.outdated_settings.into_iter().map(|outdated| ConfigWarning {
         message: outdated.place_and_message(),
         hint: outdated.hint.unwrap_or_default(),
     }));
@@ -34,15 +34,14 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
     for (path, named_at) in settings.imports {
         drafts.extend(loading.import(&path, &named_at)?);
     }
-    let (project, untrusted) = loading.project(paths, cwd)?;
-    drafts.extend(project);
+    drafts.extend(loading.project(paths, cwd)?);
 
     let mut names = ClaimedNames::new(&settings.builtin);
     let mut servers = Vec::new();
     for draft in drafts {
         match loading.server(draft, &mut names) {
             Ok(server) => servers.push(server),
-            Err(problem) => loading.problems.push(problem),
+            Err(problem) => loading.findings.problems.push(problem),
         }
     }
     loading.check_subjects(&settings.permissions, &servers);
@@ -60,18 +59,13 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
         embedding: settings.embedding,
         limits: settings.limits,
         runs: settings.runs,
-        sources: loading.sources,
-        untrusted,
-        problems: loading.problems,
-        warnings: loading.warnings,
+        findings: loading.findings,
     })
 }
 
 struct ConfigLoader<'e> {
     env: &'e Env,
-    sources: Vec<ConfigSource>,
-    problems: Vec<LeftOutServer>,
-    warnings: Vec<ConfigWarning>,
+    findings: ConfigFindings,
 }
 
 impl ConfigLoader<'_> {
@@ -83,8 +77,9 @@ impl ConfigLoader<'_> {
     }
 
     fn remember(&mut self, source: ConfigSource) {
-        if !self.sources.iter().any(|known| known.path == source.path) {
-            self.sources.push(source);
+        let sources = &mut self.findings.sources;
+        if !sources.iter().any(|known| known.path == source.path) {
+            sources.push(source);
         }
     }
 
@@ -107,7 +102,7 @@ impl ConfigLoader<'_> {
     /// Warns about rules whose server name is a probable misspelling, since such a rule would forbid nothing. A name
     /// unlike any other may belong to a project that is not open now.
     fn check_subjects(&mut self, rules: &[PermissionRule], servers: &[ServerConfig]) {
-        let left_out = self.problems.iter().map(|problem| problem.server.as_str());
+        let left_out = self.findings.problems.iter().map(|problem| problem.server.as_str());
         let known: Vec<&str> = servers
             .iter()
             .map(|server| server.name.as_str())
@@ -126,7 +121,7 @@ impl ConfigLoader<'_> {
                 });
             }
         }
-        self.warnings.extend(warnings);
+        self.findings.warnings.extend(warnings);
     }
 
     /// Warns where other users can write the configuration: they could have any program started.
@@ -134,7 +129,7 @@ impl ConfigLoader<'_> {
         for path in [path, &disk::parent(path)] {
             if disk::open_to_others(path, 0o022) != 0 {
                 let shown = self.env.display_path(path);
-                self.warnings.push(ConfigWarning {
+                self.findings.warnings.push(ConfigWarning {
                     message: format!("other users can write `{shown}`, and so have programs started as you"),
                     hint: format!("run `chmod go-w {shown}`"),
                 });
@@ -147,7 +142,7 @@ impl ConfigLoader<'_> {
     fn import(&mut self, path: &Path, named_at: &ConfigComplaint) -> Result<Vec<ServerDraft>, Error> {
         let Some(bytes) = self.read(path)? else {
             let shown = self.env.display_path(path);
-            self.warnings.push(ConfigWarning {
+            self.findings.warnings.push(ConfigWarning {
                 message: format!(
                     "{}:{}: the file `{shown}` does not exist",
                     named_at.shown_path, named_at.line
@@ -165,7 +160,7 @@ impl ConfigLoader<'_> {
                 match ServerDraft::from_json(&file, member) {
                     Ok(draft) => drafts.push(draft),
                     Err(complaint) => {
-                        self.problems.push(LeftOutServer {
+                        self.findings.problems.push(LeftOutServer {
                             server: member.key.clone(),
                             complaint: Box::new(complaint),
                         });
@@ -176,23 +171,21 @@ impl ConfigLoader<'_> {
         Ok(drafts)
     }
 
-    /// The servers of the nearest trusted project, and the untrusted project files on the way up. An untrusted file
-    /// does not hide a trusted one further up.
-    fn project(&mut self, paths: &Paths, cwd: &Path) -> Result<(Vec<ServerDraft>, Vec<PathBuf>), Error> {
-        let mut untrusted = Vec::new();
+    /// The servers of the nearest trusted project. An untrusted project file on the way up does not hide a trusted one.
+    fn project(&mut self, paths: &Paths, cwd: &Path) -> Result<Vec<ServerDraft>, Error> {
         let trusted = trust::TrustStore::open(paths)?;
         self.remember(trusted.source());
         for project in ProjectConfig::find_upwards(cwd, paths)? {
             self.remember(project.source());
             if !trusted.trusts(&project) {
-                untrusted.push(project.path);
+                self.findings.untrusted.push(project.path);
                 continue;
             }
             self.check_mode(&project.path);
             let file = ConfigFile::new(&project.path, project.content, self.env)?;
-            return Ok((settings::read_project(&file)?, untrusted));
+            return Ok(settings::read_project(&file)?);
         }
-        Ok((Vec::new(), untrusted))
+        Ok(Vec::new())
     }
 
     fn server(

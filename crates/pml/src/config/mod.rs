@@ -99,6 +99,13 @@ pub struct Config {
     pub limits: LimitSettings,
     /// How runs are stored and resumed.
     pub runs: RunSettings,
+    /// What loading found beside the settings.
+    pub findings: ConfigFindings,
+}
+
+/// What loading found in and about the files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfigFindings {
     /// Every file that was read or looked for; the [`ConfigWatcher`] watches them.
     pub sources: Vec<ConfigSource>,
     /// Project files that are ignored because their present content is not trusted.

@@ -53,8 +53,8 @@ pub fn own_files(config: &Config, paths: &Paths, env: &Env) -> OwnFiles {
     directories.sort();
     directories.dedup();
     let mut files = vec![paths.config.clone(), disk::parent(&paths.config).join(YAML_FILE)];
-    let read = config.sources.iter().map(|source| &source.path);
-    files.extend(read.filter(|path| !config.untrusted.contains(path)).cloned());
+    let read = config.findings.sources.iter().map(|source| &source.path);
+    files.extend(read.filter(|path| !config.findings.untrusted.contains(path)).cloned());
     files.sort();
     files.dedup();
     OwnFiles { directories, files }

@@ -375,7 +375,7 @@ fn capability_entry(
     }
     reasons.extend(recalled.closeness(known.id.as_str()));
     let compact = signature::compact_capability_signature(&known.name, &known.parameters);
-    let source = match &known.source {
+    let source = match &known.program.source {
         CapabilitySource::Code { code, .. } => code.clone(),
         CapabilitySource::Dag { dag_structure, .. } => dag_structure.get().to_owned(),
         CapabilitySource::Tool { tool_id, .. } => tool_id.clone(),

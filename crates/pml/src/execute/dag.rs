@@ -6,11 +6,12 @@
 
 mod frame;
 mod numbers;
+mod programs;
 pub mod schedule;
 mod task_report;
 
 use pml_model::ErrorCode;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,9 +30,10 @@ use super::issued_call::{IssuedCall, TaskCallSite};
 use super::journal::History;
 use super::run::RunEvent;
 use crate::plan::{DagPlan, DagTask, Plan, Replan, TaskCode, TaskWork};
+use frame::WorkerFailure;
 pub(super) use frame::{FrameEvent, FrameMessage, TaskWorkers};
-use frame::{TaskFrame, WorkerFailure};
 use numbers::CallNumbers;
+use programs::TaskPrograms;
 use schedule::{AttemptOutcome, Schedule, ScheduleStep, ScheduledTask, TaskEnd};
 pub use task_report::DagTasks;
 
@@ -45,8 +47,6 @@ const FOR_NOW: [ErrorCode; 5] = [
 ];
 /// More attempts than any task may have.
 const MOST_TRIES: u64 = 16;
-/// The number of task programs of one run that have workers at a time: other runs of the process need some too.
-const PROGRAMS_AT_ONCE: usize = 16;
 
 /// The state of the tasks of a run.
 pub(super) struct DagRun {
@@ -57,9 +57,7 @@ pub(super) struct DagRun {
     /// The results that references to tasks resolve to.
     results: HashMap<String, Box<RawValue>>,
     numbers: CallNumbers,
-    frames: HashMap<usize, TaskFrame>,
-    /// The task programs whose end is recorded; they are not run again.
-    finished: HashSet<usize>,
+    programs: TaskPrograms,
     /// The number of deliveries that belong to no live program, or that an ended one did not take.
     taken: u32,
     /// The time of the last delivery.
@@ -68,8 +66,6 @@ pub(super) struct DagRun {
     ended_since_pause: Vec<usize>,
     paused: Option<LayerQuestion>,
     said: VecDeque<RunEvent<RunEnding>>,
-    /// The task programs that wait for a worker, in order.
-    wants: VecDeque<usize>,
     /// The capabilities started as tasks that have not been reported yet.
     begun: Vec<StartedTask>,
     /// Whether the run is to stop.
@@ -117,14 +113,12 @@ impl DagRun {
             tasks: dag.tasks.clone(),
             results: HashMap::new(),
             numbers: CallNumbers::of(history),
-            frames: HashMap::new(),
-            finished: finished.collect(),
+            programs: TaskPrograms::new(finished.collect()),
             taken: 0,
             now: plan.start,
             ended_since_pause: Vec::new(),
             paused: None,
             said: VecDeque::new(),
-            wants: VecDeque::new(),
             begun: Vec::new(),
             stopped: false,
             plan: Arc::clone(plan),
@@ -156,24 +150,19 @@ impl DagRun {
     /// queued, so that programs which have done something come first after a resume too.
     pub(super) fn start_queued_programs(&mut self, frames: &TaskWorkers) {
         while !self.stopped
-            && !self.is_full()
-            && let Some(task) = self.wants.pop_front()
+            && let Some(task) = self.programs.next_queued()
         {
-            if let Some((program, frame)) = self.program(task).zip(self.frames.get_mut(&task)) {
+            if let Some((program, frame)) = self.program(task).zip(self.programs.get_mut(task)) {
                 frame.start(task, program, frames);
             }
         }
-    }
-
-    fn is_full(&self) -> bool {
-        self.frames.values().filter(|frame| frame.has_worker()).count() >= PROGRAMS_AT_ONCE
     }
 
     fn program(&self, task: usize) -> Option<pml_sandbox::SandboxProgram> {
         let TaskWork::Code(code) = &self.tasks[task].work else { return None };
         let arguments = self.given(code, &self.arguments(task).ok()?);
         // The program's clock starts at its turn, however late it starts or restarts.
-        let began = self.frames.get(&task)?.started_at();
+        let began = self.programs.get(task)?.clock.start();
         let which = u64::from(frame_of(task));
         Some(self.plan.program_for_worker(&code.program, arguments.get(), &code.sees, which, began))
     }
@@ -202,7 +191,7 @@ impl DagRun {
     /// Stops the timeout of a program while `call` waits for approval.
     pub(super) fn stop_clock(&mut self, call: u32) {
         let asker = self.numbers.places.get(&call).and_then(|(frame, _)| task_of(*frame));
-        if let Some(frame) = asker.and_then(|task| self.frames.get_mut(&task)) {
+        if let Some(frame) = asker.and_then(|task| self.programs.get_mut(task)) {
             frame.deadline = None;
         }
     }
@@ -210,16 +199,16 @@ impl DagRun {
     /// Restarts the timeouts of programs that waited for an answer.
     pub(super) fn restart_clocks(&mut self) {
         let now = Instant::now();
-        for (task, frame) in &mut self.frames {
+        for (task, frame) in self.programs.iter_mut() {
             if frame.deadline.is_none() && frame.has_worker() {
-                frame.deadline = self.tasks[*task].timeout_ms.map(|ms| now + Duration::from_millis(ms));
+                frame.deadline = self.tasks[task].timeout_ms.map(|ms| now + Duration::from_millis(ms));
             }
         }
     }
 
     /// The earliest timeout of a program, and its task.
     pub(super) fn deadline(&self) -> Option<(Instant, usize)> {
-        self.frames.iter().filter_map(|(task, frame)| Some((frame.deadline?, *task))).min()
+        self.programs.deadline()
     }
 
     /// Handles a program that reached its timeout.
@@ -231,8 +220,7 @@ impl DagRun {
 
     /// Stops all programs.
     pub(super) fn stop(&mut self) {
-        self.frames.values_mut().for_each(TaskFrame::stop);
-        self.wants.clear();
+        self.programs.stop();
         self.stopped = true;
     }
 
@@ -276,7 +264,7 @@ impl DagRun {
             self.taken += 1;
             return;
         };
-        if let Some(frame) = self.frames.get_mut(&task) {
+        if let Some(frame) = self.programs.get_mut(task) {
             let what = match what {
                 RunDelivery::Result { value, .. } => {
                     pml_sandbox::DeliveryPayload::Result { call: seq, json: value.get().to_owned() }
@@ -314,7 +302,7 @@ impl DagRun {
     fn timer(&mut self, timer: u64, at: i64) {
         let frame = u32::try_from(timer >> 32).unwrap_or(0);
         if let Some(task) = task_of(frame) {
-            match self.frames.get_mut(&task) {
+            match self.programs.get_mut(task) {
                 Some(frame) => {
                     let timer = u32::try_from(timer & u64::from(u32::MAX)).unwrap_or(0);
                     frame.deliver(Delivery {
@@ -336,10 +324,9 @@ impl DagRun {
     fn frame_over(&mut self, frame: u32, at: i64, value: Option<&RawValue>, error: Option<&CallFailure>) {
         self.taken += 1;
         let Some(task) = task_of(frame) else { return };
-        if let Some(frame) = self.frames.remove(&task) {
-            self.taken += frame.delivered_count;
+        if let Some(frame) = self.programs.remove(task) {
+            self.taken += frame.clock.delivered();
         }
-        self.wants.retain(|wanted| *wanted != task);
         let end = match (value, error) {
             (Some(value), _) => Ok(value.to_owned()),
             (None, Some(error)) => Err(error.clone()),
@@ -425,7 +412,7 @@ impl DagRun {
                 let issued = IssuedCall::new(call, (frame_of(task), handle), node, arguments.get(), asks);
                 self.said.push_back(RunEvent::Issued(issued));
             }
-            TaskWork::Code(_) if self.finished.contains(&task) => {}
+            TaskWork::Code(_) if self.programs.is_finished(task) => {}
             TaskWork::Code(code) => {
                 let begun = code.capability.map(|place| StartedTask {
                     frame: frame_of(task),
@@ -435,8 +422,7 @@ impl DagRun {
                     at: self.now,
                 });
                 self.begun.extend(begun);
-                self.frames.insert(task, TaskFrame::new(self.now));
-                self.wants.push_back(task);
+                self.programs.queue(task, self.now);
             }
         }
         Vec::new()
@@ -489,7 +475,7 @@ impl DagRun {
         word: FrameMessage,
     ) -> Option<(u32, NodeId, WorkerEvent)> {
         // Messages that a stopped program sent before do not count either.
-        let frame = self.frames.get_mut(&task).filter(|frame| frame.has_worker())?;
+        let frame = self.programs.get_mut(task).filter(|frame| frame.has_worker())?;
         frame.hand_over();
         let seen = match word {
             FrameMessage::Started => {
@@ -502,8 +488,7 @@ impl DagRun {
                 if let (WorkerFailure::Fault(WorkerFault::Died { .. }), Some(again)) =
                     (&trouble, frame.restarted())
                 {
-                    self.frames.insert(task, again);
-                    self.wants.push_front(task);
+                    self.programs.queue_again(task, again);
                     return None;
                 }
                 let error = frame::worker_call_failure(&self.plan, &trouble);
@@ -526,14 +511,14 @@ impl DagRun {
                 self.said.push_back(RunEvent::Issued(IssuedCall { task_site: within, ..issued }));
             }
             WorkerEvent::Timer { timer, delay_ms } => {
-                let from = Some(frame.time());
+                let from = Some(frame.clock.now());
                 self.said.push_back(RunEvent::TimerSet { timer: number | u64::from(timer), delay_ms, from });
             }
             WorkerEvent::TimerCleared { timer } => {
                 self.said.push_back(RunEvent::TimerCleared { timer: number | u64::from(timer) });
             }
             WorkerEvent::Quiet { taken, .. } => {
-                frame.taken = Some(taken);
+                frame.clock.on_quiet(taken);
                 self.say_if_quiet();
             }
             WorkerEvent::Ended(ending) => {
@@ -555,7 +540,7 @@ impl DagRun {
             Ok(value) => (Some(value), None),
             Err(error) => (None, Some(error)),
         };
-        if let Some(frame) = self.frames.get_mut(&task) {
+        if let Some(frame) = self.programs.get_mut(task) {
             frame.stop();
         }
         self.said.push_back(RunEvent::FrameOver(RunDelivery::Frame {
@@ -569,7 +554,7 @@ impl DagRun {
 
     /// The clock of a task's program, which is in the past during replay.
     pub(super) fn time_of(&self, task: usize) -> Option<i64> {
-        self.frames.get(&task).map(TaskFrame::time)
+        self.programs.get(task).map(|frame| frame.clock.now())
     }
 
     /// The layer of each task, by node.
@@ -608,14 +593,10 @@ impl DagRun {
         Some(UpcomingCall { handle, arguments, from_results })
     }
 
-    /// Issues a quiet event if nothing happens before the next delivery. Programs that wait for a free worker do
-    /// nothing until another one ends.
+    /// Issues a quiet event if nothing happens before the next delivery.
     fn say_if_quiet(&mut self) {
-        let full = self.is_full();
-        let waits = |frame: &TaskFrame| full && frame.is_new();
-        let quiet = self.frames.values().all(|frame| frame.is_quiet() || waits(frame));
-        if quiet && (full || self.wants.is_empty()) {
-            let taken = self.frames.values().map(|frame| frame.delivered_count).sum::<u32>() + self.taken;
+        if self.programs.is_quiet() {
+            let taken = self.programs.delivered() + self.taken;
             self.said.push_back(RunEvent::Quiet { taken });
         }
     }

@@ -16,6 +16,7 @@ mod keep;
 mod observe;
 mod operations;
 mod path;
+mod program_clock;
 mod prove;
 mod remember;
 pub mod replay;

@@ -1,9 +1,11 @@
 //! Observes a run, live or replayed, and builds its report.
 
+mod calls;
 mod tasks;
+mod turns;
 
 use pml_model::ErrorCode;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pml_model::RunState;
@@ -23,9 +25,11 @@ use crate::report::ContentPart;
 use crate::report::ExecutedPath;
 use crate::report::{
     CallReport, ConsoleLine, MOST_OPERATIONS, OperationReport, PathDecision, RunFailure, RunProgress,
-    RunReport, TaskStatus, number_places, preview,
+    RunReport, TaskStatus, preview,
 };
-use crate::trace::{CallEnding, CallRef, Recorder, TurnTime};
+use crate::trace::{CallEnding, CallRef, Recorder};
+use calls::{ObservedCall, ObservedCalls};
+use turns::{RepeatedDeliveries, Turns};
 
 /// The observations of a run so far.
 #[derive(Debug)]
@@ -33,35 +37,29 @@ pub(super) struct Observer {
     plan: Arc<Plan>,
     sites: Sites,
     way: PathBuilder,
-    tasks: Vec<CallReport>,
+    /// The calls, including those within capabilities.
+    calls: ObservedCalls,
     operations: Vec<OperationReport>,
+    /// The parts of the results of all calls.
     parts: Vec<ContentPart>,
-    console: Vec<ConsoleLine>,
-    console_cut: bool,
+    console: Console,
     hint: Option<Box<RawValue>>,
     progress: RunProgress,
-    /// The hints for calls that failed.
-    hints: HashMap<u32, String>,
-    /// The source lines of the calls, in order of issue, and the frames that made them.
-    lines: Vec<Option<u32>>,
-    made_by: Vec<u32>,
-    /// The nodes of the calls, including those within capabilities.
-    nodes: Vec<Option<String>>,
     /// The frames of called capabilities.
     frames: CapabilityFrames,
-    /// Whether the program has run until it had nothing left to do.
-    has_rested: bool,
-    /// The deliveries on their way to a program that is being replayed.
-    coming: VecDeque<(i64, RunDelivery)>,
-    caught_up: u32,
+    repeated: RepeatedDeliveries,
     recorder: Recorder,
-    /// The number of deliveries before the events that the program reports now.
-    turn: u64,
-    /// The number of deliveries, and their times.
-    deliveries: u64,
-    given_at: Vec<i64>,
+    turns: Turns,
     /// The number of calls that the program of each task has issued, by frame.
     asked: HashMap<u32, u32>,
+}
+
+/// What the programs of a run printed.
+#[derive(Debug, Default)]
+struct Console {
+    lines: Vec<ConsoleLine>,
+    /// Whether lines are missing, because there were too many.
+    is_cut: bool,
 }
 
 impl Observer {
@@ -70,41 +68,32 @@ impl Observer {
             sites: plan.program().map_or_else(Sites::none, |program| Sites::new(program, &plan.structure)),
             plan,
             way: PathBuilder::default(),
-            tasks: Vec::new(),
+            calls: ObservedCalls::default(),
             operations: Vec::new(),
             parts: Vec::new(),
-            console: Vec::new(),
-            console_cut: false,
+            console: Console::default(),
             hint: None,
             progress: RunProgress::default(),
-            hints: HashMap::new(),
-            lines: Vec::new(),
-            made_by: Vec::new(),
-            nodes: Vec::new(),
             frames: CapabilityFrames::default(),
-            has_rested: false,
-            coming: VecDeque::new(),
-            caught_up: 0,
+            repeated: RepeatedDeliveries::default(),
             recorder: Recorder::default(),
-            turn: 0,
-            deliveries: 0,
-            given_at: Vec::new(),
+            turns: Turns::default(),
             asked: HashMap::new(),
         }
     }
 
     /// The reports of the calls so far.
     pub(super) fn call_reports(&self) -> Vec<CallReport> {
-        let mut tasks = self.tasks.clone();
-        for (task, id) in tasks.iter_mut().zip(number_places(&self.nodes)) {
+        let named = |(mut task, id): (CallReport, Option<String>)| {
             let own = task.node_id.map(|node| node.to_string());
             task.task_id = id.filter(|id| own.as_ref() != Some(id) || self.is_program(task.node_id));
             if task.task_id == own {
                 // The node alone names the task, which may make further calls.
                 task.task_id = own.map(|own| format!("{own}#1"));
             }
-        }
-        tasks
+            task
+        };
+        self.calls.placed_reports().map(named).collect()
     }
 
     /// Whether a node is a DAG task with a program: its result is not that of a call.
@@ -125,12 +114,8 @@ impl Observer {
 
     /// The calls that `frame` made.
     pub(super) fn calls_of_frame<'t>(&self, frame: u32, tasks: &'t [CallReport]) -> Vec<&'t CallReport> {
-        let own = |task: &&CallReport| self.frame_of(task.call) == frame;
+        let own = |task: &&CallReport| self.calls.frame_of(task.call) == frame;
         tasks.iter().filter(own).collect()
-    }
-
-    fn frame_of(&self, call: u32) -> u32 {
-        (call as usize).checked_sub(1).and_then(|index| self.made_by.get(index)).copied().unwrap_or(0)
     }
 
     /// The progress so far.
@@ -142,12 +127,15 @@ impl Observer {
     pub(super) fn on_call(&mut self, seen: &ReportedCall, at: i64) -> IssuedCall {
         let tool = self.plan.tools[seen.handle as usize].id.to_string();
         let place = self.placed(seen, &tool, at);
-        self.lines.push(place.line);
         let frame = self.frames.number((0, seen.frame));
-        self.made_by.push(frame);
         self.progress.calls += 1;
         let called = self.frames.get(frame).and_then(|frame| frame.planned_capability(&self.plan));
-        self.tasks.push(CallReport {
+        let node = match (place.node, place.inner) {
+            (Some(node), Some(inner)) => Some(format!("{node}/{inner}")),
+            (Some(node), None) => Some(node.to_string()),
+            (None, _) => None,
+        };
+        let report = CallReport {
             call: seen.call,
             node_id: place.node,
             task_id: None,
@@ -160,14 +148,9 @@ impl Observer {
             execution_time_ms: None,
             speculated: false,
             saved_ms: None,
-        });
-        let asks = self.plan.tools[seen.handle as usize].asks.is_some();
-        let node = match (place.node, place.inner) {
-            (Some(node), Some(inner)) => Some(format!("{node}/{inner}")),
-            (Some(node), None) => Some(node.to_string()),
-            (None, _) => None,
         };
-        self.nodes.push(node.clone());
+        self.calls.push(ObservedCall::new(report, node.clone(), place.line, frame));
+        let asks = self.plan.tools[seen.handle as usize].asks.is_some();
         IssuedCall::new(seen.call, (seen.frame, seen.handle), node, &seen.arguments, asks)
     }
 
@@ -181,7 +164,7 @@ impl Observer {
             tool,
             arguments: &seen.arguments,
         };
-        let when = TurnTime { turn: self.turn, at };
+        let when = self.turns.current(at);
         if let Some(place) = self.frames.on_call(self.frames.number((0, seen.frame)), &call, when) {
             return place;
         }
@@ -208,22 +191,21 @@ impl Observer {
 
     /// Announces a recorded delivery that the program will receive again.
     pub(super) fn expect_delivery(&mut self, what: RunDelivery, at: i64) {
-        self.coming.push_back((at, what));
+        self.repeated.expect(what, at);
     }
 
     /// Handles a delivery to the program at the time `at`.
     pub(super) fn on_delivery(&mut self, what: &RunDelivery, at: i64) {
-        self.deliveries += 1;
-        self.given_at.push(at);
-        self.on_task_end(what, TurnTime { turn: self.deliveries, at });
-        let made_by = what.call().map_or(0, |call| self.frame_of(call));
-        let Some(task) = what.call().and_then(|call| self.tasks.get_mut(call as usize - 1)) else { return };
-        let when = TurnTime { turn: self.deliveries, at };
+        let when = self.turns.on_delivery(at);
+        self.on_task_end(what, when);
+        let Some(call) = what.call().and_then(|call| self.calls.get_mut(call)) else { return };
+        let made_by = call.made_by;
         let mut ended = |call: u32, ended: &CallEnding<'_>| match made_by {
             0 => self.recorder.record_end(CallRef::Call(call), ended, when),
             frame => self.frames.on_call_end(frame, call, ended, when),
         };
         self.progress.ended += 1;
+        let task = &mut call.report;
         task.execution_time_ms = Some(at - task.issued_at);
         match what {
             RunDelivery::Result { value, parts, saved_ms, .. } => {
@@ -239,9 +221,7 @@ impl Observer {
                 ended(task.call, &CallEnding::Error { code: code.as_str(), message, data: data.as_deref() });
                 task.status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
                 task.result_preview = Some(preview(&format!("{}: {}", error.code, error.message)));
-                if let Some(hint) = &error.hint {
-                    self.hints.insert(task.call, hint.clone());
-                }
+                call.hint.clone_from(&error.hint);
             }
             RunDelivery::Timer { .. }
             | RunDelivery::Frame { .. }
@@ -256,23 +236,19 @@ impl Observer {
     }
 
     fn catch_up(&mut self, taken: u32) {
-        while self.caught_up < taken
-            && let Some((at, what)) = self.coming.pop_front()
-        {
-            self.caught_up += 1;
+        while let Some((at, what)) = self.repeated.next_taken(taken) {
             self.on_delivery(&what, at);
         }
     }
 
-    /// The time of a replayed event: that of the delivery it followed.
-    fn replayed_at(&self) -> Option<i64> {
-        let (next, _) = self.coming.front()?;
-        Some(if self.has_rested { *next } else { self.plan.start })
+    /// The time of an event at `now`, unless it is replayed: then the time it had.
+    fn time_of_event(&self, now: i64) -> i64 {
+        self.repeated.time_of_event(self.plan.start).unwrap_or(now)
     }
 
     /// Handles the start or end of a called capability, at the time `at` unless it is replayed.
     fn see_frame(&mut self, seen: &WorkerEvent, at: i64) {
-        let when = TurnTime { turn: self.turn, at: self.replayed_at().unwrap_or(at) };
+        let when = self.turns.current(self.time_of_event(at));
         match seen {
             WorkerEvent::FrameBegan { frame, parent, nested, point, context, arguments } => {
                 let began = FrameStart {
@@ -312,8 +288,7 @@ impl Observer {
     fn see_operation(&mut self, task: u32, seen: &WorkerEvent, at: i64) {
         let WorkerEvent::Operation { frame, point, context, took, gave } = seen else { return };
         let Some(seen) = ReportedOperation::new(*point, *context, *took, gave) else { return };
-        let turn = if task == 0 { self.turn } else { self.when(at).turn };
-        let when = TurnTime { turn, at };
+        let when = if task == 0 { self.turns.current(at) } else { self.turns.at(at) };
         let number = self.frames.number((task, *frame));
         let place = match number {
             0 => self.sites.operation(*point, *context, &self.plan.structure).map(|(node, tool)| {
@@ -329,7 +304,7 @@ impl Observer {
 
     fn print(&mut self, frame: u32, level: ConsoleLevel, text: &str) {
         let called = self.frames.get(frame).and_then(|frame| frame.planned_capability(&self.plan));
-        self.console.push(ConsoleLine {
+        self.console.lines.push(ConsoleLine {
             level: level_name(level).to_owned(),
             text: text.to_owned(),
             capability: called.map(|nested| nested.name.clone()),
@@ -341,9 +316,9 @@ impl Observer {
         match seen {
             // Only a taken delivery proves that the call it answers has been observed.
             WorkerEvent::Quiet { taken, .. } => {
-                self.turn = u64::from(*taken) + 1;
+                self.turns.on_quiet(*taken);
                 self.catch_up(*taken);
-                self.has_rested = true;
+                self.repeated.on_quiet();
             }
             WorkerEvent::Ended(_) => self.catch_up(u32::MAX),
             WorkerEvent::Reached { frame: 0, places } => {
@@ -354,12 +329,12 @@ impl Observer {
             WorkerEvent::Reached { frame, places } => {
                 self.frames.reached(self.frames.number((0, *frame)), places);
             }
-            WorkerEvent::Operation { .. } => self.see_operation(0, seen, self.replayed_at().unwrap_or(now)),
+            WorkerEvent::Operation { .. } => self.see_operation(0, seen, self.time_of_event(now)),
             WorkerEvent::FrameBegan { .. } | WorkerEvent::FrameEnded { .. } => self.see_frame(seen, now),
             WorkerEvent::Console { frame, level, text } => {
                 self.print(self.frames.number((0, *frame)), *level, text);
             }
-            WorkerEvent::ConsoleCut => self.console_cut = true,
+            WorkerEvent::ConsoleCut => self.console.is_cut = true,
             WorkerEvent::Hint { json } => self.hint = RawValue::from_string(json.clone()).ok(),
             WorkerEvent::Progress { done, total, message } => {
                 self.progress.done = Some(*done);
@@ -382,29 +357,29 @@ impl Observer {
 
     /// The node that a call belongs to.
     pub(super) fn node_of(&self, call: u32) -> Option<NodeId> {
-        self.tasks.get(call as usize - 1)?.node_id
+        self.calls.get(call)?.report.node_id
     }
 
     /// The source line of a call.
     pub(super) fn line_of(&self, call: u32) -> Option<u32> {
-        *self.lines.get(call as usize - 1)?
+        self.calls.get(call)?.line
     }
 
     /// The source text that the line belongs to.
     pub(super) fn text_of(&self, call: u32) -> &str {
-        let called =
-            self.frames.get(self.frame_of(call)).and_then(|frame| frame.planned_capability(&self.plan));
+        let frame = self.frames.get(self.calls.frame_of(call));
+        let called = frame.and_then(|frame| frame.planned_capability(&self.plan));
         called.map_or(&self.plan.source, |nested| &nested.source)
     }
 
     /// The name of the capability that makes a call, if one does.
     pub(super) fn caller_of(&self, call: u32) -> Option<&str> {
-        self.tasks.get((call as usize).checked_sub(1)?)?.capability.as_deref()
+        self.calls.get(call)?.report.capability.as_deref()
     }
 
     /// The tool of a call.
     pub(super) fn tool(&self, call: u32) -> Option<&str> {
-        self.tasks.get((call as usize).checked_sub(1)?).map(|task| task.tool.as_str())
+        self.calls.get(call).map(|call| call.report.tool.as_str())
     }
 
     /// The ending that the program reports.
@@ -460,7 +435,7 @@ impl Observer {
             (None, None) => (None, None),
         };
         RunFailure {
-            hint: thrown.call.and_then(|call| self.hints.get(&call).cloned()),
+            hint: thrown.call.and_then(|call| self.calls.get(call)?.hint.clone()),
             node_id: node.map(|node| node.to_string()),
             // An error from outside has no place in the program but that of its call.
             line: line.or_else(|| source_line(self.plan.program()?, thrown.line, thrown.column)),
@@ -504,8 +479,8 @@ impl Observer {
             tasks,
             operations: self.operations.clone(),
             path: self.path(),
-            console: self.console.clone(),
-            console_cut: self.console_cut,
+            console: self.console.lines.clone(),
+            console_cut: self.console.is_cut,
             outcomes: Vec::new(),
             called: self.frames.results(&self.plan),
             hint: self.hint.clone(),

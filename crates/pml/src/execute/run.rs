@@ -7,15 +7,18 @@
 
 mod event;
 mod replay;
+mod send_queue;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::delivery::RunDelivery;
 use super::issued_call::IssuedCall;
 use super::journal::JournalRecord;
+use super::program_clock::ProgramClock;
 use crate::plan::{Grant, Plan, PlannedTool};
 pub(super) use event::{Action, Divergence, RunEnd, RunEvent};
 use replay::ReplayState;
+use send_queue::SendQueue;
 
 /// The concurrency limits of a run, and when it is parked.
 #[derive(Debug, Clone, Copy)]
@@ -82,20 +85,14 @@ pub(super) struct RunCore<E> {
     tools: Vec<CoreTool>,
     /// The calls without an end.
     calls: BTreeMap<u32, OpenCall>,
-    /// The queued calls by server, in the order of issue.
-    waiting: BTreeMap<String, VecDeque<u32>>,
+    send_queue: SendQueue,
     /// The grants, each with the number of calls it may still be used for.
     grants: Vec<(Grant, u32)>,
-    /// The number of calls under way, by server and in total.
-    at_once: HashMap<String, usize>,
-    under_way: usize,
     /// When each set timer is due.
     timers: BTreeMap<u64, i64>,
+    /// The number of the last call that was issued.
     issued: u32,
-    delivered: u32,
-    taken: Option<u32>,
-    /// The program's clock at its start and after each delivery.
-    times: Vec<i64>,
+    clock: ProgramClock,
     replay: Option<ReplayState>,
     paused: bool,
     /// Until then the run is not parked, because a client waits here for something that is not in the journal.
@@ -111,15 +108,11 @@ impl<E> RunCore<E> {
             rules,
             tools,
             calls: BTreeMap::new(),
-            waiting: BTreeMap::new(),
+            send_queue: SendQueue::default(),
             grants: Vec::new(),
-            at_once: HashMap::new(),
-            under_way: 0,
             timers: BTreeMap::new(),
             issued: 0,
-            delivered: 0,
-            taken: None,
-            times: vec![start],
+            clock: ProgramClock::new(start),
             replay: None,
             paused: false,
             awake_until: None,
@@ -135,7 +128,7 @@ impl<E> RunCore<E> {
 
     /// Whether the program has issued nothing and received nothing.
     pub(super) fn is_untouched(&self) -> bool {
-        self.issued == 0 && self.delivered == 0 && self.timers.is_empty()
+        self.issued == 0 && self.clock.delivered() == 0 && self.timers.is_empty()
     }
 
     /// Processes an event that happened at `now` and returns the actions to carry out.
@@ -222,11 +215,7 @@ impl<E> RunCore<E> {
     }
 
     fn line_up(&mut self, issued: &IssuedCall) {
-        let server = &self.tools[issued.handle as usize].server;
-        match self.waiting.get_mut(server) {
-            Some(queue) => queue.push_back(issued.call),
-            None => drop(self.waiting.insert(server.clone(), VecDeque::from([issued.call]))),
-        }
+        self.send_queue.push(&self.tools[issued.handle as usize].server, issued.call);
     }
 
     /// Uses up one call of a grant that covers this one.
@@ -279,7 +268,10 @@ impl<E> RunCore<E> {
     /// Whether a program that took so many deliveries waits for something from outside, and not only because it is being
     /// replayed, ends or sleeps.
     pub(super) fn is_settled(&self, taken: u32) -> bool {
-        taken == self.delivered && self.replay.is_none() && self.ending.is_none() && self.timers.is_empty()
+        taken == self.clock.delivered()
+            && self.replay.is_none()
+            && self.ending.is_none()
+            && self.timers.is_empty()
     }
 
     /// The issued call with that number, while it has no end.
@@ -302,21 +294,11 @@ impl<E> RunCore<E> {
         self.grants.into_iter().map(|(grant, _)| grant).collect()
     }
 
-    /// Sends the calls whose turn has come, oldest first; no call waits for a server other than its own.
+    /// Sends the calls whose turn has come.
     fn pump(&mut self, actions: &mut Vec<Action<E>>) {
-        while self.under_way < self.rules.concurrent {
-            let free = self.waiting.iter().filter(|(server, queue)| {
-                !queue.is_empty()
-                    && self.at_once.get(*server).copied().unwrap_or(0) < self.rules.concurrent_per_server
-            });
-            let Some(server) = free.min_by_key(|(_, queue)| queue[0]).map(|(server, _)| server.clone())
-            else {
-                return;
-            };
-            let Some(number) = self.waiting.get_mut(&server).and_then(VecDeque::pop_front) else { return };
-            let Some(call) = self.calls.get_mut(&number) else { continue };
-            *self.at_once.entry(server).or_default() += 1;
-            self.under_way += 1;
+        while let Some(number) = self.send_queue.next(&self.rules, |number| self.calls.contains_key(&number))
+        {
+            let Some(call) = self.calls.get_mut(&number) else { return };
             // An idempotent call can be repeated after a crash, so it is sent at once. Any other call is announced in
             // the journal first, so that after a crash it is known to be in doubt.
             if self.tools[call.issued.handle as usize].idempotent {
@@ -412,10 +394,7 @@ impl<E> RunCore<E> {
     fn forget(&mut self, number: u32) -> Option<OpenCall> {
         let call = self.calls.remove(&number)?;
         if let CallStage::Promised | CallStage::Sent = call.stage {
-            self.under_way -= 1;
-            if let Some(at_once) = self.at_once.get_mut(&self.tools[call.issued.handle as usize].server) {
-                *at_once -= 1;
-            }
+            self.send_queue.release(&self.tools[call.issued.handle as usize].server);
         }
         Some(call)
     }
@@ -432,8 +411,7 @@ impl<E> RunCore<E> {
 
     fn deliver(&mut self, at: i64, what: RunDelivery) -> Action<E> {
         self.paused &= !matches!(what, RunDelivery::Layer { .. });
-        self.delivered += 1;
-        self.times.push(at);
+        self.clock.on_delivery(at);
         Action::Deliver { at, what }
     }
 
@@ -450,9 +428,8 @@ impl<E> RunCore<E> {
         }
         // Timers count from the program's own clock, so that a resumed run wakes at the intended time. No timer takes
         // longer than its delay, even if the system clock was set back meanwhile.
-        let step = self.taken.map_or(0, |taken| taken as usize + 1).min(self.times.len() - 1);
         let at = from
-            .unwrap_or(self.times[step])
+            .unwrap_or(self.clock.now())
             .min(now)
             .saturating_add(i64::try_from(delay_ms).unwrap_or(i64::MAX));
         self.timers.insert(timer, at);
@@ -460,7 +437,7 @@ impl<E> RunCore<E> {
     }
 
     fn on_quiet(&mut self, taken: u32, now: i64, actions: &mut Vec<Action<E>>) {
-        self.taken = Some(taken);
+        self.clock.on_quiet(taken);
         if self.ending.is_some() {
             return;
         }
@@ -482,7 +459,7 @@ impl<E> RunCore<E> {
     /// Parks the run if nothing is left to do before an answer or a distant timer.
     fn park_if_idle(&mut self, now: i64, actions: &mut Vec<Action<E>>) {
         // This runs after every delivery, so it must not iterate over all calls.
-        if self.under_way > 0 {
+        if self.send_queue.is_busy() {
             return;
         }
         let asking = self.calls_awaiting_approval();
@@ -490,7 +467,7 @@ impl<E> RunCore<E> {
             && !self.closed
             && self.ending.is_none()
             && self.calls.len() == asking.len()
-            && self.taken == Some(self.delivered);
+            && self.clock.is_quiet();
         let wake_at = self.timers.values().min().copied();
         let far = wake_at.is_none_or(|next| next > now.saturating_add(self.rules.park_after_ms));
         let awake = self.awake_until.is_some_and(|until| wake_at.is_none_or(|wake| until <= wake));
@@ -507,7 +484,7 @@ impl<E> RunCore<E> {
         }
         self.ending = Some(ending);
         self.timers.clear();
-        self.waiting.clear();
+        self.send_queue.clear();
         if kill {
             actions.push(Action::Kill);
         }

@@ -221,7 +221,7 @@ pub(super) async fn resolve_work(
 
 async fn by_name(app: &Arc<App>, name: &str, asked: RunRequest) -> Result<RecallOutcome, Problem> {
     let mut known = app.knowledge.memory.find_by_name(&asked.principal, name).await?;
-    if let Some(unproven) = known.as_ref().filter(|known| known.unproven_by.is_some()) {
+    if let Some(unproven) = known.as_ref().filter(|known| known.program.unproven_by.is_some()) {
         execute::prove(&app.runs, &asked.principal, &unproven.id).await;
         known = app.knowledge.memory.find_by_name(&asked.principal, name).await?;
     }
@@ -243,7 +243,7 @@ async fn by_name(app: &Arc<App>, name: &str, asked: RunRequest) -> Result<Recall
     };
     let candidate = CapabilityCandidate {
         similarity: 1.0,
-        similar_intent: known.intents.first().cloned(),
+        similar_intent: known.intents.texts().first().cloned(),
         score: 1.0,
         capability: known,
     };
@@ -366,7 +366,9 @@ pub(super) fn ready_call(
 /// that is done right after the run; the process may have ended before.
 async fn prove_found(app: &Arc<App>, principal: &Principal, found: &[CapabilityCandidate]) -> bool {
     let mut any = false;
-    for candidate in found.iter().take(SUGGESTED).filter(|found| found.capability.unproven_by.is_some()) {
+    for candidate in
+        found.iter().take(SUGGESTED).filter(|found| found.capability.program.unproven_by.is_some())
+    {
         execute::prove(&app.runs, principal, &candidate.capability.id).await;
         any = true;
     }
@@ -524,7 +526,7 @@ fn verdicts<'k>(
 /// Binds the request to the parameters of the capability.
 fn bound(app: &App, known: &IndexedCapability, asked: &RunRequest) -> Result<ArgumentBinding, Problem> {
     let context = context(asked)?;
-    let intents: Vec<&str> = known.intents.iter().map(String::as_str).collect();
+    let intents: Vec<&str> = known.intents.texts().iter().map(String::as_str).collect();
     let reads_only = verdicts(app, known).all(|verdict| verdict.is_some_and(|verdict| verdict.read_only));
     let parameters = known.with_first_values();
     let procedure = ReusableProcedure {
@@ -593,7 +595,7 @@ fn suggestion(
 
 /// The program of a capability as it was written, if it is short enough to be sent along.
 fn program(known: &IndexedCapability) -> Option<String> {
-    match &known.source {
+    match &known.program.source {
         CapabilitySource::Code { code, .. } if code.len() <= LONGEST_PROGRAM => Some(code.clone()),
         CapabilitySource::Code { .. } | CapabilitySource::Dag { .. } | CapabilitySource::Tool { .. } => None,
     }
@@ -623,7 +625,7 @@ pub(super) fn request_for_capability(
 ) -> Result<RecallOutcome, Problem> {
     asked.capability = Some(known.id.clone());
     asked.arguments = raw(&binding.arguments);
-    asked.work = match &known.source {
+    asked.work = match &known.program.source {
         CapabilitySource::Code { code, template } => Work::Code(template.as_ref().unwrap_or(code).clone()),
         CapabilitySource::Dag { dag_structure, template } => {
             let document = template.as_ref().unwrap_or(dag_structure).get().to_owned();

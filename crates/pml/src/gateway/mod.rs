@@ -160,7 +160,7 @@ impl Gateway {
     /// Why the server of a tool was left out of the configuration; `None` where it was not.
     fn left_out_problem(&self, id: &ToolId) -> Option<Problem> {
         let config = self.app.config();
-        let problem = config.problems.iter().find(|problem| problem.server == id.server.as_str())?;
+        let problem = config.findings.problems.iter().find(|problem| problem.server == id.server.as_str())?;
         Some(Problem::from(&*problem.complaint))
     }
 }

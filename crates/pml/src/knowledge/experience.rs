@@ -78,7 +78,8 @@ impl Experience {
     /// The tools that are called, in order. A procedure that lacks one of its tools says nothing about how the others
     /// are used together.
     fn calls(&self, lesson: &IntentLesson) -> Option<Vec<u32>> {
-        let places = lesson.known.calls.iter().map(|id| self.snapshot.index_of(id).map(|place| place as u32));
+        let places =
+            lesson.known.calls.tools.iter().map(|id| self.snapshot.index_of(id).map(|place| place as u32));
         places.collect::<Option<Vec<u32>>>().filter(|calls| !calls.is_empty())
     }
 
@@ -110,7 +111,7 @@ impl Experience {
             vector: vector.map(AsRef::as_ref),
             matches: &matches,
             tools: &calls,
-            links: &known.links,
+            links: &known.calls.links,
         });
         self.owners.push(known.id.clone());
     }
@@ -296,7 +297,7 @@ fn lessons(
     let without_model = embeddings.progress().is_none();
     let mut lessons = Vec::new();
     for known in memory.active_capabilities(principal) {
-        for (intent, digest) in known.intents.iter().zip(&known.intent_digests).take(MOST_INTENTS) {
+        for (intent, digest) in known.intents.with_digests().take(MOST_INTENTS) {
             let vector = embeddings.with_known(|read| read.get(digest).map(dequantised));
             if vector.is_none() && !without_model {
                 continue;

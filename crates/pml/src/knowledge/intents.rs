@@ -18,7 +18,7 @@ const TOGETHER: u32 = 50;
 
 /// Judges what an intent, run with these arguments, says beyond what the capability can be given.
 pub(crate) fn judge(known: &IndexedCapability, intent: &str, arguments: &Map<String, Value>) -> Judgement {
-    let intents: Vec<&str> = known.intents.iter().map(String::as_str).collect();
+    let intents: Vec<&str> = known.intents.texts().iter().map(String::as_str).collect();
     judge_beside(known, &intents, intent, arguments)
 }
 
@@ -40,7 +40,7 @@ fn judge_beside(
     // Whether the procedure changes something makes no difference to its constants.
     let procedure =
         ReusableProcedure { parameters: &parameters, intents, examples: &known.examples, reads_only: true };
-    reuse::judge(&procedure, known.constants(), intent, arguments)
+    reuse::judge(&procedure, known.program.constants(), intent, arguments)
 }
 
 /// Checks all intents that were not checked with this version of the analysis.

@@ -162,10 +162,10 @@ impl CapabilityMemory {
     pub(super) fn intents(&self) -> BTreeMap<Principal, Vec<String>> {
         let mut intents: BTreeMap<Principal, Vec<String>> = BTreeMap::new();
         for known in self.index.read().all() {
-            let read = known
-                .intents
-                .iter()
-                .flat_map(|intent| [embeddings::intent_text(intent), embeddings::masked_intent_text(intent)]);
+            let read =
+                known.intents.texts().iter().flat_map(|intent| {
+                    [embeddings::intent_text(intent), embeddings::masked_intent_text(intent)]
+                });
             intents.entry(known.owner.clone()).or_default().extend(read);
         }
         intents

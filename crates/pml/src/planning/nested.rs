@@ -165,7 +165,7 @@ struct AnalysedCapability {
 
 impl PlanResources<'_> {
     fn ready(&self, known: &IndexedCapability) -> Result<AnalysedCapability, Problem> {
-        let source = match &known.source {
+        let source = match &known.program.source {
             CapabilitySource::Code { code, template } => template.as_ref().unwrap_or(code).clone(),
             CapabilitySource::Tool { tool_id, .. } => {
                 holds_defaults(known)?;

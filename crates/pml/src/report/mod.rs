@@ -485,17 +485,17 @@ impl RunProgress {
 }
 
 /// A distinct name for each of these places: repeated places are numbered.
-pub(crate) fn number_places<'p>(places: &'p [Option<String>]) -> Vec<Option<String>> {
+pub(crate) fn number_places(places: &[Option<impl AsRef<str>>]) -> Vec<Option<String>> {
+    let names = || places.iter().map(|place| place.as_ref().map(AsRef::as_ref));
     let mut all: HashMap<&str, usize> = HashMap::new();
-    places.iter().flatten().for_each(|place| *all.entry(place).or_default() += 1);
+    names().flatten().for_each(|place| *all.entry(place).or_default() += 1);
     let mut so_far: HashMap<&str, usize> = HashMap::new();
-    let mut name = |place: Option<&'p str>| {
-        let place = place?;
+    let mut number = |place| {
         let number = so_far.entry(place).or_default();
         *number += 1;
-        Some(if all[place] == 1 { place.to_owned() } else { format!("{place}#{number}") })
+        if all[place] == 1 { place.to_owned() } else { format!("{place}#{number}") }
     };
-    places.iter().map(|place| name(place.as_deref())).collect()
+    names().map(|place| place.map(&mut number)).collect()
 }
 
 /// The beginning of a value, for display.

@@ -1,11 +1,11 @@
 //! The life cycle of one downstream server.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use pml_mcp::client::ServerProfile;
 use pml_mcp::client::{Connection, ConnectionEvent, Launch, RemoteServer, RequestFailure, ServerTarget};
-use pml_mcp::{Era, client::ServerProfile};
 use pml_model::name::printable;
 use pml_model::{Definition, Digest, ServerName};
 use tokio::sync::{Notify, mpsc, watch};
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ServerSpec;
+use super::usage::ServerUsage;
 use crate::config::{self, ServerTransport, StartPolicy};
 use crate::problem::{ErrorCode, Problem};
 use crate::sanitise::Sanitiser;
@@ -88,19 +89,14 @@ pub struct ServerUnavailable(pub Problem);
 /// The handle of one server.
 #[derive(Debug)]
 pub struct ServerHandle {
-    name: ServerName,
-    settings: config::ServerConfig,
+    spec: ServerSpec,
     /// Removes the server's own secrets from messages about it: its last output, and why it could not be reached.
     sanitiser: Sanitiser,
     launch: Digest,
-    env: std::collections::BTreeMap<String, String>,
-    accepted: bool,
-    era: Option<Era>,
     status: watch::Sender<ServerStatus>,
+    /// The number of failures since the last success; the backoff grows with it.
     failures: AtomicU32,
-    in_use: AtomicU32,
-    used_ms: AtomicU64,
-    born: Instant,
+    usage: ServerUsage,
     rate_limit: watch::Sender<Option<Instant>>,
     /// Since when its tools may differ from the last list: when it was started, or announced a change.
     changed_at: watch::Sender<Instant>,
@@ -120,21 +116,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const LISTING_PAUSE: Duration = Duration::from_millis(100);
 
 impl ServerHandle {
-    pub(super) fn new(wanted: ServerSpec, told: mpsc::Sender<ServerEvent>) -> ServerHandle {
-        let status = if wanted.accepted { ServerStatus::Idle } else { ServerStatus::AwaitingAcceptance };
+    pub(super) fn new(spec: ServerSpec, told: mpsc::Sender<ServerEvent>) -> ServerHandle {
+        let status = if spec.accepted { ServerStatus::Idle } else { ServerStatus::AwaitingAcceptance };
         ServerHandle {
-            name: wanted.settings.name.clone(),
-            launch: config::launch_digest(&wanted.settings),
-            sanitiser: Sanitiser::new(wanted.settings.secrets.iter().cloned()),
-            settings: wanted.settings,
-            env: wanted.env,
-            accepted: wanted.accepted,
-            era: wanted.era,
+            launch: config::launch_digest(&spec.settings),
+            sanitiser: Sanitiser::new(spec.settings.secrets.iter().cloned()),
+            spec,
             status: watch::Sender::new(status),
             failures: AtomicU32::new(0),
-            in_use: AtomicU32::new(0),
-            used_ms: AtomicU64::new(0),
-            born: Instant::now(),
+            usage: ServerUsage::new(),
             rate_limit: watch::Sender::new(None),
             changed_at: watch::Sender::new(Instant::now()),
             told,
@@ -145,17 +135,19 @@ impl ServerHandle {
 
     /// Whether the handle already matches the specification.
     pub(super) fn is_for(&self, wanted: &ServerSpec) -> bool {
-        self.settings == wanted.settings && self.env == wanted.env && self.accepted == wanted.accepted
+        // The era is what the server spoke last, not what is wanted of it.
+        let spec = &self.spec;
+        spec.settings == wanted.settings && spec.env == wanted.env && spec.accepted == wanted.accepted
     }
 
     /// Name of the server.
     pub fn name(&self) -> &ServerName {
-        &self.name
+        &self.spec.settings.name
     }
 
     /// The configuration of the server.
     pub fn settings(&self) -> &config::ServerConfig {
-        &self.settings
+        &self.spec.settings
     }
 
     /// The digest of how the server is started.
@@ -177,7 +169,7 @@ impl ServerHandle {
         deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<Arc<Connection>, ServerUnavailable> {
-        self.used_ms.store(self.since_born(), Ordering::Relaxed);
+        self.usage.touch();
         let mut status = self.status.subscribe();
         loop {
             let now = status.borrow_and_update().clone();
@@ -216,7 +208,7 @@ impl ServerHandle {
 
     /// Marks a call as under way until the guard is dropped, so that the server is not stopped as idle meanwhile.
     pub fn mark_in_use(self: &Arc<Self>) -> ServerUseGuard {
-        self.in_use.fetch_add(1, Ordering::SeqCst);
+        self.usage.begin_call();
         ServerUseGuard(Arc::clone(self))
     }
 
@@ -243,7 +235,7 @@ impl ServerHandle {
 
     /// Starts the server if it is configured to run always.
     pub fn start_if_eager(self: &Arc<Self>) {
-        if self.settings.start == StartPolicy::Eager {
+        if self.spec.settings.start == StartPolicy::Eager {
             self.start();
         }
     }
@@ -356,7 +348,7 @@ impl ServerHandle {
 
     /// Retries a server that is configured to run always.
     async fn try_again_if_eager(self: &Arc<Self>) {
-        if self.settings.start == StartPolicy::Eager
+        if self.spec.settings.start == StartPolicy::Eager
             && let ServerStatus::Down { until, .. } = self.status()
         {
             tokio::select! {
@@ -372,10 +364,10 @@ impl ServerHandle {
         events: mpsc::Sender<ConnectionEvent>,
         tasks: &TaskTracker,
     ) -> Result<(Connection, ToolListing), String> {
-        let patience = self.settings.start_timeout;
+        let patience = self.spec.settings.start_timeout;
         let deadline = Instant::now() + patience;
-        let (name, target) = (self.name.as_str(), self.target());
-        let opened = Connection::open(name, &target, self.era, patience, events, tasks).await;
+        let (name, target) = (self.name().as_str(), self.target());
+        let opened = Connection::open(name, &target, self.spec.era, patience, events, tasks).await;
         let connection = opened.map_err(|error| printable(&error.to_string()))?;
         match list(&connection, deadline).await {
             Ok(opened) => Ok((connection, opened)),
@@ -439,10 +431,10 @@ impl ServerHandle {
         loop {
             changed.notified().await;
             let asked_at = Instant::now();
-            match list(connection, asked_at + self.settings.call_timeout).await {
+            match list(connection, asked_at + self.spec.settings.call_timeout).await {
                 Ok(opened) => self.tell_tools(asked_at, opened).await,
                 Err(error) => {
-                    tracing::warn!(server = %self.name, error, "the changed tools could not be listed");
+                    tracing::warn!(server = %self.name(), error, "the changed tools could not be listed");
                 }
             }
             tokio::time::sleep(LISTING_PAUSE).await;
@@ -451,11 +443,10 @@ impl ServerHandle {
 
     /// Returns when the server has been unused for the configured idle time.
     async fn idle(&self) {
-        let Some(allowed) = self.settings.idle_stop else { return std::future::pending().await };
+        let Some(allowed) = self.spec.settings.idle_stop else { return std::future::pending().await };
         loop {
-            let used = Duration::from_millis(self.used_ms.load(Ordering::Relaxed));
-            let unused = self.born.elapsed().saturating_sub(used);
-            if unused >= allowed && self.in_use.load(Ordering::SeqCst) == 0 {
+            let unused = self.usage.unused_for();
+            if unused >= allowed && !self.usage.is_in_use() {
                 return;
             }
             tokio::time::sleep(allowed.saturating_sub(unused).max(Duration::from_millis(100))).await;
@@ -463,11 +454,11 @@ impl ServerHandle {
     }
 
     fn target(&self) -> ServerTarget {
-        match &self.settings.transport {
+        match &self.spec.settings.transport {
             ServerTransport::Stdio { command, args, cwd, .. } => ServerTarget::Process(Launch {
                 command: command.clone(),
                 args: args.clone(),
-                env: self.env.clone(),
+                env: self.spec.env.clone(),
                 cwd: cwd.clone(),
                 guard: guard(),
             }),
@@ -483,7 +474,7 @@ impl ServerHandle {
 
     /// The error for a failed request.
     pub fn problem(&self, failure: &RequestFailure) -> Problem {
-        let problem = Problem::of_failure(self.name.as_str(), failure);
+        let problem = Problem::of_failure(self.name().as_str(), failure);
         Problem { message: self.sanitiser.clean_text(&problem.message).into_owned(), ..problem }
     }
 
@@ -505,7 +496,7 @@ impl ServerHandle {
     /// as a user, so no caller is left with a connection that is about to close.
     fn rest(&self, connection: &Arc<Connection>) -> bool {
         self.status.send_if_modified(|status| {
-            let rests = is_life(status, connection) && self.in_use.load(Ordering::SeqCst) == 0;
+            let rests = is_life(status, connection) && !self.usage.is_in_use();
             if rests {
                 *status = ServerStatus::Idle;
             }
@@ -519,18 +510,14 @@ impl ServerHandle {
     }
 
     async fn tell(&self, what: ServerEventKind) {
-        if self.told.send(ServerEvent { server: self.name.clone(), kind: what }).await.is_err() {
-            tracing::debug!(server = %self.name, "nobody keeps the catalogue any more");
+        if self.told.send(ServerEvent { server: self.name().clone(), kind: what }).await.is_err() {
+            tracing::debug!(server = %self.name(), "nobody keeps the catalogue any more");
         }
-    }
-
-    fn since_born(&self) -> u64 {
-        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn down(&self, reason: &str, wait: Duration) -> ServerUnavailable {
         let problem =
-            Problem::new(ErrorCode::ServerDown, format!("server `{}` is down: {reason}", self.name));
+            Problem::new(ErrorCode::ServerDown, format!("server `{}` is down: {reason}", self.name()));
         let hint =
             format!("it is tried again in {:.0} s; `pml doctor` checks it now", wait.as_secs_f64().ceil());
         ServerUnavailable(problem.hint(hint))
@@ -541,7 +528,7 @@ impl ServerHandle {
         match self.status() {
             ServerStatus::Idle | ServerStatus::Starting | ServerStatus::Ready(_) => {
                 let text =
-                    format!("server `{}` is still starting and has not listed its tools yet", self.name);
+                    format!("server `{}` is still starting and has not listed its tools yet", self.name());
                 Problem::new(ErrorCode::ServerStarting, text)
                     .hint("try again in a moment; `pml list` shows its state")
             }
@@ -555,8 +542,8 @@ impl ServerHandle {
 
     fn not_ready(&self) -> ServerUnavailable {
         let problem =
-            Problem::new(ErrorCode::ServerStarting, format!("server `{}` is still starting", self.name));
-        let time = self.settings.start_timeout.as_secs();
+            Problem::new(ErrorCode::ServerStarting, format!("server `{}` is still starting", self.name()));
+        let time = self.spec.settings.start_timeout.as_secs();
         ServerUnavailable(
             problem.hint(format!(
                 "try again in a moment; `start_timeout` ({time} s) sets how long a call waits"
@@ -565,7 +552,7 @@ impl ServerHandle {
     }
 
     fn removed(&self) -> ServerUnavailable {
-        let text = format!("server `{}` was removed from the configuration", self.name);
+        let text = format!("server `{}` was removed from the configuration", self.name());
         ServerUnavailable(
             Problem::new(ErrorCode::UnknownServer, text).hint("`pml list` shows the servers there are"),
         )
@@ -574,9 +561,9 @@ impl ServerHandle {
     fn held(&self) -> ServerUnavailable {
         let problem = Problem::new(
             ErrorCode::NotAccepted,
-            format!("the command of server `{}` is new and not accepted yet", self.name),
+            format!("the command of server `{}` is new and not accepted yet", self.name()),
         );
-        ServerUnavailable(problem.hint(format!("look at it and run `pml accept {}`", self.name)))
+        ServerUnavailable(problem.hint(format!("look at it and run `pml accept {}`", self.name())))
     }
 }
 
@@ -591,8 +578,7 @@ pub struct ServerUseGuard(Arc<ServerHandle>);
 
 impl Drop for ServerUseGuard {
     fn drop(&mut self) {
-        self.0.in_use.fetch_sub(1, Ordering::SeqCst);
-        self.0.used_ms.store(self.0.since_born(), Ordering::Relaxed);
+        self.0.usage.end_call();
     }
 }
 

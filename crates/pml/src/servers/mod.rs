@@ -3,6 +3,7 @@
 //! Each server is an independent [`ServerHandle`]: a failure of one does not affect the others or their callers.
 
 mod handle;
+mod usage;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -8,7 +8,8 @@ fn pair(first: &str, second: &str) -> String {
     let text =
         format!("[servers.{}]\ncommand = \"1\"\n[servers.{}]\ncommand = \"2\"\n", key(first), key(second));
     let config = user(&text).load().unwrap();
-    let out = config.problems.iter().map(|problem| problem.complaint.message.as_str()).collect::<Vec<_>>();
+    let out =
+        config.findings.problems.iter().map(|problem| problem.complaint.message.as_str()).collect::<Vec<_>>();
     format!("stays {:?}; {}\n", names(&config), out.join("; "))
 }
 

@@ -108,11 +108,11 @@ fn a_missing_import_is_a_warning_and_watched() {
     let home = user(IMPORT);
     let config = home.load().unwrap();
     assert_eq!(
-        config.warnings[0].to_string(),
+        config.findings.warnings[0].to_string(),
         "~/pml/pml.toml:1: the file `~/clients/mcp.json` does not exist\n\
          hint: remove it from `import`; it is used as soon as it exists"
     );
-    let mut watcher = ConfigWatcher::new(&config.sources);
+    let mut watcher = ConfigWatcher::new(&config.findings.sources);
     assert!(watcher.poll().is_empty());
     home.write("clients/mcp.json", "{}");
     assert_eq!(watcher.poll(), [home.path("clients/mcp.json")]);

@@ -75,7 +75,7 @@ fn names(config: &Config) -> Vec<&str> {
 }
 
 fn problems(config: &Config) -> String {
-    config.problems.iter().map(|problem| format!("{problem}\n")).collect()
+    config.findings.problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
 #[test]
@@ -84,8 +84,12 @@ fn without_files_the_defaults_hold() {
     assert_eq!(config.expose, Expose::Meta);
     assert_eq!(config.serve.listen.to_string(), "127.0.0.1:7717");
     assert_eq!(config.names, ToolNaming::Qualified);
-    assert!(config.servers.is_empty() && config.problems.is_empty() && config.warnings.is_empty());
-    let looked_for: Vec<_> = config.sources.iter().map(|source| &source.digest).collect();
+    assert!(
+        config.servers.is_empty()
+            && config.findings.problems.is_empty()
+            && config.findings.warnings.is_empty()
+    );
+    let looked_for: Vec<_> = config.findings.sources.iter().map(|source| &source.digest).collect();
     assert_eq!(looked_for, [&None, &None, &None], "the user's file, its rules and the list of trusted ones");
     assert_eq!(config.permissions, []);
     assert_eq!((config.limits, config.runs), (LimitSettings::default(), RunSettings::default()));
@@ -169,7 +173,7 @@ expose = "full"
     assert_eq!(url.as_str(), "https://example.com/mcp?key=s3cret");
     assert_eq!(headers["X-Key"].reveal(), "k3y");
     assert_eq!(headers["Authorization"].reveal(), "Bearer s3cret");
-    let sources: Vec<_> = config.sources.iter().map(|source| home.shown(&source.path)).collect();
+    let sources: Vec<_> = config.findings.sources.iter().map(|source| home.shown(&source.path)).collect();
     assert_eq!(sources, ["~/pml/pml.toml", "~/pml/mcp-permissions.yaml", "~/pml/trust.json", "~/key"]);
 }
 

@@ -236,7 +236,8 @@ fs = { deny = true }
 another-project = { deny = true }
 "#,
     );
-    let said: String = home.load().unwrap().warnings.iter().map(|warning| format!("{warning}\n")).collect();
+    let said: String =
+        home.load().unwrap().findings.warnings.iter().map(|warning| format!("{warning}\n")).collect();
     expect![[r#"
         ~/pml/pml.toml:5: `githib:delete*` in [permissions] is about no server there is
         hint: did you mean `github`?
@@ -250,7 +251,7 @@ another-project = { deny = true }
 fn the_file_beside_is_watched() {
     let home = Home::new(&[]);
     let config = home.load().unwrap();
-    let mut watcher = ConfigWatcher::new(&config.sources);
+    let mut watcher = ConfigWatcher::new(&config.findings.sources);
     home.write("pml/mcp-permissions.yaml", "fs: { deny: true }\n");
     assert_eq!(watcher.poll(), [home.path("pml/mcp-permissions.yaml")]);
 }

@@ -12,7 +12,7 @@ fn a_project_counts_only_as_it_was_trusted() {
     let file = home.path("work/.pml/pml.toml");
     let seen = |home: &Home| {
         let config = home.load().unwrap();
-        (config.servers.len(), config.untrusted)
+        (config.servers.len(), config.findings.untrusted)
     };
     assert_eq!(seen(&home), (0, vec![file.clone()]));
 
@@ -58,7 +58,7 @@ fn a_planted_pipe_does_not_make_loading_wait() {
     let home = Home::new(&[]);
     let made = std::process::Command::new("mkfifo").arg(home.path("work/pml.toml")).status().unwrap();
     assert!(made.success());
-    assert!(home.load().unwrap().untrusted.is_empty());
+    assert!(home.load().unwrap().findings.untrusted.is_empty());
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_project_says_nothing_of_what_programs_may_call() {
 fn the_users_own_config_is_no_project() {
     let home = user("[servers.x]\ncommand = \"x\"\n");
     let config = load(&home.paths(), &home.path("pml"), &home.env).unwrap();
-    assert_eq!((names(&config), config.untrusted.len()), (vec!["x"], 0));
+    assert_eq!((names(&config), config.findings.untrusted.len()), (vec!["x"], 0));
 }
 
 #[test]
@@ -121,10 +121,11 @@ fn a_damaged_list_of_trusted_files_trusts_nothing_and_says_so() {
 fn files_that_others_can_write_are_told() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = user("");
-    assert_eq!(home.load().unwrap().warnings, []);
+    assert_eq!(home.load().unwrap().findings.warnings, []);
     fs::set_permissions(home.path("pml"), fs::Permissions::from_mode(0o777)).unwrap();
     fs::set_permissions(home.path("pml/pml.toml"), fs::Permissions::from_mode(0o620)).unwrap();
-    let said: String = home.load().unwrap().warnings.iter().map(|warning| format!("{warning}\n")).collect();
+    let said: String =
+        home.load().unwrap().findings.warnings.iter().map(|warning| format!("{warning}\n")).collect();
     expect![[r#"
         other users can write `~/pml/pml.toml`, and so have programs started as you
         hint: run `chmod go-w ~/pml/pml.toml`

@@ -94,7 +94,7 @@ fn the_examples_of_the_page_are_true() {
     let config = home.load().unwrap();
     // The variables of the example are not set here.
     assert!(
-        config.problems.iter().all(|problem| problem.to_string().contains("_TOKEN")),
+        config.findings.problems.iter().all(|problem| problem.to_string().contains("_TOKEN")),
         "{}",
         problems(&config)
     );

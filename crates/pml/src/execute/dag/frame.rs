@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::execute::RunRegistry;
 use crate::execute::delivery::CallFailure;
 use crate::execute::ending::{fault_failure as failed, out_of_memory};
+use crate::execute::program_clock::ProgramClock;
 use crate::execute::{PATIENCE, renew_workers, take_worker};
 use crate::plan::Plan;
 use crate::problem::Problem;
@@ -69,12 +70,7 @@ pub(super) struct TaskFrame {
     deliver: Option<mpsc::Sender<Delivery>>,
     /// The deliveries that have not been sent to its worker yet.
     waiting: VecDeque<Delivery>,
-    /// The number of deliveries to it.
-    pub(super) delivered_count: u32,
-    /// The number of deliveries after which it had nothing left to do.
-    pub(super) taken: Option<u32>,
-    /// Its clock at its start and after each delivery.
-    times: Vec<i64>,
+    pub(super) clock: ProgramClock,
     pub(super) deadline: Option<Instant>,
     work: Option<AbortOnDropHandle<()>>,
     /// Whether it has issued anything.
@@ -89,9 +85,7 @@ impl TaskFrame {
         TaskFrame {
             deliver: None,
             waiting: VecDeque::new(),
-            delivered_count: 0,
-            taken: None,
-            times: vec![now],
+            clock: ProgramClock::new(now),
             deadline: None,
             work: None,
             has_acted: false,
@@ -102,8 +96,8 @@ impl TaskFrame {
 
     /// The same program in another worker; only once, and only if it has issued nothing yet.
     pub(super) fn restarted(&self) -> Option<TaskFrame> {
-        let untouched = !self.has_acted && !self.is_restart && self.delivered_count == 0;
-        untouched.then(|| TaskFrame { is_restart: true, ..TaskFrame::new(self.started_at()) })
+        let untouched = !self.has_acted && !self.is_restart && self.clock.delivered() == 0;
+        untouched.then(|| TaskFrame { is_restart: true, ..TaskFrame::new(self.clock.start()) })
     }
 
     /// Starts the program. A separate task waits for the worker, so that nothing else is blocked. That task ends with
@@ -147,11 +141,6 @@ impl TaskFrame {
         }
     }
 
-    /// When the task started.
-    pub(super) fn started_at(&self) -> i64 {
-        self.times[0]
-    }
-
     /// Whether it has a worker, or waits for one.
     pub(super) fn has_worker(&self) -> bool {
         self.deliver.is_some()
@@ -159,12 +148,11 @@ impl TaskFrame {
 
     /// Whether it has not started, in this or another process.
     pub(super) fn is_new(&self) -> bool {
-        self.deliver.is_none() && self.delivered_count == 0
+        self.deliver.is_none() && self.clock.delivered() == 0
     }
 
     pub(super) fn deliver(&mut self, delivery: Delivery) {
-        self.delivered_count += 1;
-        self.times.push(delivery.now_ms);
+        self.clock.on_delivery(delivery.now_ms);
         self.waiting.push_back(delivery);
         self.hand_over();
     }
@@ -178,13 +166,7 @@ impl TaskFrame {
     }
 
     pub(super) fn is_quiet(&self) -> bool {
-        self.over || self.taken == Some(self.delivered_count)
-    }
-
-    /// The program's own clock.
-    pub(super) fn time(&self) -> i64 {
-        let step = self.taken.map_or(0, |taken| taken as usize + 1).min(self.times.len() - 1);
-        self.times[step]
+        self.over || self.clock.is_quiet()
     }
 }
 
@@ -317,6 +299,6 @@ mod tests {
             frame.hand_over();
         }
         assert!(taken.iter().copied().eq(0..most));
-        assert_eq!(frame.delivered_count as usize, most);
+        assert_eq!(frame.clock.delivered() as usize, most);
     }
 }

@@ -310,8 +310,7 @@ impl World {
 
     fn listen(&mut self) {
         while !self.dag.stopped
-            && !self.dag.is_full()
-            && let Some(task) = self.dag.wants.pop_front()
+            && let Some(task) = self.dag.programs.next_queued()
         {
             let TaskWork::Code(code) = &self.dag.tasks[task].work else { unreachable!("only programs do") };
             let words: Vec<&str> = code.source.split(' ').collect();
@@ -321,7 +320,7 @@ impl World {
                 sleeps: words[2] == "true",
                 leaves: words[3] == "true",
             };
-            let deliveries = self.dag.frames.get_mut(&task).unwrap().attach();
+            let deliveries = self.dag.programs.get_mut(task).unwrap().attach();
             self.programs.insert(task, Program::begin(script, deliveries));
         }
         self.pending.extend(self.dag.take_events());
@@ -659,7 +658,7 @@ fn grant(call: u32) -> Grant {
 fn state(dag: &DagRun) -> String {
     let results: BTreeMap<&String, &str> = dag.results.iter().map(|(id, value)| (id, value.get())).collect();
     let mut frames: Vec<(usize, u32)> =
-        dag.frames.iter().map(|(task, frame)| (*task, frame.delivered_count)).collect();
+        dag.programs.iter().map(|(task, frame)| (task, frame.clock.delivered())).collect();
     frames.sort_unstable();
     let ends: Vec<Option<TaskEnd>> = (0..dag.tasks.len()).map(|task| dag.schedule.end_of(task)).collect();
     let stood: Vec<String> = dag.progress.iter().map(|stood| format!("{stood:?}")).collect();

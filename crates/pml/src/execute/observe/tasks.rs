@@ -7,7 +7,8 @@ use pml_model::structure::{NodeId, NodeKind};
 use pml_sandbox::WorkerEvent;
 use serde_json::value::RawValue;
 
-use super::{Observer, outer};
+use super::turns::turn_at;
+use super::{ObservedCall, Observer, outer};
 use crate::execute::delivery::{CallFailure, RunDelivery};
 use crate::execute::frames::{FrameRecord, FrameStart, RootFrame, StartedTask, ToolCall};
 use crate::execute::issued_call::IssuedCall;
@@ -21,9 +22,8 @@ impl Observer {
         for (index, call) in history.calls.iter().enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let node = outer(call.node.as_deref());
-            self.nodes.push(call.node.clone());
-            self.take_on(number, 0, node, &call.tool, call.issued_at);
-            self.lines.push(None);
+            let report = self.new_report(number, 0, node, &call.tool, call.issued_at);
+            self.take_on(ObservedCall::new(report, call.node.clone(), None, 0));
         }
         let given: Vec<i64> = history.deliveries.iter().map(|(at, _)| *at).collect();
         for (_, what) in &history.deliveries {
@@ -39,8 +39,8 @@ impl Observer {
         let mut calls = history.calls.iter().zip(1..).peekable();
         let mut asked = |observer: &mut Observer, until: i64| {
             while let Some((call, number)) = calls.next_if(|(call, _)| call.issued_at <= until) {
-                let when = TurnTime { turn: observer.deliveries, at: call.issued_at };
-                if observer.frame_of(number) == 0 {
+                let when = observer.turns.after_all(call.issued_at);
+                if observer.calls.frame_of(number) == 0 {
                     let node = outer(call.node.as_deref());
                     observer.recorder.record_call(
                         CallRef::Call(number),
@@ -64,20 +64,17 @@ impl Observer {
         let number = self.frames.restore(&self.plan, &mut self.recorder, task, kept, turn);
         let name = self.frames.get(number).and_then(|frame| frame.planned_capability(&self.plan));
         let name = name.map(|nested| nested.name.clone());
-        for index in kept.calls.iter().filter_map(|call| (*call as usize).checked_sub(1)) {
-            if let (Some(by), Some(task)) = (self.made_by.get_mut(index), self.tasks.get_mut(index)) {
-                *by = number;
-                task.capability.clone_from(&name);
+        for call in &kept.calls {
+            if let Some(call) = self.calls.get_mut(*call) {
+                call.made_by = number;
+                call.report.capability.clone_from(&name);
             }
         }
     }
 
     /// The capability calls of the task that ends, for the journal.
     pub(in crate::execute) fn frame_records_of(&self, task: u32) -> Vec<FrameRecord> {
-        self.frames.records_of_task(task, |number| {
-            let made = (1..).zip(&self.made_by).filter(|(_, by)| **by == number);
-            made.map(|(call, _)| call).collect()
-        })
+        self.frames.records_of_task(task, |number| self.calls.made_by(number))
     }
 
     /// Handles the start of a task that is a capability.
@@ -91,7 +88,7 @@ impl Observer {
             arguments: begun.arguments.get(),
             after: 0,
         };
-        let when = self.when(begun.at);
+        let when = self.turns.at(begun.at);
         let (node, line) = (Some(begun.node), self.line_of_node(begun.node));
         let mut root = RootFrame { node, line, recorder: &mut self.recorder };
         self.frames.on_start(&self.plan, &mut root, &began, when);
@@ -152,13 +149,13 @@ impl Observer {
                     arguments,
                     after: self.asked.get(&task).copied().unwrap_or(0),
                 };
-                let when = self.when(at);
+                let when = self.turns.at(at);
                 let line = self.line_of_node(node);
                 let mut root = RootFrame { node: Some(node), line, recorder: &mut self.recorder };
                 self.frames.on_start(&self.plan, &mut root, &began, when);
             }
             WorkerEvent::FrameEnded { frame, end } => {
-                let (number, when) = (number(*frame), self.when(at));
+                let (number, when) = (number(*frame), self.turns.at(at));
                 self.frames.on_end(&self.plan, &mut self.recorder, number, end, when);
             }
             other => self.on_event(other, at),
@@ -170,16 +167,16 @@ impl Observer {
         let Some(within) = issued.task_site else { return };
         self.asked.insert(issued.frame, within.order);
         let number = self.frames.number((issued.frame, within.frame));
-        let Some(index) = (issued.call as usize).checked_sub(1) else { return };
         // A new call is reported when it is recorded.
-        if number == 0 || self.made_by.get(index) != Some(&0) {
+        let Some(call) = self.calls.get_mut(issued.call).filter(|call| number != 0 && call.made_by == 0)
+        else {
             return;
-        }
+        };
         let tool = self.plan.tools[issued.handle as usize].id.to_string();
         self.frames.adopt_call(number, &tool_call(issued, &tool), &mut self.recorder);
-        self.made_by[index] = number;
+        call.made_by = number;
         let name = self.frames.get(number).and_then(|frame| frame.planned_capability(&self.plan));
-        self.tasks[index].capability = name.map(|nested| nested.name.clone());
+        call.report.capability = name.map(|nested| nested.name.clone());
     }
 
     /// Handles a call that a task of a DAG issues.
@@ -187,25 +184,36 @@ impl Observer {
         let node = outer(issued.node.as_deref());
         let tool = self.plan.tools[issued.handle as usize].id.to_string();
         let number = issued.task_site.map_or(0, |within| self.frames.number((issued.frame, within.frame)));
-        let when = TurnTime { turn: self.deliveries, at };
-        match self.frames.on_call(number, &tool_call(issued, &tool), when) {
-            Some(place) => self.lines.push(place.line),
+        let when = self.turns.after_all(at);
+        let line = match self.frames.on_call(number, &tool_call(issued, &tool), when) {
+            Some(place) => place.line,
             None => {
                 self.recorder.record_call(CallRef::Call(issued.call), node, &tool, &issued.arguments, when);
-                self.lines.push(node.and_then(|node| self.line_of_node(node)));
+                node.and_then(|node| self.line_of_node(node))
             }
-        }
-        self.nodes.push(issued.node.clone());
-        self.take_on(issued.call, number, node, &tool, at);
+        };
+        let report = self.new_report(issued.call, number, node, &tool, at);
+        self.take_on(ObservedCall::new(report, issued.node.clone(), line, number));
     }
 
     /// Adds one call.
-    fn take_on(&mut self, call: u32, made_by: u32, node_id: Option<NodeId>, tool: &str, at: i64) {
+    fn take_on(&mut self, call: ObservedCall) {
+        self.progress.calls += 1;
+        self.calls.push(call);
+    }
+
+    /// The report of a call that has just been issued.
+    fn new_report(
+        &self,
+        call: u32,
+        made_by: u32,
+        node_id: Option<NodeId>,
+        tool: &str,
+        at: i64,
+    ) -> CallReport {
         let called = self.frames.get(made_by).and_then(|frame| frame.planned_capability(&self.plan));
         let capability = called.map(|nested| nested.name.clone()).or_else(|| self.capability_at(node_id));
-        self.made_by.push(made_by);
-        self.progress.calls += 1;
-        self.tasks.push(CallReport {
+        CallReport {
             call,
             node_id,
             task_id: None,
@@ -218,22 +226,12 @@ impl Observer {
             execution_time_ms: None,
             speculated: false,
             saved_ms: None,
-        });
+        }
     }
 
     fn line_of_node(&self, node: NodeId) -> Option<u32> {
         self.plan.structure.node(node).map(|node| node.at.line)
     }
-
-    /// The turn at the time `at`, which may be long past.
-    pub(super) fn when(&self, at: i64) -> TurnTime {
-        TurnTime { turn: turn_at(&self.given_at, at), at }
-    }
-}
-
-/// The number of deliveries up to that time.
-fn turn_at(given: &[i64], at: i64) -> u64 {
-    given.partition_point(|given| *given <= at) as u64
 }
 
 fn tool_call<'c>(issued: &'c IssuedCall, tool: &'c str) -> ToolCall<'c> {

@@ -11,7 +11,8 @@ use pml_graph::lexical::{self, ToolDocument};
 use pml_graph::rank::{self, RankingEvidence};
 use pml_graph::vectors::VectorTable;
 use pml_model::capability::{
-    CacheConfig, Capability, CapabilitySource, CapabilityState, CapabilityStatistics, ToolUse, reliability,
+    CacheConfig, Capability, CapabilityIntent, CapabilitySource, CapabilityState, CapabilityStatistics,
+    ToolUse, reliability,
 };
 use pml_model::structure::{NodeKind, Structure};
 use pml_model::{CapabilityId, Digest, Principal, RunId};
@@ -50,45 +51,28 @@ pub(crate) struct IndexedCapability {
     pub(crate) owner: Principal,
     pub(crate) name: String,
     pub(crate) description: String,
-    pub(crate) intents: Vec<String>,
-    /// The text digests of the intents, by which their vectors are found.
-    pub(crate) intent_digests: Vec<Digest>,
-    /// The text digests of the intents without their values.
-    masked_digests: Vec<Digest>,
-    /// The intents in comparable form, computed on first use.
-    read: OnceLock<Vec<reuse::ComparableIntent>>,
-    /// The constants, computed on first use.
-    constants: OnceLock<Vec<Constant>>,
+    pub(crate) intents: ServedIntents,
     pub(crate) parameters: Value,
     pub(crate) examples: BTreeMap<String, Vec<Value>>,
     pub(crate) tools: Vec<ToolUse>,
-    /// The tools it calls, in program order, and the data dependencies between the calls.
-    pub(crate) calls: Vec<String>,
-    pub(crate) links: Vec<(usize, usize)>,
-    pub(crate) source: CapabilitySource,
+    pub(crate) calls: CallOutline,
+    pub(crate) program: IndexedProgram,
     pub(crate) state: CapabilityState,
     pub(crate) statistics: CapabilityStatistics,
     pub(crate) approved: bool,
     pub(crate) cache: CacheConfig,
-    /// The run that the lifted form of its program has to be compared with before it may be used.
-    pub(crate) unproven_by: Option<RunId>,
 }
 
 impl IndexedCapability {
     fn words(&self) -> (&str, &str, &[String]) {
-        (&self.name, &self.description, &self.intents)
-    }
-
-    /// The values in its program that cannot be replaced by arguments.
-    pub(crate) fn constants(&self) -> &[Constant] {
-        self.constants.get_or_init(|| capability::constants(&self.source))
+        (&self.name, &self.description, self.intents.texts())
     }
 
     /// The parameter schema, with the values of the first run as defaults if the first intent stated them: such a value
     /// follows the words. A value that was only passed by name says nothing about the next run.
     pub(crate) fn with_first_values(&self) -> Value {
         let mut parameters = self.parameters.clone();
-        let Some(first) = self.intents.first() else { return parameters };
+        let Some(first) = self.intents.texts().first() else { return parameters };
         let members = parameters.get_mut("properties").and_then(Value::as_object_mut);
         for (name, member) in members.into_iter().flatten() {
             let given = self.examples.get(name).and_then(|examples| examples.first());
@@ -111,56 +95,116 @@ impl IndexedCapability {
 
 impl From<Capability> for IndexedCapability {
     fn from(capability: Capability) -> IndexedCapability {
-        // The literals of the first intent are the defaults.
-        let mut intents = capability.intents;
-        intents.sort_by_key(|intent| intent.first_at);
-        let intents: Vec<String> = intents.into_iter().take(MOST_INTENTS).map(|intent| intent.text).collect();
-        let (calls, links) = calls(&capability.procedure.static_structure);
         IndexedCapability {
-            read: OnceLock::new(),
-            constants: OnceLock::new(),
-            intent_digests: intents
-                .iter()
-                .map(|intent| Digest::of(embeddings::intent_text(intent).as_bytes()))
-                .collect(),
-            masked_digests: intents
-                .iter()
-                .map(|intent| Digest::of(embeddings::masked_intent_text(intent).as_bytes()))
-                .collect(),
             id: capability.procedure.id,
             owner: capability.procedure.owner,
             name: capability.name,
             description: capability.procedure.description,
-            intents,
+            intents: ServedIntents::new(capability.intents),
             examples: examples(&capability.procedure.parameters_schema),
             parameters: capability.procedure.parameters_schema,
             tools: capability.procedure.tools_used,
-            calls,
-            links,
-            source: capability.procedure.source,
+            calls: CallOutline::new(&capability.procedure.static_structure),
+            program: IndexedProgram {
+                source: capability.procedure.source,
+                constants: OnceLock::new(),
+                unproven_by: capability.procedure.unproven_lift.map(|lift| lift.run),
+            },
             state: capability.state,
             statistics: capability.statistics,
             approved: capability.approved,
             cache: capability.procedure.cache_config,
-            unproven_by: capability.procedure.unproven_lift.map(|lift| lift.run),
         }
     }
 }
 
-/// The called tools, in program order, and the data dependencies between the calls.
-fn calls(structure: &Structure) -> (Vec<String>, Vec<(usize, usize)>) {
-    let (mut calls, mut places) = (Vec::new(), HashMap::new());
-    for node in &structure.nodes {
-        if let NodeKind::Task { tool, .. } = &node.kind
-            && node.kind.is_call()
-        {
-            places.insert(node.id, calls.len());
-            calls.push(tool.clone());
+/// The intents that a capability served, first one first.
+#[derive(Debug, Clone)]
+pub(crate) struct ServedIntents {
+    texts: Vec<String>,
+    /// The text digests of the intents, by which their vectors are found.
+    digests: Vec<Digest>,
+    /// The text digests of the intents without their values.
+    masked_digests: Vec<Digest>,
+    /// The intents in comparable form, computed on first use.
+    comparable: OnceLock<Vec<reuse::ComparableIntent>>,
+}
+
+impl ServedIntents {
+    fn new(mut intents: Vec<CapabilityIntent>) -> ServedIntents {
+        // The literals of the first intent are the defaults.
+        intents.sort_by_key(|intent| intent.first_at);
+        let texts: Vec<String> = intents.into_iter().take(MOST_INTENTS).map(|intent| intent.text).collect();
+        let whole = |text: &String| Digest::of(embeddings::intent_text(text).as_bytes());
+        let masked = |text: &String| Digest::of(embeddings::masked_intent_text(text).as_bytes());
+        ServedIntents {
+            digests: texts.iter().map(whole).collect(),
+            masked_digests: texts.iter().map(masked).collect(),
+            texts,
+            comparable: OnceLock::new(),
         }
     }
-    let flow = structure.data_flow().into_iter();
-    let links = flow.filter_map(|(from, to)| Some((*places.get(&from)?, *places.get(&to)?))).collect();
-    (calls, links)
+
+    pub(crate) fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// The intents, each with the digest of its text.
+    pub(crate) fn with_digests(&self) -> impl Iterator<Item = (&String, &Digest)> {
+        self.texts.iter().zip(&self.digests)
+    }
+
+    /// The intent most similar to `asked`, and how similar it is.
+    fn most_similar(&self, asked: &reuse::ComparableIntent) -> Option<(f64, &String)> {
+        let comparable = self
+            .comparable
+            .get_or_init(|| self.texts.iter().map(|text| reuse::ComparableIntent::new(text)).collect());
+        let alike = comparable.iter().zip(&self.texts).map(|(read, text)| (read.similarity(asked), text));
+        alike.max_by(|one, other| one.0.total_cmp(&other.0))
+    }
+}
+
+/// The program of a capability.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexedProgram {
+    pub(crate) source: CapabilitySource,
+    /// The constants, computed on first use.
+    constants: OnceLock<Vec<Constant>>,
+    /// The run that its lifted form has to be compared with before it may be used.
+    pub(crate) unproven_by: Option<RunId>,
+}
+
+impl IndexedProgram {
+    /// The values in it that cannot be replaced by arguments.
+    pub(crate) fn constants(&self) -> &[Constant] {
+        self.constants.get_or_init(|| capability::constants(&self.source))
+    }
+}
+
+/// The calls of a procedure.
+#[derive(Debug, Clone)]
+pub(crate) struct CallOutline {
+    /// The called tools, in program order.
+    pub(crate) tools: Vec<String>,
+    /// The data dependencies between the calls.
+    pub(crate) links: Vec<(usize, usize)>,
+}
+
+impl CallOutline {
+    fn new(structure: &Structure) -> CallOutline {
+        let (mut tools, mut places) = (Vec::new(), HashMap::new());
+        for node in &structure.nodes {
+            if let NodeKind::Task { tool, .. } = &node.kind
+                && node.kind.is_call()
+            {
+                places.insert(node.id, tools.len());
+                tools.push(tool.clone());
+            }
+        }
+        let flow = structure.data_flow().into_iter();
+        let links = flow.filter_map(|(from, to)| Some((*places.get(&from)?, *places.get(&to)?))).collect();
+        CallOutline { tools, links }
+    }
 }
 
 /// The values of the parameters in successful runs.
@@ -249,10 +293,10 @@ impl ServedIntentVectors {
         let (mut whole, mut masked) = (OwnedVectors::default(), OwnedVectors::default());
         meaning.with_known(|known| {
             for capability in index.all.values() {
-                for vector in capability.intent_digests.iter().filter_map(|text| known.get(text)) {
+                for vector in capability.intents.digests.iter().filter_map(|text| known.get(text)) {
                     whole.add(&capability.id, vector);
                 }
-                for vector in capability.masked_digests.iter().filter_map(|text| known.get(text)) {
+                for vector in capability.intents.masked_digests.iter().filter_map(|text| known.get(text)) {
                     masked.add(&capability.id, vector);
                 }
             }
@@ -312,7 +356,7 @@ impl IndexSegment {
 fn text(known: &IndexedCapability) -> String {
     let tools = known.tools.iter().map(|tool| tool.id.as_str());
     let all: Vec<&str> = std::iter::once(known.description.as_str())
-        .chain(known.intents.iter().map(String::as_str))
+        .chain(known.intents.texts().iter().map(String::as_str))
         .chain(tools)
         .collect();
     all.join("\n")
@@ -483,11 +527,7 @@ fn candidate(
     words: f64,
     near: Option<&f64>,
 ) -> CapabilityCandidate {
-    let read = known
-        .read
-        .get_or_init(|| known.intents.iter().map(|text| reuse::ComparableIntent::new(text)).collect());
-    let alike = read.iter().zip(&known.intents).map(|(read, served)| (read.similarity(asked), served));
-    let best = alike.max_by(|one, other| one.0.total_cmp(&other.0));
+    let best = known.intents.most_similar(asked);
     let similarity = best.as_ref().map_or(0.0, |(similarity, _)| *similarity);
     CapabilityCandidate {
         capability: Arc::clone(known),
