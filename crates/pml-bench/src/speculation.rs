@@ -165,7 +165,10 @@ async fn beside(gateway: &Connection, speculation: Speculation) -> Result<Durati
     let reads: String = (0..5).map(|number| read(&format!("\"x{number}\""))).collect();
     let busy = async {
         loop {
-            execute(gateway, &reads, &json!({}), speculation).await?;
+            // At the same pace with and without speculation, so that both do the same work.
+            let pace = tokio::time::sleep(Duration::from_millis(8 * LATENCY_MS));
+            let (done, ()) = tokio::join!(execute(gateway, &reads, &json!({}), speculation), pace);
+            done?;
         }
     };
     let calls = async {

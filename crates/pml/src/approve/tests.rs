@@ -245,7 +245,7 @@ notes = { idempotent = true }
         &expect![[r#"
             json:parse RIdo: auto minimal reads idempotent
                 `json` in [permissions] says that it only reads
-            json:other: auto minimal reads idempotent open
+            json:other: auto minimal open
                 `json` in [permissions] says that it only reads
             fs:read RIdo: ask readonly idempotent
                 `fs` in [permissions] says that it changes things
@@ -323,7 +323,7 @@ fn only_a_rule_isolates() {
                 nothing in [permissions] allows it
             other:put: ask mcp-standard open
                 nothing in [permissions] allows it
-            math:evaluate RI: auto minimal reads idempotent open
+            math:evaluate RI: auto minimal open
                 it is built in and only reads
         "#]],
     );
@@ -364,6 +364,7 @@ fn every_attribute_is_explained_by_what_gives_it() {
             isolated yes [7] `hub` in [permissions] says so
             closed no [-] no rule says that it is
             cache_ttl none [-] no rule gives one
+            speculate no [-] it needs approval
             rules: `hub:get_all` in [permissions], `hub:get_*` in [permissions], `hub` in [permissions]
             believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
         "#]],
@@ -380,6 +381,7 @@ fn every_attribute_is_explained_by_what_gives_it() {
             isolated yes [7] `hub` in [permissions] says so
             closed no [-] no rule says that it is
             cache_ttl none [-] no rule gives one
+            speculate no [-] it needs approval
             rules: `hub:get_*` in [permissions], `hub` in [permissions]
             believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
         "#]],
@@ -396,6 +398,7 @@ fn every_attribute_is_explained_by_what_gives_it() {
             isolated yes [7] `hub` in [permissions] says so
             closed no [-] no rule says that it is
             cache_ttl none [-] no rule gives one
+            speculate no [-] it needs approval
             rules: `*:drop` in [permissions], `hub` in [permissions]
             believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
         "#]],
@@ -412,6 +415,7 @@ fn every_attribute_is_explained_by_what_gives_it() {
             isolated no [-] no rule says that it is
             closed no [-] no rule says that it is
             cache_ttl none [-] no rule gives one
+            speculate yes [-] it only reads and needs no approval
             rules: 
             believed: (true, "server `git` has `trust = \"annotations\"`")
         "#]],
@@ -428,6 +432,7 @@ fn every_attribute_is_explained_by_what_gives_it() {
             isolated no [-] no rule says that it is
             closed yes [-] it is built in and computes from its arguments alone
             cache_ttl none [-] no rule gives one
+            speculate yes [-] it only reads and needs no approval
             rules: 
             believed: (true, "it is built in")
         "#]],
