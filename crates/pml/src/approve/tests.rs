@@ -245,7 +245,7 @@ notes = { idempotent = true }
         &expect![[r#"
             json:parse RIdo: auto minimal reads idempotent
                 `json` in [permissions] says that it only reads
-            json:other: auto minimal open
+            json:other: auto minimal reads idempotent open
                 `json` in [permissions] says that it only reads
             fs:read RIdo: ask readonly idempotent
                 `fs` in [permissions] says that it changes things
@@ -323,7 +323,7 @@ fn only_a_rule_isolates() {
                 nothing in [permissions] allows it
             other:put: ask mcp-standard open
                 nothing in [permissions] allows it
-            math:evaluate RI: auto minimal open
+            math:evaluate RI: auto minimal reads idempotent open
                 it is built in and only reads
         "#]],
     );
@@ -437,4 +437,43 @@ fn every_attribute_is_explained_by_what_gives_it() {
             believed: (true, "it is built in")
         "#]],
     );
+}
+
+#[test]
+fn tools_that_only_read_by_the_operators_word_may_be_called_ahead() {
+    let policy = policy(
+        r#"
+[servers.git]
+command = "git-server"
+trust = "annotations"
+[permissions]
+"hub:get" = { approval_mode = "auto", read_only = true }
+"hub:parse" = { approval_mode = "auto", scope = "minimal" }
+"hub:list" = { approval_mode = "auto", scope = "readonly" }
+"hub:list_all" = { approval_mode = "hil", scope = "readonly" }
+"hub:read_file" = { approval_mode = "auto" }
+"hub:push" = { approval_mode = "auto", read_only = false, scope = "minimal" }
+"hub:off" = { approval_mode = "auto", read_only = true, speculate = false }
+"#,
+    );
+    let ahead = |tool: &str| verdict(&policy, tool).1.can_speculate();
+    for tool in ["hub:get", "hub:parse", "hub:list", "git:log R", "json:parse R"] {
+        assert!(ahead(tool), "{tool}");
+    }
+    // Names count for nothing, nor does what an untrusted server says of itself.
+    for tool in [
+        "hub:list_all",
+        "hub:read_file",
+        "hub:push",
+        "hub:off",
+        "hub:list r",
+        "git:commit",
+        "git:commit r",
+        "other:read_file R",
+        "fs:write",
+    ] {
+        assert!(!ahead(tool), "{tool}");
+    }
+    let scoped = verdict(&policy, "hub:parse").1;
+    assert!(!scoped.idempotent && !scoped.read_only, "a scope makes no call repeatable");
 }
