@@ -1,0 +1,20 @@
+//! Speculation, seen from outside: the real binary, servers that share a world and write down every call, and the same
+//! programs with and without it.
+//!
+//! `PML_SPECULATION_PROGRAMS` sets how many programs are generated (150 otherwise), `PML_SPECULATION_KILLS` how often the
+//! gateway is killed (12 otherwise), `PML_SEED` from which seed on.
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
+#![expect(unreachable_pub, reason = "what the helpers offer is for all modules here")]
+
+#[path = "../durable/dice.rs"]
+mod dice;
+#[path = "../durable/gateway.rs"]
+#[allow(dead_code, reason = "shared with the tests of durable runs, which need more of it")]
+mod gateway;
+#[path = "../it/harness.rs"]
+#[allow(dead_code, reason = "shared with the other tests of the binary, which need more of it")]
+mod harness;
+mod generate;
+mod place;
+mod programs;
+mod soundness;
