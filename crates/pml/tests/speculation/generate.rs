@@ -272,7 +272,8 @@ impl Writer<'_> {
     }
 
     fn switches(&mut self) {
-        let test = if self.known.is_empty() { "args.x".to_owned() } else { format!("{}.writes % 3", self.known()) };
+        let test =
+            if self.known.is_empty() { "args.x".to_owned() } else { format!("{}.writes % 3", self.known()) };
         self.line(&format!("switch ({test}) {{"));
         self.line("case 0: {");
         self.block();
@@ -287,12 +288,18 @@ impl Writer<'_> {
 
     fn counts(&mut self) {
         let (name, body) = (self.name("n"), self.pick(&["a.read", "b.read", "a.write"]));
-        self.line(&format!("for (let {name} = 0; {name} < 3; {name}++) {{ out.push(await mcp.{body}({{ key: {name} }})); }}"));
+        self.line(&format!(
+            "for (let {name} = 0; {name} < 3; {name}++) {{ out.push(await mcp.{body}({{ key: {name} }})); }}"
+        ));
     }
 
     fn filters(&mut self) {
         let name = self.name("f");
-        let how = self.pick(&["args.list.filter((m) => m !== 'b')", "args.pairs.map((m) => m.key)", "args.list.slice(1)"]);
+        let how = self.pick(&[
+            "args.list.filter((m) => m !== 'b')",
+            "args.pairs.map((m) => m.key)",
+            "args.list.slice(1)",
+        ]);
         self.line(&format!("const {name} = {how};"));
         let outer = self.item.replace("w");
         self.line(&format!("for (const w of {name}) {{"));

@@ -6,15 +6,23 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 #![expect(unreachable_pub, reason = "what the helpers offer is for all modules here")]
 
+mod changes;
 #[path = "../durable/dice.rs"]
 mod dice;
+mod faults;
+mod following;
 #[path = "../durable/gateway.rs"]
 #[allow(dead_code, reason = "shared with the tests of durable runs, which need more of it")]
 mod gateway;
+mod generate;
+mod guard;
 #[path = "../it/harness.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which need more of it")]
 mod harness;
-mod generate;
+mod kills;
+mod layers;
 mod place;
 mod programs;
+mod settings;
 mod soundness;
+mod writes;

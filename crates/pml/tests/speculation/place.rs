@@ -1,6 +1,7 @@
 //! A gateway whose servers share a world, and what they wrote down.
 
 use std::cell::OnceCell;
+use std::io::Write as _;
 use std::path::Path;
 
 use pml_model::trace::{TaskResult, Trace};
@@ -29,7 +30,13 @@ impl Place {
 
     /// The same with other rules.
     pub fn with_rules(settings: &str, rules: &str) -> Place {
-        let home = home(settings, rules);
+        Place::with_servers(&|_| settings.to_owned(), rules)
+    }
+
+    /// The same with settings that depend on its home.
+    pub fn with_servers(settings: &dyn Fn(&Home) -> String, rules: &str) -> Place {
+        let home = Home::new("");
+        configure(&home, &settings(&home), rules);
         let gateway = Gateway::start(home.command(&["stdio"]));
         Place { gateway, home, store: OnceCell::new() }
     }
@@ -96,20 +103,48 @@ impl Place {
 
     /// The arguments that a tool was called with, as the `key` of each.
     pub fn keys(&self, tool: &str) -> Vec<Value> {
-        self.begun().into_iter().filter(|call| call.tool == tool).map(|call| call.given["key"].clone()).collect()
+        self.begun()
+            .into_iter()
+            .filter(|call| call.tool == tool)
+            .map(|call| call.given["key"].clone())
+            .collect()
     }
 
     /// Waits until a call with this `key` has begun.
     #[track_caller]
-    pub fn wait_for_key(&self, key: &Value) {
-        eventually(&format!("{key} is called"), || self.begun().iter().any(|call| call.given["key"] == *key));
+    pub fn wait_for_key(&self, key: &str) {
+        self.wait_for(key, 1);
     }
 
-    /// Waits until as many calls with this `key` have ended.
+    /// Waits until so many calls with this `key` have begun.
     #[track_caller]
-    pub fn wait_for_end(&self, key: &Value) {
-        let ended = || self.calls("end").iter().any(|call| call.given["key"] == *key);
-        eventually(&format!("{key} is answered"), ended);
+    pub fn wait_for(&self, key: &str, calls: usize) {
+        let begun = || self.begun().iter().filter(|call| call.given["key"] == key).count();
+        eventually(&format!("{key} is called"), || begun() >= calls);
+    }
+
+    /// Waits until a call with this `key` has been answered.
+    #[track_caller]
+    pub fn wait_for_end(&self, key: &str) {
+        eventually(&format!("{key} is answered"), || self.has_ended(key));
+    }
+
+    /// Whether a call with this `key` has been answered.
+    pub fn has_ended(&self, key: &str) -> bool {
+        self.calls("end").iter().any(|call| call.given["key"] == key)
+    }
+
+    /// Changes the world, and nobody tells the gateway.
+    pub fn change_world(&self) {
+        let mut world = std::fs::OpenOptions::new().append(true).create(true).open(self.home.path("world")).unwrap();
+        world.write_all(b".").unwrap();
+    }
+
+    /// Checks which calls of a run were served ahead, by their keys, in the order of the program.
+    #[track_caller]
+    pub fn assert_served(&self, told: &Value, ahead: &[&str], others: &[&str]) {
+        let served = served(&self.trace(told));
+        assert_eq!(served, (owned(ahead), owned(others)), "ahead, and others, of {told}");
     }
 
     /// How many writes there were.
@@ -176,17 +211,15 @@ pub fn server(home: &Home, name: &str, settings: &str) -> String {
     )
 }
 
-fn home(settings: &str, rules: &str) -> Home {
-    let home = Home::new("");
-    configure(&home, settings, rules);
-    home
-}
-
 /// Gives a home these settings and rules, and two servers whose annotations are believed.
 pub fn configure(home: &Home, settings: &str, rules: &str) {
     let servers: String =
         ["a", "b"].iter().map(|name| server(home, name, "trust = \"annotations\"\n")).collect();
     home.configure(&format!("{settings}\n{rules}\n{servers}"));
+}
+
+fn owned(keys: &[&str]) -> Vec<String> {
+    keys.iter().map(|key| (*key).to_owned()).collect()
 }
 
 /// The keys of the calls of a run that were served ahead, and those of the others.

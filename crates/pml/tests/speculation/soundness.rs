@@ -99,7 +99,13 @@ impl Seen {
             "status": told["status"], "result": told["result"], "error": told["error"], "outcomes": told["outcomes"],
         });
         let recorded = recorded(place, &run);
-        let issued = count(recorded.entries.iter().filter(|entry| entry.kind == JournalEntryKind::Issued).filter_map(|entry| entry.tool.clone()));
+        let issued = count(
+            recorded
+                .entries
+                .iter()
+                .filter(|entry| entry.kind == JournalEntryKind::Issued)
+                .filter_map(|entry| entry.tool.clone()),
+        );
         Seen {
             reply: timeless(reply),
             journal: journal(&recorded, work.is_sequential()),
@@ -126,8 +132,18 @@ fn timeless(mut value: Value) -> Value {
 
 fn strip(value: &mut Value) {
     const TIMES: [&str; 12] = [
-        "id", "workflowId", "durationMs", "durationUs", "createdAt", "startedAt", "executionTimeMs", "learnSeq",
-        "priority", "speculated", "savedMs", "saved_ms",
+        "id",
+        "workflowId",
+        "durationMs",
+        "durationUs",
+        "createdAt",
+        "startedAt",
+        "executionTimeMs",
+        "learnSeq",
+        "priority",
+        "speculated",
+        "savedMs",
+        "saved_ms",
     ];
     match value {
         Value::Object(fields) => {
