@@ -13,15 +13,12 @@ use pml::plan::Pause;
 use pml::planning::{RunRequest, Work};
 use pml::problem::Problem;
 use pml::report::RunStatus;
-use pml_mcp::Caller;
-use pml_mcp::client::{Connection, OutgoingRequest};
-use pml_model::json::{Fields, raw};
+use pml_mcp::client::Connection;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::execution::execution;
 use crate::figure::{BenchFigure, failed, milliseconds, quantile};
-use crate::gateway::{open, timed};
+use crate::gateway::{call, open, timed};
 use crate::programs::Programs;
 
 /// The latency of the tool, in milliseconds.
@@ -162,24 +159,9 @@ async fn critical_path(
 
 /// The time of a DAG document through `pml_execute`.
 async fn run(gateway: &Connection, document: &Value) -> Result<Duration, Problem> {
-    let mut params = Fields::default();
-    params.set("name", raw(&"pml_execute"));
     let implementation = json!({ "type": "dag", "dagStructure": document });
-    params.set("arguments", raw(&json!({ "intent": "measure", "implementation": implementation })));
-    let (caller, cancel) = (Caller::silent(), CancellationToken::new());
-    let started = Instant::now();
-    let call = OutgoingRequest {
-        method: "tools/call",
-        params,
-        mirrored: Vec::new(),
-        caller: &caller,
-        deadline: started + Duration::from_secs(120),
-        cancel: &cancel,
-    };
-    let result = gateway.request(call).await.map_err(failed)?;
-    let elapsed = started.elapsed();
-    let result: Value = serde_json::from_str(result.get()).map_err(failed)?;
-    let said = &result["structuredContent"];
+    let request = json!({ "intent": "measure", "implementation": implementation });
+    let (elapsed, said) = call(gateway, "pml_execute", &request).await?;
     if said["status"] == "success" { Ok(elapsed) } else { Err(failed(said)) }
 }
 

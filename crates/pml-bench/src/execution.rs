@@ -26,5 +26,6 @@ pub(crate) fn execution(app: &App, work: Work) -> RunRequest {
         learn: true,
         capability: None,
         use_cache: false,
+        speculate: true,
     }
 }

@@ -8,7 +8,7 @@ use pml::problem::Problem;
 use pml_mcp::Caller;
 use pml_mcp::client::{Connection, Launch, OutgoingRequest, ServerTarget};
 use pml_model::json::{Fields, raw};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -112,6 +112,31 @@ pub(super) async fn timed(connection: &Connection, tool: &str, wait_ms: u64) -> 
         return Err(failed(result.get()));
     }
     Ok(elapsed)
+}
+
+/// Calls one of PML's own tools. Returns how long it took, and its structured content.
+pub(super) async fn call(
+    gateway: &Connection,
+    tool: &str,
+    arguments: &Value,
+) -> Result<(Duration, Value), Problem> {
+    let mut params = Fields::default();
+    params.set("name", raw(&tool));
+    params.set("arguments", raw(arguments));
+    let (caller, cancel) = (Caller::silent(), CancellationToken::new());
+    let started = Instant::now();
+    let request = OutgoingRequest {
+        method: "tools/call",
+        params,
+        mirrored: Vec::new(),
+        caller: &caller,
+        deadline: started + Duration::from_secs(120),
+        cancel: &cancel,
+    };
+    let result = gateway.request(request).await.map_err(failed)?;
+    let elapsed = started.elapsed();
+    let mut result: Value = serde_json::from_str(result.get()).map_err(failed)?;
+    Ok((elapsed, result["structuredContent"].take()))
 }
 
 /// The time from start to the first answer with 20 known servers, and the memory for 500 tools.

@@ -16,6 +16,7 @@ mod lines;
 mod memory;
 mod programs;
 mod sandbox;
+mod speculation;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -87,6 +88,12 @@ enum BenchCommand {
         #[arg(long, default_value_t = 20)]
         rounds: usize,
     },
+    /// Time saved by reading ahead of programs, and what it costs where it saves nothing
+    Speculation {
+        /// Runs per measurement
+        #[arg(long, default_value_t = 20)]
+        rounds: usize,
+    },
     /// Cost of storing traces, and time saved by capabilities and the cache
     Memory {
         /// Repetitions per measurement
@@ -153,6 +160,7 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
         BenchCommand::Flow { data, out } => flow::measure(&data, out.as_deref()),
         BenchCommand::Sandbox { rounds } => sandbox::measure(&Programs::find()?, rounds).await,
         BenchCommand::Dag { rounds } => dag::measure(&Programs::find()?, rounds).await,
+        BenchCommand::Speculation { rounds } => speculation::measure(&Programs::find()?, rounds).await,
         BenchCommand::Memory { rounds } => {
             Programs::find()?;
             memory::measure(rounds).await

@@ -123,6 +123,16 @@ impl App {
         }
     }
 
+    /// Runs a task until the app is closed; it ends when [`App::stopped`] does.
+    pub(crate) fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.lock().spawn(task);
+    }
+
+    /// Waits until the program ends.
+    pub(crate) async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
     /// The configuration in force.
     pub fn config(&self) -> Arc<Config> {
         self.settings.config()

@@ -10,6 +10,7 @@ mod capabilities;
 mod compose;
 mod direct;
 mod lift;
+mod predict;
 mod recall;
 mod repeated;
 mod replan;
@@ -57,6 +58,7 @@ pub use capabilities::{
     make_capability, merge_capabilities, page_of_traces, recent_traces, relearn, rename_capability, trace,
 };
 pub use direct::{DirectOutcome, NamedCall, call};
+pub use predict::prediction_task;
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
 pub use replan::replan;
@@ -307,6 +309,7 @@ pub async fn execute(
     if let Some(ticket) = &ticket
         && let Some(hit) = app.knowledge.cache.get(&app.knowledge, ticket).await
     {
+        app.runs.note_cache_hit(ticket.key());
         return Ok(ExecuteOutcome::Cached(known(app, &principal, &plan, hit).await?));
     }
     approvals::add_differences(app, &principal, &mut plan).await?;
@@ -341,6 +344,13 @@ pub async fn execute(
             (_, None) => Err(problem),
         },
     }
+}
+
+/// Whether a plan may be run before anybody asks for it: it needs no approval, and all its tools may be called ahead.
+fn speculable(app: &App, plan: &Plan) -> bool {
+    plan.question.is_none()
+        && plan.opaque.is_empty()
+        && plan.tools.iter().all(|tool| app.tools.may_speculate(&tool.id, &tool.digest))
 }
 
 /// Reports a cached result as if it had been run.

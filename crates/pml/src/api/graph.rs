@@ -1,4 +1,4 @@
-//! `/api/graph`: the graph of tools and capabilities.
+//! `/api/graph`: the graph of tools and capabilities, and `/api/speculation`: what came of calls made ahead.
 
 use std::sync::Arc;
 
@@ -15,12 +15,22 @@ use crate::app::App;
 use crate::flow;
 
 pub(super) fn router() -> Router<Arc<App>> {
-    Router::new().route("/api/graph", get(graph)).route("/api/graph/ways", get(ways))
+    Router::new()
+        .route("/api/graph", get(graph))
+        .route("/api/graph/ways", get(ways))
+        .route("/api/speculation", get(speculation))
 }
 
 async fn graph(State(app): State<Arc<App>>) -> Response {
     match flow::graph(&app, &app.principal).await {
         Ok(view) => json_response(StatusCode::OK, &view),
+        Err(problem) => problem_response(&problem),
+    }
+}
+
+async fn speculation(State(app): State<Arc<App>>) -> Response {
+    match flow::speculation_stats(&app, &app.principal).await {
+        Ok(stats) => json_response(StatusCode::OK, &json!({ "schemaVersion": 1, "tools": stats })),
         Err(problem) => problem_response(&problem),
     }
 }

@@ -109,6 +109,15 @@ impl ReadRecorder {
         self.lock().is_incomplete = true;
     }
 
+    /// Adds what another recorder recorded.
+    pub(crate) fn absorb(&self, other: &ReadRecorder) {
+        let other = std::mem::take(&mut *other.lock());
+        let mut noted = self.lock();
+        noted.calls += other.calls;
+        noted.stamps.extend(other.stamps);
+        noted.is_incomplete |= other.is_incomplete;
+    }
+
     /// The stamps of exactly this many calls; `None` where they are incomplete.
     pub(crate) fn stamps(&self, calls: usize) -> Option<Vec<PathStamp>> {
         let noted = self.lock();

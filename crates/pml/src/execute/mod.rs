@@ -33,12 +33,13 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use pml_mcp::Caller;
 use pml_model::question::{ApprovalQuestion, Question};
-use pml_model::{Principal, RunId, RunState};
+use pml_model::{CapabilityId, Digest, Principal, RunId, RunState};
 use pml_sandbox::{PoolUnavailable, WorkerPool};
 use pml_store::{
     AskingRunOutcome, Idempotency, Lease, NewRun, OpenApprovalLimit, ProcessIdentity, RunKind, Store, Urgency,
 };
-use tokio::sync::{oneshot, watch};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -47,7 +48,7 @@ use crate::knowledge::Knowledge;
 use crate::knowledge::cache::CacheTicket;
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
-use crate::report::{RunProgress, RunReport, RunStatus};
+use crate::report::{NextSuggestion, RunProgress, RunReport, RunStatus};
 use crate::runtime::program_of_parts;
 use crate::settings::AppSettings;
 use crate::tools::Toolset;
@@ -59,7 +60,7 @@ pub(crate) use prove::prove;
 pub use results::{ResultPage, ResultRequest, RunDetails, dag_tasks, overview, result_page};
 pub use resume::{abort, cancel, pause, resume};
 use speculation::Speculator;
-pub(crate) use speculation::speculation_threshold;
+pub(crate) use speculation::{speculation_threshold, try_ahead};
 
 /// 15 s in milliseconds: how long the lease of a run holds without renewal.
 const LEASE_MS: i64 = 15_000;
@@ -91,6 +92,8 @@ pub struct RunRegistry {
     drivers: TaskTracker,
     /// The reads made before programs ask for them.
     speculator: Arc<Speculator>,
+    /// Who prepares what follows the runs that end.
+    ended: Mutex<Option<mpsc::Sender<FinishedRunNotice>>>,
     /// Cancelled when the program ends.
     stop: CancellationToken,
 }
@@ -176,6 +179,20 @@ impl Drop for ResumeReservation {
     }
 }
 
+/// A run that has ended with a result, for whoever prepares what usually follows it.
+#[derive(Debug)]
+pub(crate) struct FinishedRunNotice {
+    pub(crate) principal: Principal,
+    pub(crate) session: String,
+    /// The arguments of the run.
+    pub(crate) arguments: Box<RawValue>,
+    /// What usually follows.
+    pub(crate) next: Vec<NextSuggestion>,
+}
+
+/// The notices that may wait; more runs than that end without a prediction.
+const NOTICES: usize = 32;
+
 /// A run to be started.
 #[derive(Debug)]
 pub struct PlannedRun {
@@ -245,8 +262,47 @@ impl RunRegistry {
             about_to_ask: Mutex::default(),
             drivers: TaskTracker::new(),
             speculator,
+            ended: Mutex::default(),
             stop,
         })
+    }
+
+    /// The runs of this process that end with a result, from now on; `None` if they are followed already.
+    pub(crate) fn finished_runs(&self) -> Option<mpsc::Receiver<FinishedRunNotice>> {
+        let mut ended = self.ended.lock();
+        let (tell, told) = mpsc::channel(NOTICES);
+        ended.is_none().then(|| {
+            *ended = Some(tell);
+            told
+        })
+    }
+
+    fn announce_end(&self, notice: FinishedRunNotice) {
+        if let Some(follower) = &*self.ended.lock()
+            && follower.try_send(notice).is_err()
+        {
+            tracing::debug!("no time to prepare what follows a run");
+        }
+    }
+
+    /// Whether a capability with this probability of being asked for next is run ahead.
+    pub(crate) fn admits_prediction(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        confidence: f64,
+    ) -> bool {
+        self.speculator.admits_prediction(principal, id, confidence)
+    }
+
+    /// Records that the result of a capability is kept under `key` before anybody asked for it.
+    pub(crate) fn note_prediction(&self, principal: &Principal, id: &CapabilityId, key: Digest) {
+        self.speculator.note_prediction(principal, id, key);
+    }
+
+    /// Records that the result under `key` was used, if it was prepared before anybody asked for it.
+    pub(crate) fn note_cache_hit(&self, key: &Digest) {
+        self.speculator.note_prediction_used(key);
     }
 
     /// The handle of the run, if this process has it.

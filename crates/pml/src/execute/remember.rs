@@ -14,7 +14,7 @@ use super::RunRegistry;
 use super::frames::CapabilityFrame;
 use super::observe::Observer;
 use crate::capability;
-use crate::knowledge::{cache, intents};
+use crate::knowledge::{SessionResult, cache, intents};
 use crate::plan::LearningPlan;
 use crate::plan::{DagTask, Plan, PlannedCapability, PlannedWork, TaskWork};
 use crate::report::RunReport;
@@ -283,13 +283,26 @@ pub(super) fn add_learned_to_report(
     let last = calls().next_back().map(|task| task.tool.as_str());
     let mut next = runs.knowledge.next_after(&trace.principal, trace.capability_id.as_ref(), last, &ran);
     let used: Vec<&str> = calls().map(|task| task.tool.as_str()).collect();
-    runs.knowledge.memory.record_session_use(&trace.principal, &trace.session, &used);
+    let session = (&trace.principal, trace.session.as_str());
+    runs.knowledge.memory.record_session_use(session, &used, session_results(trace));
     let like = runs.knowledge.next_in_similar_requests(&trace.principal, &trace.intent, &used);
     crate::knowledge::add_next(&mut next, like, &ran);
     if let Some(graph) = runs.knowledge.of_principal(&trace.principal).graph().filter(|_| !used.is_empty()) {
         crate::knowledge::add_next(&mut next, crate::knowledge::next_related(&graph, &used), &ran);
     }
     report.next = next;
+}
+
+/// What the calls of a run returned, as far as the trace has it whole: what sanitising changed is used for nothing.
+fn session_results(trace: &Trace) -> Vec<SessionResult> {
+    let whole = trace.body.task_results.iter().filter(|task| task.success && !task.altered);
+    whole
+        .filter(|task| !task.is_operation())
+        .filter_map(|task| {
+            let value = serde_json::from_str(task.result.as_ref()?.get()).ok()?;
+            Some(SessionResult { tool: task.tool.clone(), value })
+        })
+        .collect()
 }
 
 /// The tools and capabilities that a run used, including within called capabilities, and its own capability.

@@ -58,6 +58,7 @@ impl Gateway {
     /// A gateway over `app`. `expose` overrides the configuration for all clients. `by` says whose approval counts
     /// where the configuration does not.
     pub fn new(app: Arc<App>, expose: Option<Expose>, by: Answerer) -> Gateway {
+        app.spawn_task(crate::flow::prediction_task(Arc::clone(&app)));
         Gateway { app, expose_override: expose, default_answerer: by, routes: Arc::default() }
     }
 

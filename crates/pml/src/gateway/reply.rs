@@ -196,6 +196,9 @@ fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
     if let Some(hit) = &report.cache_hit {
         body.set("cacheHit", raw(&hit.kind));
         body.set("cacheAgeMs", raw(&hit.age_ms));
+        if hit.ahead {
+            body.set("prepared", raw(&true));
+        }
     }
     if let Some(speculated) = calls.speculated() {
         body.set("speculated", raw(&speculated));
@@ -228,8 +231,9 @@ fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
         text.push_str(&format!("\n{about_calls}"));
     }
     if let Some(hit) = &report.cache_hit {
+        let kept = if hit.ahead { "prepared before it was asked for" } else { "kept by an earlier run" };
         text.push_str(&format!(
-            "\nnot run: this result was kept by an earlier run, {} ago; `\"options\": {{\"cache\": false}}` runs it anew",
+            "\nnot run: this result was {kept}, {} ago; `\"options\": {{\"cache\": false}}` runs it anew",
             words::age(hit.age_ms)
         ));
     }

@@ -64,7 +64,8 @@ struct CacheEntry {
     since: Instant,
     until: i64,
     result: Arc<RawValue>,
-    run: RunId,
+    /// The run that produced it; `None` if it was produced before anybody asked for it.
+    run: Option<RunId>,
     stamps: Arc<[PathStamp]>,
 }
 
@@ -251,6 +252,13 @@ fn epoch(knowledge: &Knowledge, plan: &Plan) -> Option<String> {
     Some(marks.join(" "))
 }
 
+impl CacheTicket {
+    /// The key of results of exactly the same source and arguments.
+    pub(crate) fn key(&self) -> &Digest {
+        &self.key
+    }
+}
+
 impl ResultCache {
     /// The cached result, if it exists and its inputs are unchanged.
     pub(crate) async fn get(&self, knowledge: &Knowledge, ticket: &CacheTicket) -> Option<CacheHit> {
@@ -269,6 +277,7 @@ impl ResultCache {
                     source: CacheSource {
                         kind: "capability".to_owned(),
                         age_ms: (now_ms() - found.at).max(0),
+                        ahead: false,
                     },
                     run: None,
                 })
@@ -296,8 +305,9 @@ impl ResultCache {
             source: CacheSource {
                 kind: "execution".to_owned(),
                 age_ms: i64::try_from(age.as_millis()).unwrap_or(i64::MAX),
+                ahead: kept.run.is_none(),
             },
-            run: Some(kept.run.clone()),
+            run: kept.run.clone(),
         };
         Some((hit, Arc::clone(&kept.stamps)))
     }
@@ -367,11 +377,11 @@ impl ResultCache {
         knowledge: &Knowledge,
         plan: &Plan,
         ticket: &CacheTicket,
-        run: &RunId,
+        run: Option<&RunId>,
         report: &RunReport,
-    ) {
+    ) -> bool {
         let Some(result) = report.result.as_ref().filter(|result| result.get().len() <= MOST_BYTES) else {
-            return;
+            return false;
         };
         let worked =
             !report.has_failures() && report.tasks.iter().all(|task| task.status == TaskStatus::Success);
@@ -382,11 +392,11 @@ impl ResultCache {
             || report.contents().next().is_some()
             || knowledge.memory.sanitiser().with_secrets_in(&plan.arguments).clean_json(result).changed
         {
-            return;
+            return false;
         }
         let compared = knowledge.tools.builtin(FILES).is_some();
         let reads = report.tasks.iter().filter(|task| compared && of_files(&task.tool)).count();
-        let Some(stamps) = ticket.witness.stamps(reads) else { return };
+        let Some(stamps) = ticket.witness.stamps(reads) else { return false };
         let at = now_ms();
         let until = match ticket.tools_ttl.map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX)) {
             Some(time) => ticket.config.expires_at(at).min(at.saturating_add(time)),
@@ -399,7 +409,7 @@ impl ResultCache {
             since: Instant::now(),
             until,
             result: Arc::from(result.clone()),
-            run: run.clone(),
+            run: run.cloned(),
             stamps: stamps.into(),
         };
         self.results.lock().unwrap_or_else(PoisonError::into_inner).put(ticket.key.clone(), kept);
@@ -419,6 +429,7 @@ impl ResultCache {
             let expires_at = until.min(at.saturating_add(SHOWN_MS));
             store(knowledge, &key, &NewCachedResult { intent: Some(intent), expires_at, ..new });
         }
+        true
     }
 
     /// Drops all results that this process caches; stored ones stay.

@@ -25,6 +25,7 @@ pub(crate) use index::IndexedCapability;
 pub(super) use index::order_by_fit;
 use index::{CapabilityIndex, CapabilityRequest, ServedIntentVectors};
 use sessions::SessionHistory;
+pub(crate) use sessions::SessionResult;
 
 /// The learned capabilities, as this process has them.
 #[derive(Debug)]
@@ -64,9 +65,19 @@ impl CapabilityMemory {
         }
     }
 
-    /// Records that these tools were used in a session, most recent last.
-    pub(crate) fn record_session_use(&self, principal: &Principal, session: &str, tools: &[&str]) {
-        self.sessions.used(principal, session, tools, Instant::now());
+    /// Records that these tools were used in a session and returned these results, most recent last.
+    pub(crate) fn record_session_use(
+        &self,
+        session: (&Principal, &str),
+        tools: &[&str],
+        results: Vec<SessionResult>,
+    ) {
+        self.sessions.used(session, tools, results, Instant::now());
+    }
+
+    /// What the calls of a session returned, most recent last.
+    pub(crate) fn recent_session_results(&self, principal: &Principal, session: &str) -> Vec<SessionResult> {
+        self.sessions.results(principal, session, Instant::now())
     }
 
     /// The tools just used in a session, most recent last.

@@ -40,8 +40,8 @@ use embeddings::{Embeddings, IntentReading, SanitiserSource};
 use experience::Experience;
 use graph::ToolGraph;
 pub(crate) use learning::{checking_task, learn_all, learning_task};
-pub(crate) use memory::IndexedCapability;
 pub use memory::{CapabilityCandidate, CapabilityMemory, ObservedSchemas, ToolUseCounts};
+pub(crate) use memory::{IndexedCapability, SessionResult};
 pub(crate) use next::{add_next, next_related};
 
 /// The number of principals whose knowledge is in memory.

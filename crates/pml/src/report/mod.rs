@@ -92,6 +92,9 @@ pub struct CacheSource {
     pub kind: String,
     /// The age of the cache entry, in milliseconds.
     pub age_ms: i64,
+    /// Whether the result was produced before anybody asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ahead: bool,
 }
 
 /// A part of a result that is not text. The program holds its handle; the client receives the part itself.
@@ -364,6 +367,26 @@ pub struct CallReport {
     /// How much sooner its result was there for that, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_ms: Option<u64>,
+}
+
+impl CallReport {
+    /// A call that was issued by the program itself and has no end yet.
+    pub(crate) fn issued(call: u32, tool: String, issued_at: i64) -> CallReport {
+        CallReport {
+            call,
+            node_id: None,
+            task_id: None,
+            tool,
+            capability: None,
+            status: TaskStatus::Cancelled,
+            result_preview: None,
+            result_size: None,
+            issued_at,
+            execution_time_ms: None,
+            speculated: false,
+            saved_ms: None,
+        }
+    }
 }
 
 /// One pure operation of a run.

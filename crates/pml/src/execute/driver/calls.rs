@@ -111,7 +111,8 @@ impl CallsInFlight {
         self.calls.push(Box::pin(async move {
             if let Some(read) = ahead
                 && let Some(run) = &context.run
-                && let Ok(hit) = runs.speculator.claim((&context.principal, run), read).await
+                && let Ok(hit) =
+                    runs.speculator.claim((&context.principal, run), read, context.witness.as_ref()).await
             {
                 let outcome = CallOutcome::Ok(hit.result);
                 return EndedCall { call: issued.call, outcome, saved: Some(hit.saved) };

@@ -9,7 +9,7 @@ use pml_model::question::Question;
 use pml_store::{RunChange, Urgency};
 
 use super::super::run::RunEnd;
-use super::super::{ask, prove, remember};
+use super::super::{FinishedRunNotice, ask, prove, remember};
 use super::{Continuation, Driver};
 use crate::clock::now_ms;
 use crate::execute::ending::RunEnding;
@@ -108,10 +108,11 @@ impl Driver {
                         &self.driven.runs.knowledge,
                         &self.driven.plan,
                         ticket,
-                        self.driven.lease.run(),
+                        Some(self.driven.lease.run()),
                         &report,
                     );
                 }
+                self.announce_end(&report);
                 self.driven.runs.knowledge.memory.notify_learning();
                 if let Some(id) = unproven.filter(|_| report.state == RunState::Done) {
                     prove::prove_later(&self.driven.runs, &self.driven.principal, &id);
@@ -142,6 +143,19 @@ impl Driver {
         }
         self.client.set_status(RunStatus::Finished(Arc::new(report)));
         Continuation::Leave
+    }
+
+    /// Tells whoever prepares what usually follows that the run has ended.
+    fn announce_end(&self, report: &RunReport) {
+        let plan = &self.driven.plan;
+        if report.state == RunState::Done && plan.limits.speculated_calls > 0 && !report.next.is_empty() {
+            self.driven.runs.announce_end(FinishedRunNotice {
+                principal: self.driven.principal.clone(),
+                session: plan.session.clone(),
+                arguments: plan.arguments.clone(),
+                next: report.next.clone(),
+            });
+        }
     }
 
     /// The memory that the run leaves behind: traces and the learned capability.

@@ -234,50 +234,6 @@ impl Driver {
         }
     }
 
-    /// Tells the reads ahead what the program does. While it is quiet, the reads that follow are started; before the run
-    /// core hears of it, because it may park the run.
-    fn read_ahead(&mut self, event: &RunEvent<RunEnding>) {
-        let Some(reading) = &mut self.calls.reading_ahead else { return };
-        match event {
-            RunEvent::Issued(issued) => reading.on_issued(issued),
-            RunEvent::Quiet { taken } if self.run.is_settled(*taken) => {
-                let (nodes, decisions) = self.observer.path_progress();
-                reading.follow(nodes, decisions);
-                // What may change something comes first: a read must not overtake it.
-                if self.run.open_handles().any(|handle| reading.may_change(handle)) {
-                    return;
-                }
-                let upcoming = self.work.dag.as_ref().map(|dag| dag.upcoming_calls()).unwrap_or_default();
-                let witness = self.ticket.as_ref().map(|ticket| &ticket.witness);
-                reading.start_reads(&self.driven, upcoming, witness);
-            }
-            _ => {}
-        }
-    }
-
-    /// Tells the reads ahead what the program receives.
-    fn follow_delivery(&mut self, what: &RunDelivery) {
-        let Some(reading) = &mut self.calls.reading_ahead else { return };
-        match what {
-            RunDelivery::Result { call, value, .. } => {
-                if let (Some(program), Some(node)) = (reading.program(), self.observer.node_of(*call)) {
-                    program.on_result(node, value.get());
-                }
-            }
-            // A program that waits some time wants to know what is there afterwards.
-            RunDelivery::Timer { .. } => reading.drop_unused(&self.driven),
-            _ => {}
-        }
-    }
-
-    /// Forgets the reads ahead after the plan was replaced.
-    fn forget_reads(&mut self) {
-        if let Some(reading) = &mut self.calls.reading_ahead {
-            reading.drop_unused(&self.driven);
-        }
-        self.calls.reading_ahead = ReadingAhead::new(&self.driven);
-    }
-
     /// Has the run core process an event, and carries out its actions.
     async fn take(&mut self, event: RunEvent<RunEnding>) -> Continuation {
         let now = now_ms();

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use pml_model::ToolId;
 use pml_model::structure::NodeId;
+use pml_sandbox::WorkerEvent;
 
 use super::super::dag::UpcomingCall;
+use super::super::run::RunEvent;
 use super::super::speculation::{
     CallEffects, NewRead, Outlook, PendingRead, ReadAhead, RunAhead, Speculator, ToolEffect,
 };
-use super::DrivenRun;
+use super::{DrivenRun, Driver};
 use crate::approve::ToolVerdict;
-use crate::builtin::ReadRecorder;
+use crate::execute::delivery::RunDelivery;
+use crate::execute::ending::RunEnding;
 use crate::execute::issued_call::IssuedCall;
 use crate::plan::{Plan, ProgramScope};
 use crate::report::PathDecision;
@@ -19,6 +22,62 @@ use crate::tools::Toolset;
 
 /// Confidence that a task of the next layer runs: only a replan or an abort keeps it from doing so.
 const NEXT_LAYER: f64 = 0.9;
+
+impl Driver {
+    /// Tells the reads ahead what the program does. While it is quiet, the reads that follow are started; before the run
+    /// core hears of it, because it may park the run.
+    pub(super) fn read_ahead(&mut self, event: &RunEvent<RunEnding>) {
+        let Some(reading) = &mut self.calls.reading_ahead else { return };
+        match event {
+            RunEvent::Issued(issued) => reading.on_issued(issued),
+            RunEvent::Quiet { taken } if self.run.is_settled(*taken) => {
+                let (nodes, decisions) = self.observer.path_progress();
+                reading.follow(nodes, decisions);
+                // What may change something comes first: a read must not overtake it.
+                if self.run.open_handles().any(|handle| reading.may_change(handle)) {
+                    return;
+                }
+                let upcoming = self.work.dag.as_ref().map(|dag| dag.upcoming_calls()).unwrap_or_default();
+                reading.start_reads(&self.driven, upcoming);
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the reads ahead what the program receives.
+    pub(super) fn follow_delivery(&mut self, what: &RunDelivery) {
+        let Some(reading) = &mut self.calls.reading_ahead else { return };
+        match what {
+            RunDelivery::Result { call, value, .. } => {
+                if let (Some(program), Some(node)) = (reading.program(), self.observer.node_of(*call)) {
+                    program.on_result(node, value.get());
+                }
+            }
+            // A program that waits some time wants to know what is there afterwards.
+            RunDelivery::Timer { .. } => reading.drop_unused(&self.driven),
+            _ => {}
+        }
+    }
+
+    /// Forgets the reads ahead after the plan was replaced.
+    pub(super) fn forget_reads(&mut self) {
+        if let Some(reading) = &mut self.calls.reading_ahead {
+            reading.drop_unused(&self.driven);
+        }
+        self.calls.reading_ahead = ReadingAhead::new(&self.driven);
+    }
+
+    /// Tells the reads ahead what a pure operation of the program returned, if that is known in full.
+    pub(super) fn follow_operation(&mut self, seen: &WorkerEvent) {
+        let WorkerEvent::Operation { frame: 0, point, context, gave, .. } = seen else { return };
+        let program = self.calls.reading_ahead.as_mut().and_then(ReadingAhead::program);
+        if let Some(program) = program.filter(|_| gave.whole)
+            && let Some(node) = self.observer.operation_node(*point, *context)
+        {
+            program.on_result(node, &gave.json);
+        }
+    }
+}
 
 /// The reads that one run makes ahead.
 pub(super) struct ReadingAhead {
@@ -95,12 +154,7 @@ impl ReadingAhead {
     }
 
     /// Starts the reads that can be made now. `upcoming` are the calls of the tasks of a DAG that run next.
-    pub(super) fn start_reads(
-        &mut self,
-        of: &DrivenRun,
-        upcoming: Vec<UpcomingCall>,
-        witness: Option<&ReadRecorder>,
-    ) {
+    pub(super) fn start_reads(&mut self, of: &DrivenRun, upcoming: Vec<UpcomingCall>) {
         let run = of.lease.run();
         let room = self.speculator.room(run).min(self.left as usize);
         if room == 0 {
@@ -122,7 +176,6 @@ impl ReadingAhead {
                 tool,
                 arguments: read.arguments,
                 confidence: read.confidence,
-                witness: witness.cloned(),
             });
             self.left -= u32::from(begun);
         }

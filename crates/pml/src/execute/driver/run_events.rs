@@ -5,7 +5,6 @@ use pml_sandbox::{WorkerEvent, WorkerFault};
 use super::super::dag::FrameMessage;
 use super::super::observe::ReportedCall;
 use super::super::run::RunEvent;
-use super::reading_ahead::ReadingAhead;
 use super::{Driver, DriverEvent, stop, work};
 use crate::clock::now_ms;
 use crate::execute::ending::{RunEnding, fault_failure};
@@ -71,17 +70,6 @@ impl Driver {
             }
         };
         Some(DriverEvent::Event(event))
-    }
-
-    /// Tells the reads ahead what a pure operation of the program returned, if that is known in full.
-    fn follow_operation(&mut self, seen: &WorkerEvent) {
-        let WorkerEvent::Operation { frame: 0, point, context, gave, .. } = seen else { return };
-        let program = self.calls.reading_ahead.as_mut().and_then(ReadingAhead::program);
-        if let Some(program) = program.filter(|_| gave.whole)
-            && let Some(node) = self.observer.operation_node(*point, *context)
-        {
-            program.on_result(node, &gave.json);
-        }
     }
 
     /// Handles a message of a task's program.

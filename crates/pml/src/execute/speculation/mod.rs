@@ -13,9 +13,11 @@ mod order;
 mod outlook;
 mod pool;
 mod resolve;
+mod trial;
 mod trust;
 
 pub(super) use ahead::{ReadAhead, RunAhead};
 pub(super) use outlook::{CallEffects, Outlook, ToolEffect};
 pub(crate) use pool::speculation_threshold;
 pub(super) use pool::{NewRead, PendingRead, Speculator};
+pub(crate) use trial::try_ahead;

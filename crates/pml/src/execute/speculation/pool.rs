@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use pml_mcp::Caller;
 use pml_model::json::Fields;
-use pml_model::{Digest, Principal, RunId, ServerName, ToolId};
+use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, ToolId};
 use pml_store::{SpeculationCounts, Store, ToolSpeculation};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -46,11 +46,13 @@ pub(crate) struct Speculator {
     store: Store,
     runs: Mutex<HashMap<RunId, RunReads>>,
     budget: Mutex<Budget>,
-    records: Mutex<HashMap<(Principal, ToolId), ToolHistory>>,
+    records: Mutex<HashMap<(Principal, String), ToolHistory>>,
+    /// The results of capabilities that were prepared and not asked for yet, by cache key.
+    prepared: Mutex<HashMap<Digest, PreparedResult>>,
     /// The principals whose earlier records are loaded.
     loaded: Mutex<HashSet<Principal>>,
     /// What came of reads and is not stored yet.
-    unstored: Mutex<HashMap<(Principal, ToolId), SpeculationCounts>>,
+    unstored: Mutex<HashMap<(Principal, String), SpeculationCounts>>,
     silent: Caller,
     tasks: TaskTracker,
 }
@@ -59,6 +61,13 @@ pub(crate) struct Speculator {
 struct RunReads {
     principal: Principal,
     by_call: HashMap<(ToolId, Digest), VecDeque<PendingRead>>,
+}
+
+/// The result of a capability that was prepared before anybody asked for it.
+struct PreparedResult {
+    principal: Principal,
+    capability: CapabilityId,
+    at: Instant,
 }
 
 /// What is known about a tool's reads.
@@ -79,6 +88,8 @@ pub(crate) struct PendingRead {
     mark: EpochMark,
     began: Instant,
     outcome: oneshot::Receiver<ReadOutcome>,
+    /// Records the files that were read.
+    witness: ReadRecorder,
     /// Cancels the call when nobody wants its result any more.
     _cancel: DropGuard,
 }
@@ -123,8 +134,6 @@ pub(crate) struct NewRead<'r> {
     pub(crate) tool: &'r PlannedTool,
     pub(crate) arguments: String,
     pub(crate) confidence: f64,
-    /// Records the files that are read, if the result of the run is to be cached.
-    pub(crate) witness: Option<ReadRecorder>,
 }
 
 impl std::fmt::Debug for Speculator {
@@ -142,6 +151,7 @@ impl Speculator {
             runs: Mutex::default(),
             budget: Mutex::new(Budget { by_server: HashMap::new(), left: f64::MAX, filled: Instant::now() }),
             records: Mutex::default(),
+            prepared: Mutex::default(),
             loaded: Mutex::default(),
             unstored: Mutex::default(),
             silent: Caller::silent(),
@@ -161,7 +171,7 @@ impl Speculator {
     pub(crate) fn start(self: &Arc<Self>, read: NewRead<'_>) -> bool {
         let config = self.settings.config();
         let settings = &config.speculation;
-        let key = (read.principal.clone(), read.tool.id.clone());
+        let key = (read.principal.clone(), read.tool.id.to_string());
         let admitted = self
             .records
             .lock()
@@ -184,9 +194,10 @@ impl Speculator {
             mark,
             began: Instant::now(),
             outcome,
+            witness: ReadRecorder::default(),
             _cancel: cancel.clone().drop_guard(),
         };
-        let context = self.context(&read, cancel);
+        let context = self.context(&read, cancel, pending.witness.clone());
         let (speculator, id) = (Arc::clone(self), read.tool.id.clone());
         self.tasks.spawn(async move {
             let began = Instant::now();
@@ -195,7 +206,7 @@ impl Speculator {
             if let CallOutcome::NotSent(problem) = &outcome
                 && problem.code == ErrorCode::RateLimited
             {
-                speculator.note_waste(&context.principal, &id, RATE_LIMIT_WASTE);
+                speculator.note_waste(&context.principal, &id.to_string(), RATE_LIMIT_WASTE);
             }
             // Nobody listens any more if the run has ended or has made the call itself.
             drop(tell.send(ReadOutcome { outcome, took: began.elapsed() }));
@@ -209,7 +220,7 @@ impl Speculator {
         true
     }
 
-    fn context(&self, read: &NewRead<'_>, cancel: CancellationToken) -> CallContext {
+    fn context(&self, read: &NewRead<'_>, cancel: CancellationToken, witness: ReadRecorder) -> CallContext {
         CallContext {
             principal: read.principal.clone(),
             run: Some(read.run.clone()),
@@ -218,7 +229,7 @@ impl Speculator {
             mode: CallMode::Speculative,
             caller: self.silent.clone(),
             authority: Authority::Run(Permit { definition: read.tool.digest.clone(), approval: None }),
-            witness: read.witness.clone(),
+            witness: Some(witness),
         }
     }
 
@@ -240,22 +251,26 @@ impl Speculator {
         read
     }
 
-    /// Waits for a read and checks that its result may be used now.
+    /// Waits for a read and checks that its result may be used now. What it read is added to `witness`.
     pub(crate) async fn claim(
         self: &Arc<Self>,
         (principal, run): (&Principal, &RunId),
         mut read: PendingRead,
+        witness: Option<&ReadRecorder>,
     ) -> Result<SpeculationHit, SpeculationMiss> {
         let asked = Instant::now();
         let hit = self.await_result(principal, &mut read, asked).await;
         match &hit {
             Ok(hit) => {
-                self.note_hit(principal, &read.tool, hit.saved);
+                if let Some(witness) = witness {
+                    witness.absorb(&read.witness);
+                }
+                self.note_hit(principal, &read.tool.to_string(), hit.saved);
                 if self.is_sampled(run, &read) {
                     self.compare_later(principal, run, read, hit.result.clone());
                 }
             }
-            Err(miss) => self.note_miss(principal, &read.tool, *miss),
+            Err(miss) => self.note_miss(principal, &read.tool.to_string(), *miss),
         }
         hit
     }
@@ -295,7 +310,7 @@ impl Speculator {
     /// unanswered before, some time after the read began. So a server that answers no reads ahead delays a run once.
     fn patience(&self, principal: &Principal, read: &PendingRead, asked: Instant) -> Instant {
         let records = self.records.lock();
-        let history = records.get(&(principal.clone(), read.tool.clone())).copied().unwrap_or_default();
+        let history = records.get(&(principal.clone(), read.tool.to_string())).copied().unwrap_or_default();
         let patience = LEAST_PATIENCE.max(Duration::from_secs_f64(history.usual) * PATIENCE_FACTOR);
         let from = if history.unanswered { read.began } else { asked };
         (from + patience).max(asked)
@@ -303,7 +318,7 @@ impl Speculator {
 
     fn learn_duration(&self, principal: &Principal, tool: &ToolId, took: Duration) {
         let mut records = self.records.lock();
-        let history = records.entry((principal.clone(), tool.clone())).or_default();
+        let history = records.entry((principal.clone(), tool.to_string())).or_default();
         history.usual += LATEST_SHARE * (took.as_secs_f64() - history.usual);
         history.unanswered = false;
     }
@@ -346,9 +361,9 @@ impl Speculator {
                 && now.get() != served.get()
             {
                 tracing::info!(tool = %read.tool, "a result that was read ahead differs from the one read later");
-                speculator.note_waste(&principal, &read.tool, DIFFERENCE_WASTE);
+                speculator.note_waste(&principal, &read.tool.to_string(), DIFFERENCE_WASTE);
                 let counts = SpeculationCounts { differing: 1, ..SpeculationCounts::default() };
-                speculator.count(&principal, &read.tool, counts);
+                speculator.count(&principal, &read.tool.to_string(), counts);
             }
         });
     }
@@ -385,8 +400,17 @@ impl Speculator {
             !reads.by_call.is_empty()
         });
         for (principal, tool) in expired {
-            self.note_wasted(&principal, &tool, 1);
+            self.note_wasted(&principal, &tool.to_string(), 1);
         }
+        let mut outdated = Vec::new();
+        self.prepared.lock().retain(|_, prepared| {
+            let fresh = prepared.at.elapsed() <= ttl;
+            if !fresh {
+                outdated.push((prepared.principal.clone(), prepared.capability.to_string()));
+            }
+            fresh
+        });
+        outdated.iter().for_each(|(principal, id)| self.note_wasted(principal, id, 1));
         self.store_counts();
     }
 
@@ -414,8 +438,37 @@ impl Speculator {
         };
         let mut records = self.records.lock();
         for ToolSpeculation { tool, counts } in stored {
-            let Ok(tool) = ToolId::parse(&tool) else { continue };
             records.entry((principal.clone(), tool)).or_default().record = record_of(&counts);
+        }
+    }
+
+    /// Whether a capability with this probability of being asked for next is run ahead.
+    pub(crate) fn admits_prediction(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        confidence: f64,
+    ) -> bool {
+        self.load_records(principal);
+        let config = self.settings.config();
+        let mut records = self.records.lock();
+        let history = records.entry((principal.clone(), id.to_string())).or_default();
+        config.speculation.reads_per_run() > 0
+            && history.record.admits(confidence, config.speculation.min_confidence())
+    }
+
+    /// Records that the result of a capability is kept under `key` before anybody asked for it.
+    pub(crate) fn note_prediction(&self, principal: &Principal, id: &CapabilityId, key: Digest) {
+        let prepared =
+            PreparedResult { principal: principal.clone(), capability: id.clone(), at: Instant::now() };
+        self.prepared.lock().insert(key, prepared);
+    }
+
+    /// Records that the result under `key` was asked for, if it was prepared.
+    pub(crate) fn note_prediction_used(&self, key: &Digest) {
+        let prepared = self.prepared.lock().remove(key);
+        if let Some(prepared) = prepared {
+            self.note_hit(&prepared.principal, prepared.capability.as_str(), Duration::ZERO);
         }
     }
 
@@ -439,37 +492,37 @@ impl Speculator {
         for ((tool, _), waiting) in by_call {
             *by_tool.entry(tool).or_default() += u32::try_from(waiting.len()).unwrap_or(u32::MAX);
         }
-        by_tool.into_iter().for_each(|(tool, reads)| self.note_wasted(principal, tool, reads));
+        by_tool.into_iter().for_each(|(tool, reads)| self.note_wasted(principal, &tool.to_string(), reads));
     }
 
-    fn note_hit(&self, principal: &Principal, tool: &ToolId, saved: Duration) {
-        self.records.lock().entry((principal.clone(), tool.clone())).or_default().record.add_hit();
+    fn note_hit(&self, principal: &Principal, id: &str, saved: Duration) {
+        self.records.lock().entry((principal.clone(), id.to_owned())).or_default().record.add_hit();
         let saved_us = u64::try_from(saved.as_micros()).unwrap_or(u64::MAX);
-        self.count(principal, tool, SpeculationCounts { hits: 1, saved_us, ..SpeculationCounts::default() });
+        self.count(principal, id, SpeculationCounts { hits: 1, saved_us, ..SpeculationCounts::default() });
     }
 
-    fn note_miss(&self, principal: &Principal, tool: &ToolId, miss: SpeculationMiss) {
-        tracing::debug!(%tool, ?miss, "a result that was read ahead could not be used");
-        self.note_waste(principal, tool, 1);
+    fn note_miss(&self, principal: &Principal, id: &str, miss: SpeculationMiss) {
+        tracing::debug!(tool = id, ?miss, "a result that was read ahead could not be used");
+        self.note_waste(principal, id, 1);
         if miss == SpeculationMiss::Unanswered {
-            let key = (principal.clone(), tool.clone());
+            let key = (principal.clone(), id.to_owned());
             self.records.lock().entry(key).or_default().unanswered = true;
         }
-        self.count(principal, tool, SpeculationCounts { misses: 1, ..SpeculationCounts::default() });
+        self.count(principal, id, SpeculationCounts { misses: 1, ..SpeculationCounts::default() });
     }
 
-    fn note_wasted(&self, principal: &Principal, tool: &ToolId, reads: u32) {
-        self.note_waste(principal, tool, reads);
+    fn note_wasted(&self, principal: &Principal, id: &str, reads: u32) {
+        self.note_waste(principal, id, reads);
         let counts = SpeculationCounts { wasted: u64::from(reads), ..SpeculationCounts::default() };
-        self.count(principal, tool, counts);
+        self.count(principal, id, counts);
     }
 
-    fn note_waste(&self, principal: &Principal, tool: &ToolId, reads: u32) {
-        self.records.lock().entry((principal.clone(), tool.clone())).or_default().record.add_waste(reads);
+    fn note_waste(&self, principal: &Principal, id: &str, reads: u32) {
+        self.records.lock().entry((principal.clone(), id.to_owned())).or_default().record.add_waste(reads);
     }
 
-    fn count(&self, principal: &Principal, tool: &ToolId, counts: SpeculationCounts) {
-        *self.unstored.lock().entry((principal.clone(), tool.clone())).or_default() += counts;
+    fn count(&self, principal: &Principal, id: &str, counts: SpeculationCounts) {
+        *self.unstored.lock().entry((principal.clone(), id.to_owned())).or_default() += counts;
     }
 }
 
