@@ -56,6 +56,8 @@ pub(crate) struct Outlook {
     pub(super) reads: Vec<ForeseenRead>,
     /// The nodes whose results arguments refer to.
     pub(super) referred: Vec<NodeId>,
+    /// The calls of capabilities that may change something. They do so at any time until they return.
+    pub(super) changing_capabilities: Vec<usize>,
 }
 
 impl Outlook {
@@ -91,7 +93,9 @@ impl Outlook {
             .collect();
         let mut referred = Vec::new();
         reads.iter().for_each(|read| collect_references(&read.arguments, &mut referred));
-        (!reads.is_empty()).then_some(Outlook { order, reads, referred })
+        let is_capability = |at: &usize| matches!(structure.nodes[*at].kind, NodeKind::Capability { .. });
+        let changing_capabilities = changes.into_iter().filter(is_capability).collect();
+        (!reads.is_empty()).then_some(Outlook { order, reads, referred, changing_capabilities })
     }
 }
 
