@@ -57,7 +57,8 @@ fn a_tool_that_is_another_after_it_was_read_ahead_gives_nothing() {
     std::fs::write(place.home.path("definition"), "now it deletes files").unwrap();
     eventually("the change is known", || {
         place.home.run(&["policy", "explain", "a:read"]).stdout.contains("quarantine")
-            || place.run("return (await mcp.a.read({ key: 'probe' })).writes", &json!({}))["status"] != "success"
+            || place.run("return (await mcp.a.read({ key: 'probe' })).writes", &json!({}))["status"]
+                != "success"
     });
     assert_eq!(go_on(&mut place, request), "TOOL_CHANGED");
 }

@@ -47,7 +47,10 @@ fn a_server_that_is_slow_with_a_read_ahead_gives_the_right_result_all_the_same()
         let told = place.run(code, &json!({}));
         assert_eq!(told["result"], "slow", "{told}");
         let calls = place.keys("a:read").len();
-        assert!((run..=2 * run).contains(&calls), "one read ahead and one that was asked for at most: {calls}");
+        assert!(
+            (run..=2 * run).contains(&calls),
+            "one read ahead and one that was asked for at most: {calls}"
+        );
     }
 }
 

@@ -56,7 +56,8 @@ fn what_is_learned_from_a_sequence_stays_a_sequence() {
     let (with, without) = (edges(&mut place, true), edges(&mut place, false));
     assert_eq!(with, without);
     for (from, to) in [(0, 1), (1, 2), (2, 3)] {
-        let is_there = with.iter().any(|edge| (edge.from, edge.to) == (from, to) && edge.kind != EdgeKind::Contains);
+        let is_there =
+            with.iter().any(|edge| (edge.from, edge.to) == (from, to) && edge.kind != EdgeKind::Contains);
         assert!(is_there, "{from} ended before {to} began: {with:?}");
     }
 }
@@ -64,11 +65,11 @@ fn what_is_learned_from_a_sequence_stays_a_sequence() {
 #[test]
 fn a_tool_that_reaches_a_network_is_called_ahead_only_with_what_no_tool_gave() {
     let mut place = Place::start("");
-    let code = "const one = await mcp.a.read({ key: 'one', secret: 'from one' });\n\
+    let code = "const one = await mcp.a.read({ key: 'one', word: 'from one' });\n\
                 await mcp.a.read({ key: 'two', until: 'go' });\n\
-                await mcp.b.web({ key: one.given.secret });\n\
-                await mcp.b.web({ key: `x ${one.given.secret}` });\n\
-                for (const key of [one.given.secret]) { await mcp.b.web({ key, again: true }); }\n\
+                await mcp.b.web({ key: one.given.word });\n\
+                await mcp.b.web({ key: `x ${one.given.word}` });\n\
+                for (const key of [one.given.word]) { await mcp.b.web({ key, again: true }); }\n\
                 await mcp.b.web({ key: args.query });\n\
                 return (await mcp.b.web({ key: 'literal' })).given.key;";
     let request = place.begin(code, &json!({ "query": "from the caller" }));
@@ -91,7 +92,8 @@ fn a_tool_that_reaches_a_network_is_called_ahead_only_with_what_no_tool_gave() {
 fn a_tool_that_reaches_a_network_is_not_called_for_a_branch_that_is_not_decided() {
     let mut place = Place::start("[speculation]\npreset = \"eager\"\n");
     // Whatever the tool has earned: reads of branches are then made ahead.
-    let earn = "for (const key of args.keys) { await mcp.b.web({ key }); await mcp.b.read({ key }); } return 1;";
+    let earn =
+        "for (const key of args.keys) { await mcp.b.web({ key }); await mcp.b.read({ key }); } return 1;";
     let keys: Vec<String> = (0..40).map(|n| format!("earn {n}")).collect();
     assert_eq!(place.run(earn, &json!({ "keys": keys }))["result"], 1);
     let code = "const one = await mcp.a.read({ key: 'one', until: 'go' });\n\

@@ -79,6 +79,50 @@ fn program(dice: &mut Dice) -> String {
     writer.text
 }
 
+/// A program without branches and loops, and which of its calls can be foreseen.
+pub struct StraightLine {
+    pub code: String,
+    pub arguments: Value,
+    /// For each call, whether it can be read while the call before it is under way: that one only reads too, and nothing
+    /// of its result is needed.
+    pub eligible: Vec<bool>,
+}
+
+/// Reads, some of which take parts of earlier results, with a write now and then.
+pub fn straight_line(dice: &mut Dice) -> StraightLine {
+    let mut code = String::new();
+    let mut eligible = Vec::new();
+    // The calls that changed nothing, and the last call if it was one.
+    let (mut reads, mut last): (Vec<usize>, Option<usize>) = (Vec::new(), None);
+    for call in 0..4 + dice.roll(12) as usize {
+        if dice.roll(8) == 0 {
+            writeln!(code, "const r{call} = await mcp.b.write({{ key: 'w' }});")
+                .expect("text takes more text");
+            eligible.push(false);
+            last = None;
+            continue;
+        }
+        let from =
+            (!reads.is_empty() && dice.roll(3) == 0).then(|| reads[dice.roll(reads.len() as u64) as usize]);
+        let (key, known) = match (from, dice.roll(5)) {
+            (Some(from), 0) => (format!("'computed ' + r{from}.given.key"), false),
+            (Some(from), 1) => (format!("`in ${{r{from}.given.key}}`"), last != Some(from)),
+            (Some(from), _) => (format!("r{from}.given.key"), last != Some(from)),
+            (None, 0) => ("args.x".to_owned(), true),
+            (None, _) => (format!("'k{call}'"), true),
+        };
+        let server = ["a", "b"][dice.roll(2) as usize];
+        let wait = dice.roll(6);
+        writeln!(code, "const r{call} = await mcp.{server}.read({{ key: {key}, wait: {wait} }});")
+            .expect("text takes more text");
+        eligible.push(known && last.is_some());
+        reads.push(call);
+        last = Some(call);
+    }
+    code.push_str("return 'done';");
+    StraightLine { code, arguments: json!({ "x": "ax" }), eligible }
+}
+
 struct Writer<'d> {
     dice: &'d mut Dice,
     text: String,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::place::{Place, server, served};
+use crate::place::{Place, served, server};
 
 /// A place with a server `c` that is not believed.
 fn place(rules: &str) -> Place {
@@ -21,11 +21,12 @@ fn is_called_ahead(rules: &str, tool: &str) -> bool {
     );
     let mut told = place.run(&code, &json!({}));
     if told["status"] == "approval_required" {
-        assert!(place.keys(tool).is_empty(), "nobody has allowed it: {:?}", place.begun());
+        assert!(!place.has_begun("guarded"), "nobody has allowed it: {:?}", place.begun());
         told = place.go_on(&told);
     }
     assert_eq!(told["result"], "guarded", "{told}");
-    assert_eq!(place.keys(tool).len(), 1, "{:?}", place.begun());
+    let calls = place.begun().into_iter().filter(|call| call.given["key"] == "guarded").count();
+    assert_eq!(calls, 1, "{:?}", place.begun());
     let (ahead, others) = served(&place.trace(&told));
     assert!(ahead.contains(&"second".to_owned()), "{ahead:?} {others:?}");
     let explained = place.home.run(&["policy", "explain", tool]);
@@ -64,7 +65,12 @@ fn tools_that_may_change_something_are_not_called_ahead() {
 
 #[test]
 fn tools_that_a_rule_keeps_from_it_are_not_called_ahead() {
-    assert!(!is_called_ahead(&format!("{AUTO}\n\"a:read\" = {{ speculate = true }}\nc = {{ read_only = true, speculate = false }}"), "c:look"));
+    assert!(!is_called_ahead(
+        &format!(
+            "{AUTO}\n\"a:read\" = {{ speculate = true }}\nc = {{ read_only = true, speculate = false }}"
+        ),
+        "c:look"
+    ));
     let server_only = format!("{AUTO}\nb = {{ speculate = false }}");
     assert!(!is_called_ahead(&server_only, "b:read"), "a switch for a server");
 }
@@ -74,7 +80,10 @@ fn with_capabilities() -> Place {
     let mut place = Place::start("");
     for (name, code) in [
         ("onlyReads", "return (await mcp.a.read({ key: `in ${args.key}` })).given.key;"),
-        ("alsoWrites", "await mcp.a.write({ key: args.key }); return (await mcp.a.read({ key: `in ${args.key}` })).given.key;"),
+        (
+            "alsoWrites",
+            "const r = await mcp.a.read({ key: `in ${args.key}` }); await mcp.a.write({ key: args.key }); return r.given.key;",
+        ),
     ] {
         let told = place.run(code, &json!({ "key": name }));
         let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
@@ -114,5 +123,7 @@ fn reads_are_not_made_past_a_capability_with_a_tool_that_may_change_something() 
     let (result, ahead) = reads_past(&mut place, "alsoWrites");
     assert_eq!(result, json!(["in called", 2]), "it reads what the capability wrote");
     assert!(!ahead.contains(&"after".to_owned()), "{ahead:?}");
+    let reads = place.keys("b:read").into_iter().filter(|key| key == "after").count();
+    assert_eq!(reads, 1, "nothing is read in vain while it is under way");
     assert_eq!(place.writes(), 2, "one when it was made, one when it was called");
 }

@@ -55,7 +55,8 @@ fn a_layer_of_reads_is_made_as_a_whole_during_the_pause() {
 fn replanning_drops_what_was_read_for_the_old_layer() {
     let (mut place, waiting) = paused("");
     place.change_world();
-    let tasks = json!([{ "id": "known", "tool": "a:read", "arguments": { "key": "known" }, "dependsOn": ["first"] }]);
+    let tasks =
+        json!([{ "id": "known", "tool": "a:read", "arguments": { "key": "known" }, "dependsOn": ["first"] }]);
     let document = json!({ "tasks": tasks });
     let asked = json!({ "workflow_id": waiting["workflowId"], "dagStructure": document });
     let mut over = place.gateway.call("pml_replan", &asked);

@@ -22,6 +22,7 @@ mod harness;
 mod kills;
 mod layers;
 mod place;
+mod predicted;
 mod programs;
 mod settings;
 mod soundness;

@@ -129,6 +129,11 @@ impl Place {
         eventually(&format!("{key} is answered"), || self.has_ended(key));
     }
 
+    /// Whether a call with this `key` has begun.
+    pub fn has_begun(&self, key: &str) -> bool {
+        self.begun().iter().any(|call| call.given["key"] == key)
+    }
+
     /// Whether a call with this `key` has been answered.
     pub fn has_ended(&self, key: &str) -> bool {
         self.calls("end").iter().any(|call| call.given["key"] == key)
@@ -136,7 +141,8 @@ impl Place {
 
     /// Changes the world, and nobody tells the gateway.
     pub fn change_world(&self) {
-        let mut world = std::fs::OpenOptions::new().append(true).create(true).open(self.home.path("world")).unwrap();
+        let mut world =
+            std::fs::OpenOptions::new().append(true).create(true).open(self.home.path("world")).unwrap();
         world.write_all(b".").unwrap();
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Home;
+use crate::harness::{Home, eventually};
 use crate::place::Place;
 
 /// Three reads, of which two can be made ahead.
@@ -28,9 +28,21 @@ fn a_budget_of_zero_and_a_switch_turn_it_off() {
 
 #[test]
 fn budgets_bound_what_is_read_ahead() {
-    for (setting, most) in [("per_run = 1", 1), ("per_minute = 1", 1), ("concurrent = 1", 2)] {
+    for setting in ["per_run = 1", "per_minute = 1"] {
         let mut place = Place::start(&format!("[speculation]\n{setting}\nsample = 0\n"));
-        assert_eq!(ahead(&mut place, json!({})), most, "{setting}");
+        assert_eq!(ahead(&mut place, json!({})), 1, "{setting}");
+    }
+    for setting in ["concurrent = 2", "per_server = 2"] {
+        let mut place = Place::start(&format!("[speculation]\n{setting}\n"));
+        let code = "await mcp.b.read({ key: 'first', until: 'go' });\n\
+                    for (const key of args.keys) { await mcp.a.read({ key, until: 'go' }); }\n\
+                    return 'done';";
+        let request = place.begin(code, &json!({ "keys": [1, 2, 3, 4, 5, 6] }));
+        eventually("two reads are under way", || place.keys("a:read").len() >= 2);
+        place.run("return (await mcp.b.read({ key: 'meanwhile' })).given.key", &json!({}));
+        assert_eq!(place.keys("a:read").len(), 2, "{setting}");
+        place.allow("go");
+        assert_eq!(place.gateway.outcome(request)["result"], "done", "{setting}");
     }
 }
 
@@ -70,12 +82,12 @@ fn settings_out_of_range_are_refused_with_file_and_line() {
         ("sample = 101", "sample"),
         ("ttl = \"500ms\"", "ttl"),
         ("ttl = \"2h\"", "ttl"),
-        ("ttl = 5", "ttl"),
+        ("ttl = true", "ttl"),
         ("enabled = \"yes\"", "enabled"),
         ("budget = 1", "budget"),
     ] {
         let home = Home::new(&format!("# a comment\n[speculation]\n{setting}\n"));
-        let told = home.run(&["servers", "list"]);
+        let told = home.run(&["runs", "list"]);
         assert_ne!(told.code, 0, "{setting}: {told:?}");
         let place = format!("{}:3:", home.path("pml.toml").display());
         assert!(told.stderr.contains(&place) && told.stderr.contains(wrong), "{setting}: {told:?}");

@@ -37,7 +37,8 @@ fn a_built_in_tool_reads_what_another_server_wrote() {
 
 /// A run reads ahead at `a`, another run writes at `b`, and the first goes on: what it sees.
 fn after_the_write_of_another_run(rules: &str) -> (u64, bool) {
-    let mut place = Place::with_rules("", &format!("[permissions]\n\"*\" = {{ approval_mode = \"auto\" }}\n{rules}"));
+    let mut place =
+        Place::with_rules("", &format!("[permissions]\n\"*\" = {{ approval_mode = \"auto\" }}\n{rules}"));
     let code = "await mcp.a.read({ key: 'first', until: 'go' });\n\
                 return (await mcp.a.read({ key: 'second' })).writes;";
     let request = place.begin(code, &json!({}));
