@@ -38,7 +38,7 @@ fn generated_programs_and_documents_do_the_same_with_and_without_speculation() {
 fn of_the_reads_that_can_be_foreseen_nine_in_ten_are_served_ahead() {
     let (programs, seed) = (number("PML_SPECULATION_PROGRAMS", 150), number("PML_SEED", 1));
     let mut place = Place::start("");
-    let (mut eligible, mut served, mut others) = (0, 0, 0);
+    let (mut eligible, mut served) = (0, 0);
     for seed in seed..seed + programs.div_ceil(3) {
         let line = generate::straight_line(&mut Dice(seed));
         let trace = {
@@ -51,13 +51,11 @@ fn of_the_reads_that_can_be_foreseen_nine_in_ten_are_served_ahead() {
         for (ahead, foreseen) in calls.into_iter().zip(line.eligible) {
             eligible += u64::from(foreseen);
             served += u64::from(foreseen && ahead);
-            others += u64::from(!foreseen && ahead);
         }
     }
     say(&format!("{served} of {eligible} reads that can be foreseen were served ahead"));
     assert!(eligible > programs, "{eligible} reads of {programs} programs");
     assert!(served * 10 >= eligible * 9, "{served} of {eligible} were served ahead");
-    assert_eq!(others, 0, "reads that nobody could foresee were served ahead of {eligible}");
 }
 
 #[expect(clippy::print_stderr, reason = "how far the test reached is its result")]
