@@ -37,6 +37,20 @@ const SOAKS: &[Soak] = &[
         variable: "PML_REUSE_TASKS",
         count: 1000,
     },
+    Soak {
+        name: "speculation",
+        what: "programs and documents that do the same with and without speculation",
+        test: ("pml", "speculation", "soundness::"),
+        variable: "PML_SPECULATION_PROGRAMS",
+        count: 20_000,
+    },
+    Soak {
+        name: "speculation-kills",
+        what: "kills of a gateway that reads ahead",
+        test: ("pml", "speculation", "kills::"),
+        variable: "PML_SPECULATION_KILLS",
+        count: 300,
+    },
 ];
 
 /// Runs the named soak with an optional count, or all soaks when none is named.

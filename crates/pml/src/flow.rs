@@ -350,7 +350,10 @@ pub async fn execute(
 fn speculable(app: &App, plan: &Plan) -> bool {
     plan.question.is_none()
         && plan.opaque.is_empty()
-        && plan.tools.iter().all(|tool| app.tools.may_speculate(&tool.id, &tool.digest))
+        && plan.tools.iter().all(|tool| {
+            // Its calls are not followed one by one, so what one tool returned could reach a network through another.
+            app.tools.may_speculate(&tool.id, &tool.digest) && !app.tools.is_open_world(&tool.id)
+        })
 }
 
 /// Reports a cached result as if it had been run.

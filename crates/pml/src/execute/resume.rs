@@ -372,6 +372,7 @@ async fn end(
     ending: &RunEnding,
     audit: Vec<NewAuditEntry>,
 ) -> Result<RunState, Problem> {
+    runs.speculator.end_run(lease.run());
     let mut observer = Observer::new(Arc::new(plan.clone()));
     observer.restore(history);
     let mut report = observer.build_report(ending, &history.call_numbers_in_doubt(), now_ms());

@@ -131,6 +131,14 @@ impl Toolset {
         })
     }
 
+    /// Whether a tool may reach a network; one that is not known may.
+    pub(crate) fn is_open_world(&self, id: &ToolId) -> bool {
+        let snapshot = self.catalogue.snapshot();
+        snapshot
+            .tool(id)
+            .map_or(true, |tool| self.policy().verdict(id, &tool.definition.annotations).open_world)
+    }
+
     /// Whether a server has asked to be left alone for a while.
     pub(crate) fn is_rate_limited(&self, server: &ServerName) -> bool {
         self.servers.get(server).is_some_and(|handle| handle.rate_limit_wait().is_some())

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::dice::{Dice, number};
 use crate::gateway::Gateway;
 use crate::harness::{Home, eventually, lives};
 use crate::ledger::{self, Ledger, WAIT};
@@ -15,10 +16,6 @@ const HOMES: u64 = 3;
 
 #[test]
 fn whatever_the_moment_of_a_kill_every_task_runs_in_its_turn_and_once() {
-    let number = |name: &str, otherwise: u64| {
-        std::env::var(name)
-            .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
-    };
     let (kills, seed) = (number("PML_DAG_KILLS", 60), number("PML_SEED", 1));
     let homes: Vec<_> = (0..HOMES)
         .map(|home| std::thread::spawn(move || torment(seed + home, kills.div_ceil(HOMES))))
@@ -75,15 +72,6 @@ struct Wanted {
     after: HashMap<String, Vec<String>>,
     /// All that must be there in the end.
     ids: Vec<String>,
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
 }
 
 fn torment(seed: u64, kills: u64) -> usize {

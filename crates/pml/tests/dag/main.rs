@@ -7,6 +7,8 @@
 #![expect(unreachable_pub, reason = "what the helpers offer is for all modules here")]
 
 mod asking;
+#[path = "../durable/dice.rs"]
+mod dice;
 mod failing;
 #[path = "../durable/gateway.rs"]
 #[allow(dead_code, reason = "shared with the tests of durable runs, which need more of it")]

@@ -7,10 +7,10 @@ use pml_model::question::Question;
 use pml_model::{Digest, RunState};
 use serde_json::{Value, json};
 
+use crate::dice::{Dice, number};
 use crate::gateway::{Gateway, children};
 use crate::harness::{Home, eventually};
 use crate::journal::Journal;
-use crate::kills::{Dice, number};
 use crate::ledger::{self, Ledger};
 use crate::resume::{listed, state};
 use crate::sleep::ahead;

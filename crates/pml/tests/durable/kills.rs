@@ -9,6 +9,7 @@ use pml_model::{RunId, RunState};
 use pml_store::RunRecord;
 use serde_json::{Value, json};
 
+use crate::dice::{Dice, number};
 use crate::gateway::{Gateway, execution};
 use crate::harness::{Home, eventually};
 use crate::journal::{self, Journal};
@@ -35,12 +36,6 @@ fn whatever_the_moment_of_a_kill_nothing_is_lost_and_nothing_happens_twice() {
         assert!(hits >= 3, "no kill hit this stage: {}", stage.words());
     }
     say(&format!("{:>6} questions answered by a person", tally.answered));
-}
-
-/// What an environment variable sets.
-pub fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name)
-        .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 #[expect(clippy::print_stderr, reason = "how far the test reached is its result")]
@@ -102,19 +97,6 @@ struct Request {
     keyed: bool,
     /// The last that was heard of it.
     reply: Option<Value>,
-}
-
-/// Random numbers that are the same each time.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % sides
-    }
 }
 
 /// One home through many lives of its gateway.

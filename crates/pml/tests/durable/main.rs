@@ -8,6 +8,7 @@
 
 mod approve;
 mod crowd;
+mod dice;
 mod ending;
 mod fight;
 mod gateway;

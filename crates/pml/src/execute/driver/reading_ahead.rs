@@ -160,7 +160,11 @@ impl ReadingAhead {
         if room == 0 {
             return;
         }
-        let mut reads = self.ahead.as_mut().map(|ahead| ahead.take_reads(room)).unwrap_or_default();
+        let admitted = |handle: u32, confidence: f64| {
+            let tool = of.plan.tools.get(handle as usize);
+            tool.is_some_and(|tool| self.speculator.admits(&of.principal, &tool.id, confidence))
+        };
+        let mut reads = self.ahead.as_mut().map(|ahead| ahead.take_reads(room, admitted)).unwrap_or_default();
         for call in upcoming {
             if reads.len() < room && self.is_speculable(&call) && !self.tasks.contains(&call) {
                 self.tasks.push(call.clone());

@@ -135,17 +135,20 @@ impl RunAhead {
         }
     }
 
-    /// At most `most` reads to make now, in the order of the program.
-    pub(crate) fn take_reads(&mut self, most: usize) -> Vec<ReadAhead> {
+    /// At most `most` reads to make now, in the order of the program. Those of a tool and with a confidence that are not
+    /// `admitted` stay: a decision may make them certain.
+    pub(crate) fn take_reads(&mut self, most: usize, admitted: impl Fn(u32, f64) -> bool) -> Vec<ReadAhead> {
         let mut reads = Vec::new();
         for place in 0..self.ahead.len() {
             if reads.len() >= most {
                 break;
             }
+            let handle = self.outlook.reads[place].handle;
             if let Some(confidence) = self.prepare(place)
                 && let Remaining::Calls(calls) = &mut self.ahead[place]
+                && !calls.is_empty()
+                && admitted(handle, confidence)
             {
-                let handle = self.outlook.reads[place].handle;
                 let mut room = calls.len().min(most - reads.len());
                 if confidence < CERTAIN {
                     let branches = u32::try_from(room).unwrap_or(u32::MAX).min(self.branches_left);

@@ -170,20 +170,20 @@ impl Speculator {
         concurrent.saturating_sub(unused)
     }
 
+    /// Whether a read of a tool is made ahead that the program asks for with this confidence.
+    pub(crate) fn admits(&self, principal: &Principal, tool: &ToolId, confidence: f64) -> bool {
+        let preset = self.settings.config().speculation.min_confidence();
+        let mut records = self.records.lock();
+        records.entry((principal.clone(), tool.to_string())).or_default().record.admits(confidence, preset)
+    }
+
     /// Makes a read ahead. Returns `false` if a budget is used up, or if the tool's reads are wasted too often.
     pub(crate) fn start(self: &Arc<Self>, read: NewRead<'_>) -> bool {
         let config = self.settings.config();
         let settings = &config.speculation;
-        let key = (read.principal.clone(), read.tool.id.to_string());
-        let admitted = self
-            .records
-            .lock()
-            .entry(key)
-            .or_default()
-            .record
-            .admits(read.confidence, settings.min_confidence());
         let server = &read.tool.id.server;
-        if !admitted || self.tools.is_rate_limited(server) {
+        if !self.admits(read.principal, &read.tool.id, read.confidence) || self.tools.is_rate_limited(server)
+        {
             return false;
         }
         let Ok(mark) = self.tools.epoch.mark_for_server(server) else { return false };

@@ -60,7 +60,7 @@ impl Followed {
             true => read.arguments,
             false => format!("{}?", read.arguments),
         };
-        self.0.take_reads(most).into_iter().map(shown).collect()
+        self.0.take_reads(most, |_, _| true).into_iter().map(shown).collect()
     }
 }
 
@@ -155,6 +155,25 @@ fn an_undecided_branch_is_less_certain_and_a_decided_one_is_certain_or_over() {
     assert_eq!(undecided.reads(), [r#"{"p":2}?"#, r#"{"p":3}?"#]);
     let mut decided = follow(source).issue("n1", &json!({"p": 1})).decide("d1", "false");
     assert_eq!(decided.reads(), [r#"{"p":3}"#]);
+}
+
+#[test]
+fn a_read_that_was_not_sure_enough_is_made_once_it_is() {
+    let source = "const a = await mcp.s.read({p: 1}); if (a.x) return; await mcp.s.read({p: 2}); await mcp.s.read({p: 3});";
+    let mut run = follow(source).issue("n1", &json!({"p": 1}));
+    assert!(run.0.take_reads(100, |_, confidence| confidence >= CERTAIN).is_empty());
+    let mut run = run.decide("d1", "false").issue("n2", &json!({"p": 2}));
+    assert_eq!(run.reads(), [r#"{"p":3}"#]);
+}
+
+#[test]
+fn a_capability_that_may_change_something_is_a_barrier_until_it_returns() {
+    let source = "await capabilities.doIt({}); await mcp.s.read({p: 1}); await mcp.s.read({p: 2});";
+    let mut run = follow(source);
+    run.0.on_reached(id("n1"));
+    assert!(run.reads().is_empty(), "its calls are not in the structure");
+    let mut run = run.issue("n2", &json!({"p": 1}));
+    assert_eq!(run.reads(), [r#"{"p":2}"#]);
 }
 
 #[test]

@@ -1,0 +1,216 @@
+//! The same programs with and without speculation: what they return, what stands in their journals and traces, and what
+//! happened in the world are the same.
+
+use std::collections::BTreeMap;
+
+use pml_model::{Principal, RunId};
+use pml_store::{JournalEntry, JournalEntryKind, RunRecord};
+use serde_json::{Value, json};
+
+use crate::dice::{Dice, number};
+use crate::generate::{self, Work};
+use crate::harness::eventually;
+use crate::place::Place;
+
+/// How many pairs of gateways run at a time.
+const PAIRS: u64 = 2;
+
+/// The tools that may be called before a program asks for them.
+const SPECULABLE: [&str; 3] = ["read", "web", "fail"];
+
+#[test]
+fn generated_programs_and_documents_do_the_same_with_and_without_speculation() {
+    let (programs, seed) = (number("PML_SPECULATION_PROGRAMS", 150), number("PML_SEED", 1));
+    let pairs: Vec<_> = (0..PAIRS)
+        .map(|pair| {
+            std::thread::spawn(move || compare((seed + pair..seed + programs).step_by(PAIRS as usize)))
+        })
+        .collect();
+    let mut ahead = 0;
+    for pair in pairs {
+        ahead += pair.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+    say(&format!("{programs} programs did the same with {ahead} calls made ahead"));
+    assert!(ahead > programs, "only {ahead} calls of {programs} programs were made ahead");
+}
+
+#[test]
+fn of_the_reads_that_can_be_foreseen_nine_in_ten_are_served_ahead() {
+    let (programs, seed) = (number("PML_SPECULATION_PROGRAMS", 150), number("PML_SEED", 1));
+    let mut place = Place::start("");
+    let (mut eligible, mut served) = (0, 0);
+    for seed in seed..seed + programs.div_ceil(3) {
+        let line = generate::straight_line(&mut Dice(seed));
+        let trace = {
+            let told = place.run(&line.code, &line.arguments);
+            assert_eq!(told["status"], "success", "{told}\n{}", line.code);
+            place.trace(&told)
+        };
+        let calls: Vec<bool> = trace.body.task_results.iter().map(|task| task.speculated).collect();
+        assert_eq!(calls.len(), line.eligible.len(), "{}", line.code);
+        for (ahead, foreseen) in calls.into_iter().zip(line.eligible) {
+            eligible += u64::from(foreseen);
+            served += u64::from(foreseen && ahead);
+        }
+    }
+    say(&format!("{served} of {eligible} reads that can be foreseen were served ahead"));
+    assert!(eligible > programs, "{eligible} reads of {programs} programs");
+    assert!(served * 10 >= eligible * 9, "{served} of {eligible} were served ahead");
+}
+
+#[expect(clippy::print_stderr, reason = "how far the test reached is its result")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Runs the work of each seed twice, and gives how many calls were made ahead.
+fn compare(seeds: impl Iterator<Item = u64>) -> u64 {
+    let mut with = Place::start("");
+    let mut without = Place::start("[speculation]\nenabled = false\n");
+    let (mut ahead, mut issued) = (0, BTreeMap::new());
+    for seed in seeds {
+        let work = generate::work(&mut Dice(seed));
+        let (on, off) = (Seen::of(&mut with, &work), Seen::of(&mut without, &work));
+        let differing = |what: &str, on: &Value, off: &Value| {
+            assert!(on == off, "{what} of seed {seed}:\n{}\n{}", work.shown(), first_difference(on, off));
+        };
+        differing("the reply", &on.reply, &off.reply);
+        differing("the journal", &on.journal, &off.journal);
+        differing("the trace", &on.trace, &off.trace);
+        assert_eq!(with.writes(), without.writes(), "seed {seed}:\n{}", work.shown());
+        assert_eq!(off.ahead, 0, "seed {seed}");
+        ahead += on.ahead;
+        for (tool, calls) in on.issued {
+            *issued.entry(tool).or_insert(0) += calls;
+        }
+    }
+    let called = count(with.begun().into_iter().map(|call| call.tool));
+    for tool in called.keys().filter(|tool| !SPECULABLE.contains(&tool.split(':').nth(1).unwrap())) {
+        assert_eq!(called.get(tool), issued.get(tool), "{tool} was called when no program asked for it");
+    }
+    ahead
+}
+
+/// Where two lists or objects differ first.
+fn first_difference(on: &Value, off: &Value) -> String {
+    let (one, other) = (format!("{on:#}"), format!("{off:#}"));
+    let same = one.lines().zip(other.lines()).take_while(|(one, other)| one == other).count();
+    let part = |text: &str| text.lines().skip(same.saturating_sub(8)).take(24).collect::<Vec<_>>().join("\n");
+    format!("with:\n{}\nwithout:\n{}", part(&one), part(&other))
+}
+
+fn count(tools: impl Iterator<Item = String>) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    tools.for_each(|tool| *all.entry(tool).or_insert(0) += 1);
+    all
+}
+
+/// What is to be seen of a run from outside.
+struct Seen {
+    reply: Value,
+    journal: Value,
+    trace: Value,
+    /// The calls that the program asked for.
+    issued: BTreeMap<String, u64>,
+    /// The calls that were made ahead.
+    ahead: u64,
+}
+
+impl Seen {
+    fn of(place: &mut Place, work: &Work) -> Seen {
+        let told = match work {
+            Work::Program { code, arguments } => place.run(code, arguments),
+            Work::Document { tasks, arguments } => run_to_the_end(place, tasks, arguments),
+        };
+        let run = RunId::parse(told["workflowId"].as_str().unwrap_or_else(|| panic!("{told}"))).unwrap();
+        let trace = place.trace(&told);
+        let ahead = trace.body.task_results.iter().filter(|task| task.speculated).count() as u64;
+        let reply = json!({
+            "status": told["status"], "result": told["result"], "error": told["error"], "outcomes": told["outcomes"],
+        });
+        let recorded = recorded(place, &run);
+        let issued = count(
+            recorded
+                .entries
+                .iter()
+                .filter(|entry| entry.kind == JournalEntryKind::Issued)
+                .filter_map(|entry| entry.tool.clone()),
+        );
+        Seen {
+            reply: timeless(reply),
+            journal: journal(&recorded, work.is_sequential()),
+            trace: timeless(serde_json::to_value(&trace).unwrap()),
+            issued,
+            ahead,
+        }
+    }
+}
+
+fn run_to_the_end(place: &mut Place, tasks: &Value, arguments: &Value) -> Value {
+    let mut told = place.run_layers(tasks, arguments);
+    while told["status"] == "layer_complete" {
+        told = place.go_on(&told);
+    }
+    told
+}
+
+/// Without names of runs, times, and what says that a call was made ahead.
+fn timeless(mut value: Value) -> Value {
+    strip(&mut value);
+    value
+}
+
+fn strip(value: &mut Value) {
+    const TIMES: [&str; 12] = [
+        "id",
+        "workflowId",
+        "durationMs",
+        "durationUs",
+        "createdAt",
+        "startedAt",
+        "executionTimeMs",
+        "learnSeq",
+        "priority",
+        "speculated",
+        "savedMs",
+        "saved_ms",
+    ];
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !TIMES.contains(&name.as_str()));
+            fields.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
+/// All there is of a run that has ended.
+fn recorded(place: &Place, run: &RunId) -> RunRecord {
+    let mut recorded = None;
+    eventually("the end is stored", || {
+        let stored = place.store().load_run(&Principal::local(), run).unwrap();
+        recorded = stored.outcome.is_some().then_some(stored);
+        recorded.is_some()
+    });
+    recorded.unwrap()
+}
+
+/// The journal of a run. Where several calls are under way at a time, anybody may guess which ends first, and whether it
+/// ends before the last is asked for: there, what was delivered is told apart and in the order of the calls.
+fn journal(recorded: &RunRecord, sequential: bool) -> Value {
+    let mut entries: Vec<(JournalEntryKind, Option<u32>, Value)> =
+        recorded.entries.iter().map(shown_entry).collect();
+    if !sequential {
+        entries.sort_by_key(|(kind, call, _)| match kind {
+            JournalEntryKind::Delivered => (1, *call),
+            _ => (0, None),
+        });
+    }
+    entries.into_iter().map(|(kind, call, about)| json!([format!("{kind:?}"), call, about])).collect()
+}
+
+fn shown_entry(entry: &JournalEntry) -> (JournalEntryKind, Option<u32>, Value) {
+    let body: Value = serde_json::from_slice(&entry.body).unwrap_or_default();
+    (entry.kind, entry.call, json!([entry.frame, entry.node, entry.tool, timeless(body)]))
+}
