@@ -586,7 +586,7 @@ impl DagRun {
         // A task that a replan added has no node; what its arguments come from is not known.
         match node.and_then(|node| node.kind.arguments()) {
             Some(given) => {
-                given.visit_leaves(&mut |leaf| from_results |= matches!(leaf, Argument::Reference { .. }))
+                given.visit_leaves(&mut |leaf| from_results |= matches!(leaf, Argument::Reference { .. }));
             }
             None => from_results = true,
         }

@@ -46,7 +46,7 @@ async fn prepare_next(app: &Arc<App>, notice: &FinishedRunNotice) {
         return;
     }
     let Some(arguments) = arguments_for(app, notice, &id).await else { return };
-    if let Some(kept) = run_ahead(app, notice, &id, arguments).await {
+    if let Some(kept) = run_ahead(app, notice, &id, &arguments).await {
         app.runs.note_prediction(&notice.principal, &id, kept);
     }
 }
@@ -86,7 +86,7 @@ impl ArgumentSources<'_> {
         let properties = capability.parameters.get("properties").and_then(Value::as_object);
         let mut arguments = Map::new();
         for (name, schema) in properties.into_iter().flatten() {
-            let value = self.context.get(name).cloned().or_else(|| self.from_results(name));
+            let value = self.context.get(name).cloned().or_else(|| self.value_from_results(name));
             match value.filter(|value| validate::satisfies(schema, &raw(value))) {
                 Some(value) => drop(arguments.insert(name.clone(), value)),
                 // A default is filled in when the capability is run.
@@ -99,7 +99,7 @@ impl ArgumentSources<'_> {
     }
 
     /// The value that a result of the session has for a parameter, by the fields that feed each other.
-    fn from_results(&self, parameter: &str) -> Option<Value> {
+    fn value_from_results(&self, parameter: &str) -> Option<Value> {
         let graph = self.graph?;
         let takers = takers_of(self.structure, parameter);
         self.results.iter().rev().find_map(|result| {
@@ -145,7 +145,7 @@ async fn run_ahead(
     app: &Arc<App>,
     notice: &FinishedRunNotice,
     id: &CapabilityId,
-    arguments: Map<String, Value>,
+    arguments: &Map<String, Value>,
 ) -> Option<pml_model::Digest> {
     let request = request_for(app, &notice.principal, id, arguments);
     let RecallOutcome::Run(request) = recall::resolve_work(app, request, &|_| true).await.ok()? else {
@@ -168,14 +168,14 @@ fn request_for(
     app: &App,
     principal: &Principal,
     id: &CapabilityId,
-    arguments: Map<String, Value>,
+    arguments: &Map<String, Value>,
 ) -> RunRequest {
     RunRequest {
         principal: principal.clone(),
         session: String::new(),
         intent: String::new(),
         work: Work::Capability(id.to_string()),
-        arguments: raw(&arguments),
+        arguments: raw(arguments),
         timeout: None,
         caller: Caller::silent(),
         idempotency: None,

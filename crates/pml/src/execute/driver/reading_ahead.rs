@@ -174,7 +174,7 @@ impl ReadingAhead {
         }
         for read in reads {
             let Some(tool) = of.plan.tools.get(read.handle as usize) else { continue };
-            let begun = self.speculator.start(NewRead {
+            let begun = self.speculator.start(&NewRead {
                 principal: &of.principal,
                 run,
                 tool,

@@ -178,7 +178,7 @@ impl Speculator {
     }
 
     /// Makes a read ahead. Returns `false` if a budget is used up, or if the tool's reads are wasted too often.
-    pub(crate) fn start(self: &Arc<Self>, read: NewRead<'_>) -> bool {
+    pub(crate) fn start(self: &Arc<Self>, read: &NewRead<'_>) -> bool {
         let config = self.settings.config();
         let settings = &config.speculation;
         let server = &read.tool.id.server;
@@ -200,7 +200,7 @@ impl Speculator {
             witness: ReadRecorder::default(),
             _cancel: cancel.clone().drop_guard(),
         };
-        let context = self.context(&read, cancel, pending.witness.clone());
+        let context = self.context(read, cancel, pending.witness.clone());
         let (speculator, id) = (Arc::clone(self), read.tool.id.clone());
         self.tasks.spawn(async move {
             let began = Instant::now();
