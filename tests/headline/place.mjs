@@ -8,7 +8,8 @@ import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-const PACKAGES = join(dirname(fileURLToPath(import.meta.url)), '../node_modules/@modelcontextprotocol');
+const HERE = dirname(fileURLToPath(import.meta.url));
+const PACKAGES = join(HERE, '../node_modules/@modelcontextprotocol');
 
 /** A call for each npm server that changes nothing, after which it is known to be up. */
 const CHEAP = {
@@ -19,11 +20,12 @@ const CHEAP = {
 
 /** The npm servers as they are started, working in `place`. */
 function npmServers(place) {
-  const script = (name) => join(PACKAGES, name, 'dist/index.js');
+  const delay = place.latency ? [join(HERE, 'delay.mjs'), String(place.latency)] : [];
+  const script = (name) => [...delay, join(PACKAGES, name, 'dist/index.js')];
   return {
-    everything: { args: [script('server-everything')], env: {} },
-    files: { args: [script('server-filesystem'), place.work], env: {} },
-    memory: { args: [script('server-memory')], env: { MEMORY_FILE_PATH: place.graph } },
+    everything: { args: script('server-everything'), env: {} },
+    files: { args: [...script('server-filesystem'), place.work], env: {} },
+    memory: { args: script('server-memory'), env: { MEMORY_FILE_PATH: place.graph } },
   };
 }
 
@@ -53,12 +55,17 @@ env = { ${Object.entries(env).map(([key, value]) => `${key} = ${JSON.stringify(v
 start = "eager"
 `,
   );
-  return `[builtin.fs]\nroot = ${JSON.stringify(place.work)}\n${servers.join('')}${PERMISSIONS}`;
+  const speculation = `[speculation]\nenabled = ${place.speculation}\n`;
+  return `[builtin.fs]\nroot = ${JSON.stringify(place.work)}\n${speculation}${servers.join('')}${PERMISSIONS}`;
 }
 
-/** Makes a place below `dir` with the files of `tasks`. */
-export function makePlace(dir, tasks, { npm }) {
-  const place = { home: join(dir, 'home'), work: join(dir, 'work'), graph: join(dir, 'graph.jsonl') };
+/**
+ * Makes a place below `dir` with the files of `tasks`. Calls of the npm servers take `latency` milliseconds more, and PML
+ * reads ahead of programs unless `speculation` is false.
+ */
+export function makePlace(dir, tasks, { npm, latency = 0, speculation = true }) {
+  const folders = { home: join(dir, 'home'), work: join(dir, 'work'), graph: join(dir, 'graph.jsonl') };
+  const place = { ...folders, latency, speculation };
   for (const folder of [place.home, place.work]) mkdirSync(folder, { recursive: true });
   for (const { files = {}, graph = [] } of tasks) {
     for (const [path, content] of Object.entries(files)) {

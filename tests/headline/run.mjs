@@ -2,11 +2,13 @@
 // with PML the second time with other arguments.
 //
 //   node run.mjs --pml FILE [--tasks N | --only ID,…] [--repeat N] [--json | --markdown] [--messages FILE] [--write-docs]
+//     [--latency MS] [--no-speculation]
 //
 // All tasks are done the first time, then all the second time, with one memory. Tokens are those of cl100k. Time is that of
 // the MCP requests, with the servers up; a model's own is not in it. `--repeat` does everything so often and takes medians
 // (3 unless told). `--messages` keeps all messages as JSON lines; `--write-docs` puts the totals into docs/benchmarks.md
-// and three of them into README.md.
+// and three of them into README.md. With `--latency`, calls of the npm servers take so many milliseconds more;
+// `--no-speculation` keeps PML from reading ahead.
 //
 // Exit status: 0 every arm of every task gave the right result, 1 one did not, 2 wrong use.
 
@@ -33,6 +35,8 @@ const { values: options } = parseArgs({
     markdown: { type: 'boolean', default: false },
     messages: { type: 'string' },
     'write-docs': { type: 'boolean', default: false },
+    latency: { type: 'string', default: '0' },
+    'no-speculation': { type: 'boolean', default: false },
   },
 });
 
@@ -54,8 +58,9 @@ function chosen() {
 /** Does all tasks once: of each task the outcomes of its arms. */
 async function once(pml, tasks) {
   const dir = mkdtempSync(join(tmpdir(), 'pml-headline-'));
-  const plain = makePlace(join(dir, 'plain'), tasks, { npm: false });
-  const remembering = makePlace(join(dir, 'pml'), tasks, { npm: true });
+  const setting = { latency: Number(options.latency), speculation: !options['no-speculation'] };
+  const plain = makePlace(join(dir, 'plain'), tasks, { ...setting, npm: false });
+  const remembering = makePlace(join(dir, 'pml'), tasks, { ...setting, npm: true });
   await introduce(pml, remembering);
   const outcomes = Object.fromEntries(tasks.map(({ id }) => [id, {}]));
   for (const arm of ARMS) {

@@ -194,7 +194,7 @@ async fn first_answer(program: &Path, home: &Path) -> Result<(Duration, u64), Pr
     };
     let mut lines = BufReader::new(stdout).lines();
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} });
-    let mut ask = async |request: serde_json::Value| -> Result<String, Problem> {
+    let mut ask = async |request: Value| -> Result<String, Problem> {
         stdin.write_all(format!("{request}\n").as_bytes()).await.map_err(failed)?;
         lines.next_line().await.map_err(failed)?.ok_or_else(|| failed("the gateway ended"))
     };

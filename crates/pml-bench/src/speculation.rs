@@ -163,9 +163,13 @@ async fn unrelated_calls(gateway: &Connection) -> Result<BenchFigure, Problem> {
 
 async fn beside(gateway: &Connection, speculation: Speculation) -> Result<Duration, Problem> {
     let reads: String = (0..5).map(|number| read(&format!("\"x{number}\""))).collect();
+    let none = json!({});
     let busy = async {
         loop {
-            execute(gateway, &reads, &json!({}), speculation).await?;
+            // At the same pace with and without speculation, so that both do the same work.
+            let pace = tokio::time::sleep(Duration::from_millis(8 * LATENCY_MS));
+            let (done, ()) = tokio::join!(execute(gateway, &reads, &none, speculation), pace);
+            done?;
         }
     };
     let calls = async {

@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use pml_graph::lexical::{LexicalIndex, ToolDocument};
-use pml_graph::rank::{RankingEvidence, ScoredItem, explain_rank, rank};
+use pml_graph::rank::{RankingEvidence, ScoredItem, explain_rank, rank, rank_first};
 
 /// `server:name description`.
 fn index(tools: &[&'static str]) -> LexicalIndex {
@@ -52,6 +52,33 @@ fn check(request: &str, expected: &Expect) {
 fn a_name_counts_more_than_a_description() {
     let index = index(&["a:one compress images", "b:compress_images", "c:three"]);
     assert_eq!(items("compress images", &index), [1, 0]);
+}
+
+#[test]
+fn the_first_of_many_are_the_first_of_all() {
+    const THINGS: [&str; 5] = ["file", "letter", "table", "branch", "invoice"];
+    const VERBS: [&str; 7] = ["read", "write", "sort", "send", "compare", "archive", "count"];
+    let names: Vec<String> = (0..300).map(|number| format!("tool_{number}")).collect();
+    let texts: Vec<String> = (0..300)
+        .map(|number| format!("{} the {} {}", VERBS[number % 7], THINGS[number % 5], THINGS[number % 3]))
+        .collect();
+    let index = LexicalIndex::build(names.iter().zip(&texts).map(|(name, description)| ToolDocument {
+        server: "many",
+        name,
+        description,
+        ..ToolDocument::default()
+    }));
+    let evidence = RankingEvidence { lexical: &index, dense: None, advice: None };
+    let places = |ranked: &[ScoredItem]| -> Vec<(usize, String)> {
+        ranked.iter().map(|ranked| (ranked.item, format!("{:.6}", ranked.score))).collect()
+    };
+    for request in ["sort the letter", "send the file and compare the invoice", "count"] {
+        let all = found(request, &index);
+        for count in [1, 20, 120] {
+            let first = rank_first(request, &evidence, count);
+            assert_eq!(places(&first), places(&all[..count.min(all.len())]), "{request}: {count}");
+        }
+    }
 }
 
 #[test]

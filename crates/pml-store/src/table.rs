@@ -165,6 +165,7 @@ impl MarkedTable {
              CREATE TEMP TRIGGER {name}_is_marked AFTER INSERT ON main.{name} WHEN new.{mark} IS NULL
              BEGIN UPDATE {name} SET {mark} = row_mark({new}) WHERE {same}; END;
              CREATE TEMP TRIGGER {name}_is_marked_anew AFTER UPDATE OF {counted} ON main.{name}
+             WHEN new.{mark} IS old.{mark}
              BEGIN UPDATE {name} SET {mark} = row_mark({new}) WHERE {same}; END;"
         )
     }

@@ -65,6 +65,9 @@ pub struct ToolVerdict {
     pub closed: bool,
     /// How long its results may be reused, if the operator sets that.
     pub cache_ttl: Option<Duration>,
+    /// Whether it changes nothing, also where only the scope of a rule says so. Such a scope makes no call repeatable and
+    /// keeps no result.
+    pub effect_free: bool,
     /// Whether a rule lets it be called before a program asks for it; without a rule it may be.
     pub speculate: bool,
     /// The reason for `mode`, phrased to follow the word "because".
@@ -90,7 +93,7 @@ impl ToolVerdict {
     /// Whether the tool may be called before a program asks for it: it needs no approval and only reads, by the word of
     /// the operator or of a server that the operator trusts.
     pub fn can_speculate(&self) -> bool {
-        self.mode == CallPermission::Auto && self.read_only && self.speculate
+        self.mode == CallPermission::Auto && self.effect_free && self.speculate
     }
 
     /// The refusal, if the tool is denied; no approval can override it.
@@ -121,7 +124,7 @@ impl Policy {
         let tool = self.facts_of(id, annotations);
         let read_only = tool.read_only();
         let (mode, because) = tool.mode(&read_only);
-        let read_only = read_only.holds() || tool.reads_by_scope();
+        let read_only = read_only.holds();
         ToolVerdict {
             mode,
             read_only,
@@ -131,6 +134,7 @@ impl Policy {
             isolated: tool.isolated(),
             closed: tool.closed(),
             cache_ttl: tool.cache_ttl(),
+            effect_free: read_only || tool.reads_by_scope(),
             speculate: tool.speculate(),
             because,
         }

@@ -69,6 +69,8 @@ impl BlockingStore {
 }
 
 fn accepted(connection: &Connection, principal: &Principal) -> rusqlite::Result<AcceptedDefinitions> {
+    // Of a definition that is still the present one nothing is read here; the manifest checks it. So only the others
+    // need their marks checked.
     let mut rows = connection.prepare_cached(&format!(
         "SELECT accepted.server, accepted.launch, accepted.tool, accepted.digest,
                 CASE WHEN accepted.digest <> present.digest THEN definition.raw END
@@ -77,7 +79,7 @@ fn accepted(connection: &Connection, principal: &Principal) -> rusqlite::Result<
          LEFT JOIN tool ON tool.principal = accepted.principal AND tool.server = accepted.server
              AND tool.tool = accepted.tool
          LEFT JOIN definition AS present ON present.id = tool.definition
-         WHERE accepted.principal = ?1 AND {} AND {}",
+         WHERE accepted.principal = ?1 AND {} AND (definition.id IS tool.definition OR {})",
         vouched_condition("accepted_definition", "accepted"),
         vouched_condition("definition", "definition"),
     ))?;

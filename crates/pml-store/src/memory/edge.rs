@@ -1,13 +1,14 @@
 //! Learned edges of the tool graph: which item follows which.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use pml_model::Principal;
 use pml_model::trace::EdgeKind;
 use rusqlite::{Connection, Row, params};
 
 use crate::column::unexpected_value;
-use crate::vouch::vouched_condition;
+use crate::vouch::{changed_mark_sql, mark_sql, vouched_condition};
 use crate::{BlockingStore, Error};
 
 /// An edge between two items. Tools are `server:tool`; capabilities are given by id.
@@ -93,13 +94,15 @@ fn put(
     (from, to, kind): (&str, &str, &str),
     count: u64,
 ) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO edge (principal, source, kind, target, count) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO UPDATE SET count = count + excluded.count",
-        )?
-        .execute(params![principal.0, from, kind, to, count])
-        .map(drop)
+    static ADD: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "INSERT INTO edge (principal, source, kind, target, count, mark) VALUES (?1, ?2, ?3, ?4, ?5, {})
+             ON CONFLICT DO UPDATE SET count = count + excluded.count, mark = {}",
+            mark_sql("edge", &["principal", "source", "kind", "target", "count"]),
+            changed_mark_sql("edge", &[("count", "count + excluded.count")])
+        )
+    });
+    connection.prepare_cached(&ADD)?.execute(params![principal.0, from, kind, to, count]).map(drop)
 }
 
 /// Removes all edges of `item`, or moves them to `other` if it is given.

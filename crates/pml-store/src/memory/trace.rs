@@ -1,5 +1,7 @@
 //! Stores traces with their procedures, and reads them.
 
+use std::sync::LazyLock;
+
 use pml_model::capability::{CapabilityId, ToolUse};
 use pml_model::learning::{Lesson, is_intent_evidence};
 use pml_model::trace::{Trace, TraceBody, TraceFailure, TraceId};
@@ -268,34 +270,35 @@ impl EncodedMemory {
         let mut called = trace.body.task_results.iter().filter(|task| !self.untaught && !task.is_operation());
         let first = called.next();
         let last = called.next_back().or(first);
-        connection
-            .prepare_cached(&format!(
+        static INSERT: LazyLock<String> = LazyLock::new(|| {
+            format!(
                 "INSERT INTO trace ({}, mark)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, {})",
                 TRACE_COLUMNS.join(", "),
                 mark_sql("trace", &TRACE_COLUMNS)
-            ))?
-            .execute(params![
-                trace.id.as_str(),
-                trace.workflow_id.as_str(),
-                trace.principal.0,
-                trace.session,
-                capability.map(|(number, _)| number),
-                capability.is_none_or(|(_, own)| own),
-                trace.plan_hash,
-                trace.intent,
-                trace.status.as_str(),
-                self.error,
-                trace.duration_ms,
-                trace.created_at,
-                trace.parent_trace_id.as_ref().map(TraceId::as_str),
-                trace.cached,
-                trace.exploratory,
-                trace.approved,
-                first.map(|task| &task.tool),
-                last.map(|task| &task.tool),
-                !self.untaught && self.intent != IntentFit::Misfit,
-            ])?;
+            )
+        });
+        connection.prepare_cached(&INSERT)?.execute(params![
+            trace.id.as_str(),
+            trace.workflow_id.as_str(),
+            trace.principal.0,
+            trace.session,
+            capability.map(|(number, _)| number),
+            capability.is_none_or(|(_, own)| own),
+            trace.plan_hash,
+            trace.intent,
+            trace.status.as_str(),
+            self.error,
+            trace.duration_ms,
+            trace.created_at,
+            trace.parent_trace_id.as_ref().map(TraceId::as_str),
+            trace.cached,
+            trace.exploratory,
+            trace.approved,
+            first.map(|task| &task.tool),
+            last.map(|task| &task.tool),
+            !self.untaught && self.intent != IntentFit::Misfit,
+        ])?;
         connection
             .prepare_cached(&format!(
                 "INSERT INTO trace_body (seq, lesson, body, mark) VALUES (?1, ?2, ?3, {})",

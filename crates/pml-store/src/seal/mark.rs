@@ -20,7 +20,7 @@ impl MarkKey {
 
     /// Begins the mark of a row whose values come one by one. Rows are checked by the thousand, so nothing is copied.
     pub(crate) fn begin(&self) -> RowMarkBuilder {
-        RowMarkBuilder(hmac::Context::with_key(&self.0))
+        RowMarkBuilder { mac: hmac::Context::with_key(&self.0), pending: [0; PENDING_BYTES], length: 0 }
     }
 
     /// The mark of a row with this content, as 64 hexadecimal digits.
@@ -30,22 +30,48 @@ impl MarkKey {
     }
 }
 
+/// The number of bytes that are collected before they are hashed together.
+const PENDING_BYTES: usize = 256;
+
 /// The mark of a row under construction. Values are encoded as in [`AuthenticatedData`].
-pub(crate) struct RowMarkBuilder(hmac::Context);
+pub(crate) struct RowMarkBuilder {
+    mac: hmac::Context,
+    /// Short values, to be hashed together: most values of a row are shorter than a call of the hash function is worth.
+    pending: [u8; PENDING_BYTES],
+    length: usize,
+}
 
 impl RowMarkBuilder {
     pub(crate) fn bytes(&mut self, word: &[u8]) {
-        self.0.update(&(word.len() as u64).to_le_bytes());
-        self.0.update(word);
+        self.add(&(word.len() as u64).to_le_bytes());
+        self.add(word);
     }
 
     pub(crate) fn number(&mut self, number: i64) {
-        self.0.update(&number.to_le_bytes());
+        self.add(&number.to_le_bytes());
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        if let Some(free) = self.pending.get_mut(self.length..self.length + bytes.len()) {
+            free.copy_from_slice(bytes);
+            self.length += bytes.len();
+            return;
+        }
+        self.mac.update(&self.pending[..self.length]);
+        self.length = 0;
+        match self.pending.get_mut(..bytes.len()) {
+            Some(free) => {
+                free.copy_from_slice(bytes);
+                self.length = bytes.len();
+            }
+            None => self.mac.update(bytes),
+        }
     }
 
     /// The first 16 bytes of the mark: enough, because nobody can try out marks by the million.
-    pub(crate) fn finish(self) -> [u8; 16] {
-        let tag = self.0.sign();
+    pub(crate) fn finish(mut self) -> [u8; 16] {
+        self.mac.update(&self.pending[..self.length]);
+        let tag = self.mac.sign();
         *tag.as_ref().first_chunk().expect("the tag has 32 bytes")
     }
 }

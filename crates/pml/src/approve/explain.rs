@@ -183,7 +183,7 @@ impl<'p> ToolFacts<'p> {
         let because = match rule {
             Some(rule) if rule.speculate == Some(false) => says_so(rule),
             _ if verdict.mode != CallPermission::Auto => "it needs approval".to_owned(),
-            _ if !verdict.read_only => "it may change something".to_owned(),
+            _ if !verdict.effect_free => "it may change something".to_owned(),
             Some(rule) => says_so(rule),
             None => "it only reads and needs no approval".to_owned(),
         };

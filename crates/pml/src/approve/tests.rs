@@ -364,6 +364,7 @@ fn every_attribute_is_explained_by_what_gives_it() {
             isolated yes [7] `hub` in [permissions] says so
             closed no [-] no rule says that it is
             cache_ttl none [-] no rule gives one
+            speculate no [-] it needs approval
             rules: `hub:get_all` in [permissions], `hub:get_*` in [permissions], `hub` in [permissions]
             believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
         "#]],
@@ -380,6 +381,7 @@ fn every_attribute_is_explained_by_what_gives_it() {
             isolated yes [7] `hub` in [permissions] says so
             closed no [-] no rule says that it is
             cache_ttl none [-] no rule gives one
+            speculate no [-] it needs approval
             rules: `hub:get_*` in [permissions], `hub` in [permissions]
             believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
         "#]],
@@ -396,6 +398,7 @@ fn every_attribute_is_explained_by_what_gives_it() {
             isolated yes [7] `hub` in [permissions] says so
             closed no [-] no rule says that it is
             cache_ttl none [-] no rule gives one
+            speculate no [-] it needs approval
             rules: `*:drop` in [permissions], `hub` in [permissions]
             believed: (false, "server `hub` has no `trust = \"annotations\"`, so they only make stricter")
         "#]],
@@ -412,6 +415,7 @@ fn every_attribute_is_explained_by_what_gives_it() {
             isolated no [-] no rule says that it is
             closed no [-] no rule says that it is
             cache_ttl none [-] no rule gives one
+            speculate yes [-] it only reads and needs no approval
             rules: 
             believed: (true, "server `git` has `trust = \"annotations\"`")
         "#]],
@@ -428,8 +432,48 @@ fn every_attribute_is_explained_by_what_gives_it() {
             isolated no [-] no rule says that it is
             closed yes [-] it is built in and computes from its arguments alone
             cache_ttl none [-] no rule gives one
+            speculate yes [-] it only reads and needs no approval
             rules: 
             believed: (true, "it is built in")
         "#]],
     );
+}
+
+#[test]
+fn tools_that_only_read_by_the_operators_word_may_be_called_ahead() {
+    let policy = policy(
+        r#"
+[servers.git]
+command = "git-server"
+trust = "annotations"
+[permissions]
+"hub:get" = { approval_mode = "auto", read_only = true }
+"hub:parse" = { approval_mode = "auto", scope = "minimal" }
+"hub:list" = { approval_mode = "auto", scope = "readonly" }
+"hub:list_all" = { approval_mode = "hil", scope = "readonly" }
+"hub:read_file" = { approval_mode = "auto" }
+"hub:push" = { approval_mode = "auto", read_only = false, scope = "minimal" }
+"hub:off" = { approval_mode = "auto", read_only = true, speculate = false }
+"#,
+    );
+    let ahead = |tool: &str| verdict(&policy, tool).1.can_speculate();
+    for tool in ["hub:get", "hub:parse", "hub:list", "git:log R", "json:parse R"] {
+        assert!(ahead(tool), "{tool}");
+    }
+    // Names count for nothing, nor does what an untrusted server says of itself.
+    for tool in [
+        "hub:list_all",
+        "hub:read_file",
+        "hub:push",
+        "hub:off",
+        "hub:list r",
+        "git:commit",
+        "git:commit r",
+        "other:read_file R",
+        "fs:write",
+    ] {
+        assert!(!ahead(tool), "{tool}");
+    }
+    let scoped = verdict(&policy, "hub:parse").1;
+    assert!(!scoped.idempotent && !scoped.read_only, "a scope makes no call repeatable");
 }

@@ -35,12 +35,15 @@ fn show(here: &CommandContext, stats: &[SpeculationStats]) {
         return out::note("nothing was read ahead yet; `[speculation]` in pml.toml has the settings");
     }
     let rows: Vec<Vec<String>> = stats.iter().map(row).collect();
-    out::line(out::table(&["tool", "hits", "misses", "wasted", "differing", "saved", "needs"], &rows));
+    out::line(out::table(
+        &["tool or capability", "hits", "misses", "wasted", "differing", "saved", "needs"],
+        &rows,
+    ));
 }
 
 fn row(stats: &SpeculationStats) -> Vec<String> {
     vec![
-        printable(&stats.tool),
+        printable(stats.name.as_deref().unwrap_or(&stats.tool)),
         stats.hits.to_string(),
         stats.misses.to_string(),
         stats.wasted.to_string(),

@@ -143,7 +143,8 @@ async fn take(
     match app.store.store_answer(whose, run, new).await? {
         AnswerOutcome::Stored => Ok(()),
         AnswerOutcome::AlreadyAnswered => Err(answered(run)),
-        AnswerOutcome::NotAsked => Err(gone(run)),
+        // The run may have ended since its question was read, which has a reason too.
+        AnswerOutcome::NotAsked => Err(closed(app, whose, run, question_id).await),
         AnswerOutcome::Unknown => Err(no_run(run)),
         AnswerOutcome::DefinitionChanged { tool } => {
             end_if_not_begun(app, whose, run, &question).await;
@@ -225,7 +226,14 @@ async fn closed(app: &App, whose: &Principal, run: &RunId, question_id: &str) ->
         Ok(recorded) if recorded.answers.iter().any(|answer| answer.question_id == question_id) => {
             answered(run)
         }
-        Ok(recorded) => voided(run, &recorded).unwrap_or_else(|| gone(run)),
+        Ok(recorded) => match voided(run, &recorded) {
+            // The report of a run that has ended names the tool.
+            Some(voided) => match why_no_question(app, whose, run).await {
+                Ok(reported) if reported.code == ErrorCode::ToolChanged => reported,
+                Ok(_) | Err(_) => voided,
+            },
+            None => gone(run),
+        },
         // The record may have been deleted; then the reason is unknown.
         Err(_) => gone(run),
     }

@@ -27,14 +27,14 @@ use crate::validate;
 /// Prepares what probably follows each run of this process, until the program ends.
 pub async fn prediction_task(app: Arc<App>) {
     let Some(mut finished) = app.runs.finished_runs() else { return };
-    loop {
-        tokio::select! {
-            notice = finished.recv() => match notice {
-                Some(notice) => prepare_next(&app, &notice).await,
-                None => return,
-            },
-            () = app.stopped() => return,
+    let prepare = async {
+        while let Some(notice) = finished.recv().await {
+            prepare_next(&app, &notice).await;
         }
+    };
+    tokio::select! {
+        () = prepare => {}
+        () = app.stopped() => {}
     }
 }
 

@@ -11,8 +11,11 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SpeculationStats {
-    /// The tool, as `server:tool`.
+    /// The tool, as `server:tool`, or the id of a capability.
     pub tool: String,
+    /// The name of the capability; `None` for a tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Results that programs asked for and got.
     pub hits: u64,
     /// Results that programs asked for and that could not be used.
@@ -32,8 +35,11 @@ pub struct SpeculationStats {
 /// # Errors
 /// The database cannot be read.
 pub async fn speculation_stats(app: &App, principal: &Principal) -> Result<Vec<SpeculationStats>, Problem> {
+    app.knowledge.memory.refresh().await?;
+    let capability = |id: &str| app.knowledge.memory.cached_by_name(principal, id);
     let preset = app.config().speculation.min_confidence();
     let stats = app.store.speculation(principal).await?.into_iter().map(|stored| SpeculationStats {
+        name: capability(&stored.tool).map(|known| known.name.clone()),
         threshold: speculation_threshold(&stored.counts, preset),
         hits: stored.counts.hits,
         misses: stored.counts.misses,

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use aho_corasick::AhoCorasick;
 use base64::Engine;
@@ -60,19 +61,30 @@ enum NeedleFit {
     SharesBits,
 }
 
-/// Matches the secrets in texts.
+/// Matches the secrets in texts. Clones share the automaton, which is built on first use: a process needs many
+/// matchers at its start, and few of them soon.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SecretMatcher {
-    needles: Option<AhoCorasick>,
+pub(super) struct SecretMatcher(Arc<LazyNeedles>);
+
+#[derive(Debug, Default)]
+struct LazyNeedles {
+    values: Vec<KnownSecret>,
+    needles: OnceLock<SecretNeedles>,
+}
+
+/// The secrets in all their spellings.
+#[derive(Debug)]
+struct SecretNeedles {
+    automaton: Option<AhoCorasick>,
     fits: Vec<NeedleFit>,
 }
 
-impl SecretMatcher {
-    /// A matcher for those of `values` that must be redacted, and the secrets inside them.
-    pub(super) fn new(values: impl IntoIterator<Item = KnownSecret>) -> SecretMatcher {
+impl SecretNeedles {
+    /// The needles for those of `values` that must be redacted, and for the secrets inside them.
+    fn new(values: &[KnownSecret]) -> SecretNeedles {
         let mut secrets = BTreeSet::new();
         for KnownSecret { certainty, value } in values {
-            collect(value.trim(), certainty, &mut secrets);
+            collect(value.trim(), *certainty, &mut secrets);
         }
         let mut needles = BTreeSet::new();
         for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
@@ -82,28 +94,11 @@ impl SecretMatcher {
         // Configurations never have too many secrets for an automaton.
         let automaton = (!needles.is_empty())
             .then(|| AhoCorasick::new(&needles).expect("needles of a configuration fit an automaton"));
-        SecretMatcher { needles: automaton, fits }
-    }
-
-    /// Whether `bytes` contains one of them.
-    pub(super) fn is_in(&self, bytes: &[u8]) -> bool {
-        // Most texts contain none, and that is found faster than the positions.
-        self.needles.as_ref().is_some_and(|needles| needles.is_match(bytes))
-            && self.hits(bytes).next().is_some()
-    }
-
-    /// Whether a secret may be wrapped over several lines.
-    pub(super) fn may_be_wrapped(&self) -> bool {
-        self.needles.is_some()
-    }
-
-    /// Adds the positions of secrets in `bytes`.
-    pub(super) fn find(&self, bytes: &[u8], found: &mut Vec<Range<usize>>) {
-        found.extend(self.hits(bytes));
+        SecretNeedles { automaton, fits }
     }
 
     fn hits<'k>(&'k self, bytes: &'k [u8]) -> impl Iterator<Item = Range<usize>> + 'k {
-        let hits = self.needles.iter().flat_map(move |needles| needles.find_overlapping_iter(bytes));
+        let hits = self.automaton.iter().flat_map(move |needles| needles.find_overlapping_iter(bytes));
         hits.filter_map(move |hit| {
             let mut range = hit.range();
             let before = range.start.checked_sub(1).map(|at| &bytes[at]);
@@ -123,6 +118,36 @@ impl SecretMatcher {
             }
             Some(range)
         })
+    }
+}
+
+impl SecretMatcher {
+    /// A matcher for those of `values` that must be redacted, and the secrets inside them.
+    pub(super) fn new(values: impl IntoIterator<Item = KnownSecret>) -> SecretMatcher {
+        let values = values.into_iter().collect();
+        SecretMatcher(Arc::new(LazyNeedles { values, needles: OnceLock::new() }))
+    }
+
+    fn needles(&self) -> &SecretNeedles {
+        self.0.needles.get_or_init(|| SecretNeedles::new(&self.0.values))
+    }
+
+    /// Whether `bytes` contains one of them.
+    pub(super) fn is_in(&self, bytes: &[u8]) -> bool {
+        let needles = self.needles();
+        // Most texts contain none, and that is found faster than the positions.
+        needles.automaton.as_ref().is_some_and(|automaton| automaton.is_match(bytes))
+            && needles.hits(bytes).next().is_some()
+    }
+
+    /// Whether a secret may be wrapped over several lines.
+    pub(super) fn may_be_wrapped(&self) -> bool {
+        self.needles().automaton.is_some()
+    }
+
+    /// Adds the positions of secrets in `bytes`.
+    pub(super) fn find(&self, bytes: &[u8], found: &mut Vec<Range<usize>>) {
+        found.extend(self.needles().hits(bytes));
     }
 }
 

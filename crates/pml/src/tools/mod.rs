@@ -329,7 +329,7 @@ async fn audited(
 fn reach(tool: &CatalogueTool, verdict: &ToolVerdict) -> Option<WriteReach> {
     let anywhere =
         if verdict.isolated { WriteReach::Only(tool.id.server.clone()) } else { WriteReach::Everywhere };
-    (!verdict.read_only).then_some(anywhere)
+    (!verdict.effect_free).then_some(anywhere)
 }
 
 async fn checked(

@@ -32,42 +32,44 @@ fn every_attribute_of_a_tool_is_explained() {
         &["policy", "explain", "notes:search_notes"],
         0,
         &expect![[r#"
-        notes:search_notes
-        ATTRIBUTE      VALUE       BECAUSE                                                                 WHERE
-        approval_mode  auto        `notes:search_*` in [permissions] says that it only reads               ~/pml.toml:14
-        read_only      yes         `notes:search_*` in [permissions] says so                               ~/pml.toml:14
-        idempotent     yes         it only reads
-        open_world     yes         no rule says otherwise, and what its server says of it is not believed
-        scope          filesystem  `notes` in [permissions] says so                                        ~/pml.toml:13
-        isolated       yes         `notes` in [permissions] says so                                        ~/pml.toml:13
-        closed         no          no rule says that it is
-        cache_ttl      none        no rule gives one
-        rule: `notes:search_*` in [permissions] at ~/pml.toml:14
-        rule: `notes` in [permissions] at ~/pml.toml:13
-        annotations: readOnlyHint true; not believed, because server `notes` has no `trust = "annotations"`, so they only make stricter
-        definition: 8f49e9c17675, in use
-    "#]],
+            notes:search_notes
+            ATTRIBUTE      VALUE       BECAUSE                                                                 WHERE
+            approval_mode  auto        `notes:search_*` in [permissions] says that it only reads               ~/pml.toml:14
+            read_only      yes         `notes:search_*` in [permissions] says so                               ~/pml.toml:14
+            idempotent     yes         it only reads
+            open_world     yes         no rule says otherwise, and what its server says of it is not believed
+            scope          filesystem  `notes` in [permissions] says so                                        ~/pml.toml:13
+            isolated       yes         `notes` in [permissions] says so                                        ~/pml.toml:13
+            closed         no          no rule says that it is
+            cache_ttl      none        no rule gives one
+            speculate      yes         it only reads and needs no approval
+            rule: `notes:search_*` in [permissions] at ~/pml.toml:14
+            rule: `notes` in [permissions] at ~/pml.toml:13
+            annotations: readOnlyHint true; not believed, because server `notes` has no `trust = "annotations"`, so they only make stricter
+            definition: 8f49e9c17675, in use
+        "#]],
     );
     check(
         &home,
         &["policy", "explain", "notes:fail"],
         0,
         &expect![[r#"
-        notes:fail
-        ATTRIBUTE      VALUE       BECAUSE                                                                 WHERE
-        approval_mode  deny        `notes:fail` in [permissions] denies it                                 ~/pml.toml:15
-        read_only      no          no rule says otherwise, and what its server says of it is not believed
-        idempotent     no          no rule says otherwise, and what its server says of it is not believed
-        open_world     yes         no rule says otherwise, and what its server says of it is not believed
-        scope          filesystem  `notes` in [permissions] says so                                        ~/pml.toml:13
-        isolated       yes         `notes` in [permissions] says so                                        ~/pml.toml:13
-        closed         no          no rule says that it is
-        cache_ttl      none        no rule gives one
-        rule: `notes:fail` in [permissions] at ~/pml.toml:15
-        rule: `notes` in [permissions] at ~/pml.toml:13
-        annotations: none; not believed, because server `notes` has no `trust = "annotations"`, so they only make stricter
-        definition: 12e68bb32620, in use
-    "#]],
+            notes:fail
+            ATTRIBUTE      VALUE       BECAUSE                                                                 WHERE
+            approval_mode  deny        `notes:fail` in [permissions] denies it                                 ~/pml.toml:15
+            read_only      no          no rule says otherwise, and what its server says of it is not believed
+            idempotent     no          no rule says otherwise, and what its server says of it is not believed
+            open_world     yes         no rule says otherwise, and what its server says of it is not believed
+            scope          filesystem  `notes` in [permissions] says so                                        ~/pml.toml:13
+            isolated       yes         `notes` in [permissions] says so                                        ~/pml.toml:13
+            closed         no          no rule says that it is
+            cache_ttl      none        no rule gives one
+            speculate      no          it needs approval
+            rule: `notes:fail` in [permissions] at ~/pml.toml:15
+            rule: `notes` in [permissions] at ~/pml.toml:13
+            annotations: none; not believed, because server `notes` has no `trust = "annotations"`, so they only make stricter
+            definition: 12e68bb32620, in use
+        "#]],
     );
     check(
         &home,
@@ -98,21 +100,22 @@ fn a_tool_that_is_held_back_is_explained_too() {
         &["policy", "explain", "notes:search_notes"],
         0,
         &expect![[r#"
-        notes:search_notes
-        ATTRIBUTE      VALUE       BECAUSE                                                                                               WHERE
-        approval_mode  hil         `notes:search_*` in [permissions] says that it only reads, but the tool itself does not               ~/pml.toml:14
-        read_only      no          `notes:search_*` in [permissions] says that it only reads, but the tool itself says that it does not  ~/pml.toml:14
-        idempotent     no          no rule says otherwise, and what its server says of it is not believed
-        open_world     yes         no rule says otherwise, and what its server says of it is not believed
-        scope          filesystem  `notes` in [permissions] says so                                                                      ~/pml.toml:13
-        isolated       yes         `notes` in [permissions] says so                                                                      ~/pml.toml:13
-        closed         no          no rule says that it is
-        cache_ttl      none        no rule gives one
-        rule: `notes:search_*` in [permissions] at ~/pml.toml:14
-        rule: `notes` in [permissions] at ~/pml.toml:13
-        annotations: readOnlyHint false; not believed, because server `notes` has no `trust = "annotations"`, so they only make stricter
-        definition: 51c596bd8a74, held back, because its definition changed after it was accepted (annotations)
-    "#]],
+            notes:search_notes
+            ATTRIBUTE      VALUE       BECAUSE                                                                                               WHERE
+            approval_mode  hil         `notes:search_*` in [permissions] says that it only reads, but the tool itself does not               ~/pml.toml:14
+            read_only      no          `notes:search_*` in [permissions] says that it only reads, but the tool itself says that it does not  ~/pml.toml:14
+            idempotent     no          no rule says otherwise, and what its server says of it is not believed
+            open_world     yes         no rule says otherwise, and what its server says of it is not believed
+            scope          filesystem  `notes` in [permissions] says so                                                                      ~/pml.toml:13
+            isolated       yes         `notes` in [permissions] says so                                                                      ~/pml.toml:13
+            closed         no          no rule says that it is
+            cache_ttl      none        no rule gives one
+            speculate      no          it needs approval
+            rule: `notes:search_*` in [permissions] at ~/pml.toml:14
+            rule: `notes` in [permissions] at ~/pml.toml:13
+            annotations: readOnlyHint false; not believed, because server `notes` has no `trust = "annotations"`, so they only make stricter
+            definition: 51c596bd8a74, held back, because its definition changed after it was accepted (annotations)
+        "#]],
     );
 }
 

@@ -1,6 +1,7 @@
 //! Writes what was learned.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
 
 use pml_model::CapabilityId;
 use pml_model::learning::{DegradedCapability, IntentCount, LearnedCapability, LearningChanges};
@@ -10,6 +11,7 @@ use crate::memory::edge::add_edges;
 use crate::memory::observed::put_observed;
 use crate::memory::tool_use::add_call_counts;
 use crate::memory::{cache, next_version};
+use crate::vouch::changed_mark_sql;
 
 /// Target of the changes of a batch.
 pub(super) struct LearningWriter<'a> {
@@ -68,13 +70,24 @@ impl LearningWriter<'_> {
     }
 
     fn add_intents(&self, intents: &BTreeMap<(CapabilityId, String), IntentCount>) -> rusqlite::Result<()> {
-        let mut upsert = self.connection.prepare_cached(
-            "INSERT INTO capability_intent (capability, text, count, first_at, last_at)
-             SELECT ?1, ?2, ?3, ?4, ?5
-             WHERE NOT EXISTS (SELECT 1 FROM forgotten_intent WHERE capability = ?1 AND text = ?2)
-             ON CONFLICT DO UPDATE SET count = count + excluded.count, first_at = min(first_at, excluded.first_at),
-                last_at = max(last_at, excluded.last_at)",
-        )?;
+        static UPSERT: LazyLock<String> = LazyLock::new(|| {
+            let (count, first_at, last_at) = (
+                ("count", "count + excluded.count"),
+                ("first_at", "min(first_at, excluded.first_at)"),
+                ("last_at", "max(last_at, excluded.last_at)"),
+            );
+            format!(
+                "INSERT INTO capability_intent (capability, text, count, first_at, last_at)
+                 SELECT ?1, ?2, ?3, ?4, ?5
+                 WHERE NOT EXISTS (SELECT 1 FROM forgotten_intent WHERE capability = ?1 AND text = ?2)
+                 ON CONFLICT DO UPDATE SET count = {}, first_at = {}, last_at = {}, mark = {}",
+                count.1,
+                first_at.1,
+                last_at.1,
+                changed_mark_sql("capability_intent", &[count, first_at, last_at])
+            )
+        });
+        let mut upsert = self.connection.prepare_cached(&UPSERT)?;
         for ((id, text), intent) in intents {
             if let Some(number) = self.numbers.get(id) {
                 upsert.execute(params![number, text, intent.count, intent.first_at, intent.last_at])?;
@@ -108,13 +121,25 @@ fn put_capability(
 ) -> rusqlite::Result<()> {
     let text = |value: serde_json::Result<String>| value.expect("what is learned is plain data");
     let statistics = &learned.statistics;
+    static UPDATE: LazyLock<String> = LazyLock::new(|| {
+        let changed = [
+            ("usage_count", "?2"),
+            ("success_count", "?3"),
+            ("failure_count", "?4"),
+            ("failures_in_a_row", "?5"),
+            ("avg_duration_ms", "?6"),
+            ("last_used", "?7"),
+            ("failing", "?8"),
+            ("worked_seq", "?9"),
+            ("learning", "?10"),
+            ("examples", "?11"),
+        ];
+        let set: String = changed.iter().map(|(column, value)| format!("{column} = {value}, ")).collect();
+        let mark = changed_mark_sql("capability", &changed);
+        format!("UPDATE capability SET {set}version = ?12, mark = {mark} WHERE number = ?1")
+    });
     connection
-        .prepare_cached(
-            "UPDATE capability SET usage_count = ?2, success_count = ?3, failure_count = ?4, failures_in_a_row = ?5,
-                avg_duration_ms = ?6, last_used = ?7, failing = ?8, worked_seq = ?9, learning = ?10, examples = ?11,
-                version = ?12
-             WHERE number = ?1",
-        )?
+        .prepare_cached(&UPDATE)?
         .execute(params![
             number,
             statistics.usage_count,

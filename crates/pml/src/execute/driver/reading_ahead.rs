@@ -220,7 +220,7 @@ fn own_node(issued: &IssuedCall) -> Option<NodeId> {
 /// What may be done with each tool of a plan, by handle.
 fn tool_effects(plan: &Plan, tools: &Toolset) -> Vec<ToolEffect> {
     let (snapshot, policy) = (tools.snapshot(), tools.policy());
-    let effect = |verdict: &ToolVerdict| match (verdict.read_only, verdict.can_speculate()) {
+    let effect = |verdict: &ToolVerdict| match (verdict.effect_free, verdict.can_speculate()) {
         (_, true) if verdict.open_world => ToolEffect::ReadsOpen,
         (_, true) => ToolEffect::ReadsClosed,
         (true, false) => ToolEffect::ReadsOnly,

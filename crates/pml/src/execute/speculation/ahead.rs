@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::order::NodeSet;
-use super::outlook::{ForeseenRead, Outlook, ToolEffect};
+use super::outlook::{Barrier, ForeseenRead, Outlook, ToolEffect};
 use super::resolve::{KnownValues, LoopItems};
 
 /// 256 KiB: larger results are not searched for arguments of later calls.
@@ -193,13 +193,11 @@ impl RunAhead {
 
     /// Whether a call that may change something has been made for the last time, or never will be. Calls in flight are
     /// the driver's business.
-    fn is_behind(&self, barrier: usize) -> bool {
-        let order = &self.outlook.order;
-        // The calls that a capability makes are not in the structure, so it may have some ahead until it returns.
-        let is_one_call = !self.outlook.changing_capabilities.contains(&barrier);
-        (self.reached.contains(barrier) && is_one_call && !order.is_in_loop(barrier))
-            || order.is_passed(barrier, &self.reached)
-            || self.reachability_of(barrier) == Reachability::Never
+    fn is_behind(&self, barrier: Barrier) -> bool {
+        let (order, Barrier { node, single }) = (&self.outlook.order, barrier);
+        (single && self.reached.contains(node) && !order.is_in_loop(node))
+            || order.is_passed(node, &self.reached)
+            || self.reachability_of(node) == Reachability::Never
     }
 
     fn reachability(&self, read: &ForeseenRead) -> Reachability {

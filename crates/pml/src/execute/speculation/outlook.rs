@@ -45,7 +45,16 @@ pub(super) struct ForeseenRead {
     pub(super) lists: Vec<(NodeId, Argument)>,
     pub(super) effect: ToolEffect,
     /// The calls that may change something and stand before it.
-    pub(super) barriers: Vec<usize>,
+    pub(super) barriers: Vec<Barrier>,
+}
+
+/// A call that may change something.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Barrier {
+    pub(super) node: usize,
+    /// Whether it is a single call, which is over when it ends. A capability may change something at any time until the
+    /// program goes on after it.
+    pub(super) single: bool,
 }
 
 /// The reads of a program that may be made ahead, and the order of its nodes.
@@ -56,8 +65,6 @@ pub(crate) struct Outlook {
     pub(super) reads: Vec<ForeseenRead>,
     /// The nodes whose results arguments refer to.
     pub(super) referred: Vec<NodeId>,
-    /// The calls of capabilities that may change something. They do so at any time until they return.
-    pub(super) changing_capabilities: Vec<usize>,
 }
 
 impl Outlook {
@@ -79,11 +86,14 @@ impl Outlook {
             return None;
         }
         let order = ProgramOrder::new(structure)?;
-        let changes: Vec<usize> = structure
+        let changes: Vec<Barrier> = structure
             .nodes
             .iter()
             .filter(|node| may_change(&node.kind, effects))
-            .filter_map(|node| order.index(node.id))
+            .filter_map(|node| {
+                let single = matches!(node.kind, NodeKind::Task { .. });
+                Some(Barrier { node: order.index(node.id)?, single })
+            })
             .collect();
         let reads: Vec<ForeseenRead> = structure
             .nodes
@@ -93,9 +103,7 @@ impl Outlook {
             .collect();
         let mut referred = Vec::new();
         reads.iter().for_each(|read| collect_references(&read.arguments, &mut referred));
-        let is_capability = |at: &usize| matches!(structure.nodes[*at].kind, NodeKind::Capability { .. });
-        let changing_capabilities = changes.into_iter().filter(is_capability).collect();
-        (!reads.is_empty()).then_some(Outlook { order, reads, referred, changing_capabilities })
+        (!reads.is_empty()).then_some(Outlook { order, reads, referred })
     }
 }
 
@@ -119,7 +127,7 @@ fn foreseen(
     node: &Node,
     order: &ProgramOrder,
     effects: &impl CallEffects,
-    changes: &[usize],
+    changes: &[Barrier],
 ) -> Option<ForeseenRead> {
     let NodeKind::Task { tool, arguments, .. } = &node.kind else { return None };
     let (handle, effect) = effects.tool(tool)?;
@@ -142,7 +150,7 @@ fn foreseen(
     if order.conditions_of(at).iter().any(|condition| condition.outcomes == ["error"]) {
         return None;
     }
-    let barriers = changes.iter().copied().filter(|change| order.stands_before(*change, at)).collect();
+    let barriers = changes.iter().copied().filter(|change| order.stands_before(change.node, at)).collect();
     Some(ForeseenRead { node: at, handle, arguments: arguments.clone(), lists, effect, barriers })
 }
 

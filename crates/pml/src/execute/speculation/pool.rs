@@ -55,6 +55,8 @@ pub(crate) struct Speculator {
     unstored: Mutex<HashMap<(Principal, String), SpeculationCounts>>,
     silent: Caller,
     tasks: TaskTracker,
+    /// Cancels what is still under way when the process ends.
+    closing: CancellationToken,
 }
 
 /// The reads made for one run and not asked for yet.
@@ -156,6 +158,7 @@ impl Speculator {
             unstored: Mutex::default(),
             silent: Caller::silent(),
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
         })
     }
 
@@ -347,7 +350,7 @@ impl Speculator {
                 principal: principal.clone(),
                 run: Some(run),
                 deadline: None,
-                cancel: CancellationToken::new(),
+                cancel: speculator.closing.child_token(),
                 mode: CallMode::Speculative,
                 caller: speculator.silent.clone(),
                 authority: Authority::Run(Permit { definition: read.definition.clone(), approval: None }),
@@ -418,6 +421,7 @@ impl Speculator {
     pub(crate) async fn close(&self) {
         let left: Vec<RunReads> = self.runs.lock().drain().map(|(_, reads)| reads).collect();
         drop(left);
+        self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
         self.store_counts();

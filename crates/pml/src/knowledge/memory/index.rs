@@ -348,8 +348,9 @@ impl IndexSegment {
     }
 
     fn best(&self, intent: &str) -> impl Iterator<Item = (&CapabilityId, f64)> {
-        let ranked = rank::rank(intent, &RankingEvidence { lexical: &self.words, dense: None, advice: None });
-        ranked.into_iter().take(CLOSELY).map(|found| (&self.items[found.item], found.score))
+        let evidence = RankingEvidence { lexical: &self.words, dense: None, advice: None };
+        let ranked = rank::rank_first(intent, &evidence, CLOSELY);
+        ranked.into_iter().map(|found| (&self.items[found.item], found.score))
     }
 }
 

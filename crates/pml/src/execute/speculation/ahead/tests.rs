@@ -105,6 +105,8 @@ fn a_capability_that_may_change_something_is_a_barrier_and_one_that_reads_is_not
     };
     let mut writes = follow(&source("doIt")).issue("n1", &json!({"p": 1}));
     assert!(writes.reads().is_empty());
+    writes.0.on_reached(id("n2"));
+    assert!(writes.reads().is_empty(), "what it does is not over when it begins");
     let mut reads = follow(&source("readIt")).issue("n1", &json!({"p": 1}));
     assert_eq!(reads.reads(), [r#"{"p":3}"#]);
 }
