@@ -156,7 +156,7 @@ impl Writer<'_> {
 
     /// The value of a `key`.
     fn key(&mut self) -> String {
-        let known = self.known.first().is_some().then(|| self.known());
+        let known = (!self.known.is_empty()).then(|| self.known());
         match (self.dice.roll(12), known, self.item) {
             (0, Some(r), _) => format!("{r}.given.key"),
             (1, Some(r), _) => format!("`t${{{r}.given.key}}`"),
@@ -234,7 +234,7 @@ impl Writer<'_> {
     }
 
     fn test(&mut self) -> String {
-        let known = self.known.first().is_some().then(|| self.known());
+        let known = (!self.known.is_empty()).then(|| self.known());
         match (self.dice.roll(6), known, self.item) {
             (0 | 1, _, Some(item)) => format!("{item} === 'c'"),
             (0..=2, Some(r), _) => format!("{r}.writes % 3 === {}", self.dice.roll(3)),
@@ -245,7 +245,7 @@ impl Writer<'_> {
     }
 
     fn loops(&mut self) {
-        let list = match (self.dice.roll(4), self.known.first().is_some()) {
+        let list = match (self.dice.roll(4), !self.known.is_empty()) {
             (0, _) => "['a', 'b', 'c']".to_owned(),
             (1, true) => {
                 let list = self.name("r");
