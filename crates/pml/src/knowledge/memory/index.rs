@@ -55,8 +55,8 @@ pub(crate) struct IndexedCapability {
     pub(crate) intent_digests: Vec<Digest>,
     /// The text digests of the intents without their values.
     masked_digests: Vec<Digest>,
-    /// The intents in comparable form, computed on first use.
-    read: OnceLock<Vec<reuse::ComparableIntent>>,
+    /// The intents as they are read, on first use.
+    read: OnceLock<Vec<reuse::ReadIntent>>,
     /// The constants, computed on first use.
     constants: OnceLock<Vec<Constant>>,
     pub(crate) parameters: Value,
@@ -79,6 +79,11 @@ impl IndexedCapability {
         (&self.name, &self.description, &self.intents)
     }
 
+    /// The intents it served, as they are read.
+    pub(crate) fn read_intents(&self) -> &[reuse::ReadIntent] {
+        self.read.get_or_init(|| self.intents.iter().map(|text| reuse::ReadIntent::new(text)).collect())
+    }
+
     /// The values in its program that cannot be replaced by arguments.
     pub(crate) fn constants(&self) -> &[Constant] {
         self.constants.get_or_init(|| capability::constants(&self.source))
@@ -88,13 +93,13 @@ impl IndexedCapability {
     /// follows the words. A value that was only passed by name says nothing about the next run.
     pub(crate) fn with_first_values(&self) -> Value {
         let mut parameters = self.parameters.clone();
-        let Some(first) = self.intents.first() else { return parameters };
+        let Some(first) = self.read_intents().first() else { return parameters };
         let members = parameters.get_mut("properties").and_then(Value::as_object_mut);
         for (name, member) in members.into_iter().flatten() {
             let given = self.examples.get(name).and_then(|examples| examples.first());
             if let (Some(member), Some(given)) = (member.as_object_mut(), given)
                 && !member.contains_key("default")
-                && reuse::mentions(first, given)
+                && first.mentions(given)
             {
                 member.insert("default".to_owned(), given.clone());
             }
@@ -445,7 +450,7 @@ impl CapabilityIndex {
         };
         let known =
             found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));
-        let asked = reuse::ComparableIntent::new(intent);
+        let asked = reuse::ReadIntent::new(intent);
         let mut candidates: Vec<CapabilityCandidate> =
             known.map(|(known, score)| candidate(known, &asked, score, near.get(&known.id))).collect();
         candidates.retain(|candidate| candidate.score >= LEAST);
@@ -479,20 +484,17 @@ pub(in crate::knowledge) fn order_by_fit(
 
 fn candidate(
     known: &Arc<IndexedCapability>,
-    asked: &reuse::ComparableIntent,
+    asked: &reuse::ReadIntent,
     words: f64,
     near: Option<&f64>,
 ) -> CapabilityCandidate {
-    let read = known
-        .read
-        .get_or_init(|| known.intents.iter().map(|text| reuse::ComparableIntent::new(text)).collect());
-    let alike = read.iter().zip(&known.intents).map(|(read, served)| (read.similarity(asked), served));
+    let alike = known.read_intents().iter().map(|served| (served.similarity(asked), served.text()));
     let best = alike.max_by(|one, other| one.0.total_cmp(&other.0));
     let similarity = best.as_ref().map_or(0.0, |(similarity, _)| *similarity);
     CapabilityCandidate {
         capability: Arc::clone(known),
         similarity,
-        similar_intent: best.map(|(_, served)| served.clone()),
+        similar_intent: best.map(|(_, served)| served.to_owned()),
         score: worth(similarity).max(WORDS * words).max(near.copied().unwrap_or_default())
             * known.reliability(),
     }
