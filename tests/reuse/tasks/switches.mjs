@@ -46,7 +46,7 @@ return deleted;`,
       ['medium fr', 'supprime le dossier drawers récursivement', { folder: 'drawers' }],
     ],
     distractors: [
-      ['contradiction', 'delete the folder scratch non-recursively'],
+      ['operation', 'list the folder scratch recursively'],
       ['contradiction', 'delete the folder scratch only if it is empty'],
       ['contradiction', 'do not delete the folder scratch recursively'],
     ],
