@@ -64,7 +64,7 @@ function configuration(world) {
   return `[builtin.fs]\nroot = ${JSON.stringify(world)}\n${tables.join('\n')}\n${PERMISSIONS}`;
 }
 
-/** A fresh place: `execute(request)`, `reset()`, `settle()`, `world` and `close()`. */
+/** A fresh place: `execute(request)`, `discover(request)`, `reset()`, `settle()`, `world` and `close()`. */
 export async function makePlace(pml) {
   const dir = mkdtempSync(join(tmpdir(), 'pml-reuse-'));
   const [home, root] = [join(dir, 'home'), join(dir, 'world')];
@@ -81,6 +81,7 @@ export async function makePlace(pml) {
     world,
     reset: () => restore(world),
     execute: (request) => execute(client, request),
+    discover: (request) => execute(client, request, 'pml_discover'),
     settle: () => settle(client),
     close: async () => {
       await client.close();
@@ -112,11 +113,11 @@ function textOf(result) {
   return (result.content ?? []).map((part) => part.text ?? JSON.stringify(part)).join('\n');
 }
 
-/** One `pml_execute`: `{reply, text, ms}`, the structure and the text that a model is shown. */
-async function execute(client, request) {
+/** One call of `pml_execute` or another tool: `{reply, text, ms}`, the structure and the text that a model is shown. */
+async function execute(client, request, tool = 'pml_execute') {
   const since = performance.now();
   try {
-    const result = await client.callTool({ name: 'pml_execute', arguments: request }, { timeout: TIMEOUT_MS });
+    const result = await client.callTool({ name: tool, arguments: request }, { timeout: TIMEOUT_MS });
     const text = textOf(result);
     const reply = result.structuredContent ?? { status: result.isError ? 'failed' : 'text', error: text };
     return { reply, text, ms: performance.now() - since };

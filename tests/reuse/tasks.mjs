@@ -13,9 +13,12 @@ import { CALCULATIONS } from './tasks/calculations.mjs';
 import { DATES } from './tasks/dates.mjs';
 import { DOCUMENTS } from './tasks/documents.mjs';
 import { GRAPHS } from './tasks/graphs.mjs';
+import { HOUSEHOLD } from './tasks/household.mjs';
+import { OFFICE } from './tasks/office.mjs';
 import { SERVERS } from './tasks/servers.mjs';
+import { SWITCHES } from './tasks/switches.mjs';
 import { TABLES } from './tasks/tables.mjs';
 import { TEXTS } from './tasks/texts.mjs';
 import { WRITES } from './tasks/writes.mjs';
 
-export const TASKS = [...TEXTS, ...TABLES, ...DOCUMENTS, ...DATES, ...CALCULATIONS, ...GRAPHS, ...SERVERS, ...WRITES];
+export const TASKS = [...TEXTS, ...TABLES, ...DOCUMENTS, ...DATES, ...CALCULATIONS, ...GRAPHS, ...SERVERS, ...WRITES, ...HOUSEHOLD, ...OFFICE, ...SWITCHES];

@@ -179,6 +179,10 @@ const TEXTS = {
   'trash/old1.log': 'x\n',
   'trash/old2.log': 'yy\n',
   'trash/keep.txt': 'keep\n',
+  'letters/landlord.txt': lines('Dear Landlord,', '', 'The Boiler is broken again.', 'the boiler needs a new valve.', 'BOILER service costs 140 euros.', '', 'Regards'),
+  'letters/bank.txt': lines('Dear bank,', '', 'My card expired. The Card number ends in 7.', 'Please send a new card.'),
+  'drawers/top.txt': lines('pens', '', '  tape  ', 'stamps', ''),
+  'drawers/low.txt': lines(' rope', 'glue', '', '', 'nails '),
   'scratch/one.log': '1\n',
   'scratch/two.log': '22\n',
   'scratch/three.txt': '333\n',
@@ -279,6 +283,16 @@ const TABLES = {
   'rates.csv': lines('currency,perEuro', 'USD,1.1', 'GBP,0.85', 'CHF,0.95', 'JPY,160'),
   'semis/garage.csv': lines('item;shelf;count', 'bolt;A;40', 'hinge;B;6', 'screw;A;200'),
   'semis/attic.csv': lines('item;shelf;count', 'lamp;C;2', 'rug;D;1'),
+  'energy/january.csv': lines('day,meter,kwh,cost', '2026-01-05,kitchen,4.5,1.35', '2026-01-05,heating,18,5.4', '2026-01-06,kitchen,3.25,0.98', '2026-01-06,heating,21.5,6.45', '2026-01-07,office,2,0.6'),
+  'energy/february.csv': lines('day,meter,kwh,cost', '2026-02-02,kitchen,5,1.5', '2026-02-02,heating,15.5,4.65', '2026-02-03,office,2.75,0.83', '2026-02-03,kitchen,4,1.2'),
+  'school/maths.csv': lines('pupil,class,mark,absences', 'Lena,7b,14,2', 'Marc,7a,9,0', 'Noor,7b,17,5', 'Odile,7a,12,1', 'Pavel,7b,8,3'),
+  'school/history.csv': lines('pupil,class,mark,absences', 'Lena,7b,11,1', 'Marc,7a,15,4', 'Noor,7b,13,0', 'Odile,7a,16,2'),
+  'runs/spring.csv': lines('date,runner,km,minutes,heart', '2026-03-02,Aiko,8,44,151', '2026-03-04,Bram,5,31,160', '2026-03-09,Aiko,12.5,70,148', '2026-04-01,Bram,10,58,157'),
+  'runs/summer.csv': lines('date,runner,km,minutes,heart', '2026-06-03,Aiko,10,52,150', '2026-06-10,Cleo,6,40,166', '2026-07-01,Bram,7.5,43,155'),
+  'staff/hours.csv': lines('name,team,week,hours,rate', 'Yara,design,12,38,41', 'Zeno,build,12,42,37', 'Yara,design,13,30,41', 'Wim,build,13,40,35', 'Zeno,build,13,36,37'),
+  'staff/spring.csv': lines('name,team,week,hours,rate', 'Yara,design,20,35,42', 'Wim,build,20,39,36', 'Uma,sales,20,28,33', 'Uma,sales,21,31,33'),
+  'raw/probes.csv': lines('7,low', '9,high', '12,high'),
+  'raw/valves.csv': lines('code,level', '3,low', '8,low', '5,high'),
 };
 
 const DOCUMENTS = {
@@ -370,6 +384,36 @@ const DOCUMENTS = {
   'limits/free.json': json({ users: 5, storage: 10, regions: ['eu'], support: 'mail' }),
   'limits/team.json': json({ users: 50, storage: 500, regions: ['eu', 'us'], support: 'chat' }),
   'zoo/mammals.json': json({ lynx: { legs: 4, kg: 22 }, whale: { legs: 0, kg: 120000 }, hare: { legs: 4, kg: 4 } }),
+  'stock/tools.json': json([
+    { sku: 'H-10', name: 'hammer', bin: 'R1', stock: 12, price: 14.9, supplier: 'Ferro' },
+    { sku: 'S-22', name: 'saw', bin: 'R2', stock: 0, price: 22, supplier: 'Lignum' },
+    { sku: 'D-07', name: 'drill', bin: 'R1', stock: 3, price: 89, supplier: 'Ferro' },
+  ]),
+  'stock/paints.json': json([
+    { sku: 'W-01', name: 'white', bin: 'P4', stock: 30, price: 18, supplier: 'Chroma' },
+    { sku: 'B-05', name: 'blue', bin: 'P5', stock: 2, price: 21.5, supplier: 'Chroma' },
+    { sku: 'V-90', name: 'varnish', bin: 'P4', stock: 0, price: 33, supplier: 'Lignum' },
+  ]),
+  'people/friends.json': json([
+    { name: 'Sofia Marin', phone: '+33 1 44 55 66 77', email: 'sofia@marin.test', town: 'Nantes', born: '1988-05-17' },
+    { name: 'Tariq Aziz', phone: '+44 20 7946 0018', email: 'tariq@aziz.test', town: 'Leeds', born: '1991-11-02' },
+    { name: 'Greta Holm', phone: '+46 8 505 100 20', email: 'greta@holm.test', town: 'Malmo', born: '1975-01-30' },
+  ]),
+  'people/clients.json': json([
+    { name: 'Hugo Prat', phone: '+34 91 000 11 22', email: 'hugo@prat.test', town: 'Cadiz', born: '1969-08-08' },
+    { name: 'Mina Sato', phone: '+81 3 1234 5678', email: 'mina@sato.test', town: 'Nagoya', born: '1993-03-21' },
+  ]),
+  'trips/alps.json': json({ days: [{ day: 1, stop: 'Grenoble', km: 0, hotel: 95 }, { day: 2, stop: 'Briançon', km: 118, hotel: 80 }, { day: 3, stop: 'Turin', km: 108, hotel: 120 }] }),
+  'trips/coast.json': json({ days: [{ day: 1, stop: 'Brest', km: 0, hotel: 70 }, { day: 2, stop: 'Lorient', km: 135, hotel: 88 }] }),
+  'films/shelf.json': json([
+    { title: 'Tides', director: 'Okafor', minutes: 104, rating: 7.4, genres: ['drama', 'sea'] },
+    { title: 'Northbound', director: 'Lindt', minutes: 131, rating: 8.1, genres: ['thriller'] },
+    { title: 'Paper Moon Hotel', director: 'Okafor', minutes: 92, rating: 6.6, genres: ['comedy', 'drama'] },
+  ]),
+  'films/loaned.json': json([
+    { title: 'Cinder', director: 'Ruiz', minutes: 118, rating: 7.9, genres: ['thriller', 'sea'] },
+    { title: 'Soft Rain', director: 'Lindt', minutes: 87, rating: 5.8, genres: ['comedy'] },
+  ]),
   'zoo/birds.json': json({ heron: { legs: 2, kg: 1.8 }, owl: { legs: 2, kg: 0.9 } }),
 };
 

@@ -6,9 +6,9 @@
 
 use oxc_ast::ast::{
     AssignmentExpression, AssignmentTarget, BinaryExpression, BindingIdentifier, BindingPattern,
-    CallExpression, ComputedMemberExpression, Expression, IdentifierReference, NumericLiteral,
-    ObjectProperty, PropertyKey, RegExpLiteral, ReturnStatement, StaticMemberExpression, StringLiteral,
-    SwitchCase, TemplateLiteral, ThrowStatement, UnaryExpression, VariableDeclarator,
+    BooleanLiteral, CallExpression, ComputedMemberExpression, Expression, IdentifierReference,
+    NumericLiteral, ObjectProperty, PropertyKey, RegExpLiteral, ReturnStatement, StaticMemberExpression,
+    StringLiteral, SwitchCase, TemplateLiteral, ThrowStatement, UnaryExpression, VariableDeclarator,
 };
 use oxc_ast_visit::{VisitJs, walk_js};
 use oxc_span::Span;
@@ -24,7 +24,7 @@ pub struct LiteralSite {
     pub start: u32,
     /// End of that range.
     pub end: u32,
-    /// A text or a number.
+    /// A text, a number or a boolean.
     pub value: Value,
     /// How the literal is written.
     pub form: SiteForm,
@@ -129,6 +129,10 @@ impl<'a> VisitJs<'a> for SiteVisitor {
         self.add(number.span, number_value(number.value), SiteForm::Expression);
     }
 
+    fn visit_boolean_literal(&mut self, boolean: &BooleanLiteral) {
+        self.add(boolean.span, Value::from(boolean.value), SiteForm::Expression);
+    }
+
     fn visit_reg_exp_literal(&mut self, expression: &RegExpLiteral<'a>) {
         let text = expression.regex.pattern.text.as_str();
         self.add(expression.span, Value::from(text), SiteForm::Pattern);
@@ -145,8 +149,7 @@ impl<'a> VisitJs<'a> for SiteVisitor {
             return;
         }
         for part in &template.quasis {
-            // Where they differ, positions in the text are not positions in the source.
-            if let Some(text) = part.value.cooked.as_ref().filter(|text| **text == part.value.raw) {
+            if let Some(text) = &part.value.cooked {
                 self.add(part.span, Value::from(text.as_str()), SiteForm::TemplateText);
             }
         }

@@ -69,6 +69,7 @@ pub(super) async fn measure(rounds: usize) -> Result<Vec<BenchFigure>, Problem> 
     let mut figures = vec![storing(&home.path().join("storing.db"), rounds)?];
     figures.push(learning(&home.path().join("learning.db"))?);
     figures.push(finding(&home.path().join("finding.db"), rounds).await?);
+    figures.push(deciding(&home.path().join("deciding"), rounds).await?);
     figures.extend(answering(home.path(), rounds).await?);
     figures.extend(growing(&home.path().join("growing.db"), rounds)?);
     Ok(figures)
@@ -269,6 +270,50 @@ async fn finding(path: &Path, rounds: usize) -> Result<BenchFigure, Problem> {
     let measured = format!("{}, {right} of {rounds} first by their own intent", milliseconds(time));
     Ok(BenchFigure::of(format!("finding one of {CAPABILITIES} capabilities"), measured)
         .target("≤ 3 ms", time <= Duration::from_millis(3)))
+}
+
+/// The time until it is clear whether an intent alone runs one of many capabilities, and which one is offered: tools and
+/// capabilities are ranked by words, and the best candidates are compared with the request.
+async fn deciding(home: &Path, rounds: usize) -> Result<BenchFigure, Problem> {
+    std::fs::create_dir_all(home).map_err(failed)?;
+    std::fs::write(home.join("pml.toml"), "[embedding]\nmodel = \"none\"\n").map_err(failed)?;
+    let store = open(&home.join("pml.db"))?;
+    store_many(&store, (0..CAPABILITIES).map(|number| trace(number, number)))?;
+    while store.learn_traces(500, 0).map_err(failed)?.has_more {}
+    drop(store);
+    let env = Env::from_iter([("PML_HOME", home.display().to_string())]);
+    let app = App::open(Paths::discover(&env)?, env, home.to_owned(), ProcessRole::Command).await?;
+    let measured = decisions(&app, rounds).await;
+    app.close().await;
+    let (time, offered) = measured?;
+    let measured = format!("{}, {offered} of {rounds} offered first", milliseconds(time));
+    Ok(BenchFigure::of(format!("deciding on an intent with {CAPABILITIES} capabilities"), measured)
+        .target("≤ 15 ms", time <= Duration::from_millis(15)))
+}
+
+/// The median time of a decision, and how often the right capability was offered first.
+async fn decisions(app: &Arc<App>, rounds: usize) -> Result<(Duration, usize), Problem> {
+    let mut times = Vec::new();
+    let mut right = 0;
+    // The first request loads all capabilities.
+    for round in 0..=rounds {
+        let wanted = (round * 7_919) % CAPABILITIES;
+        let mut asked = execution(app, Work::Intent);
+        // In other words, so that nothing runs.
+        asked.intent = format!("somebody wants to {}, and quickly, before 2026-05-01", intent(wanted));
+        let started = Instant::now();
+        let outcome = flow::execute(app, asked, |_| true).await?;
+        if round > 0 {
+            times.push(started.elapsed());
+        }
+        let ExecuteOutcome::Suggested(suggested) = outcome else {
+            return Err(failed("a request that nothing serves was run"));
+        };
+        let name = format!("capability{wanted}");
+        right +=
+            usize::from(round > 0 && suggested.candidates.first().is_some_and(|first| first.name == name));
+    }
+    Ok((quantile(&mut times, 0.5), right))
 }
 
 async fn answering(home: &Path, rounds: usize) -> Result<Vec<BenchFigure>, Problem> {

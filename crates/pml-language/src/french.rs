@@ -18,6 +18,14 @@ use scan::{FrenchPiece, FrenchWord};
 ///
 /// Sentences stay sentences, so a gloss splits into the same parts as the request.
 pub fn gloss(text: &str) -> Option<String> {
+    gloss_with_meanings(text).map(|gloss| gloss.replace(BETWEEN_MEANINGS, " "))
+}
+
+/// What stands between the meanings of one word in [`gloss_with_meanings`].
+pub const BETWEEN_MEANINGS: char = '·';
+
+/// As [`gloss`], with [`BETWEEN_MEANINGS`] between the meanings of a word that has several.
+pub fn gloss_with_meanings(text: &str) -> Option<String> {
     let pieces = scan::scan_pieces(text);
     if !language::is_french(&pieces) {
         return None;
@@ -321,7 +329,7 @@ fn term_of<'a>(entry: LexiconEntry, participle: bool) -> GlossTerm<'a> {
     let english = if participle {
         Cow::Owned(each_meaning(entry, forms::english_participle))
     } else if entry.english.contains('/') {
-        Cow::Owned(entry.english.replace('/', " "))
+        Cow::Owned(entry.english.replace('/', MEANINGS))
     } else {
         Cow::Borrowed(entry.english)
     };
@@ -330,8 +338,10 @@ fn term_of<'a>(entry: LexiconEntry, participle: bool) -> GlossTerm<'a> {
 
 fn each_meaning(entry: LexiconEntry, bent: impl Fn(&str) -> String) -> String {
     let meanings: Vec<String> = entry.english.split('/').map(bent).collect();
-    meanings.join(" ")
+    meanings.join(MEANINGS)
 }
+
+const MEANINGS: &str = "·";
 
 /// An unknown word in its likely English spelling: `ergonomique` as `ergonomic`.
 fn cognate<'a>(word: &FrenchWord<'a>) -> Cow<'a, str> {

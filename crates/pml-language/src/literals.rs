@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::fold::fold;
 use crate::units::{self, Unit};
+use crate::vocabulary as table;
 use crate::{dates, kinds};
 
 /// The class of a literal.
@@ -196,7 +197,7 @@ aujourd['’]hui|après-demain|demain|ce (?:soir|matin|mois|week-end)|cette (?:s
         (LiteralClass::Host, r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"),
         (LiteralClass::Phone, r"\+\d{1,3}[ .-]?(?:\(\d{1,4}\)|\d{1,4})(?:[ .-]?\d{2,4}){2,5}\b|(?:\(\d{3}\) ?|\b\d{3}[-.])\d{3}[-.]\d{4}\b|\b\d{3}-\d{4}\b|\b0\d(?:[ .]\d{2}){4}\b"),
         (LiteralClass::Version, r"\bv\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+\.\d+\.\d+(?:-[\w.]+)?\b"),
-        (LiteralClass::Id, r"\b[A-Z][A-Z0-9]*-\d+\b|#\d+\b|\b[0-9a-f]{7,64}\b"),
+        (LiteralClass::Id, r"\b[A-Z][A-Z0-9]*-\d+\b|#\d+\b|\b[0-9a-f]{7,64}\b|\b[a-z]{2,}(?:-[a-z0-9]+)*-\d+\b"),
         (LiteralClass::Channel, r"#[\p{L}][\p{L}\p{N}_-]*"),
         (LiteralClass::Handle, r"@[\p{L}\p{N}_][\p{L}\p{N}_.-]*(?:/[\w-]+)?"),
         (LiteralClass::Path, r#"\b[A-Za-z]:\\[^\s"'«»]*"#),
@@ -391,7 +392,7 @@ fn names(intent: &str) -> Vec<IntentLiteral> {
     let mut found = Vec::new();
     for place in CAPITALISED.find_iter(intent) {
         let mut span = place.range();
-        if begins_sentence(&intent[..span.start]) {
+        if begins_sentence(&intent[..span.start]) && !is_possessor(intent, &span) {
             // The first word of a sentence is always capitalised; the words after it are not.
             let Some(space) = intent[span.clone()].find(' ') else { continue };
             span.start += space + 1;
@@ -411,18 +412,27 @@ fn names(intent: &str) -> Vec<IntentLiteral> {
     found
 }
 
+/// Whether a word is a name because it possesses something: `Odile's mark`. What's, it's and the like do not.
+fn is_possessor(intent: &str, span: &Range<usize>) -> bool {
+    let possesses = intent[span.end..].starts_with("'s ") || intent[span.end..].starts_with("’s ");
+    let folded = fold(&intent[span.clone()]);
+    let lists = [table::VOID, table::STATING, table::ASK, table::STATEMENT_STARTS, table::JOINING];
+    let is_grammar = lists.iter().any(|list| list.contains(&folded.as_str()));
+    possesses && !is_grammar && !["how", "here", "when"].contains(&folded.as_str())
+}
+
 fn begins_sentence(before: &str) -> bool {
     let before = before.trim_end_matches([' ', '\t', '"', '«', '“', '(', '-', '•']);
     before.is_empty() || before.ends_with(['.', '!', '?', ':', '\n', '…'])
 }
 
-/// Whether `intent` counts from today, so that a date derived from it differs tomorrow.
-pub fn depends_on_today(intent: &str) -> bool {
+/// Whether `intent`, which has these literals, counts from today, so that a date derived from it differs tomorrow.
+pub fn depends_on_today<'l>(intent: &str, mut literals: impl Iterator<Item = &'l IntentLiteral>) -> bool {
     let relative = |literal: &IntentLiteral| {
         literal.class == LiteralClass::Date
             && matches!(dates::parse_date(&literal.text).shape, dates::DateForm::Relative { .. })
     };
-    WINDOW.is_match(&fold(intent)) || literals(intent).iter().any(relative)
+    WINDOW.is_match(&fold(intent)) || literals.any(relative)
 }
 
 static WINDOW: LazyLock<Regex> = LazyLock::new(|| {

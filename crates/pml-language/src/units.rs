@@ -13,6 +13,10 @@ pub enum Dimension {
     Data,
     /// An amount of money.
     Money,
+    /// A volume.
+    Volume,
+    /// Energy or power.
+    Energy,
     /// A part of a whole.
     Share,
 }
@@ -56,6 +60,11 @@ const UNITS: &[(Dimension, &[&[&str]])] = &[
     (Dimension::Data, &[&["byte", "octet"], &["kilobyte", "kb"], &["megabyte", "mb"], &["gigabyte", "gb"]]),
     // A pound is mostly a weight, so the currency is recognised by its sign and its code alone.
     (Dimension::Money, &[&["dollar", "usd", "$"], &["euro", "eur", "€"], &["gbp", "£"]]),
+    (Dimension::Volume, &[&["litre", "liter"], &["millilitre", "milliliter", "ml"], &["gallon"], &["pint"]]),
+    (
+        Dimension::Energy,
+        &[&["kilowatthour", "kwh"], &["watt"], &["kilowatt", "kw"], &["calorie", "kcal"], &["joule"]],
+    ),
     (Dimension::Share, &[&["percent", "%", "pourcent"]]),
 ];
 

@@ -7,17 +7,69 @@
 pub const VOID: &[&str] = &[
     "a", "an", "the", "this", "that", "these", "those", "your", "its", "his", "her", "their", "it", "them",
     "me", "us", "i", "we", "you", "s", "do", "would", "could", "should", "can", "may", "please", "kindly",
-    "just", "simply", "want", "need", "like", "d", "ll", "re", "ve", "m", "some", "any", "hey", "hi",
-    "hello", "thanks", "thank", "le", "la", "les", "l", "un", "une", "ce", "cet", "cette", "ces", "votre",
-    "vos", "ton", "ta", "tes", "son", "sa", "ses", "leur", "leurs", "je", "j", "tu", "il", "elle", "on",
-    "nous", "vous", "ils", "elles", "moi", "toi", "lui", "y", "t", "peux", "peut", "pouvez", "pourrais",
-    "pourriez", "veux", "voudrais", "aimerais", "svp", "stp", "merci", "bonjour", "fait", "que", "qu", "qui",
-    "who", "c",
+    "just", "simply", "want", "need", "like", "will", "shall", "let", "lets", "whether", "d", "ll", "re",
+    "ve", "m", "some", "any", "hey", "hi", "hello", "thanks", "thank", "le", "la", "les", "l", "un", "une",
+    "ce", "cet", "cette", "ces", "votre", "vos", "ton", "ta", "tes", "son", "sa", "ses", "leur", "leurs",
+    "je", "j", "tu", "il", "elle", "on", "nous", "vous", "ils", "elles", "moi", "toi", "lui", "y", "t",
+    "peux", "peut", "pouvez", "pourrais", "pourriez", "veux", "voudrais", "aimerais", "svp", "stp", "merci",
+    "bonjour", "fait", "que", "qu", "qui", "who", "c",
 ];
 
 /// Words that state something, or ask whether it is so.
-pub const STATING: &[&str] =
-    &["is", "are", "am", "be", "been", "has", "have", "does", "there", "est", "sont", "ont", "etre", "avoir"];
+pub const STATING: &[&str] = &[
+    "is", "are", "am", "be", "been", "being", "was", "were", "has", "have", "had", "having", "does", "did",
+    "there", "est", "sont", "ont", "etre", "avoir",
+];
+
+/// Verbs that in a statement or a question add nothing to the nouns beside them: `the commits that Karl made`, `what do
+/// the lines say`. As an order they ask for something: `make a branch`.
+pub const EMPTY_VERBS: &[&str] = &[
+    "make",
+    "made",
+    "makes",
+    "take",
+    "took",
+    "taken",
+    "takes",
+    "get",
+    "got",
+    "gets",
+    "gotten",
+    "go",
+    "goes",
+    "went",
+    "gone",
+    "come",
+    "comes",
+    "came",
+    "contain",
+    "contains",
+    "contained",
+    "hold",
+    "holds",
+    "held",
+    "say",
+    "says",
+    "said",
+    "stand",
+    "stands",
+    "stood",
+    "exist",
+    "exists",
+    "existed",
+    "done",
+    "found",
+];
+
+/// Phrases that relate the next word to the sentence.
+pub const ROLE_PHRASES: &[(&[&str], u16)] =
+    &[(&["according", "to"], IN), (&["based", "on"], IN), (&["as", "per"], IN), (&["inside", "of"], IN)];
+
+/// Words after which a verb states something: auxiliaries and relative pronouns.
+pub const STATEMENT_STARTS: &[&str] = &[
+    "do", "does", "did", "is", "are", "was", "were", "been", "being", "has", "have", "had", "that", "which",
+    "who", "what", "where", "whom",
+];
 
 /// Words that turn a question into a request.
 pub const REQUESTING: &[&str] = &[
@@ -50,6 +102,14 @@ pub const LIGHT: &[&str] = &[
     "nommee",
     "appele",
     "appelee",
+    "somebody",
+    "someone",
+    "something",
+    "anybody",
+    "anyone",
+    "anything",
+    "everybody",
+    "everyone",
 ];
 
 /// Words that negate a request.
@@ -120,6 +180,7 @@ pub const ROLES: &[(&str, u16)] = &[
     ("comme", AS),
     ("about", ABOUT),
     ("chez", IN),
+    ("selon", IN),
 ];
 // Relations are bits, so that one word can express several.
 
@@ -151,6 +212,59 @@ pub const ABOUT: u16 = 2048;
 /// Phrases and the concepts they are read as, separated by spaces; the empty string for courtesy, `?` for asking.
 pub const PHRASES: &[(&[&str], &str)] = &[
     (&["how", "many"], "count"),
+    (&["how", "much"], "how_much"),
+    (&["find", "out"], "?"),
+    (&["give", "us"], "?"),
+    (&["tell", "us"], "?"),
+    (&["at", "least"], "at_least"),
+    (&["or", "more"], "at_least"),
+    (&["or", "above"], "at_least"),
+    (&["or", "over"], "at_least"),
+    (&["or", "later"], "at_least"),
+    (&["or", "longer"], "at_least"),
+    (&["or", "older"], "at_least"),
+    (&["or", "higher"], "at_least"),
+    (&["or", "larger"], "at_least"),
+    (&["no", "less", "than"], "at_least"),
+    (&["not", "less", "than"], "at_least"),
+    (&["no", "fewer", "than"], "at_least"),
+    (&["au", "moins"], "at_least"),
+    (&["at", "most"], "at_most"),
+    (&["or", "less"], "at_most"),
+    (&["or", "fewer"], "at_most"),
+    (&["or", "below"], "at_most"),
+    (&["or", "under"], "at_most"),
+    (&["or", "lower"], "at_most"),
+    (&["or", "shorter"], "at_most"),
+    (&["no", "more", "than"], "at_most"),
+    (&["not", "more", "than"], "at_most"),
+    (&["up", "to"], "at_most"),
+    (&["au", "plus"], "at_most"),
+    (&["au", "maximum"], "at_most"),
+    (&["au", "minimum"], "at_least"),
+    (&["greater", "than"], "above"),
+    (&["larger", "than"], "above"),
+    (&["bigger", "than"], "above"),
+    (&["higher", "than"], "above"),
+    (&["smaller", "than"], "below"),
+    (&["lower", "than"], "below"),
+    (&["fewer", "than"], "below"),
+    (&["add", "up"], "sum"),
+    (&["adds", "up"], "sum"),
+    (&["add", "up", "to"], "sum"),
+    (&["adds", "up", "to"], "sum"),
+    (&["sum", "up"], "sum"),
+    (&["sum", "up", "to"], "sum"),
+    (&["in", "total"], "sum"),
+    (&["au", "total"], "sum"),
+    (&["on", "average"], "average"),
+    (&["en", "moyenne"], "average"),
+    (&["least", "expensive"], "cheapest"),
+    (&["most", "expensive"], "dearest"),
+    (&["how", "often"], "often"),
+    (&["how", "many", "times"], "often"),
+    (&["number", "of", "times"], "often"),
+    (&["combien", "de", "fois"], "often"),
     (&["number", "of"], "count"),
     (&["combien", "de"], "count"),
     (&["combien", "d"], "count"),
@@ -227,7 +341,7 @@ pub const GROUPS: &[&[&str]] = &[
     &["fetch", "download", "retrieve", "telecharge", "recupere"],
     &["search", "find", "lookup", "cherche", "recherche", "trouve", "locate"],
     &["delete", "remove", "erase", "supprime", "efface", "retire", "enleve"],
-    &["create", "cree", "creer", "creez"],
+    &["create", "cree", "creer", "creez", "make", "generate", "genere"],
     &["add", "append", "ajoute"],
     &["update", "modify", "edit", "modifie", "edite"],
     &["send", "envoie", "envoye", "envoyer", "envoyez"],
@@ -242,7 +356,7 @@ pub const GROUPS: &[&[&str]] = &[
     &["current", "actuel", "actuelle"],
     &["enable", "active", "activate"],
     &["disable", "desactive", "deactivate"],
-    &["start", "launch", "demarre", "lance"],
+    &["start", "begin", "launch", "demarre", "lance", "commence"],
     &["stop", "arrete", "stoppe"],
     &["archive"],
     &["unarchive", "desarchive"],
@@ -260,7 +374,7 @@ pub const GROUPS: &[&[&str]] = &[
     &["set", "change"],
     &["top", "best", "meilleur", "meilleure", "meilleurs", "meilleures"],
     &["bottom", "worst", "pire", "pires"],
-    &["largest", "biggest"],
+    &["largest", "biggest", "greatest"],
     &["smallest"],
     &["newest"],
     &["oldest"],
@@ -303,7 +417,7 @@ pub const GROUPS: &[&[&str]] = &[
     &["replace", "remplace"],
     &["extract", "extrais", "extraire", "extrait"],
     &["calculate", "compute", "calcule"],
-    &["check", "verifie"],
+    &["check", "verify", "verifie"],
     &["resize", "redimensionne"],
     &["refund", "rembourse"],
     &["schedule", "planifie"],
@@ -339,7 +453,7 @@ pub const GROUPS: &[&[&str]] = &[
     &["order", "commande"],
     &["invoice", "facture"],
     &["average", "moyenne", "mean"],
-    &["sum", "somme"],
+    &["sum", "somme", "total", "totale", "totals", "altogether"],
     &["meeting", "reunion"],
     &["calendar", "calendrier"],
     &["link", "lien"],
@@ -353,6 +467,14 @@ pub const GROUPS: &[&[&str]] = &[
     &["url"],
     &["page"],
     &["message"],
+    &["person", "people", "personne", "gens"],
+    &["child", "children", "enfant"],
+    &["occur", "appear"],
+    &["distinct", "different", "differente", "distincte"],
+    &["at_least"],
+    &["at_most"],
+    &["cheapest"],
+    &["dearest"],
     &["site", "website"],
 ];
 
@@ -414,10 +536,29 @@ pub const OPPOSITES: &[(&str, &str)] = &[
     ("left", "right"),
     ("uppercase", "lowercase"),
     ("majuscule", "minuscule"),
+    ("at_least", "at_most"),
+    ("at_least", "below"),
+    ("at_most", "above"),
+    ("at_least", "above"),
+    ("at_most", "below"),
+    ("cheapest", "dearest"),
+    ("sum", "average"),
+    ("heaviest", "lightest"),
+    ("warmest", "coldest"),
+    ("hottest", "coldest"),
+    ("fastest", "slowest"),
+    ("tallest", "shortest"),
+    ("best", "worst"),
+    ("sensitive", "insensitive"),
+    ("present", "absent"),
+    ("win", "lose"),
 ];
 
 /// Groups that only fetch data, so that a request to process the data implies them.
 pub const BRINGING: &[&str] = &["read", "fetch", "list"];
+
+/// Groups that ask to look something up, which any question for it implies.
+pub const FINDING: &[&str] = &["search", "check", "how_much"];
 
 /// Groups that process data.
 pub const MAKING: &[&str] = &[
@@ -540,7 +681,16 @@ pub const MANNER: &[&str] = &[
     "petit",
 ];
 
+/// Whether a concept is one of two opposites.
+pub fn has_opposite(concept: &str) -> bool {
+    OPPOSITES.iter().any(|(a, b)| concept == *a || concept == *b)
+}
+
 /// Whether two concepts are opposites.
 pub fn are_opposites(one: &str, other: &str) -> bool {
-    OPPOSITES.iter().any(|(a, b)| (one == *a && other == *b) || (one == *b && other == *a))
+    let listed = |one: &str, other: &str| {
+        OPPOSITES.iter().any(|(a, b)| (one == *a && other == *b) || (one == *b && other == *a))
+    };
+    // `enabled` is the opposite of `disabled`, as `enable` is of `disable`.
+    listed(one, other) || listed(one.trim_end_matches('~'), other.trim_end_matches('~'))
 }

@@ -1,5 +1,6 @@
 //! Tokenizes an intent into words and literals, each word with its function and its concept.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -83,6 +84,7 @@ pub fn tokenize(intent: &str) -> Vec<IntentToken> {
     }
     words(intent, from..intent.len(), &mut found);
     nouns_of_literals(&mut found);
+    verbs_of_statements(&mut found);
     found
 }
 
@@ -126,6 +128,10 @@ fn word(intent: &str, plain: &[(Range<usize>, String)], found: &mut Vec<IntentTo
     let says = |phrase: &[&str]| {
         phrase.len() <= plain.len() && phrase.iter().zip(plain).all(|(word, (_, folded))| word == folded)
     };
+    if let Some((phrase, role)) = table::ROLE_PHRASES.iter().find(|(phrase, _)| says(phrase)) {
+        push(plain[0].0.start..plain[phrase.len() - 1].0.end, phrase[0], WordFunction::Role(*role));
+        return phrase.len();
+    }
     let longest =
         phrases(&plain[0].1).iter().filter(|(phrase, _)| says(phrase)).max_by_key(|(phrase, _)| phrase.len());
     if let Some((phrase, meaning)) = longest {
@@ -199,7 +205,7 @@ pub fn is_known_word(word: &str) -> bool {
     table::GROUPS.iter().any(|group| group[0] == concept.trim_end_matches('~'))
 }
 
-/// The name of the group of a folded word, else its stem.
+/// The name of the group of a folded word, else its stem. A participle of a known verb has the mark of one: `answered`.
 fn named(folded: &str) -> String {
     static NAMES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
         let named = |group: &&'static [&'static str]| {
@@ -209,7 +215,13 @@ fn named(folded: &str) -> String {
         table::GROUPS.iter().flat_map(named).collect()
     });
     let stem = stem(folded);
-    NAMES.get(folded).or_else(|| NAMES.get(stem.as_str())).map_or(stem, |name| (*name).to_owned())
+    if let Some(name) = NAMES.get(folded).or_else(|| NAMES.get(stem.as_str())) {
+        return (*name).to_owned();
+    }
+    let verb = |base: &str| NAMES.get(base).map(|name| format!("{name}~"));
+    let done = folded.strip_suffix("ied").and_then(|rest| verb(&format!("{rest}y")));
+    let done = done.or_else(|| folded.strip_suffix('d').filter(|rest| rest.ends_with('e')).and_then(verb));
+    done.or_else(|| folded.strip_suffix("ed").and_then(verb)).unwrap_or(stem)
 }
 
 /// The word without the endings of plurals and of French verbs.
@@ -227,7 +239,67 @@ fn stem(folded: &str) -> String {
     if folded.ends_with("er") || folded.ends_with("ez") {
         return folded[..folded.len() - 1].to_owned();
     }
+    if let Some(rest) = cut("rs").filter(|rest| rest.ends_with('e')) {
+        return rest.to_owned();
+    }
     cut("s").unwrap_or(folded).to_owned()
+}
+
+/// The part of a concept that its inflected forms and its spellings share: `use`, `used` and `using`, `litre` and
+/// `liter`. Words of another meaning may share it too, so it is for words that stand at the same place.
+pub fn family(concept: &str) -> Cow<'_, str> {
+    let word = concept.trim_end_matches('~');
+    let has_vowel = |rest: &&str| rest.chars().count() > 2 && rest.contains(['a', 'e', 'i', 'o', 'u', 'y']);
+    let rest =
+        word.strip_suffix("ing").filter(has_vowel).or_else(|| word.strip_suffix("ed").filter(has_vowel));
+    let rest = rest.unwrap_or(word);
+    if let Some(american) = american(rest) {
+        return american.into();
+    }
+    let rest = rest.strip_suffix('e').filter(|rest| rest.len() > 1).unwrap_or(rest);
+    let mut ends = rest.chars().rev();
+    match (ends.next(), ends.next()) {
+        (Some(last), Some(before)) if last == before && last.is_ascii_alphabetic() && rest.len() > 3 => {
+            rest[..rest.len() - 1].into()
+        }
+        _ => rest.into(),
+    }
+}
+
+/// The American spelling of a word that is written otherwise in British English: `colour`, `litre`, `organise`. Words in
+/// `er` have lost their last letter.
+fn american(word: &str) -> Option<String> {
+    let end = |british: &str, american: &str, least: usize| {
+        let rest = word.strip_suffix(british).filter(|rest| rest.len() >= least)?;
+        Some(format!("{rest}{american}"))
+    };
+    end("our", "or", 3)
+        .or_else(|| end("tre", "t", 2))
+        .or_else(|| end("ise", "iz", 4))
+        .or_else(|| end("is", "iz", 5))
+}
+
+/// Marks verbs that add nothing to a statement as light: `the commits that Karl made`.
+fn verbs_of_statements(found: &mut [IntentToken]) {
+    let mut stated = false;
+    let mut begun = false;
+    for token in found.iter_mut() {
+        let IntentToken::Word(word) = token else {
+            begun = true;
+            continue;
+        };
+        let folded = fold(&word.raw);
+        match word.function {
+            WordFunction::Joining => (stated, begun) = (false, false),
+            WordFunction::Content if stated && table::EMPTY_VERBS.contains(&folded.as_str()) => {
+                word.function = WordFunction::Light;
+            }
+            // `can you do it` is an order.
+            _ if table::STATEMENT_STARTS.contains(&folded.as_str()) => stated |= begun || folded != "do",
+            WordFunction::Content => begun = true,
+            _ => {}
+        }
+    }
 }
 
 /// Marks nouns that repeat what the literal after them shows as light: `the file named a.txt`.

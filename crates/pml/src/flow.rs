@@ -84,7 +84,7 @@ pub async fn discover(
         }
     };
     let close = session.map(|session| related_to_session(app, principal, session)).unwrap_or_default();
-    let ready = recall::ready_call(app, principal, &request.intent, &capabilities);
+    let ready = recall::ready_call(app, &request.intent, &capabilities);
     let mut page = rank_for_request(app, principal, &wanted, (capabilities, close), request, visible)?;
     if let Some((id, call)) = ready.filter(|_| request.offset == 0) {
         page.put_first(id.as_str(), call);

@@ -7,6 +7,7 @@
 //! store or network: the same texts always get the same result. Whether the caller may run the procedure at all is
 //! decided elsewhere.
 
+mod find;
 mod fixed;
 mod lift;
 mod mask;
@@ -14,8 +15,11 @@ mod name;
 #[cfg(test)]
 mod pairs;
 mod place;
+mod read;
 mod request;
+mod same;
 mod similar;
+mod switch;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -32,7 +36,7 @@ pub use fixed::{Contradiction, Judgement, judge};
 pub use lift::{ArgumentLiteral, LiftedParameter, LiftedProgram, lift};
 pub use mask::masked;
 pub use name::{describe, name_for};
-pub use similar::ComparableIntent;
+pub use read::ReadIntent;
 
 use request::{BindRequest, IntentForm};
 use template::{IntentTemplate, ParameterLink};
@@ -52,7 +56,7 @@ pub struct ReusableProcedure<'a> {
     /// The JSON Schema of its parameters, with the values of the first intent as defaults.
     pub parameters: &'a Value,
     /// The intents it succeeded with. The values of the first one are the defaults.
-    pub intents: &'a [&'a str],
+    pub intents: &'a [&'a ReadIntent],
     /// Values of later runs, by parameter.
     pub examples: &'a BTreeMap<String, Vec<Value>>,
     /// Whether all of its tools are read-only.
@@ -128,10 +132,10 @@ pub struct MissingParameter {
 /// Binds the parameters of `procedure` to the values in `intent` and `context`.
 pub fn bind(
     procedure: &ReusableProcedure<'_>,
-    intent: &str,
+    intent: &ReadIntent,
     context: &Map<String, Value>,
 ) -> ArgumentBinding {
-    if intent.len() > LONGEST {
+    if intent.is_too_long() {
         return too_long();
     }
     if let Some(binding) = bind_verbatim(procedure, intent, context) {
@@ -141,9 +145,10 @@ pub fn bind(
     if as_said.is_complete() && as_said.similarity >= SURE {
         return as_said;
     }
+    let resolved = intent.with_meanings_of(procedure.intents);
+    let intent = resolved.as_ref().unwrap_or(intent);
     let Some((intent, intents)) = both_in_english(procedure, intent) else { return as_said };
-    let intents: Vec<&str> = intents.iter().map(AsRef::as_ref).collect();
-    let glossed = bind_as_said(&ReusableProcedure { intents: &intents, ..*procedure }, &intent, context);
+    let glossed = bind_as_said(&ReusableProcedure { intents: &intents, ..*procedure }, intent, context);
     let rank = |binding: &ArgumentBinding| (binding.is_complete(), binding.similarity);
     if rank(&glossed) > rank(&as_said) { glossed } else { as_said }
 }
@@ -151,10 +156,10 @@ pub fn bind(
 /// The binding of the first intent word for word, without other values beside it: the values of the first run.
 fn bind_verbatim(
     procedure: &ReusableProcedure<'_>,
-    intent: &str,
+    intent: &ReadIntent,
     context: &Map<String, Value>,
 ) -> Option<ArgumentBinding> {
-    let first = procedure.intents.first().filter(|first| first.trim() == intent.trim())?;
+    let first = procedure.intents.first().filter(|first| first.text().trim() == intent.text().trim())?;
     let properties = procedure.parameters.get("properties").and_then(Value::as_object)?;
     let template = IntentTemplate::new(first, &values_of(procedure, properties, EarlierValues::First));
     // What counts from today is another day tomorrow, and a default may be that of another run.
@@ -184,54 +189,47 @@ fn bind_verbatim(
 /// The intent and the served ones in English, where any of them is French.
 fn both_in_english<'p>(
     procedure: &ReusableProcedure<'p>,
-    intent: &str,
-) -> Option<(String, Vec<std::borrow::Cow<'p, str>>)> {
-    let new = mask::in_english(intent);
-    let served: Vec<Option<String>> =
-        procedure.intents.iter().map(|served| mask::in_english(served)).collect();
-    if new.is_none() && served.iter().all(Option::is_none) {
+    intent: &'p ReadIntent,
+) -> Option<(&'p ReadIntent, Vec<&'p ReadIntent>)> {
+    if intent.english().is_none() && procedure.intents.iter().all(|served| served.english().is_none()) {
         return None;
     }
     // A value that is a plain word is lost in the gloss, and with it the place where it stood.
-    let keeps_values = |said: &str, english: &str| {
+    let keeps_values = |said: &ReadIntent, english: &ReadIntent| {
         let properties = procedure.parameters.get("properties").and_then(Value::as_object);
         let mut defaults = properties.into_iter().flatten().filter_map(|(_, schema)| schema.get("default"));
-        defaults.all(|value| mentions(english, value) || !mentions(said, value))
+        defaults.all(|value| english.mentions(value) || !said.mentions(value))
     };
-    let mut pairs = served.iter().zip(procedure.intents);
-    if !pairs.all(|(english, said)| english.as_ref().is_none_or(|english| keeps_values(said, english))) {
+    let mut served = procedure.intents.iter();
+    if !served.all(|said| said.english().is_none_or(|english| keeps_values(said, english))) {
         return None;
     }
-    let served = served.into_iter().zip(procedure.intents).map(|(english, said)| match english {
-        Some(english) => english.into(),
-        None => (*said).into(),
-    });
-    Some((new.unwrap_or_else(|| intent.to_owned()), served.collect()))
+    let in_english = |said: &'p ReadIntent| said.english().unwrap_or(said);
+    Some((in_english(intent), procedure.intents.iter().map(|said| in_english(said)).collect()))
 }
 
 fn bind_as_said(
     procedure: &ReusableProcedure<'_>,
-    intent: &str,
+    intent: &ReadIntent,
     context: &Map<String, Value>,
 ) -> ArgumentBinding {
-    let new = words::tokenize(intent);
-    let properties =
-        procedure.parameters.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let none = (Map::new(), ReadIntent::new(""));
+    let properties = procedure.parameters.get("properties").and_then(Value::as_object).unwrap_or(&none.0);
     let first = IntentTemplate::new(
-        procedure.intents.first().unwrap_or(&""),
-        &values_of(procedure, &properties, EarlierValues::First),
+        procedure.intents.first().copied().unwrap_or(&none.1),
+        &values_of(procedure, properties, EarlierValues::First),
     );
     let request = BindRequest {
         procedure,
-        properties: &properties,
-        intent,
-        tokens: &new,
+        properties,
+        intent: intent.text(),
+        tokens: intent.tokens(),
         context,
         first_template: &first,
     };
     let mut best = request.bind(&first, IntentForm::Any);
     for later in procedure.intents.iter().skip(1) {
-        let template = IntentTemplate::new(later, &values_of(procedure, &properties, EarlierValues::Any));
+        let template = IntentTemplate::new(later, &values_of(procedure, properties, EarlierValues::Any));
         // A later intent replaces the first as the template only where it names every parameter that the first does.
         let says = |(name, link): (&String, &ParameterLink)| {
             !matches!(link, ParameterLink::Slot(_))
@@ -241,20 +239,14 @@ fn bind_as_said(
             let other = request.bind(&template, IntentForm::Same);
             best = if other.is_complete() { other } else { best };
         }
-        let alike = similar::similarity_of(later, intent, request.strictness());
-        best.similarity = best.similarity.max(request.discount_question(later, alike));
+        best.similarity = best.similarity.max(later.similarity_for(intent, request.strictness()));
     }
     best
 }
 
-/// Whether `intent` contains `value`, as a literal or in the same words. Of a list or an object it must contain every
-/// part.
+/// Whether `intent` contains `value`; see [`ReadIntent::mentions`].
 pub fn mentions(intent: &str, value: &Value) -> bool {
-    match value {
-        Value::Array(items) => !items.is_empty() && items.iter().all(|item| mentions(intent, item)),
-        Value::Object(fields) => !fields.is_empty() && fields.values().all(|field| mentions(intent, field)),
-        leaf => !template::find_value(&words::tokenize(intent), leaf).is_empty(),
-    }
+    ReadIntent::new(intent).mentions(value)
 }
 
 /// Whether two intents name the same values in the same order.

@@ -69,7 +69,11 @@ fn add_default(schema: &mut Value, parameter: &LiftedParameter) -> Option<()> {
         *member = json!({});
     }
     let member = member.as_object_mut()?;
-    let kind = if parameter.default.is_number() { "number" } else { "string" };
+    let kind = match parameter.default {
+        Value::Number(_) => "number",
+        Value::Bool(_) => "boolean",
+        _ => "string",
+    };
     member.entry("type").or_insert_with(|| kind.into());
     member.insert("default".to_owned(), parameter.default.clone());
     if let Some(pattern) = parameter.pattern {

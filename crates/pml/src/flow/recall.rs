@@ -19,7 +19,7 @@ use crate::knowledge::{CapabilityCandidate, IndexedCapability, intents};
 use crate::plan::Pause;
 use crate::planning::{RunRequest, Work};
 use crate::problem::{ErrorCode, Problem};
-use crate::reuse::{self, ArgumentBinding, Contradiction, ReusableProcedure};
+use crate::reuse::{self, ArgumentBinding, Contradiction, ReadIntent, ReusableProcedure};
 use crate::suggest::SuggestedDag;
 
 use super::compose::{compose, only_reads};
@@ -232,8 +232,9 @@ async fn by_name(app: &Arc<App>, name: &str, asked: RunRequest) -> Result<Recall
         )
         .hint("`pml_discover` finds capabilities by what they are for"));
     };
-    let binding = bound(app, &known, &asked)?.for_named_procedure(&context(&asked)?);
-    let contradiction = contradiction(&known, &asked, &binding);
+    let request = ReadRequest::new(&asked)?;
+    let binding = bound(app, &known, &request).for_named_procedure(&request.context);
+    let contradiction = contradiction(&known, &request, &binding);
     if binding.is_complete() && contradiction.is_none() {
         return request_for_capability(known.as_ref(), &binding, asked);
     }
@@ -278,9 +279,10 @@ async fn by_intent(
     found.retain(|candidate| is_worth_suggesting(&candidate.capability.statistics));
     app.knowledge.order_candidates(&asked.principal, &mut found, &wanted);
     found.truncate(LOOKED_AT);
+    let read = ReadRequest::new(&asked)?;
     let mut bindings = Vec::with_capacity(found.len());
     for candidate in &mut found {
-        let binding = bound(app, &candidate.capability, &asked)?;
+        let binding = bound(app, &candidate.capability, &read);
         // The similarity is more precise once the arguments are bound.
         candidate.similarity = binding.similarity;
         candidate.score = candidate.score.max(binding.similarity * candidate.capability.reliability());
@@ -289,7 +291,7 @@ async fn by_intent(
     let mut found: Vec<(CapabilityCandidate, ArgumentBinding)> = found.into_iter().zip(bindings).collect();
     found.sort_by(|(one, _), (other, _)| rank(other).total_cmp(&rank(one)));
     found.truncate(SUGGESTED);
-    let (found, mut contradictions) = without_contradiction_first(found, &asked);
+    let (found, mut contradictions) = without_contradiction_first(found, &read);
     let kept_from = match found.first() {
         None => None,
         Some((best, binding)) => {
@@ -304,8 +306,7 @@ async fn by_intent(
             }
         }
     };
-    let given = context(&asked)?;
-    let composed = compose(app, &asked.principal, &asked.intent, &given, &wanted.text, visible).await;
+    let composed = compose(app, &asked.principal, &asked.intent, &read.context, &wanted.text, visible).await;
     // A composed DAG must not bypass a likely capability, nor do in another way what a contradicted constant rules out.
     let likely = found.first().is_some_and(|(best, _)| likelihood(best) >= LIKELY)
         || contradictions.first().is_some_and(Option::is_some)
@@ -345,16 +346,15 @@ async fn by_intent(
 /// The call that runs the most likely of these capabilities for an intent, with its id; `None` if none is likely.
 pub(super) fn ready_call(
     app: &App,
-    principal: &Principal,
     intent: &str,
     found: &[CapabilityCandidate],
 ) -> Option<(CapabilityId, ReadyCall)> {
-    let asked = super::unasked(principal, intent, Work::Intent);
+    let request = ReadRequest { intent: ReadIntent::new(intent), context: Map::new() };
     let offered = found.iter().filter(|candidate| is_worth_suggesting(&candidate.capability.statistics));
     let calls = offered.take(LOOKED_AT).filter_map(|candidate| {
-        let binding = bound(app, &candidate.capability, &asked).ok()?;
+        let binding = bound(app, &candidate.capability, &request);
         let candidate = CapabilityCandidate { similarity: binding.similarity, ..candidate.clone() };
-        let contradiction = contradiction(&candidate.capability, &asked, &binding);
+        let contradiction = contradiction(&candidate.capability, &request, &binding);
         let suggestion = suggestion(&candidate, &binding, contradiction);
         Some((suggestion.confidence, suggestion.id.clone(), suggestion.ready_call(intent)?))
     });
@@ -391,12 +391,13 @@ fn does_more(candidate: &CapabilityCandidate, dag: &SuggestedDag) -> bool {
 /// so that of two procedures that differ in a constant, the one with the requested value wins.
 fn without_contradiction_first(
     found: Vec<(CapabilityCandidate, ArgumentBinding)>,
-    asked: &RunRequest,
+    request: &ReadRequest,
 ) -> (Vec<(CapabilityCandidate, ArgumentBinding)>, Vec<Option<Contradiction>>) {
     let best = found.first().map_or(0.0, |(best, _)| best.score);
     let judged = |(place, (candidate, binding)): (usize, (CapabilityCandidate, ArgumentBinding))| {
         let offered = worth(place, &candidate, best);
-        let contradiction = offered.then(|| contradiction(&candidate.capability, asked, &binding)).flatten();
+        let contradiction =
+            offered.then(|| contradiction(&candidate.capability, request, &binding)).flatten();
         ((candidate, binding), contradiction)
     };
     let mut judged: Vec<_> = found.into_iter().enumerate().map(judged).collect();
@@ -523,10 +524,21 @@ fn verdicts<'k>(
     })
 }
 
+/// What the client asks for, read once for all candidates.
+struct ReadRequest {
+    intent: ReadIntent,
+    context: Map<String, Value>,
+}
+
+impl ReadRequest {
+    fn new(asked: &RunRequest) -> Result<ReadRequest, Problem> {
+        Ok(ReadRequest { intent: ReadIntent::new(&asked.intent), context: context(asked)? })
+    }
+}
+
 /// Binds the request to the parameters of the capability.
-fn bound(app: &App, known: &IndexedCapability, asked: &RunRequest) -> Result<ArgumentBinding, Problem> {
-    let context = context(asked)?;
-    let intents: Vec<&str> = known.intents.texts().iter().map(String::as_str).collect();
+fn bound(app: &App, known: &IndexedCapability, request: &ReadRequest) -> ArgumentBinding {
+    let intents: Vec<&ReadIntent> = known.intents.read().iter().collect();
     let reads_only = verdicts(app, known).all(|verdict| verdict.is_some_and(|verdict| verdict.read_only));
     let parameters = known.with_first_values();
     let procedure = ReusableProcedure {
@@ -535,16 +547,16 @@ fn bound(app: &App, known: &IndexedCapability, asked: &RunRequest) -> Result<Arg
         examples: &known.examples,
         reads_only,
     };
-    Ok(reuse::bind(&procedure, &asked.intent, &context))
+    reuse::bind(&procedure, &request.intent, &request.context)
 }
 
 /// The constant of a capability that the intent contradicts.
 fn contradiction(
     known: &IndexedCapability,
-    asked: &RunRequest,
+    request: &ReadRequest,
     binding: &ArgumentBinding,
 ) -> Option<Contradiction> {
-    intents::judge(known, &asked.intent, &binding.arguments).contradiction
+    intents::judge(known, &request.intent, &binding.arguments).contradiction
 }
 
 /// The message that a capability contradicts the intent, and what to do instead.

@@ -352,10 +352,10 @@ impl ResultCache {
         let kept = kept
             .inspect_err(|error| tracing::debug!(%error, "results of earlier runs could not be read"))
             .ok()?;
-        let read = reuse::ComparableIntent::new(&asked);
+        let read = reuse::ReadIntent::new(&asked);
         let mut best: Option<SimilarResult> = None;
         for (intent, kept) in kept {
-            let similarity = reuse::ComparableIntent::new(&intent).similarity(&read);
+            let similarity = reuse::ReadIntent::new(&intent).similarity(&read);
             // Of equally similar ones, the latest wins.
             let better = best.as_ref().is_none_or(|best| similarity > best.similarity);
             if similarity > ALIKE

@@ -10,21 +10,25 @@ use pml_store::{IntentFit, ServedIntent};
 use serde_json::{Map, Value};
 
 use super::{IndexedCapability, Knowledge};
-use crate::reuse::{self, Judgement, ReusableProcedure};
+use crate::reuse::{self, Judgement, ReadIntent, ReusableProcedure};
 use crate::runtime::run_blocking;
 
 /// The number of capabilities checked before the store is released to other writers.
 const TOGETHER: u32 = 50;
 
 /// Judges what an intent, run with these arguments, says beyond what the capability can be given.
-pub(crate) fn judge(known: &IndexedCapability, intent: &str, arguments: &Map<String, Value>) -> Judgement {
-    let intents: Vec<&str> = known.intents.texts().iter().map(String::as_str).collect();
+pub(crate) fn judge(
+    known: &IndexedCapability,
+    intent: &ReadIntent,
+    arguments: &Map<String, Value>,
+) -> Judgement {
+    let intents: Vec<&ReadIntent> = known.intents.read().iter().collect();
     judge_beside(known, &intents, intent, arguments)
 }
 
 /// Whether an intent may be stored for a capability that was run for it with these arguments.
 pub(crate) fn fit(known: &IndexedCapability, intent: &str, arguments: &Map<String, Value>) -> IntentFit {
-    match judge(known, intent, arguments).is_fully_placed() {
+    match judge(known, &ReadIntent::new(intent), arguments).is_fully_placed() {
         true => IntentFit::Fits(ANALYSIS_VERSION),
         false => IntentFit::Misfit,
     }
@@ -32,8 +36,8 @@ pub(crate) fn fit(known: &IndexedCapability, intent: &str, arguments: &Map<Strin
 
 fn judge_beside(
     known: &IndexedCapability,
-    intents: &[&str],
-    intent: &str,
+    intents: &[&ReadIntent],
+    intent: &ReadIntent,
     arguments: &Map<String, Value>,
 ) -> Judgement {
     let parameters = known.with_first_values();
@@ -89,27 +93,31 @@ async fn check(
 fn sorted(known: &IndexedCapability, served: &[ServedIntent]) -> (Vec<String>, Vec<String>) {
     // The defaults come from the capability's own first intent, whatever it was merged with later.
     let first = served.iter().position(|served| served.own).unwrap_or(0);
-    let mut fit: Vec<&str> = served.get(first).map(|served| served.text.as_str()).into_iter().collect();
+    let read: Vec<ReadIntent> = served.iter().map(|served| ReadIntent::new(&served.text)).collect();
+    let mut fit: Vec<&ReadIntent> = read.get(first).into_iter().collect();
     let mut unfit = Vec::new();
-    let later = served.iter().enumerate().filter(|(at, _)| *at != first);
-    for (_, served) in later {
-        let bound =
-            |values: &Map<String, Value>| judge_beside(known, &fit, &served.text, values).is_fully_placed();
+    let later = served.iter().zip(&read).enumerate().filter(|(at, _)| *at != first);
+    for (_, (served, read)) in later {
+        let bound = |values: &Map<String, Value>| judge_beside(known, &fit, read, values).is_fully_placed();
         let fits = match served.values.as_slice() {
             // No run for it is recorded: use the arguments that its words alone would give.
-            [] => bound(&words_alone(known, &fit, &served.text)),
+            [] => bound(&words_alone(known, &fit, read)),
             runs => runs.iter().any(bound),
         };
         if fits {
-            fit.push(&served.text);
+            fit.push(read);
         } else {
             unfit.push(served.text.clone());
         }
     }
-    (fit.into_iter().map(str::to_owned).collect(), unfit)
+    (fit.into_iter().map(|read| read.text().to_owned()).collect(), unfit)
 }
 
-fn words_alone(known: &IndexedCapability, intents: &[&str], intent: &str) -> Map<String, Value> {
+fn words_alone(
+    known: &IndexedCapability,
+    intents: &[&ReadIntent],
+    intent: &ReadIntent,
+) -> Map<String, Value> {
     let parameters = known.with_first_values();
     let procedure =
         ReusableProcedure { parameters: &parameters, intents, examples: &known.examples, reads_only: true };

@@ -15,12 +15,13 @@ use serde_json::{Map, Value};
 use super::kinds;
 use super::literals::{IntentLiteral, LiteralClass};
 
+use super::find::{plain_words, raw};
 use super::fold::fold;
-use super::template::{leaves, overlaps_value, plain_words, raw};
+use super::template::{leaves, overlaps_value};
 use super::values::says;
 use super::vocabulary as table;
-use super::words::{IntentToken, WordFunction, concept, function_of, is_known_word};
-use super::{EarlierValues, LONGEST, ReusableProcedure, values_of};
+use super::words::{IntentToken, IntentWord, WordFunction, concept, function_of, is_known_word};
+use super::{EarlierValues, LONGEST, ReadIntent, ReusableProcedure, values_of};
 use heard::{NeighbourSide, TokenizedIntent, is_in_words, is_number, literal, same_literal, says_same};
 use lists::{FIELDS, GENERIC, ONE, PLACES};
 
@@ -65,22 +66,24 @@ impl std::fmt::Display for Contradiction {
 pub fn judge(
     procedure: &ReusableProcedure<'_>,
     constants: &[Constant],
-    intent: &str,
+    intent: &ReadIntent,
     arguments: &Map<String, Value>,
 ) -> Judgement {
-    if intent.len() > LONGEST {
+    if intent.is_too_long() {
         return Judgement {
             unplaced: vec![format!("an intent of more than {LONGEST} bytes")],
             ..Judgement::default()
         };
     }
-    if procedure.intents.iter().any(|served| plain(served) == plain(intent)) {
+    let asked = plain(intent.text());
+    if procedure.intents.iter().any(|served| plain(served.text()) == asked) {
         return Judgement::default();
     }
+    let resolved = intent.with_meanings_of(procedure.intents);
+    let intent = resolved.as_ref().unwrap_or(intent);
     if let Some((intent, intents)) = super::both_in_english(procedure, intent) {
-        let intents: Vec<&str> = intents.iter().map(AsRef::as_ref).collect();
         let procedure = ReusableProcedure { intents: &intents, ..*procedure };
-        return judge_as_said(&procedure, constants, &intent, arguments);
+        return judge_as_said(&procedure, constants, intent, arguments);
     }
     judge_as_said(procedure, constants, intent, arguments)
 }
@@ -88,29 +91,34 @@ pub fn judge(
 fn judge_as_said(
     procedure: &ReusableProcedure<'_>,
     constants: &[Constant],
-    intent: &str,
+    intent: &ReadIntent,
     arguments: &Map<String, Value>,
 ) -> Judgement {
-    let properties =
-        procedure.parameters.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let none = Map::new();
+    let properties = procedure.parameters.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let given: Vec<&Value> = arguments.values().flat_map(leaves).collect();
-    let new = TokenizedIntent::new(intent, &given);
+    let mut new = TokenizedIntent::new(intent, &given);
+    new.take_switches(arguments.iter());
     // Arguments that the intent does not spell out account for as many of its values.
     let unsaid_arguments = arguments.iter().filter(|(name, value)| {
         properties.get(*name).is_some_and(|schema| schema.get("default") != Some(*value))
             && leaves(value).iter().all(|leaf| new.places_of(leaf).is_empty())
     });
     let accounted = unsaid_arguments.count();
-    let served: Vec<TokenizedIntent> = (0..)
+    let served: Vec<TokenizedIntent<'_>> = (0..)
         .zip(procedure.intents)
         .map(|(at, served)| {
             let values = values_of(
                 procedure,
-                &properties,
+                properties,
                 if at == 0 { EarlierValues::First } else { EarlierValues::Any },
             );
             let had: Vec<&Value> = values.iter().flat_map(|(_, values)| values).flat_map(leaves).collect();
-            TokenizedIntent::new(served, &had)
+            let mut served = TokenizedIntent::new(served, &had);
+            served.take_switches(
+                properties.iter().filter_map(|(name, schema)| Some((name, schema.get("default")?))),
+            );
+            served
         })
         .collect();
     let compare = |at: usize| IntentComparison {
@@ -133,7 +141,7 @@ fn judge_as_said(
     }
     judgement.contradiction = procedure.intents.iter().enumerate().find_map(|(at, served)| {
         let (fixed, said) = compare(at).contradiction()?;
-        Some(Contradiction { constant: fixed, said_instead: said, served_intent: (*served).to_owned() })
+        Some(Contradiction { constant: fixed, said_instead: said, served_intent: served.text().to_owned() })
     });
     judgement
 }
@@ -174,10 +182,10 @@ struct AddedValue {
 }
 
 struct IntentComparison<'c> {
-    old: &'c TokenizedIntent,
+    old: &'c TokenizedIntent<'c>,
     /// All served intents, `old` included.
-    served: &'c [TokenizedIntent],
-    new: &'c TokenizedIntent,
+    served: &'c [TokenizedIntent<'c>],
+    new: &'c TokenizedIntent<'c>,
     constants: &'c [Constant],
     /// Whether `old` is the intent whose values are the defaults.
     first: bool,
@@ -342,7 +350,7 @@ impl IntentComparison<'_> {
         if was & is & TELLING_ROLES != 0 {
             return true;
         }
-        let around = |heard: &TokenizedIntent, at: usize| {
+        let around = |heard: &TokenizedIntent<'_>, at: usize| {
             [NeighbourSide::Before, NeighbourSide::After].map(|side| heard.neighbour(at, side))
         };
         let (before, now) = (around(self.old, dropped.at), around(self.new, left.at));
@@ -358,7 +366,7 @@ impl IntentComparison<'_> {
 
     /// A single letter that names one of several: `class a` and `class b`, although `a` is also an article.
     fn letter(&self) -> Option<(String, String)> {
-        let letters = |heard: &TokenizedIntent| -> Vec<(String, String)> {
+        let letters = |heard: &TokenizedIntent<'_>| -> Vec<(String, String)> {
             let named = |at: usize| {
                 let IntentToken::Word(word) = &heard.tokens[at] else { return None };
                 let letter = fold(&word.raw);
@@ -400,10 +408,12 @@ impl IntentComparison<'_> {
     /// The intents differ in exactly one word: `the open tasks` and `the done tasks`. A verb that begins a request is
     /// exempt: it is mostly a synonym.
     fn one_word(&self) -> Option<(String, String)> {
-        let only = |one: &TokenizedIntent, other: &TokenizedIntent| -> Vec<usize> {
+        let only = |one: &TokenizedIntent<'_>, other: &TokenizedIntent<'_>| -> Vec<usize> {
             let free = one.free_tokens().filter(|(_, token)| match token {
                 IntentToken::Word(word) => {
-                    word.function == WordFunction::Content && !other.says_concept(&word.concept)
+                    let is_empty = word.function == WordFunction::Light
+                        && table::EMPTY_VERBS.contains(&fold(&word.raw).as_str());
+                    (word.function == WordFunction::Content || is_empty) && !other.says_concept(&word.concept)
                 }
                 IntentToken::Literal(literal) => !other.says_literal(literal),
             });
@@ -416,12 +426,16 @@ impl IntentComparison<'_> {
         else {
             return None;
         };
+        let is_empty = |word: &IntentWord| word.function == WordFunction::Light;
+        if is_empty(old) || is_empty(new) {
+            return None;
+        }
         let generic = |concept: &str| {
             GENERIC.contains(&concept)
                 || table::BRINGING.contains(&concept)
                 || table::MAKING.contains(&concept)
         };
-        let around = |heard: &TokenizedIntent, at: usize| {
+        let around = |heard: &TokenizedIntent<'_>, at: usize| {
             [NeighbourSide::Before, NeighbourSide::After].map(|side| heard.neighbour(at, side))
         };
         let served = self.served.iter().any(|heard| heard.says_concept(&new.concept));
@@ -432,7 +446,7 @@ impl IntentComparison<'_> {
 
     /// One intent says the opposite of the other: `more than` and `less than`, `top` and `bottom`.
     fn opposite(&self) -> Option<(String, String)> {
-        let only = |one: &TokenizedIntent, other: &TokenizedIntent| -> Vec<(String, String)> {
+        let only = |one: &TokenizedIntent<'_>, other: &TokenizedIntent<'_>| -> Vec<(String, String)> {
             let words = one.free_tokens().filter_map(|(_, token)| token.content_word());
             words
                 .filter(|word| !other.says_concept(&word.concept))

@@ -12,8 +12,9 @@ use pml_model::name::is_inherited;
 use serde_json::{Value, json};
 
 use super::LONGEST;
+use super::find::find_value;
 use super::literals::{IntentLiteral, LiteralClass};
-use super::template::find_value;
+use super::switch::said_of_value;
 use super::values::says;
 use super::vocabulary as table;
 use super::words::{self, IntentToken, IntentWord, WordFunction};
@@ -54,6 +55,8 @@ pub struct ArgumentLiteral {
 
 /// Texts without characters that have a meaning of their own in queries and patterns.
 const PLAIN_TEXT: &str = r"^[\p{L}\p{N} _@,:/-]*$";
+/// The same for places where a point is nothing but a decimal point.
+const PLAIN_VALUE: &str = r"^(?:[\p{L}\p{N} _@,:/-]*|-?[0-9]+\.[0-9]+)$";
 /// Names of arguments whose numbers lay out a result.
 pub(super) const LAYOUT_ARGUMENTS: &[&str] =
     &["digits", "indent", "precision", "decimals", "places", "radix"];
@@ -95,6 +98,7 @@ pub fn lift(
             lifted = Some(at);
         }
     }
+    (0..sites.len()).for_each(|site| lifter.lift_switch(site));
     lifter.finish()
 }
 
@@ -130,6 +134,13 @@ impl Lifter<'_> {
         let IntentToken::Literal(literal) = &self.tokens[at] else { return };
         match counts(literal) {
             true if self.is_repeated(at) => self.leave_unspoken(literal),
+            // `class 7b` is a name, whatever it looks like.
+            true if self.sites.iter().any(|site| site.value.as_str() == Some(&literal.text))
+                && !literal.unit().is_empty() =>
+            {
+                let places = self.places_of(|_| None, |site| site.value.as_str() == Some(&literal.text));
+                self.lift_text(&literal.text, &places);
+            }
             true => self.lift_number(literal),
             false => {
                 let places =
@@ -151,6 +162,23 @@ impl Lifter<'_> {
         };
         let places = self.places_of(|text| word_in(word, text), said);
         self.lift_text(&word.raw, &places)
+    }
+
+    /// Lifts a boolean that the intent says in words: `without header`.
+    fn lift_switch(&mut self, site: usize) {
+        let LiteralSite { value, name: Some(name), usage, .. } = &self.sites[site] else { return };
+        let said = said_of_value(self.tokens, name, Some(value)).map(|said| Value::Bool(said.value));
+        if said.as_ref() != Some(value) || *usage == SiteUsage::Message || self.argument_at(site).is_some() {
+            return;
+        }
+        let same = self
+            .lifts
+            .iter()
+            .find(|lift| lift.value.is_boolean() && self.sites[lift.site].name.as_ref() == Some(name));
+        let parameter =
+            same.map_or_else(|| self.free_name(&self.sites[site], value), |lift| lift.name.clone());
+        self.taken.insert(parameter.clone());
+        self.lifts.push(Lift { site, part: None, value: value.clone(), name: parameter });
     }
 
     /// Whether the intent has the same value at another place too.
@@ -331,8 +359,9 @@ impl Lifter<'_> {
                 default: lift.value.clone(),
                 pattern: None,
             });
-            parameter.pattern =
-                parameter.pattern.or((is_code && lift.value.is_string()).then_some(PLAIN_TEXT));
+            let plain =
+                if site.form == SiteForm::Pattern || is_regex(site) { PLAIN_TEXT } else { PLAIN_VALUE };
+            parameter.pattern = parameter.pattern.or((is_code && lift.value.is_string()).then_some(plain));
         }
         let mut source = String::with_capacity(self.source.len() + 24 * self.lifts.len());
         let mut done = 0;
@@ -347,6 +376,11 @@ impl Lifter<'_> {
         let parameters = parameters.into_values().collect();
         Some(LiftedProgram { source, parameters, unspoken: self.unspoken.into_iter().collect() })
     }
+}
+
+/// Whether a text is read as a regular expression.
+fn is_regex(site: &LiteralSite) -> bool {
+    site.name.as_deref().is_some_and(|name| name.contains("pattern") || name.contains("regex"))
 }
 
 /// The source text that replaces a literal.

@@ -12,11 +12,13 @@ use super::literals::{IntentLiteral, LiteralClass, literals};
 /// The intent in English with its values replaced by what they are.
 pub fn masked(intent: &str) -> String {
     let english = in_english(intent);
+    let english = english.map(|english| english.replace(french::BETWEEN_MEANINGS, " "));
     let text = english.as_deref().unwrap_or(intent).replace("°F", "Fahrenheit").replace("°C", "Celsius");
     replace_literals(&text, kind)
 }
 
-/// The English gloss of a French intent, with its values as they are; `None` for any other intent.
+/// The English gloss of a French intent, with its values as they are and its words with all their meanings; `None` for any
+/// other intent.
 pub(super) fn in_english(intent: &str) -> Option<String> {
     if intent.len() > LONGEST || intent.contains('`') {
         return None;
@@ -34,7 +36,7 @@ pub(super) fn in_english(intent: &str) -> Option<String> {
         done = literal.span.end;
     }
     held.push_str(&intent[done..]);
-    let mut gloss = french::gloss(&held)?;
+    let mut gloss = french::gloss_with_meanings(&held)?;
     for (at, value) in values.iter().enumerate() {
         let place = format!("`{at}`");
         if gloss.matches(&place).count() != 1 {
@@ -49,7 +51,12 @@ pub(super) fn in_english(intent: &str) -> Option<String> {
 fn start_with_preposition(text: &str) -> usize {
     let Some(before) = text.strip_suffix(' ') else { return text.len() };
     let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
-    let known = ["à", "au", "aux", "de", "du", "des", "en"].contains(&word.to_lowercase().as_str());
+    // `plus de 20` and `moins de 20` compare.
+    let compares = before[..before.len() - word.len()].trim_end().rsplit(char::is_whitespace).next();
+    if compares.is_some_and(|word| ["plus", "moins"].contains(&word.to_lowercase().as_str())) {
+        return text.len();
+    }
+    let known = ["à", "au", "aux", "de", "du", "des", "en", "selon"].contains(&word.to_lowercase().as_str());
     if known { before.len() - word.len() } else { text.len() }
 }
 

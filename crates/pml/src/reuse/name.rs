@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::fold::fold;
 use super::literals::LiteralClass;
+use super::read::ReadIntent;
 use super::template::{IntentTemplate, LiteralPart, TemplateSlot};
 use super::vocabulary as table;
 use super::words::{IntentToken, IntentWord, WordFunction};
@@ -26,7 +27,8 @@ pub fn name_for(hint: Option<&str>, intent: &str, parameters: &Value, tools: &[&
 
 /// The intent with the values of the parameters as placeholders: `count the words in {path}`.
 pub fn describe(intent: &str, parameters: &Value) -> String {
-    let template = template(intent, parameters);
+    let read = ReadIntent::new(intent);
+    let template = template(&read, parameters);
     let mut text = String::new();
     let mut from = 0;
     for slot in &template.slots {
@@ -57,7 +59,7 @@ fn placeholder(slot: &TemplateSlot) -> String {
 }
 
 /// The intent with the slots in which it names the first values of the parameters.
-fn template(intent: &str, parameters: &Value) -> IntentTemplate {
+fn template<'i>(intent: &'i ReadIntent, parameters: &Value) -> IntentTemplate<'i> {
     let properties = parameters.get("properties").and_then(Value::as_object);
     let first_value =
         |schema: &Value| schema.get("default").or_else(|| schema.get("examples")?.get(0)).cloned();
@@ -71,7 +73,8 @@ fn template(intent: &str, parameters: &Value) -> IntentTemplate {
 
 /// The words of the intent that say what is done, in order.
 fn of_intent(intent: &str, parameters: &Value) -> Vec<String> {
-    let template = template(intent, parameters);
+    let read = ReadIntent::new(intent);
+    let template = template(&read, parameters);
     let mut name = NameWords::default();
     let mut at = 0;
     while at < template.tokens.len() {
@@ -103,7 +106,7 @@ fn of_intent(intent: &str, parameters: &Value) -> Vec<String> {
 }
 
 /// The noun directly after a slot: `department` of `the Sales department`.
-fn noun_after<'t>(template: &'t IntentTemplate, slot: &TemplateSlot) -> Option<&'t IntentWord> {
+fn noun_after<'t>(template: &'t IntentTemplate<'_>, slot: &TemplateSlot) -> Option<&'t IntentWord> {
     let end = template.tokens[slot.range.end - 1].span().end;
     let noun = template.tokens.get(slot.range.end).and_then(IntentToken::content_word)?;
     let is_next = template.intent[end..noun.span.start].trim().is_empty();
@@ -158,6 +161,7 @@ impl NameWords {
             WordFunction::Ask if word.raw.contains(char::is_whitespace) => self.role = None,
             WordFunction::Ask if is_verb(&word.raw) => self.content(&word.raw),
             WordFunction::Content | WordFunction::Negation if EMPTY_WORDS.contains(&folded.as_str()) => {}
+            WordFunction::Content if word.concept == "how_much" => {}
             // A phrase is named by what it means: `how many` counts.
             WordFunction::Content if word.raw.contains(char::is_whitespace) => self.content(&word.concept),
             WordFunction::Content | WordFunction::Negation => self.content(&word.raw),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{ArgumentBinding, ReusableProcedure, SURE, bind};
+use super::{ArgumentBinding, ReadIntent, ReusableProcedure, SURE, bind};
 
 /// Counts of outcomes over a set of pairs.
 #[derive(Debug, Default)]
@@ -35,12 +35,12 @@ fn schema(defaults: &Map<String, Value>) -> Value {
 fn outcome(pair: &Value, intent: &str) -> (ArgumentBinding, bool) {
     let procedure = ReusableProcedure {
         parameters: &schema(pair["parameters"].as_object().unwrap()),
-        intents: &[pair["first"].as_str().unwrap()],
+        intents: &[&ReadIntent::new(pair["first"].as_str().unwrap())],
         examples: &BTreeMap::new(),
         reads_only: pair["reads_only"].as_bool().unwrap(),
     };
     let context = pair.get("context").and_then(Value::as_object).cloned().unwrap_or_default();
-    let binding = bind(&procedure, intent, &context);
+    let binding = bind(&procedure, &ReadIntent::new(intent), &context);
     let runs = binding.is_complete() && binding.similarity >= SURE;
     (binding, runs)
 }
@@ -83,6 +83,14 @@ fn free_paraphrases_are_run_or_suggested_but_never_wrong() {
     let count = count(include_str!("paraphrases.json"));
     assert!(count.wrong.is_empty(), "{}", count.wrong.join("\n"));
     assert!(count.run * 100 >= count.safe * 50, "{} of {}", count.run, count.safe);
+}
+
+/// Other forms of words, comparisons, units, values in another order, booleans in words, and what looks like them.
+#[test]
+fn reworded_intents_run_and_what_looks_like_them_does_not() {
+    let count = count(include_str!("reworded.json"));
+    assert!(count.wrong.is_empty(), "{}", count.wrong.join("\n"));
+    assert!(count.run * 100 >= count.safe * 85, "{} of {}", count.run, count.safe);
 }
 
 /// Pairs that were written after the code and never used to improve it.

@@ -5,14 +5,17 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use super::find;
 use super::fold::fold;
 use super::literals::{IntentLiteral, LiteralClass, literals};
 use super::place::{self, Placement, SettledPlaces};
-use super::similar::{self, IntentPiece};
+use super::same::{self, SameProcedureQuestion};
+use super::similar::IntentPiece;
+use super::switch::{self, SaidSwitch};
 use super::template::{self, IntentTemplate, LiteralPart, ParameterLink, TemplateSlot};
 use super::values::{self, Strictness, WordSwap};
 use super::words::{self, IntentToken, IntentWord};
-use super::{ArgumentBinding, ArgumentSource, MissingParameter, ReusableProcedure, vocabulary};
+use super::{ArgumentBinding, ArgumentSource, MissingParameter, ReusableProcedure};
 
 /// The form a new intent must have to be compared with a template.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub(super) struct BindRequest<'a> {
     pub(super) intent: &'a str,
     pub(super) tokens: &'a [IntentToken],
     pub(super) context: &'a Map<String, Value>,
-    pub(super) first_template: &'a IntentTemplate,
+    pub(super) first_template: &'a IntentTemplate<'a>,
 }
 
 /// The outcome for one parameter.
@@ -43,7 +46,7 @@ enum ParameterOutcome {
 }
 
 impl BindRequest<'_> {
-    pub(super) fn bind(&self, template: &IntentTemplate, form: IntentForm) -> ArgumentBinding {
+    pub(super) fn bind(&self, template: &IntentTemplate<'_>, form: IntentForm) -> ArgumentBinding {
         let mut binding = ArgumentBinding::default();
         self.take_context(&mut binding);
         let (named, known) = self.known(template, &binding);
@@ -60,7 +63,7 @@ impl BindRequest<'_> {
                 continue;
             }
             let outcome = match named.get(name) {
-                Some((_, value)) => ParameterOutcome::Value(value.clone(), ArgumentSource::Intent),
+                Some(value) => ParameterOutcome::Value(value.clone(), ArgumentSource::Intent),
                 None => self.outcome(name, schema, template, &placement, &mut left),
             };
             self.record(name, schema, outcome, &mut binding);
@@ -68,27 +71,18 @@ impl BindRequest<'_> {
         self.unplaced(template, &placement, &left, &mut binding);
         binding.unplaced.extend(self.all_is_more(&binding));
         let before = pieces_before(template, &placement, &known);
-        let alike =
-            similar::compare(&before, &self.pieces_now(template, &placement, &known), self.strictness());
-        binding.similarity = self.discount_question(&template.intent, alike);
+        binding.similarity = same::same_procedure(&SameProcedureQuestion {
+            served: &before,
+            asked: &self.pieces_now(template, &placement, &known),
+            served_text: template.intent,
+            asked_text: self.intent,
+            strictness: self.strictness(),
+        });
         binding
     }
 
     pub(super) fn strictness(&self) -> Strictness {
         if self.procedure.reads_only { Strictness::Reads } else { Strictness::Writes }
-    }
-
-    /// Caps the similarity of a question where the procedure changes something: a question is no order, unless it
-    /// asks whether one could do it.
-    pub(super) fn discount_question(&self, before: &str, similarity: f64) -> f64 {
-        let asks = |intent: &str| intent.trim_end().ends_with('?');
-        let requests = || {
-            template::folded_words(self.tokens)
-                .iter()
-                .any(|word| vocabulary::REQUESTING.contains(&word.as_str()))
-        };
-        let questions = !self.procedure.reads_only && asks(self.intent) && !asks(before) && !requests();
-        if questions { similarity.min(0.5) } else { similarity }
     }
 
     /// The word `all`, where a numeric default that no intent mentioned would limit the result.
@@ -117,29 +111,52 @@ impl BindRequest<'_> {
     /// The values that need not be searched for: those in the context, and those the intent gives by name.
     fn known(
         &self,
-        template: &IntentTemplate,
+        template: &IntentTemplate<'_>,
         binding: &ArgumentBinding,
-    ) -> (BTreeMap<String, (usize, Value)>, SettledPlaces) {
+    ) -> (BTreeMap<String, Value>, SettledPlaces) {
         let mut known = SettledPlaces::default();
         for (at, slot) in template.slots.iter().enumerate() {
             let given = |(name, ..): &(String, Value, LiteralPart)| self.context.contains_key(name);
             if slot.parameters.iter().all(given) {
                 known.slots.insert(at);
-                known.template_tokens.extend(template::with_role(&template.tokens, &slot.range));
+                known.template_tokens.extend(template::with_role(template.tokens, &slot.range));
                 for (name, ..) in &slot.parameters {
-                    let said =
-                        binding.arguments.get(name).map(|value| template::find_value(self.tokens, value));
+                    let said = binding.arguments.get(name).map(|value| find::find_value(self.tokens, value));
                     for place in said.into_iter().flatten() {
                         known.intent_tokens.extend(template::with_role(self.tokens, &place));
                     }
                 }
             }
         }
-        let named = self.named();
-        for (at, _) in named.values() {
-            known.intent_tokens.extend([at - 1, *at]);
+        let mut named = BTreeMap::new();
+        for (name, (at, value)) in self.named() {
+            known.intent_tokens.extend([at - 1, at]);
+            named.insert(name, value);
+        }
+        for (name, schema) in self.properties.iter().filter(|(name, _)| !self.context.contains_key(*name)) {
+            let default = schema.get("default").filter(|_| schema.get(super::UNSPOKEN).is_none());
+            let Some(now) = switch::said_of_value(self.tokens, name, default) else { continue };
+            match self.switch_in(template, name, schema) {
+                Some(before) => known.template_tokens.extend(before.range),
+                // What the first intent says of it is not what its run did.
+                None if switch::said_of_value(template.tokens, name, default).is_some() => continue,
+                None => {}
+            }
+            known.intent_tokens.extend(now.range);
+            named.insert(name.clone(), now.value.into());
         }
         (named, known)
+    }
+
+    /// What an intent that succeeded says of a boolean parameter, if that is the value it had.
+    fn switch_in(&self, template: &IntentTemplate<'_>, name: &str, schema: &Value) -> Option<SaidSwitch> {
+        let default = schema.get("default");
+        let examples = || self.procedure.examples.get(name).into_iter().flatten();
+        let said = switch::said_of_value(template.tokens, name, default)?;
+        let value = Value::Bool(said.value);
+        let is_first = std::ptr::eq(template, self.first_template);
+        (default == Some(&value) || (!is_first && examples().any(|example| *example == value)))
+            .then_some(said)
     }
 
     /// Parameters that the first intent does not mention and the new one gives by name: `limit 10`, `limit=10`.
@@ -170,7 +187,7 @@ impl BindRequest<'_> {
         &self,
         name: &str,
         schema: &Value,
-        template: &IntentTemplate,
+        template: &IntentTemplate<'_>,
         placement: &Placement,
         left: &mut Vec<usize>,
     ) -> ParameterOutcome {
@@ -183,6 +200,13 @@ impl BindRequest<'_> {
                 Some(default) if self.first_template.depends_on_today && is_date(default) => {
                     ParameterOutcome::Missing(format!(
                         "`{name}` was {} when \"{}\" was said; another day it is another date",
+                        show(default),
+                        self.first_template.intent
+                    ))
+                }
+                Some(default) if self.switch_in(self.first_template, name, schema).is_some() => {
+                    ParameterOutcome::Missing(format!(
+                        "`{name}` was {} in \"{}\"; the new intent does not say which",
                         show(default),
                         self.first_template.intent
                     ))
@@ -226,7 +250,7 @@ impl BindRequest<'_> {
         &self,
         name: &str,
         schema: &Value,
-        template: &IntentTemplate,
+        template: &IntentTemplate<'_>,
         at: usize,
         placement: &Placement,
         left: &mut Vec<usize>,
@@ -236,7 +260,7 @@ impl BindRequest<'_> {
             return ParameterOutcome::Missing(format!("`{name}` has no value yet"));
         };
         if slot.is_ambiguous {
-            let same = template::folded_words(&template.tokens) == template::folded_words(self.tokens);
+            let same = template::folded_words(template.tokens) == template::folded_words(self.tokens);
             return if same {
                 ParameterOutcome::Value(before.clone(), ArgumentSource::RepeatedDefault)
             } else {
@@ -248,7 +272,7 @@ impl BindRequest<'_> {
             };
         }
         let found = placement.slot_ranges.get(&at);
-        let aligned = placement.aligned;
+        let aligned = placement.aligned || placement.is_only_difference;
         let value =
             found.and_then(|range| self.value(name, schema, template, (slot, aligned), before, *take, range));
         match value {
@@ -272,7 +296,7 @@ impl BindRequest<'_> {
         &self,
         name: &str,
         schema: &Value,
-        template: &IntentTemplate,
+        template: &IntentTemplate<'_>,
         (slot, aligned): (&TemplateSlot, bool),
         before: &Value,
         take: LiteralPart,
@@ -300,13 +324,13 @@ impl BindRequest<'_> {
                     examples: self.procedure.examples.get(name).map_or(&[][..], Vec::as_slice),
                     schema,
                     begins: range.start == 0,
-                    governed: template::role(&template.tokens, slot.range.start)
+                    governed: template::role(template.tokens, slot.range.start)
                         & template::role(self.tokens, range.start)
                         != 0,
                     aligned,
                     takes_object: matches!(self.tokens.get(range.end), Some(IntentToken::Word(next)) if next.function == words::WordFunction::Nothing),
                     beside_same: aligned
-                        && place::beside_same(&template.tokens, &slot.range, self.tokens, range),
+                        && place::beside_same(template.tokens, &slot.range, self.tokens, range),
                 };
                 values::swap(&swap, self.strictness())
             }
@@ -319,7 +343,7 @@ impl BindRequest<'_> {
         &self,
         name: &str,
         default: Option<&Value>,
-        template: &IntentTemplate,
+        template: &IntentTemplate<'_>,
         of: &[usize],
         exactly: bool,
     ) -> ParameterOutcome {
@@ -380,7 +404,7 @@ impl BindRequest<'_> {
 
     fn unplaced(
         &self,
-        template: &IntentTemplate,
+        template: &IntentTemplate<'_>,
         placement: &Placement,
         left: &[usize],
         binding: &mut ArgumentBinding,
@@ -403,12 +427,12 @@ impl BindRequest<'_> {
     }
 
     /// The pieces of the new intent, with the placed values as slots.
-    fn pieces_now(
-        &self,
-        template: &IntentTemplate,
+    fn pieces_now<'t>(
+        &'t self,
+        template: &'t IntentTemplate<'_>,
         placement: &Placement,
         known: &SettledPlaces,
-    ) -> Vec<IntentPiece> {
+    ) -> Vec<IntentPiece<'t>> {
         let given: Vec<LiteralClass> = known
             .slots
             .iter()
@@ -432,32 +456,32 @@ impl BindRequest<'_> {
     }
 }
 
-fn pieces_before(
-    template: &IntentTemplate,
+fn pieces_before<'t>(
+    template: &'t IntentTemplate<'_>,
     placement: &Placement,
     known: &SettledPlaces,
-) -> Vec<IntentPiece> {
+) -> Vec<IntentPiece<'t>> {
     let places: Vec<(Range<usize>, usize)> =
         placement.slot_ranges.keys().map(|slot| (template.slots[*slot].range.clone(), *slot)).collect();
-    pieces(&template.tokens, &places, template, &known.template_tokens)
+    pieces(template.tokens, &places, template, &known.template_tokens)
 }
 
-fn pieces(
-    tokens: &[IntentToken],
+fn pieces<'t>(
+    tokens: &'t [IntentToken],
     places: &[(Range<usize>, usize)],
-    template: &IntentTemplate,
+    template: &'t IntentTemplate<'_>,
     leave: &BTreeSet<usize>,
-) -> Vec<IntentPiece> {
+) -> Vec<IntentPiece<'t>> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate().filter(|(at, _)| !leave.contains(at)) {
         match places.iter().find(|(range, _)| range.contains(&at)) {
             Some((range, slot)) if range.start == at => {
                 let slot = &template.slots[*slot];
                 let class = template.literal(slot).map(|literal| literal.class);
-                found.push(IntentPiece::Slot(slot.parameters[0].0.clone(), class));
+                found.push(IntentPiece::Slot(&slot.parameters[0].0, class));
             }
             Some(_) => {}
-            None => found.push(IntentPiece::Token(token.clone())),
+            None => found.push(IntentPiece::Token(token)),
         }
     }
     found

@@ -5,18 +5,20 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use super::find::{find_value, plain_words, raw};
 use super::fold::fold;
-use super::literals::{self, IntentLiteral, LiteralClass};
+use super::literals::{IntentLiteral, LiteralClass};
+use super::read::ReadIntent;
 use super::values::says;
-use super::vocabulary::{BETWEEN, FROM, IN, TO};
-use super::words::{IntentToken, WordFunction, tokenize};
+use super::vocabulary::{BETWEEN, FROM, TO};
+use super::words::{IntentToken, WordFunction};
 
 /// An intent with the slots that belong to parameters.
-pub(super) struct IntentTemplate {
+pub(super) struct IntentTemplate<'i> {
     /// The text of the intent.
-    pub(super) intent: String,
+    pub(super) intent: &'i str,
     /// The tokens of the intent.
-    pub(super) tokens: Vec<IntentToken>,
+    pub(super) tokens: &'i [IntentToken],
     /// The slots, in textual order.
     pub(super) slots: Vec<TemplateSlot>,
     /// How each parameter depends on the text of the intent; no entry where it does not.
@@ -59,13 +61,13 @@ pub(super) enum ParameterLink {
     },
 }
 
-impl IntentTemplate {
+impl<'i> IntentTemplate<'i> {
     /// Searches `intent` for the values of each parameter; the first one found makes a slot.
-    pub(super) fn new(intent: &str, values: &[(String, Vec<Value>)]) -> IntentTemplate {
-        let tokens = tokenize(intent);
+    pub(super) fn new(intent: &'i ReadIntent, values: &[(String, Vec<Value>)]) -> IntentTemplate<'i> {
+        let tokens = intent.tokens();
         let mut slots: Vec<TemplateSlot> = Vec::new();
         for (name, candidates) in values {
-            let found = candidates.iter().map(|value| (value, find_value(&tokens, value)));
+            let found = candidates.iter().map(|value| (value, find_value(tokens, value)));
             let mut found = found.filter(|(_, places)| !places.is_empty());
             let Some((value, places)) = found.next() else { continue };
             // `lines 1 to 2` after `lines 2 to 3`: both are values that the parameter had, and only one is its value here.
@@ -73,7 +75,7 @@ impl IntentTemplate {
                 add(&mut slots, name, value, &places);
             }
         }
-        halves(&tokens, values, &mut slots);
+        halves(tokens, values, &mut slots);
         slots.sort_by_key(|slot| slot.range.start);
         let mut links = BTreeMap::new();
         for (at, slot) in slots.iter().enumerate() {
@@ -81,14 +83,14 @@ impl IntentTemplate {
         }
         for (name, candidates) in values {
             if !links.contains_key(name)
-                && let Some(link) = candidates.first().and_then(|value| made(&tokens, value))
+                && let Some(link) = candidates.first().and_then(|value| made(tokens, value))
             {
                 links.insert(name.clone(), link);
             }
         }
         IntentTemplate {
-            intent: intent.to_owned(),
-            depends_on_today: literals::depends_on_today(intent),
+            intent: intent.text(),
+            depends_on_today: intent.depends_on_today(),
             tokens,
             slots,
             links,
@@ -134,7 +136,7 @@ impl IntentTemplate {
 
     /// The text of a range of tokens.
     pub(super) fn text(&self, range: &Range<usize>) -> &str {
-        spoken_text(&self.intent, &self.tokens, range)
+        spoken_text(self.intent, self.tokens, range)
     }
 }
 
@@ -202,57 +204,6 @@ pub(super) fn split(literal: &IntentLiteral) -> Option<(&str, &str)> {
     (plain(halves.0) && plain(halves.1)).then_some(halves)
 }
 
-/// The token ranges that name `value`: as a literal, else in the same words.
-pub(super) fn find_value(tokens: &[IntentToken], value: &Value) -> Vec<Range<usize>> {
-    let literals = tokens.iter().enumerate().filter(|(_, token)| match token {
-        IntentToken::Literal(literal) => says(literal, value),
-        IntentToken::Word(_) => false,
-    });
-    let found: Vec<Range<usize>> = literals.map(|(at, _)| at..at + 1).collect();
-    match value.as_str() {
-        Some(text) if found.is_empty() => in_words(tokens, text),
-        _ => found,
-    }
-}
-
-fn in_words(tokens: &[IntentToken], text: &str) -> Vec<Range<usize>> {
-    let wanted = plain_words(text);
-    let telling = |token: &IntentToken| match token {
-        IntentToken::Word(word) => {
-            word.function == WordFunction::Content
-                || word.function == WordFunction::Light
-                || word.raw.len() > 3
-        }
-        IntentToken::Literal(_) => true,
-    };
-    let mut found = Vec::new();
-    for start in 0..tokens.len() {
-        let (mut said, mut end) = (Vec::new(), start);
-        while end < tokens.len() && said.len() < wanted.len() {
-            said.extend(plain_words(raw(&tokens[end])));
-            end += 1;
-        }
-        if !wanted.is_empty() && said == wanted && tokens[start..end].iter().any(telling) {
-            found.push(start..end);
-        }
-    }
-    found
-}
-
-/// The text of a token, without quotation marks.
-pub(super) fn raw(token: &IntentToken) -> &str {
-    match token {
-        IntentToken::Word(word) => &word.raw,
-        IntentToken::Literal(literal) => &literal.text,
-    }
-}
-
-/// The folded words of a text.
-pub(super) fn plain_words(text: &str) -> Vec<String> {
-    let folded = fold(text);
-    folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
-
 /// The folded words of tokens, in order.
 pub(super) fn folded_words(tokens: &[IntentToken]) -> Vec<String> {
     tokens.iter().flat_map(|token| plain_words(raw(token))).collect()
@@ -302,8 +253,6 @@ pub(super) fn role(tokens: &[IntentToken], at: usize) -> u16 {
                 WordFunction::Nothing | WordFunction::Stating | WordFunction::Light => {}
                 // `between A and B` is `from A to B`.
                 WordFunction::Role(BETWEEN) => return FROM | BETWEEN,
-                // `according to data.csv` is where it stands, not where it goes.
-                WordFunction::Role(TO) if says_according(tokens, before) => return IN,
                 WordFunction::Role(role) => return role,
                 WordFunction::Joining if closes_range(tokens, before) => return TO,
                 WordFunction::Ask
@@ -315,11 +264,6 @@ pub(super) fn role(tokens: &[IntentToken], at: usize) -> u16 {
         }
     }
     0
-}
-
-fn says_according(tokens: &[IntentToken], at: usize) -> bool {
-    let before = at.checked_sub(1).map(|at| &tokens[at]);
-    matches!(before, Some(IntentToken::Word(word)) if fold(&word.raw) == "according")
 }
 
 /// Whether the word at `at` joins the ends of a range: `and` in `between A and B`.

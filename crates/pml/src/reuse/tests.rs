@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 
 fn similarity(one: &str, other: &str) -> f64 {
-    ComparableIntent::new(one).similarity(&ComparableIntent::new(other))
+    ReadIntent::new(one).similarity(&ReadIntent::new(other))
 }
 
 fn shown(intent: &str) -> String {
@@ -130,7 +130,7 @@ fn another_request_is_not_similar() {
 /// The outcome of binding as a line of text.
 fn told(procedure: &ReusableProcedure<'_>, intent: &str, context: Value) -> String {
     let context: Map<String, Value> = serde_json::from_value(context).unwrap();
-    let binding = bind(procedure, intent, &context);
+    let binding = bind(procedure, &ReadIntent::new(intent), &context);
     let mut lines: Vec<String> = Vec::new();
     for (name, from) in &binding.sources {
         lines.push(format!("{name} = {} ({from:?})", binding.arguments[name]));
@@ -154,7 +154,7 @@ fn arguments_say_where_they_are_from_and_what_is_missing() {
         },
     });
     let examples = BTreeMap::from([("path".to_owned(), vec![json!("notes/b.txt")])]);
-    let intents = ["read the first 10 lines of notes/a.txt"];
+    let intents = [&ReadIntent::new("read the first 10 lines of notes/a.txt")];
     let mut procedure = ReusableProcedure {
         parameters: &parameters,
         intents: &intents,
@@ -183,7 +183,7 @@ fn arguments_say_where_they_are_from_and_what_is_missing() {
 #[test]
 fn literals_without_a_place_are_told() {
     let parameters = json!({"properties": {"path": {"type": "string", "default": "a.txt"}}});
-    let intents = ["check a.txt against the list of 2025"];
+    let intents = [&ReadIntent::new("check a.txt against the list of 2025")];
     let examples = BTreeMap::new();
     let procedure = ReusableProcedure {
         parameters: &parameters,
@@ -191,7 +191,7 @@ fn literals_without_a_place_are_told() {
         examples: &examples,
         reads_only: true,
     };
-    let unplaced = |intent: &str| bind(&procedure, intent, &Map::new()).unplaced;
+    let unplaced = |intent: &str| bind(&procedure, &ReadIntent::new(intent), &Map::new()).unplaced;
     assert_eq!(unplaced("check b.txt against the list of 2025"), [""; 0]);
     assert_eq!(unplaced("check b.txt against the list of 2025 for @zoe"), ["@zoe"]);
     assert_eq!(unplaced("check b.txt and c.txt against the list of 2025"), ["b.txt", "c.txt"]);
@@ -204,7 +204,8 @@ fn a_later_intent_is_as_good_as_the_first() {
     let parameters = json!({"properties": {"from": {"default": "a.txt"}, "to": {"default": "b.txt"}}});
     let examples =
         BTreeMap::from([("from".to_owned(), vec![json!("c.txt")]), ("to".to_owned(), vec![json!("d.txt")])]);
-    let intents = ["copy a.txt to b.txt", "duplicate c.txt under the name d.txt"];
+    let intents =
+        [&ReadIntent::new("copy a.txt to b.txt"), &ReadIntent::new("duplicate c.txt under the name d.txt")];
     let mut procedure = ReusableProcedure {
         parameters: &parameters,
         intents: &intents[..1],
@@ -223,7 +224,7 @@ fn a_later_intent_is_as_good_as_the_first() {
 #[test]
 fn a_default_that_the_first_intent_contradicts_is_not_run() {
     let parameters = json!({"properties": {"path": {"type": "string", "default": "a.txt"}}});
-    let intents = ["read b.txt", "show c.txt"];
+    let intents = [&ReadIntent::new("read b.txt"), &ReadIntent::new("show c.txt")];
     let examples = BTreeMap::from([("path".to_owned(), vec![json!("b.txt"), json!("c.txt")])]);
     let procedure = ReusableProcedure {
         parameters: &parameters,
@@ -246,7 +247,7 @@ fn a_parameter_nobody_spoke_of_can_be_given_by_name() {
     let parameters = json!({
         "properties": {"repo": {"type": "string", "default": "a/b"}, "limit": {"type": "integer", "default": 30}},
     });
-    let intents = ["list the issues of a/b"];
+    let intents = [&ReadIntent::new("list the issues of a/b")];
     let examples = BTreeMap::new();
     let procedure = ReusableProcedure {
         parameters: &parameters,
@@ -267,7 +268,7 @@ fn a_value_made_of_what_was_said_follows_it_or_is_missing() {
         "url": {"type": "string", "default": "https://api.example.com/repos/a/bee"},
         "files": {"type": "array", "default": ["x.txt", "y.txt"]},
     }});
-    let intents = ["check x.txt and y.txt of a/bee"];
+    let intents = [&ReadIntent::new("check x.txt and y.txt of a/bee")];
     let examples = BTreeMap::new();
     let procedure = ReusableProcedure {
         parameters: &parameters,
@@ -283,7 +284,7 @@ fn a_value_made_of_what_was_said_follows_it_or_is_missing() {
 #[test]
 fn required_parameters_without_a_value_are_missing() {
     let parameters = json!({"properties": {"query": {"type": "string"}, "page": {"type": "integer"}}, "required": ["query"]});
-    let intents = ["search the archive"];
+    let intents = [&ReadIntent::new("search the archive")];
     let examples = BTreeMap::new();
     let procedure = ReusableProcedure {
         parameters: &parameters,
@@ -459,10 +460,10 @@ proptest! {
         let similar = similarity(&a, &b);
         prop_assert!((0.0..=1.0).contains(&similar));
         let parameters = json!({"properties": {"x": {"type": "string", "default": b}}});
-        let intents = [b.as_str()];
+        let intents = [&ReadIntent::new(&b)];
         let examples = BTreeMap::new();
         let procedure = ReusableProcedure { parameters: &parameters, intents: &intents, examples: &examples, reads_only: true };
-        bind(&procedure, &a, &Map::new());
+        bind(&procedure, &ReadIntent::new(&a), &Map::new());
         let name = name_for(Some(&a), &b, &parameters, &[]);
         describe(&a, &parameters);
         prop_assert!((3..=40).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric()), "{}", name);

@@ -23,6 +23,7 @@ pub(super) fn says(literal: &IntentLiteral, value: &Value) -> bool {
                 || (matches!(literal.class, LiteralClass::Name | LiteralClass::Date)
                     && same_text(&literal.text, text))
                 || (literal.class == LiteralClass::Path && literal.text.trim_start_matches("./") == text)
+                || says_digits(literal, text)
         }
         Value::Number(number) => {
             let (said, wanted) = (literal.value.as_f64(), number.as_f64());
@@ -31,6 +32,13 @@ pub(super) fn says(literal: &IntentLiteral, value: &Value) -> bool {
         }
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
     }
+}
+
+/// Whether a text is the number of a literal without its unit: `20` of `20 percent`.
+fn says_digits(literal: &IntentLiteral, text: &str) -> bool {
+    literal.class == LiteralClass::Number
+        && text.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+        && text.parse::<f64>().is_ok_and(|number| literal.value.as_f64() == Some(number))
 }
 
 /// Classes whose literals are compared without case.
@@ -72,6 +80,9 @@ pub(super) fn fill(
         Value::String(text) if *text == old.text || text.as_str() == old.text.trim_start_matches("./") => {
             Value::from(new.text.as_str())
         }
+        Value::String(text) if says_digits(old, text) && new.value.is_number() => {
+            Value::from(new.value.to_string())
+        }
         Value::String(text) => Value::from(recase(&old.text, text, &new.text)?),
         Value::Number(_) if !new.value.is_number() => return None,
         Value::Number(number) if number.as_f64() == old.value.as_f64() => new.value.clone(),
@@ -99,9 +110,19 @@ pub(super) fn can_replace(old: &IntentLiteral, new: &IntentLiteral, strict: Stri
         (LiteralClass::Path, LiteralClass::Path) => same_form(&old.text, &new.text, strict),
         (LiteralClass::Quoted, LiteralClass::Name) | (LiteralClass::Name, LiteralClass::Quoted) => true,
         (LiteralClass::Name, LiteralClass::Name) => !table::MANNER.contains(&fold(&new.text).as_str()),
-        (one, other) if numbers(one, &old.text) && numbers(other, &new.text) => old.unit() == new.unit(),
+        (one, other) if numbers(one, &old.text) && numbers(other, &new.text) => {
+            old.unit() == new.unit() || (is_code(old) && is_code(new))
+        }
         (one, other) => one == other,
     }
+}
+
+/// Whether what looks like a number with a unit is rather a code: `7b`.
+fn is_code(literal: &IntentLiteral) -> bool {
+    literal.measured_in.is_none()
+        && literal.text.starts_with(|c: char| c.is_ascii_digit())
+        && literal.text.ends_with(char::is_alphabetic)
+        && !literal.text.contains(' ')
 }
 
 fn same_form(old: &str, new: &str, strict: Strictness) -> bool {
@@ -189,7 +210,12 @@ pub(super) fn swap(swap: &WordSwap<'_>, strict: Strictness) -> Option<Value> {
     if let Some(known) = known {
         return fit_to_schema(known.clone(), swap.schema);
     }
-    if kinds.0 != kinds.1 || opposite(swap.old, swap.new) || table::MANNER.contains(&is.as_str()) {
+    // `the branch winter` is a name, `in winter` a time.
+    let manner = table::MANNER.contains(&is.as_str()) && !swap.beside_same;
+    // Not every format is known: `the raw files`, `the jpg files`.
+    let formats = [kinds.0, kinds.1].iter().all(|kind| matches!(kind, None | Some(kinds::WordKind::Format)));
+    let other_kind = kinds.0 != kinds.1 && !(formats && swap.beside_same && strict == Strictness::Reads);
+    if other_kind || opposite(swap.old, swap.new) || manner {
         return None;
     }
     let named = |text: &str| {

@@ -23,6 +23,7 @@ mod lifted;
 mod nested;
 mod operations;
 mod place;
+mod principals;
 mod recalled;
 mod reuse;
 mod tools;

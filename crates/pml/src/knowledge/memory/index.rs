@@ -72,13 +72,13 @@ impl IndexedCapability {
     /// follows the words. A value that was only passed by name says nothing about the next run.
     pub(crate) fn with_first_values(&self) -> Value {
         let mut parameters = self.parameters.clone();
-        let Some(first) = self.intents.texts().first() else { return parameters };
+        let Some(first) = self.intents.read().first() else { return parameters };
         let members = parameters.get_mut("properties").and_then(Value::as_object_mut);
         for (name, member) in members.into_iter().flatten() {
             let given = self.examples.get(name).and_then(|examples| examples.first());
             if let (Some(member), Some(given)) = (member.as_object_mut(), given)
                 && !member.contains_key("default")
-                && reuse::mentions(first, given)
+                && first.mentions(given)
             {
                 member.insert("default".to_owned(), given.clone());
             }
@@ -126,8 +126,8 @@ pub(crate) struct ServedIntents {
     digests: Vec<Digest>,
     /// The text digests of the intents without their values.
     masked_digests: Vec<Digest>,
-    /// The intents in comparable form, computed on first use.
-    comparable: OnceLock<Vec<reuse::ComparableIntent>>,
+    /// The intents as they are read, on first use.
+    read: OnceLock<Vec<reuse::ReadIntent>>,
 }
 
 impl ServedIntents {
@@ -141,7 +141,7 @@ impl ServedIntents {
             digests: texts.iter().map(whole).collect(),
             masked_digests: texts.iter().map(masked).collect(),
             texts,
-            comparable: OnceLock::new(),
+            read: OnceLock::new(),
         }
     }
 
@@ -155,12 +155,14 @@ impl ServedIntents {
     }
 
     /// The intent most similar to `asked`, and how similar it is.
-    fn most_similar(&self, asked: &reuse::ComparableIntent) -> Option<(f64, &String)> {
-        let comparable = self
-            .comparable
-            .get_or_init(|| self.texts.iter().map(|text| reuse::ComparableIntent::new(text)).collect());
-        let alike = comparable.iter().zip(&self.texts).map(|(read, text)| (read.similarity(asked), text));
+    fn most_similar(&self, asked: &reuse::ReadIntent) -> Option<(f64, &str)> {
+        let alike = self.read().iter().map(|served| (served.similarity(asked), served.text()));
         alike.max_by(|one, other| one.0.total_cmp(&other.0))
+    }
+
+    /// The intents as they are read.
+    pub(crate) fn read(&self) -> &[reuse::ReadIntent] {
+        self.read.get_or_init(|| self.texts.iter().map(|text| reuse::ReadIntent::new(text)).collect())
     }
 }
 
@@ -490,7 +492,7 @@ impl CapabilityIndex {
         };
         let known =
             found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));
-        let asked = reuse::ComparableIntent::new(intent);
+        let asked = reuse::ReadIntent::new(intent);
         let mut candidates: Vec<CapabilityCandidate> =
             known.map(|(known, score)| candidate(known, &asked, score, near.get(&known.id))).collect();
         candidates.retain(|candidate| candidate.score >= LEAST);
@@ -524,7 +526,7 @@ pub(in crate::knowledge) fn order_by_fit(
 
 fn candidate(
     known: &Arc<IndexedCapability>,
-    asked: &reuse::ComparableIntent,
+    asked: &reuse::ReadIntent,
     words: f64,
     near: Option<&f64>,
 ) -> CapabilityCandidate {
@@ -533,7 +535,7 @@ fn candidate(
     CapabilityCandidate {
         capability: Arc::clone(known),
         similarity,
-        similar_intent: best.map(|(_, served)| served.clone()),
+        similar_intent: best.map(|(_, served)| served.to_owned()),
         score: worth(similarity).max(WORDS * words).max(near.copied().unwrap_or_default())
             * known.reliability(),
     }

@@ -7,32 +7,34 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::lists::ACRONYMS;
+use crate::reuse::find::{find_value, plain_words};
 use crate::reuse::fold::fold;
 use crate::reuse::literals::{IntentLiteral, LiteralClass};
-use crate::reuse::template::{find_value, overlaps_value, plain_words, role};
-use crate::reuse::words::{IntentToken, WordFunction, concept, tokenize};
+use crate::reuse::read::ReadIntent;
+use crate::reuse::switch;
+use crate::reuse::template::{overlaps_value, role};
+use crate::reuse::words::{IntentToken, WordFunction, concept, family};
 
 /// A tokenized intent, with the tokens that are values of parameters.
-pub(super) struct TokenizedIntent {
-    pub(super) tokens: Vec<IntentToken>,
+pub(super) struct TokenizedIntent<'i> {
+    pub(super) tokens: &'i [IntentToken],
     /// Indices of the tokens that are values of parameters.
     pub(super) parameter_tokens: BTreeSet<usize>,
 }
 
-impl TokenizedIntent {
-    /// Tokenizes `intent`, glossed into English where its words are known: programs compare their values with words
+impl<'i> TokenizedIntent<'i> {
+    /// Takes the tokens of `intent`, glossed into English where its words are known: programs compare their values with words
     /// of either language.
-    pub(super) fn new(intent: &str, values: &[&Value]) -> TokenizedIntent {
-        let mut own = tokenize(intent);
-        if let Some(english) = pml_language::french::gloss(intent) {
-            let read = tokenize(&english);
+    pub(super) fn new(intent: &'i ReadIntent, values: &[&Value]) -> TokenizedIntent<'i> {
+        let mut own = intent.tokens();
+        if let Some(read) = intent.english().map(ReadIntent::tokens) {
             let literals = |tokens: &[IntentToken]| -> Vec<String> {
                 let mut texts: Vec<String> =
                     tokens.iter().filter_map(literal).map(|literal| literal.text.clone()).collect();
                 texts.sort();
                 texts
             };
-            if literals(&own) == literals(&read) {
+            if literals(own) == literals(read) {
                 own = read;
             }
         }
@@ -49,8 +51,16 @@ impl TokenizedIntent {
         heard
     }
 
+    /// Counts the words that say a boolean of these as values of parameters.
+    pub(super) fn take_switches<'v>(&mut self, values: impl Iterator<Item = (&'v String, &'v Value)>) {
+        for (name, value) in values {
+            let said = switch::said_of_value(self.tokens, name, Some(value));
+            self.parameter_tokens.extend(said.into_iter().flat_map(|said| said.range));
+        }
+    }
+
     pub(super) fn places_of(&self, value: &Value) -> Vec<Range<usize>> {
-        find_value(&self.tokens, value)
+        find_value(self.tokens, value)
     }
 
     /// The tokens that are no values of parameters, with their indices.
@@ -60,10 +70,10 @@ impl TokenizedIntent {
 
     pub(super) fn says_concept(&self, wanted: &str) -> bool {
         self.tokens.iter().any(|token| match token {
-            IntentToken::Word(word) => word.concept == wanted,
+            IntentToken::Word(word) => same_concept(&word.concept, wanted),
             IntentToken::Literal(literal) => {
                 matches!(literal.class, LiteralClass::Name | LiteralClass::Quoted)
-                    && plain_words(&literal.text).iter().any(|word| concept(word) == wanted)
+                    && plain_words(&literal.text).iter().any(|word| same_concept(&concept(word), wanted))
             }
         })
     }
@@ -74,7 +84,7 @@ impl TokenizedIntent {
     }
 
     pub(super) fn role(&self, at: usize) -> u16 {
-        role(&self.tokens, at)
+        role(self.tokens, at)
     }
 
     /// The concept of the token at `at`; `None` unless it is a content word.
@@ -87,6 +97,11 @@ impl TokenizedIntent {
         let joining = |token: &IntentToken| matches!(token, IntentToken::Word(word) if word.function == WordFunction::Joining || word.concept == "or");
         self.tokens[range].iter().any(joining)
     }
+}
+
+/// Whether two concepts are the same, or forms of one word.
+fn same_concept(one: &str, other: &str) -> bool {
+    one == other || (family(one) == family(other) && family(one).len() > 2)
 }
 
 pub(super) fn literal(token: &IntentToken) -> Option<&IntentLiteral> {
@@ -139,7 +154,7 @@ pub(super) enum NeighbourSide {
     After,
 }
 
-impl TokenizedIntent {
+impl TokenizedIntent<'_> {
     /// The concept next to a token; function words are skipped.
     pub(super) fn neighbour(&self, at: usize, side: NeighbourSide) -> Option<String> {
         let near = |at: usize| match &self.tokens[at] {

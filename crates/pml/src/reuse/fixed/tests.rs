@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{Judgement, judge};
-use crate::reuse::ReusableProcedure;
+use crate::reuse::{ReadIntent, ReusableProcedure};
 
 /// A learned program: its source, its parameters with the values of the first intent, and that intent.
 struct Learned {
@@ -21,14 +21,14 @@ impl Learned {
             defaults.iter().map(|(name, value)| (name.clone(), json!({ "default": value }))).collect();
         let procedure = ReusableProcedure {
             parameters: &json!({ "type": "object", "properties": properties }),
-            intents: &[self.intent],
+            intents: &[&ReadIntent::new(self.intent)],
             examples: &BTreeMap::new(),
             reads_only: true,
         };
         judge(
             &procedure,
             &pml_analysis::find_constants(self.code).unwrap(),
-            intent,
+            &ReadIntent::new(intent),
             arguments.as_object().unwrap(),
         )
     }
@@ -189,7 +189,7 @@ fn dates_units_and_what_is_written_otherwise_in_the_program() {
     sized.contradicts(
         "files smaller than 2 MB in backups/",
         &json!({ "path": "backups/" }),
-        ("larger", "smaller"),
+        ("larger than", "smaller than"),
     );
     let coded = Learned {
         code: "const c = await mcp.crm.customers({ list: args[\"list\"] }); return c.filter((x) => x.country === 'DE')",
