@@ -146,7 +146,7 @@ async fn start_and_memory(programs: &Programs) -> Result<Vec<BenchFigure>, Probl
     configure(home.path(), &programs.bench, 20, 25)?;
     warm_up(program, home.path()).await?;
     let (mut starts, mut bare) = (Vec::new(), Vec::new());
-    let mut resident = 0;
+    let mut resident = ResidentMemory::default();
     for _ in 0..STARTS {
         let started = Instant::now();
         let version = command(program, home.path()).arg("--version").output().await.map_err(failed)?;
@@ -156,7 +156,9 @@ async fn start_and_memory(programs: &Programs) -> Result<Vec<BenchFigure>, Probl
         }
         let (elapsed, memory) = first_answer(program, home.path()).await?;
         starts.push(elapsed);
-        resident = resident.max(memory);
+        if memory.all > resident.all {
+            resident = memory;
+        }
     }
     let (start, bare) = (quantile(&mut starts, 0.5), quantile(&mut bare, 0.5));
     Ok(vec![
@@ -165,9 +167,13 @@ async fn start_and_memory(programs: &Programs) -> Result<Vec<BenchFigure>, Probl
             .target("≤ 50 ms", start <= Duration::from_millis(50)),
         BenchFigure::of(
             "resident after listing and discovering, 500 tools",
-            format!("{:.1} MB", resident as f64 / 1e6),
+            format!(
+                "{:.1} MB, {:.1} MB apart from files",
+                resident.all as f64 / 1e6,
+                resident.own as f64 / 1e6
+            ),
         )
-        .target("≤ 30 MB", resident <= 30_000_000),
+        .target("≤ 30 MB", resident.all <= 30_000_000),
     ])
 }
 
@@ -184,7 +190,7 @@ async fn warm_up(program: &Path, home: &Path) -> Result<(), Problem> {
 }
 
 /// The time from the start of the process to its first answer, and its memory after a discovery.
-async fn first_answer(program: &Path, home: &Path) -> Result<(Duration, u64), Problem> {
+async fn first_answer(program: &Path, home: &Path) -> Result<(Duration, ResidentMemory), Problem> {
     let started = Instant::now();
     let mut child = command(program, home);
     child.arg("stdio").stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
@@ -204,18 +210,32 @@ async fn first_answer(program: &Path, home: &Path) -> Result<(Duration, u64), Pr
     let discover = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "_meta": meta, "name": "pml_discover", "arguments": { "intent": "give back a text" } } });
     ask(discover).await?;
-    let memory = resident_bytes(child.id().unwrap_or_default());
+    let memory = ResidentMemory::of(child.id().unwrap_or_default());
     child.kill().await.map_err(failed)?;
     Ok((elapsed, memory))
 }
 
 /// The resident memory of a process in bytes; 0 where the system does not report it.
-fn resident_bytes(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let kilobytes = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    kilobytes.unwrap_or_default() * 1024
+#[derive(Default)]
+struct ResidentMemory {
+    /// With the pages of the program file. The system maps them in larger or smaller pieces, depending on how the file
+    /// came into its cache, so that the same program differs by several megabytes.
+    all: u64,
+    /// The memory that is the process's own.
+    own: u64,
+}
+
+impl ResidentMemory {
+    fn of(pid: u32) -> ResidentMemory {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let bytes = |name: &str| {
+            let kilobytes = status.lines().find_map(|line| {
+                line.strip_prefix(name)?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
+            });
+            kilobytes.unwrap_or_default() * 1024
+        };
+        ResidentMemory { all: bytes("VmRSS:"), own: bytes("RssAnon:") }
+    }
 }
 
 fn configure(home: &Path, echo: &Path, servers: usize, tools: usize) -> Result<(), Problem> {

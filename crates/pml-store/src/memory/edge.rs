@@ -8,7 +8,7 @@ use pml_model::trace::EdgeKind;
 use rusqlite::{Connection, Row, params};
 
 use crate::column::unexpected_value;
-use crate::vouch::{changed_mark_sql, mark_sql, vouched_condition};
+use crate::vouch::{changed_mark_sql, vouched_condition};
 use crate::{BlockingStore, Error};
 
 /// An edge between two items. Tools are `server:tool`; capabilities are given by id.
@@ -95,10 +95,10 @@ fn put(
     count: u64,
 ) -> rusqlite::Result<()> {
     static ADD: LazyLock<String> = LazyLock::new(|| {
+        // Most edges are known, so a mark for the insertion would mostly be made in vain; the trigger makes it.
         format!(
-            "INSERT INTO edge (principal, source, kind, target, count, mark) VALUES (?1, ?2, ?3, ?4, ?5, {})
+            "INSERT INTO edge (principal, source, kind, target, count) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT DO UPDATE SET count = count + excluded.count, mark = {}",
-            mark_sql("edge", &["principal", "source", "kind", "target", "count"]),
             changed_mark_sql("edge", &[("count", "count + excluded.count")])
         )
     });

@@ -20,7 +20,8 @@ pub use grant::Grant;
 pub(crate) use learn::remove_required;
 pub use learn::{LearningPlan, LiftedPlan, PlanLiteral};
 
-/// An analysed and permitted program, with everything it may use.
+/// An analysed and permitted program, with everything it may use. It is stored with the run as it stands here: grouping
+/// its fields would change the record of every run that is still to be resumed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {

@@ -20,7 +20,7 @@ const PREVIEW_CHARACTERS: usize = 240;
 /// The number of pure operations that a report lists.
 pub(crate) const MOST_OPERATIONS: usize = 200;
 
-/// The report of a run that has ended or is parked.
+/// The report of a run that has ended or is parked. It is stored and sent as it stands here.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunReport {
