@@ -97,7 +97,8 @@ fn what_a_run_used_before_it_was_interrupted_counts_afterwards() {
         for (const key of ["first", "second"]) await mcp.ledger.get({ key, before: 1800 });
         return "done";
     "#;
-    let options = json!({ "timeoutMs": 3000, "detach": true });
+    // Without reading ahead the two calls are made one after the other.
+    let options = json!({ "timeoutMs": 3000, "detach": true, "speculate": false });
     let started = gateway.execute(code, &json!({}), &options);
     let id = gateway.outcome(started)["workflowId"].as_str().unwrap().to_owned();
     let ledger = Ledger::of(&home);

@@ -36,6 +36,8 @@ const PATIENCE_FACTOR: u32 = 3;
 const RATE_LIMIT_WASTE: u32 = 10;
 /// What a result that differs from that of the same call made later counts as.
 const DIFFERENCE_WASTE: u32 = 20;
+/// 1 s: how long servers may take to receive the cancellation of a read when the process ends.
+const CALLING_OFF: Duration = Duration::from_secs(1);
 /// How much the latest call counts in the usual duration of a tool's calls.
 const LATEST_SHARE: f64 = 0.2;
 
@@ -417,13 +419,15 @@ impl Speculator {
         self.store_counts();
     }
 
-    /// Waits for the reads under way; none can be started afterwards.
+    /// Calls the reads under way off, and gives the servers a moment to hear of it.
     pub(crate) async fn close(&self) {
         let left: Vec<RunReads> = self.runs.lock().drain().map(|(_, reads)| reads).collect();
         drop(left);
         self.closing.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        if tokio::time::timeout(CALLING_OFF, self.tasks.wait()).await.is_err() {
+            tracing::debug!("a read ahead did not end when it was called off");
+        }
         self.store_counts();
     }
 
