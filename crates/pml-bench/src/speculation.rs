@@ -19,8 +19,8 @@ const LATENCY_MS: u64 = 20;
 const PLAIN_CALLS: u32 = 500;
 /// The alternations of unrelated calls with and without speculation beside them.
 const ALTERNATIONS: usize = 10;
-/// The unrelated calls of each.
-const UNRELATED: usize = 300;
+/// The unrelated calls of each: enough to last for several programs.
+const UNRELATED: usize = 3_000;
 
 /// Whether reads are made ahead.
 #[derive(Clone, Copy, PartialEq, Eq)]
