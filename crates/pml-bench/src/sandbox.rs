@@ -12,15 +12,13 @@ use pml::planning::Work;
 use pml::problem::Problem;
 use pml::report::RunStatus;
 use pml_mcp::Caller;
-use pml_mcp::client::{Connection, OutgoingRequest};
-use pml_model::json::{Fields, raw};
+use pml_mcp::client::Connection;
 use pml_sandbox::{PoolSettings, WorkerPool};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::execution::execution;
 use crate::figure::{BenchFigure, failed, milliseconds, quantile};
-use crate::gateway::{command, open, timed};
+use crate::gateway::{call, command, open, timed};
 use crate::programs::Programs;
 
 /// 8 ms between two programs, so that the worker pool is full again before each measurement.
@@ -72,27 +70,9 @@ cache = false
 
 /// The time of a program through `pml_execute`, and its result.
 async fn run(gateway: &Connection, code: &str, options: Value) -> Result<(Duration, Value), Problem> {
-    let mut params = Fields::default();
-    params.set("name", raw(&"pml_execute"));
     let implementation = json!({ "type": "code", "code": code });
-    params.set(
-        "arguments",
-        raw(&json!({ "intent": "measure", "implementation": implementation, "options": options })),
-    );
-    let (caller, cancel) = (Caller::silent(), CancellationToken::new());
-    let started = Instant::now();
-    let call = OutgoingRequest {
-        method: "tools/call",
-        params,
-        mirrored: Vec::new(),
-        caller: &caller,
-        deadline: started + Duration::from_secs(120),
-        cancel: &cancel,
-    };
-    let result = gateway.request(call).await.map_err(failed)?;
-    let elapsed = started.elapsed();
-    let result: Value = serde_json::from_str(result.get()).map_err(failed)?;
-    Ok((elapsed, result["structuredContent"].clone()))
+    let request = json!({ "intent": "measure", "implementation": implementation, "options": options });
+    call(gateway, "pml_execute", &request).await
 }
 
 async fn run_well(gateway: &Connection, code: &str) -> Result<Duration, Problem> {

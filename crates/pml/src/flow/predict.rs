@@ -59,7 +59,13 @@ async fn arguments_for(
 ) -> Option<Map<String, Value>> {
     let known = app.knowledge.memory.find_by_name(&notice.principal, id.as_str()).await.ok()??;
     let stored = app.store.capability(&notice.principal, id).await.ok()??;
-    let graph = app.knowledge.graph(&notice.principal).await.ok();
+    let graph = match app.knowledge.graph(&notice.principal).await {
+        Ok(graph) => Some(graph),
+        Err(problem) => {
+            tracing::debug!(%problem, "arguments are taken from the context alone: the graph could not be read");
+            None
+        }
+    };
     let context: Map<String, Value> = serde_json::from_str(notice.arguments.get()).ok()?;
     let sources = ArgumentSources {
         context: &context,

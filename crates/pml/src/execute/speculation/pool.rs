@@ -287,13 +287,10 @@ impl Speculator {
         asked: Instant,
     ) -> Result<SpeculationHit, SpeculationMiss> {
         let until = self.patience(principal, read, asked);
-        let ended = match read.outcome.try_recv() {
-            Ok(ended) => Ok(ended),
-            Err(_) => match tokio::time::timeout_at(until.into(), &mut read.outcome).await {
-                Ok(Ok(ended)) => Ok(ended),
-                Ok(Err(_)) | Err(_) => Err(SpeculationMiss::Unanswered),
-            },
-        }?;
+        // A result that is there is taken also where the time is up: the timeout looks at it first.
+        let Ok(Ok(ended)) = tokio::time::timeout_at(until.into(), &mut read.outcome).await else {
+            return Err(SpeculationMiss::Unanswered);
+        };
         if read.began.elapsed() > self.settings.config().speculation.ttl {
             return Err(SpeculationMiss::Expired);
         }
