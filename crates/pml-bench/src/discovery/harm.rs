@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use pml::builtin;
 use pml::problem::Problem;
-use pml_graph::past::{EmbeddedIntent, IntentTrace, PastAdvice, PastIntents};
+use pml_graph::past::{EmbeddedIntent, IntentTrace, PastAdvice, PastIntents, RELATED};
 use pml_graph::procedure::suggest_procedure;
 use pml_graph::rank::{self, DenseEvidence, RankingEvidence};
 use pml_language::french;
@@ -212,8 +212,11 @@ fn foreign_memory(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>, Pr
             of(other, "trace").into_iter().map(|at| &other.requests[at]).collect();
         let none = DagBenchMemory::learn_rows(bench, &both, &vectors, &[])?;
         let foreign = DagBenchMemory::learn_rows(bench, &both, &vectors, &traces)?;
-        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let executed = embed_queries(bench, &traces)?;
+        let (mut before, mut after, mut unrelated) = (Vec::new(), Vec::new(), Vec::new());
         for row in of(own, "test").into_iter().map(|at| &own.requests[at]) {
+            let query = bench.reader.embed_request(&row.query)?.0;
+            unrelated.push(executed.iter().all(|past| cosine(past, &query) < RELATED));
             let right: HashSet<usize> = row.seq.iter().flatten().filter_map(|id| both.place(id)).collect();
             for (learned, nodes) in [(&none, &mut before), (&foreign, &mut after)] {
                 let asked = learned.read_request(&mut bench.reader, &both, &vectors, &row.query)?;
@@ -222,6 +225,19 @@ fn foreign_memory(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>, Pr
                 nodes.push(score::f1(&tools, &right));
             }
         }
+        let unrelated_change = score::mean(
+            (before.iter().zip(&after).zip(&unrelated))
+                .filter(|(_, unrelated)| **unrelated)
+                .map(|((before, after), _)| after - before),
+        );
+        let unrelated_requests = unrelated.iter().filter(|unrelated| **unrelated).count();
+        figures.push(
+            BenchFigure::of(
+                format!("{name}: the same for the {unrelated_requests} requests that none of them is related to, change"),
+                format!("{unrelated_change:+.4}"),
+            )
+            .target(format!("≥ {CHANGE}"), unrelated_change >= CHANGE),
+        );
         let (before, after) = (score::mean(before), score::mean(after));
         figures.push(
             BenchFigure::of(
@@ -235,4 +251,14 @@ fn foreign_memory(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>, Pr
         );
     }
     Ok(figures)
+}
+
+/// The vectors of what was asked for, one for each row.
+fn embed_queries(bench: &mut DiscoveryBench<'_>, rows: &[&BenchRequest]) -> Result<Vec<Vec<f32>>, Problem> {
+    rows.iter().map(|row| Ok(bench.reader.embed_request(&row.query)?.0)).collect()
+}
+
+/// The cosine of two vectors of length 1.
+fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
