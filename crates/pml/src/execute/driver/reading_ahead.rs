@@ -166,7 +166,11 @@ impl ReadingAhead {
         };
         let mut reads = self.ahead.as_mut().map(|ahead| ahead.take_reads(room, admitted)).unwrap_or_default();
         for call in upcoming {
-            if reads.len() < room && self.is_speculable(&call) && !self.tasks.contains(&call) {
+            if reads.len() < room
+                && self.is_speculable(&call)
+                && !self.tasks.contains(&call)
+                && admitted(call.handle, NEXT_LAYER)
+            {
                 self.tasks.push(call.clone());
                 let UpcomingCall { handle, arguments, .. } = call;
                 reads.push(ReadAhead { handle, arguments, confidence: NEXT_LAYER });
@@ -174,13 +178,8 @@ impl ReadingAhead {
         }
         for read in reads {
             let Some(tool) = of.plan.tools.get(read.handle as usize) else { continue };
-            let begun = self.speculator.start(&NewRead {
-                principal: &of.principal,
-                run,
-                tool,
-                arguments: read.arguments,
-                confidence: read.confidence,
-            });
+            let (principal, arguments) = (&of.principal, read.arguments);
+            let begun = self.speculator.start(&NewRead { principal, run, tool, arguments });
             self.left -= u32::from(begun);
         }
     }
