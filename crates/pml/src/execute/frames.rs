@@ -158,9 +158,9 @@ impl CapabilityFrames {
         Some(path)
     }
 
-    /// The nodes that lead to a frame, and what it has reached and decided. Both lists only grow.
-    pub(super) fn progress(&self, number: u32) -> Option<(Vec<NodeId>, (&[NodeId], &[PathDecision]))> {
-        Some((self.call_path(number)?, self.get(number)?.way.progress()))
+    /// What a frame has reached and decided. Both lists only grow.
+    pub(super) fn progress(&self, number: u32) -> Option<(&[NodeId], &[PathDecision])> {
+        self.get(number).map(|frame| frame.way.progress())
     }
 
     /// The place of a pure operation in a frame.

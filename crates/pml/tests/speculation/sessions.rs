@@ -33,7 +33,6 @@ fn the_context_of_a_request_names_its_session() {
     let long = session(&json!("x".repeat(100_000)));
     assert!(long.len() < 100, "{long}");
     assert_eq!(session(&json!({ "no": "id" })), none, "only texts and numbers are ids");
-    drop(session);
     // Another connection of the same client, in the same session.
     place.restart();
     let told = run_in(&mut place, &json!("one"), "a test", "return 1;", &json!({}));

@@ -196,9 +196,12 @@ impl ReadingAhead {
         self.followed.open.extend((self.followed.frames + 1..=begun).map(|frame| (frame, (0, 0))));
         self.followed.frames = begun;
         self.followed.open.retain_mut(|(frame, followed)| {
-            let Some((calls, path)) = observer.frames().progress(*frame) else { return false };
+            let frames = observer.frames();
+            let (Some(calls), Some(path)) = (frames.call_path(*frame), frames.progress(*frame)) else {
+                return false;
+            };
             follow_path(ahead, path, followed, |node| self.places.node(&calls, node));
-            !observer.frames().is_over(*frame)
+            !frames.is_over(*frame)
         });
     }
 
