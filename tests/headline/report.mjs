@@ -99,6 +99,14 @@ export function asText(rows, report) {
   return `${aligned(perTask(rows))}\n\n${aligned(overall(report))}\n\n${secondTimes(report)} ${failures(report)}`;
 }
 
+/** Round trips of the first times with and without reading ahead. */
+export function asComparison(rows, { count, median, worst }) {
+  const times = (factor) => `× ${factor.toFixed(2)}`;
+  const cells = ({ id, on, off, speedUp }) => [id, number(on), number(off), times(speedUp)];
+  const table = aligned([['task', 'on, ms', 'off, ms', 'speed-up'], ...rows.map(cells)]);
+  return `${table}\n\nSpeed-up of ${count} tasks: median ${times(median)}, worst ${times(worst)}.`;
+}
+
 /** Everything as Markdown. */
 export function asMarkdown(rows, report) {
   return `${markdown(overall(report))}\n\n${markdown(perTask(rows))}\n\n${secondTimes(report)} ${failures(report)}`;

@@ -2,13 +2,14 @@
 // with PML the second time with other arguments.
 //
 //   node run.mjs --pml FILE [--tasks N | --only ID,…] [--repeat N] [--json | --markdown] [--messages FILE] [--write-docs]
-//     [--latency MS] [--no-speculation]
+//     [--latency MS] [--no-speculation | --compare-speculation]
 //
 // All tasks are done the first time, then all the second time, with one memory. Tokens are those of cl100k. Time is that of
 // the MCP requests, with the servers up; a model's own is not in it. `--repeat` does everything so often and takes medians
 // (3 unless told). `--messages` keeps all messages as JSON lines; `--write-docs` puts the totals into docs/benchmarks.md
 // and three of them into README.md. With `--latency`, calls of the npm servers take so many milliseconds more;
-// `--no-speculation` keeps PML from reading ahead.
+// `--no-speculation` keeps PML from reading ahead; `--compare-speculation` does everything with and without, in turn, and
+// tells how much faster each task is the first time, and the median and the worst of them.
 //
 // Exit status: 0 every arm of every task gave the right result, 1 one did not, 2 wrong use.
 
@@ -19,7 +20,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import * as arms from './arms.mjs';
 import { introduce, makePlace } from './place.mjs';
-import { asMarkdown, asText, intoBenchmarks, intoReadme, summary } from './report.mjs';
+import { asComparison, asMarkdown, asText, intoBenchmarks, intoReadme, summary } from './report.mjs';
 import { TASKS } from './tasks.mjs';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
@@ -37,6 +38,7 @@ const { values: options } = parseArgs({
     'write-docs': { type: 'boolean', default: false },
     latency: { type: 'string', default: '0' },
     'no-speculation': { type: 'boolean', default: false },
+    'compare-speculation': { type: 'boolean', default: false },
   },
 });
 
@@ -56,9 +58,9 @@ function chosen() {
 }
 
 /** Does all tasks once: of each task the outcomes of its arms. */
-async function once(pml, tasks) {
+async function once(pml, tasks, speculation = !options['no-speculation']) {
   const dir = mkdtempSync(join(tmpdir(), 'pml-headline-'));
-  const setting = { latency: Number(options.latency), speculation: !options['no-speculation'] };
+  const setting = { latency: Number(options.latency), speculation };
   const plain = makePlace(join(dir, 'plain'), tasks, { ...setting, npm: false });
   const remembering = makePlace(join(dir, 'pml'), tasks, { ...setting, npm: true });
   await introduce(pml, remembering);
@@ -97,8 +99,29 @@ function keepMessages(file, repetitions) {
   writeFileSync(file, `${lines.join('\n')}\n`);
 }
 
+/** Does all tasks with and without reading ahead, in turn, and prints how their first times compare. */
+async function compareSpeculation(pml, tasks) {
+  const [on, off] = [[], []];
+  for (let i = 0; i < Number(options.repeat); i++) {
+    on.push(await once(pml, tasks, true));
+    off.push(await once(pml, tasks, false));
+  }
+  const first = (repetitions, id) => settle(repetitions.map((outcomes) => outcomes[id].first));
+  const rows = tasks.map(({ id }) => {
+    const [ahead, plain] = [first(on, id), first(off, id)];
+    return { id, on: ahead.ms, off: plain.ms, speedUp: plain.ms / ahead.ms, problem: ahead.problem ?? plain.problem };
+  });
+  const speedUps = rows.map(({ speedUp }) => speedUp);
+  const report = { count: rows.length, median: median(speedUps), worst: Math.min(...speedUps) };
+  console.log(options.json ? JSON.stringify({ tasks: rows, ...report }) : asComparison(rows, report));
+  const failed = rows.filter(({ problem }) => problem);
+  for (const { id, problem } of failed) console.error(`failed: ${id}: ${problem}`);
+  return failed.length ? 1 : 0;
+}
+
 if (!options.pml) wrongUse('say which program to measure: --pml target/release/pml');
 const tasks = chosen();
+if (options['compare-speculation']) process.exit(await compareSpeculation(resolve(options.pml), tasks));
 const repetitions = [];
 for (let i = 0; i < Number(options.repeat); i++) repetitions.push(await once(resolve(options.pml), tasks));
 if (options.messages) keepMessages(options.messages, repetitions);

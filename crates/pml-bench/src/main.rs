@@ -5,6 +5,7 @@
 
 mod attacks;
 mod dag;
+mod delayed;
 mod discovery;
 mod echo;
 mod execution;
@@ -93,6 +94,9 @@ enum BenchCommand {
         /// Runs per measurement
         #[arg(long, default_value_t = 20)]
         rounds: usize,
+        /// Only the programs under `examples/`
+        #[arg(long)]
+        examples: bool,
     },
     /// Cost of storing traces, and time saved by capabilities and the cache
     Memory {
@@ -121,6 +125,18 @@ enum BenchCommand {
         /// A directory with an `engine.jsonl` of programs (`id`, `source`, `required`)
         #[arg(long)]
         data: PathBuf,
+    },
+    /// A built-in server whose tools take some time
+    #[command(hide = true)]
+    BuiltInServer {
+        /// Which one
+        name: String,
+        /// The directory of `fs`
+        #[arg(long)]
+        root: PathBuf,
+        /// Milliseconds that each call takes longer
+        #[arg(long)]
+        wait_ms: u64,
     },
     /// The server that the gateway is measured with
     #[command(hide = true)]
@@ -160,7 +176,12 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
         BenchCommand::Flow { data, out } => flow::measure(&data, out.as_deref()),
         BenchCommand::Sandbox { rounds } => sandbox::measure(&Programs::find()?, rounds).await,
         BenchCommand::Dag { rounds } => dag::measure(&Programs::find()?, rounds).await,
-        BenchCommand::Speculation { rounds } => speculation::measure(&Programs::find()?, rounds).await,
+        BenchCommand::Speculation { rounds, examples: false } => {
+            speculation::measure(&Programs::find()?, rounds).await
+        }
+        BenchCommand::Speculation { rounds, examples: true } => {
+            speculation::measure_examples(&Programs::find()?, rounds).await
+        }
         BenchCommand::Memory { rounds } => {
             Programs::find()?;
             memory::measure(rounds).await
@@ -174,6 +195,10 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
         BenchCommand::Provides(settings) => of_discovery(settings, &[DiscoveryBenchPart::Provides]).await,
         BenchCommand::Latency(settings) => of_discovery(settings, &[DiscoveryBenchPart::Latency]).await,
         BenchCommand::Attacks { data } => attacks::measure(&Programs::find()?, &data).await,
+        BenchCommand::BuiltInServer { name, root, wait_ms } => {
+            delayed::serve(&name, &root, std::time::Duration::from_millis(wait_ms)).await?;
+            Ok(Vec::new())
+        }
         BenchCommand::EchoServer { tools } => {
             echo::serve(tools).await;
             Ok(Vec::new())

@@ -2,6 +2,8 @@
 //!
 //! The same programs are run with and without speculation, in turn, over a tool that takes 20 ms.
 
+mod examples;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,7 +43,16 @@ pub(super) async fn measure(programs: &Programs, rounds: usize) -> Result<Vec<Be
     figures.push(plain_calls(&gateway, rounds).await?);
     figures.push(unrelated_calls(&gateway).await?);
     gateway.close().await;
+    figures.extend(examples::measure(programs, rounds).await?);
     Ok(figures)
+}
+
+/// Measures the examples alone.
+pub(super) async fn measure_examples(
+    programs: &Programs,
+    rounds: usize,
+) -> Result<Vec<BenchFigure>, Problem> {
+    examples::measure(programs, rounds).await
 }
 
 fn configure(home: &Path, echo: &Path) -> Result<(), Problem> {

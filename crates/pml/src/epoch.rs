@@ -35,6 +35,21 @@ pub enum WriteReach {
     Only(ServerName),
 }
 
+impl WriteReach {
+    /// The reach of a write at `server`.
+    pub fn of(server: &ServerName, isolated: bool) -> WriteReach {
+        if isolated { WriteReach::Only(server.clone()) } else { WriteReach::Everywhere }
+    }
+
+    /// Whether reads from `server` may be affected.
+    pub fn covers(&self, server: &ServerName) -> bool {
+        match self {
+            WriteReach::Everywhere => true,
+            WriteReach::Only(only) => only == server,
+        }
+    }
+}
+
 /// The state of the epoch at one moment; equal marks mean that nothing was written in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EpochMark {

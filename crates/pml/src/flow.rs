@@ -11,6 +11,7 @@ mod compose;
 mod direct;
 mod lift;
 mod predict;
+mod read_request;
 mod recall;
 mod repeated;
 mod replan;
@@ -418,7 +419,11 @@ async fn plan_request(
         }
         planning::Work::Dag { document, .. } => document.clone(),
         planning::Work::Tool { tool, defaults } => {
-            planning::tool_call_document(tool, defaults, &asked.arguments)?
+            let snapshot = app.tools.snapshot();
+            let schema = snapshot.tool(tool).ok().map(|tool| tool.definition.input_schema.get());
+            let parameters = schema.and_then(|schema| serde_json::from_str(schema).ok()).unwrap_or_default();
+            let arguments = planning::session::program_arguments(&asked.arguments, &parameters);
+            planning::tool_call_document(tool, defaults, &arguments)?
         }
         planning::Work::Call(tool) => {
             bounds.wall_ms = bounds.wall_ms.max(direct::longest_ms(app, tool));

@@ -3,6 +3,7 @@
 //! `pml-analysis` does the analysis; this module gives it what it has to know about the tools.
 
 mod nested;
+pub(crate) mod session;
 mod unfold;
 
 use std::collections::{BTreeSet, HashMap};
@@ -210,7 +211,7 @@ pub(crate) fn plan(
         asked.intent.clone(),
         asked.work.source(),
         AnalysedSource { identity: analysis.identity, structure: analysis.structure, work },
-        asked.arguments.clone(),
+        asked.arguments_for(&learn.parameters),
         granted,
         setting.bounds,
         (seed()?, now_ms()),
@@ -267,7 +268,7 @@ pub(crate) fn plan_dag(
         asked.intent.clone(),
         asked.work.source(),
         AnalysedSource { identity: analysis.identity, structure: analysis.structure, work },
-        asked.arguments.clone(),
+        asked.arguments_for(&learn.parameters),
         tools,
         setting.bounds,
         (seed()?, now_ms()),

@@ -22,10 +22,14 @@ use crate::discover::ReadyCall;
 use crate::flow::{self, CapabilitySuggestion, ExecuteOutcome, Suggestions};
 use crate::knowledge;
 use crate::plan::Pause;
+use crate::planning::session::{given_session_id, named_session};
 use crate::planning::{PlanRefusal, RunRequest, Work};
 use crate::problem::{ErrorCode, Problem};
 use crate::report::RunStatus;
 use crate::suggest::SuggestedDag;
+
+/// The client that commands are, in the names of sessions.
+const TERMINAL: &str = "terminal";
 
 /// Arguments of `pml execute`.
 #[derive(Debug, Args)]
@@ -60,6 +64,9 @@ pub(super) struct ExecuteArgs {
     /// Its arguments, a JSON object
     #[arg(long, default_value = "{}", value_name = "JSON")]
     args: String,
+    /// The session that this belongs to, as `sessionId` in --args
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
     /// Fail the run after this many milliseconds
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
@@ -90,7 +97,10 @@ pub(super) async fn run(here: &CommandContext, execute: ExecuteArgs) -> Result<E
     let intent = execute.intent.unwrap_or_else(|| name.clone());
     let execution = RunRequest {
         principal: app.principal.clone(),
-        session: "terminal".to_owned(),
+        session: execute
+            .session
+            .or_else(|| given_session_id(&arguments))
+            .map_or_else(|| TERMINAL.to_owned(), |id| named_session(TERMINAL, &id)),
         intent: intent.clone(),
         work,
         arguments,

@@ -16,7 +16,8 @@ use super::operations::{OperationPlace, ReportedOperation};
 use super::path::{PathBuilder, Sites};
 use crate::plan::{Plan, PlannedCapability, source_line};
 use crate::report::{
-    CallReport, CapabilityResult, ExecutedPath, RunFailure, RunReport, TaskStatus, number_places,
+    CallReport, CapabilityResult, ExecutedPath, PathDecision, RunFailure, RunReport, TaskStatus,
+    number_places,
 };
 use crate::trace::{CallEnding, CallRef, Recorder, TurnTime};
 
@@ -133,7 +134,49 @@ pub(super) struct CallSite {
     pub(super) line: Option<u32>,
 }
 
+/// The place of a node: the nodes whose calls of capabilities lead to it, outermost first, and the node in the structure
+/// of the last of them.
+pub(super) type NodePlace = (Vec<NodeId>, NodeId);
+
 impl CapabilityFrames {
+    /// The number of frames so far.
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.all.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a frame has ended.
+    pub(super) fn is_over(&self, number: u32) -> bool {
+        self.get(number).is_none_or(|frame| frame.ended.is_some())
+    }
+
+    /// The nodes that call a frame and those around it, outermost first; empty for the run itself, `None` if one of the
+    /// calls has no known place.
+    pub(super) fn call_path(&self, number: u32) -> Option<Vec<NodeId>> {
+        let Some(frame) = self.get(number) else { return Some(Vec::new()) };
+        let mut path = self.call_path(frame.parent)?;
+        path.push(if frame.parent == 0 { frame.node? } else { frame.inner? });
+        Some(path)
+    }
+
+    /// What a frame has reached and decided. Both lists only grow.
+    pub(super) fn progress(&self, number: u32) -> Option<(&[NodeId], &[PathDecision])> {
+        self.get(number).map(|frame| frame.way.progress())
+    }
+
+    /// The place of a pure operation in a frame.
+    pub(super) fn operation_place(
+        &self,
+        plan: &Plan,
+        number: u32,
+        point: u32,
+        context: u32,
+    ) -> Option<NodePlace> {
+        let frame = self.get(number)?;
+        let structure = &frame.planned_capability(plan)?.structure;
+        let (node, _) = frame.sites.operation(point, context, structure)?;
+        Some((self.call_path(number)?, node))
+    }
+
     /// The frame with that number.
     pub(super) fn get(&self, number: u32) -> Option<&CapabilityFrame> {
         self.all.get((number as usize).checked_sub(1)?)

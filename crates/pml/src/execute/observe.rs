@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::delivery::{CallFailure, RunDelivery};
 use super::ending::{RunEnding, out_of_memory};
-use super::frames::{CallSite, CapabilityFrames, FrameStart, RootFrame, ToolCall};
+use super::frames::{CallSite, CapabilityFrames, FrameStart, NodePlace, RootFrame, ToolCall};
 use super::issued_call::IssuedCall;
 use super::operations::{OperationPlace, ReportedOperation};
 use super::path::{PathBuilder, Sites};
@@ -350,9 +350,28 @@ impl Observer {
         self.way.progress()
     }
 
-    /// The node of a pure operation of the program itself.
-    pub(super) fn operation_node(&self, point: u32, context: u32) -> Option<NodeId> {
-        self.sites.operation(point, context, &self.plan.structure).map(|(node, _)| node)
+    /// The place of a pure operation of the program or of a capability that it calls.
+    pub(super) fn operation_place(&self, frame: u32, point: u32, context: u32) -> Option<NodePlace> {
+        match self.frames.number((0, frame)) {
+            0 => {
+                let (node, _) = self.sites.operation(point, context, &self.plan.structure)?;
+                Some((Vec::new(), node))
+            }
+            number => self.frames.operation_place(&self.plan, number, point, context),
+        }
+    }
+
+    /// The nodes that lead to a capability that the program calls, that of its own call last.
+    pub(super) fn frame_path(&self, frame: u32) -> Option<Vec<NodeId>> {
+        self.frames.call_path(self.frames.number((0, frame)))
+    }
+
+    /// The place of a call of the program or of a capability that it calls.
+    pub(super) fn call_place(&self, call: u32) -> Option<NodePlace> {
+        let call = self.calls.get(call)?;
+        let path = call.node_path.as_deref()?;
+        let node = path.rsplit_once('/').map_or(path, |(_, inner)| inner);
+        Some((self.frames.call_path(call.made_by)?, NodeId::try_from(node.to_owned()).ok()?))
     }
 
     /// The node that a call belongs to.

@@ -23,6 +23,7 @@ use crate::reuse::{self, ArgumentBinding, Contradiction, ReadIntent, ReusablePro
 use crate::suggest::SuggestedDag;
 
 use super::compose::{compose, only_reads};
+use super::read_request::ReadRequest;
 
 /// The number of capabilities and of tools that are suggested.
 const SUGGESTED: usize = 5;
@@ -233,7 +234,7 @@ async fn by_name(app: &Arc<App>, name: &str, asked: RunRequest) -> Result<Recall
         .hint("`pml_discover` finds capabilities by what they are for"));
     };
     let request = ReadRequest::new(&asked)?;
-    let binding = bound(app, &known, &request).for_named_procedure(&request.context);
+    let binding = bound(app, &known, &request).for_named_procedure(&request.context_for(&known.parameters));
     let contradiction = contradiction(&known, &request, &binding);
     if binding.is_complete() && contradiction.is_none() {
         return request_for_capability(known.as_ref(), &binding, asked);
@@ -349,7 +350,7 @@ pub(super) fn ready_call(
     intent: &str,
     found: &[CapabilityCandidate],
 ) -> Option<(CapabilityId, ReadyCall)> {
-    let request = ReadRequest { intent: ReadIntent::new(intent), context: Map::new() };
+    let request = ReadRequest::of_intent(intent);
     let offered = found.iter().filter(|candidate| is_worth_suggesting(&candidate.capability.statistics));
     let calls = offered.take(LOOKED_AT).filter_map(|candidate| {
         let binding = bound(app, &candidate.capability, &request);
@@ -423,7 +424,7 @@ async fn earlier(
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Option<EarlierResult> {
     // Context given beside the intent is not part of its text, and leads to another result.
-    if !context(asked).is_ok_and(|given| given.is_empty()) {
+    if !ReadRequest::new(asked).is_ok_and(|request| request.context.is_empty()) {
         return None;
     }
     let shown = found.iter().filter(|(candidate, _)| {
@@ -524,18 +525,6 @@ fn verdicts<'k>(
     })
 }
 
-/// What the client asks for, read once for all candidates.
-struct ReadRequest {
-    intent: ReadIntent,
-    context: Map<String, Value>,
-}
-
-impl ReadRequest {
-    fn new(asked: &RunRequest) -> Result<ReadRequest, Problem> {
-        Ok(ReadRequest { intent: ReadIntent::new(&asked.intent), context: context(asked)? })
-    }
-}
-
 /// Binds the request to the parameters of the capability.
 fn bound(app: &App, known: &IndexedCapability, request: &ReadRequest) -> ArgumentBinding {
     let intents: Vec<&ReadIntent> = known.intents.read().iter().collect();
@@ -547,7 +536,7 @@ fn bound(app: &App, known: &IndexedCapability, request: &ReadRequest) -> Argumen
         examples: &known.examples,
         reads_only,
     };
-    reuse::bind(&procedure, &request.intent, &request.context)
+    reuse::bind(&procedure, &request.intent, &request.context_for(&known.parameters))
 }
 
 /// The constant of a capability that the intent contradicts.
@@ -562,13 +551,6 @@ fn contradiction(
 /// The message that a capability contradicts the intent, and what to do instead.
 fn refused(known: &IndexedCapability, contradiction: &Contradiction) -> String {
     format!("`{}` does not do this: {contradiction}; send the program for this intent", known.name)
-}
-
-fn context(asked: &RunRequest) -> Result<Map<String, Value>, Problem> {
-    serde_json::from_str(asked.arguments.get()).map_err(|_| {
-        Problem::new(ErrorCode::InvalidArguments, "`context` is not a JSON object")
-            .hint("give the arguments as {\"path\": \"notes.txt\"}")
-    })
 }
 
 fn suggestion(

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::ask::{self, RunOrigin};
 use super::reply::{refusal_result, status_result};
-use super::request::{parse_arguments, read_idempotency, session_id};
+use super::request::{parse_arguments, read_idempotency, session_id_in};
 use super::suggestions::suggestions_result;
 use super::wait::{TURN, WAIT_MS, wait_for_run};
 use super::{ClientAccess, is_callable};
@@ -201,12 +201,13 @@ pub(super) async fn execute(
         false => Duration::from_millis(asked.options.wait_ms.unwrap_or(WAIT_MS).min(MAX_WAIT_MS)),
     };
     let config = app.config();
+    let context = asked.context.unwrap_or_else(empty_object);
     let execution = RunRequest {
         principal: request.client.principal.clone(),
-        session: session_id(request),
+        session: session_id_in(request, &context),
         intent: asked.intent.clone(),
         work,
-        arguments: asked.context.unwrap_or_else(empty_object),
+        arguments: context,
         timeout: asked.options.timeout_ms.map(Duration::from_millis),
         caller: request.caller.clone(),
         idempotency,

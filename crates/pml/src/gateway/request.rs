@@ -7,6 +7,7 @@ use pml_store::Idempotency;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::planning::session::session_of;
 use crate::problem::{ErrorCode, Problem};
 
 /// The member of `_meta` with the idempotency key: a repeated request with the same key gets the same run.
@@ -16,7 +17,35 @@ const MAX_KEY_BYTES: usize = 200;
 
 /// The id of the session that a request is made in; runs are recorded with it.
 pub(super) fn session_id(request: &IncomingRequest) -> String {
-    format!("{}/{}", request.client.name, request.caller.session())
+    format!("{}/{}", request.client.name, trace_or_connection(request))
+}
+
+/// The id of the session that a request with this context is made in.
+pub(super) fn session_id_in(request: &IncomingRequest, context: &RawValue) -> String {
+    session_of(&request.client.name, context, || trace_or_connection(request))
+}
+
+/// What tells the sessions of a client apart that does not name them: its trace, else its connection.
+fn trace_or_connection(request: &IncomingRequest) -> String {
+    match trace_id(&request.params) {
+        Some(trace) => format!("trace-{trace}"),
+        None => request.caller.session().to_string(),
+    }
+}
+
+/// The trace that a request belongs to, as W3C Trace Context writes it in `_meta`: version, trace, span and flags.
+fn trace_id(params: &RawValue) -> Option<String> {
+    if !params.get().contains("traceparent") {
+        return None;
+    }
+    let params = Fields::parse(params.get()).ok()?;
+    let meta = Fields::parse(params.get("_meta")?.get()).ok()?;
+    let parent: String = serde_json::from_str(meta.get("traceparent")?.get()).ok()?;
+    let trace = parent.split('-').nth(1)?;
+    let is_id = trace.len() == 32
+        && trace.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        && trace.bytes().any(|byte| byte != b'0');
+    is_id.then(|| trace.to_owned())
 }
 
 /// Parses the arguments of one of PML's own tools.

@@ -38,6 +38,10 @@ pub(crate) async fn learning_task(knowledge: Arc<Knowledge>) {
             _ = looks.tick() => {}
         }
         let learned = learn_all(&knowledge).await;
+        // The next runs go by what was learned, whether or not anybody searches meanwhile.
+        if learned && let Err(error) = knowledge.memory.refresh().await {
+            tracing::debug!(%error, "what was learned could not be indexed");
+        }
         intents::check_all(&knowledge).await;
         // Another process may have learned from them.
         let changed = Some(changes.version()).filter(|version| seen != Some(*version));

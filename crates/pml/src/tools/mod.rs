@@ -327,9 +327,7 @@ async fn audited(
 
 /// What a call may change, for cache invalidation; `None` if the tool is known to be read-only.
 fn reach(tool: &CatalogueTool, verdict: &ToolVerdict) -> Option<WriteReach> {
-    let anywhere =
-        if verdict.isolated { WriteReach::Only(tool.id.server.clone()) } else { WriteReach::Everywhere };
-    (!verdict.effect_free).then_some(anywhere)
+    (!verdict.effect_free).then(|| WriteReach::of(&tool.id.server, verdict.isolated))
 }
 
 async fn checked(

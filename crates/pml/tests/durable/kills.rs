@@ -365,7 +365,11 @@ impl World {
     fn come_to_an_end(&mut self) {
         drop(std::fs::remove_file(self.home.path("slow-start")));
         let mut gateway = Gateway::start(self.home.command(&["stdio"]));
-        let sent = self.ask_again(&mut gateway);
+        // A request that is asked again may begin its run only now, and one that is detached does not wait for it: the
+        // list has all runs only after every request is answered.
+        for (request, index) in self.ask_again(&mut gateway) {
+            self.requests[index].reply = Some(gateway.outcome(request));
+        }
         eventually("every run comes to its end", || {
             // All states in one look: between two a run can go from one to the other and be in neither.
             let list = self.home.run(&["runs", "list", "--json", "--limit", "1000"]);
@@ -377,9 +381,6 @@ impl World {
             rows.iter()
                 .all(|row| !["running", "interrupted", "waiting"].iter().any(|open| row["state"] == *open))
         });
-        for (request, index) in sent {
-            self.requests[index].reply = Some(gateway.outcome(request));
-        }
         gateway.hang_up();
         assert_eq!(gateway.ends_within(Duration::from_secs(10)), 0);
         self.look();

@@ -27,6 +27,29 @@ impl Work {
     }
 }
 
+/// The capabilities that programs may call, each with its program and arguments to learn it with.
+pub const CAPABILITIES: [(&str, &str); 3] = [
+    (
+        "readsTwo",
+        "const one = await mcp.a.read({ key: args.key });\n\
+         return [one, await mcp.b.read({ key: `t${args.key}`, wait: 1 })];",
+    ),
+    (
+        "writesBetween",
+        "const one = await mcp.a.read({ key: args.key });\n\
+         await mcp.b.write({ key: args.key });\n\
+         return [one, await mcp.a.read({ key: 'k1' }), await mcp.b.read({ key: one.given.key })];",
+    ),
+    (
+        "decides",
+        "const out = [];\n\
+         for (const key of ['a', args.key]) { out.push(await mcp.b.read({ key })); }\n\
+         if (out[1].writes % 2 === 0) { out.push(await mcp.a.read({ key: 'even' })); return out; }\n\
+         out.push(...await capabilities.readsTwo({ key: args.key }));\n\
+         return out;",
+    ),
+];
+
 /// A program, or sometimes a document.
 pub fn work(dice: &mut Dice) -> Work {
     let arguments = json!({ "x": "ax", "list": ["a", "b", "c", "d"], "flag": dice.roll(2) == 0, "pairs": [{ "key": "p" }, { "key": "q" }] });
@@ -188,7 +211,7 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self) {
-        match self.dice.roll(if self.depth < 2 { 20 } else { 8 }) {
+        match self.dice.roll(if self.depth < 2 { 22 } else { 8 }) {
             0..=4 => self.read(),
             5 => {
                 let (server, tool, given) =
@@ -206,6 +229,10 @@ impl Writer<'_> {
             15 | 16 => self.at_once(),
             17 => self.switches(),
             18 => self.counts(),
+            19 | 20 => {
+                let (name, key) = (self.pick(&CAPABILITIES.map(|(name, _)| name)), self.key());
+                self.line(&format!("out.push(await capabilities.{name}({{ key: {key} }}));"));
+            }
             _ => self.filters(),
         }
     }

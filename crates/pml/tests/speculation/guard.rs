@@ -85,10 +85,7 @@ fn with_capabilities() -> Place {
             "const r = await mcp.a.read({ key: `in ${args.key}` }); await mcp.a.write({ key: args.key }); return r.given.key;",
         ),
     ] {
-        let told = place.run(code, &json!({ "key": name }));
-        let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
-        let renamed = place.home.run(&["capabilities", "rename", &id, name]);
-        assert_eq!(renamed.code, 0, "{renamed:?}");
+        place.learn(name, code, &json!({ "key": name }));
     }
     place
 }

@@ -33,6 +33,23 @@ impl Place {
         Place::with_servers(&|_| settings.to_owned(), rules)
     }
 
+    /// The same where `b` has a world of its own, and the operator says so.
+    pub fn with_isolated_servers(settings: &str) -> Place {
+        Place::with_servers(
+            &|home| format!("{settings}\n{}", server_on(home, "b", OWN_WORLD)),
+            &format!("{RULES}b = {{ isolated = true }}\n"),
+        )
+    }
+
+    /// Learns a program and gives it a name by which others call it.
+    #[track_caller]
+    pub fn learn(&mut self, name: &str, code: &str, arguments: &Value) {
+        let told = self.run(code, arguments);
+        let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+        let renamed = self.home.run(&["capabilities", "rename", &id, name]);
+        assert_eq!(renamed.code, 0, "{renamed:?}");
+    }
+
     /// The same with settings that depend on its home.
     pub fn with_servers(settings: &dyn Fn(&Home) -> String, rules: &str) -> Place {
         let home = Home::new("");
@@ -155,7 +172,8 @@ impl Place {
 
     /// How many writes there were.
     pub fn writes(&self) -> u64 {
-        std::fs::metadata(self.home.path("world")).map_or(0, |world| world.len())
+        let size = |world: &str| std::fs::metadata(self.home.path(world)).map_or(0, |world| world.len());
+        size("world") + size(OWN_WORLD)
     }
 
     /// The database.
@@ -217,6 +235,19 @@ pub fn server(home: &Home, name: &str, settings: &str) -> String {
     )
 }
 
+/// The world of a server that shares it with no other.
+const OWN_WORLD: &str = "own-world";
+
+/// The configuration of a believed server on another world.
+fn server_on(home: &Home, name: &str, world: &str) -> String {
+    let (shared, own) = (r#""]"#, format!(r#"", {}]"#, json!(world)));
+    server(home, name, "trust = \"annotations\"\n").replacen(
+        &format!("{name}{shared}"),
+        &format!("{name}{own}"),
+        1,
+    )
+}
+
 /// Gives a home these settings and rules, and two servers whose annotations are believed. Nothing is read again to be
 /// compared unless the settings say so: the ledger has each call once.
 pub fn configure(home: &Home, settings: &str, rules: &str) {
@@ -226,8 +257,12 @@ pub fn configure(home: &Home, settings: &str, rules: &str) {
         (false, true) => settings.replace(TABLE, &format!("{TABLE}sample = 0\n")),
         (false, false) => format!("{settings}\n{TABLE}sample = 0\n"),
     };
-    let servers: String =
-        ["a", "b"].iter().map(|name| server(home, name, "trust = \"annotations\"\n")).collect();
+    let missing = |name: &&&str| !settings.contains(&format!("[servers.{name}]"));
+    let servers: String = ["a", "b"]
+        .iter()
+        .filter(missing)
+        .map(|name| server(home, name, "trust = \"annotations\"\n"))
+        .collect();
     home.configure(&format!("{settings}\n{rules}\n{servers}"));
 }
 

@@ -23,7 +23,8 @@ fn generated_programs_and_documents_do_the_same_with_and_without_speculation() {
     let (programs, seed) = (number("PML_SPECULATION_PROGRAMS", 150), number("PML_SEED", 1));
     let pairs: Vec<_> = (0..PAIRS)
         .map(|pair| {
-            std::thread::spawn(move || compare((seed + pair..seed + programs).step_by(PAIRS as usize)))
+            let seeds = (seed + pair..seed + programs).step_by(PAIRS as usize);
+            std::thread::spawn(move || compare(pair == 1, seeds))
         })
         .collect();
     let mut ahead = 0;
@@ -63,11 +64,17 @@ fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// Runs the work of each seed twice, and gives how many calls were made ahead.
-fn compare(seeds: impl Iterator<Item = u64>) -> u64 {
-    let mut with = Place::start("");
-    let mut without = Place::start("[speculation]\nenabled = false\n");
-    let (mut ahead, mut issued) = (0, BTreeMap::new());
+/// Runs the work of each seed twice, and gives how many calls were made ahead. With `isolated`, the server `b` has a
+/// world of its own, and the operator says so.
+fn compare(isolated: bool, seeds: impl Iterator<Item = u64>) -> u64 {
+    let start = if isolated { Place::with_isolated_servers } else { Place::start };
+    let (mut with, mut without) = (start(""), start("[speculation]\nenabled = false\n"));
+    for place in [&mut with, &mut without] {
+        for (name, code) in generate::CAPABILITIES {
+            place.learn(name, code, &json!({ "key": "learned" }));
+        }
+    }
+    let (mut ahead, mut issued) = (0, count(with.begun().into_iter().map(|call| call.tool)));
     for seed in seeds {
         let work = generate::work(&mut Dice(seed));
         let (on, off) = (Seen::of(&mut with, &work), Seen::of(&mut without, &work));

@@ -1,12 +1,12 @@
 """A server on a world that several servers share, and the ledger of every call of any of them.
 
-    world.py DIR NAME
+    world.py DIR NAME [WORLD]
 
-DIR/ledger has a line where each call begins and one where it ends, in the order in which it happened. DIR/world is the
-world: every `write`, at any server, adds a byte to it. Reads give back their arguments and how many writes there were.
+DIR/ledger has a line where each call begins and one where it ends, in the order in which it happened. DIR/world, or
+DIR/WORLD, is the world: every `write`, at any server with this world, adds a byte to it. Reads give back their arguments and how many writes there were.
 
 Every call waits `wait` ms and until the file DIR/`until` exists. `look` reads, and nothing says so. `web` reaches a
-network, as it says. `flaky` answers as `read` does after it was called `times` times with its `key`, and until then as
+network, as it says. `find_user` and `orders` say what they return and take, by different names. `flaky` answers as `read` does after it was called `times` times with its `key`, and until then as
 `how` says: it hangs, fails, or lets its process die. The description of `read` is what DIR/definition says, which is looked at all the time.
 """
 
@@ -18,7 +18,8 @@ import time
 
 DIR, NAME = sys.argv[1], sys.argv[2]
 ledger = os.open(os.path.join(DIR, "ledger"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-world = os.open(os.path.join(DIR, "world"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+WORLD = sys.argv[3] if len(sys.argv) > 3 else "world"
+world = os.open(os.path.join(DIR, WORLD), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 speaking = threading.Lock()
 
 
@@ -61,7 +62,12 @@ def call(request, tool, given):
         failed = True
     if tool == "write":
         os.write(world, b".")
-    result = {"content": [], "structuredContent": {"given": given, "writes": os.fstat(world).st_size}}
+    value = {"given": given, "writes": os.fstat(world).st_size}
+    if tool == "find_user":
+        value = {"user": {"id": "u-" + given["key"]}}
+    if tool == "orders":
+        value = {"count": len(given["user_id"])}
+    result = {"content": [], "structuredContent": value}
     if failed:
         result = {"content": [{"type": "text", "text": "it failed"}], "isError": True}
     note("end", tool=tool, given=given)
@@ -71,9 +77,20 @@ def call(request, tool, given):
 READS = {"readOnlyHint": True, "openWorldHint": False}
 
 
+def schema(**properties):
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+TEXT = {"type": "string"}
+SCHEMAS = {
+    "find_user": {"inputSchema": schema(key=TEXT), "outputSchema": schema(user=schema(id=TEXT))},
+    "orders": {"inputSchema": schema(user_id=TEXT), "outputSchema": schema(count={"type": "integer"})},
+}
+
+
 def tools():
     def tool(name, annotations=None, description=""):
-        about = {"name": name, "description": description, "inputSchema": {"type": "object"}}
+        about = {"name": name, "description": description, "inputSchema": {"type": "object"}, **SCHEMAS.get(name, {})}
         return {**about, "annotations": annotations} if annotations else about
 
     return [
@@ -82,6 +99,8 @@ def tools():
         tool("web", {"readOnlyHint": True, "openWorldHint": True}),
         tool("fail", READS),
         tool("flaky", READS),
+        tool("find_user", READS, "finds a user by name"),
+        tool("orders", READS, "counts the orders of a user"),
         tool("write", {"readOnlyHint": False}),
         tool("delete_file"),
         tool("read_file"),

@@ -75,3 +75,56 @@ fn nothing_is_read_while_a_write_is_under_way() {
     assert_eq!(place.keys("a:read").len(), 2, "{:?}", place.begun());
     assert!(told.get("speculated").is_none(), "{told}");
 }
+
+/// A program that reads at `a` and at `b` after a write at `b`, and whether each was read ahead while the first call
+/// waits.
+const WRITES_BETWEEN: &str = "await mcp.a.read({ key: 'first', until: 'go' });\n\
+                              await mcp.b.write({ key: 'write', wait: 20 });\n\
+                              const there = await mcp.b.read({ key: 'there' });\n\
+                              const here = await mcp.a.read({ key: 'here' });\n\
+                              const last = await mcp.b.read({ key: 'last' });\n\
+                              return [there.writes, here.writes, last.writes];";
+
+#[test]
+fn a_write_of_an_isolated_server_stands_before_its_own_reads_alone() {
+    let mut place = Place::with_isolated_servers("");
+    let request = place.begin(WRITES_BETWEEN, &json!({}));
+    place.wait_for_end("here");
+    assert!(!place.has_begun("there") && !place.has_begun("last"), "{:?}", place.begun());
+    place.allow("go");
+    let told = place.gateway.outcome(request);
+    assert_eq!(told["result"], json!([1, 0, 1]), "{told}");
+    let (ahead, others) = served(&place.trace(&told));
+    assert!(ahead.contains(&"here".to_owned()), "{ahead:?}");
+    assert!(others.contains(&"there".to_owned()), "{others:?}");
+    assert_eq!(place.begun().len(), 5, "nothing was read in vain: {:?}", place.begun());
+}
+
+#[test]
+fn a_write_of_another_server_stands_before_all_reads() {
+    let mut place = Place::start("");
+    let request = place.begin(WRITES_BETWEEN, &json!({}));
+    place.wait_for_key("first");
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    assert_eq!(place.begun().len(), 1, "{:?}", place.begun());
+    place.allow("go");
+    let told = place.gateway.outcome(request);
+    assert_eq!(told["result"], json!([1, 1, 1]), "{told}");
+}
+
+#[test]
+fn an_isolated_write_under_way_holds_up_its_own_reads_alone() {
+    let mut place = Place::with_isolated_servers("");
+    let code = "const write = mcp.b.write({ key: 'write', until: 'go' });\n\
+                await mcp.a.read({ key: 'meanwhile', wait: 30 });\n\
+                const here = await mcp.a.read({ key: 'here' });\n\
+                await write;\n\
+                return [here.writes, (await mcp.b.read({ key: 'there' })).writes];";
+    let request = place.begin(code, &json!({}));
+    place.wait_for_end("here");
+    assert!(!place.has_begun("there"), "{:?}", place.begun());
+    place.allow("go");
+    let told = place.gateway.outcome(request);
+    assert_eq!(told["result"], json!([0, 1]), "{told}");
+    assert!(served(&place.trace(&told)).0.contains(&"here".to_owned()), "{told}");
+}

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use pml_model::ToolId;
-use pml_model::structure::NodeId;
+use pml_model::structure::{NodeId, NodeLetter};
+use pml_model::{CapabilityId, ToolId};
 use pml_sandbox::WorkerEvent;
 
 use super::super::dag::UpcomingCall;
+use super::super::observe::Observer;
 use super::super::run::RunEvent;
 use super::super::speculation::{
-    CallEffects, NewRead, Outlook, PendingRead, ReadAhead, RunAhead, Speculator, ToolEffect,
+    CallEffects, CalledTool, InlinedPlaces, InlinedStructure, NewRead, OutcomeShares, Outlook, PendingRead,
+    ReadAhead, RunAhead, Speculator, ToolEffect,
 };
 use super::{DrivenRun, Driver};
 use crate::approve::ToolVerdict;
+use crate::epoch::WriteReach;
 use crate::execute::delivery::RunDelivery;
 use crate::execute::ending::RunEnding;
 use crate::execute::issued_call::IssuedCall;
@@ -29,16 +32,16 @@ impl Driver {
     pub(super) fn read_ahead(&mut self, event: &RunEvent<RunEnding>) {
         let Some(reading) = &mut self.calls.reading_ahead else { return };
         match event {
-            RunEvent::Issued(issued) => reading.on_issued(issued),
+            RunEvent::Issued(issued) => reading.on_issued(&self.observer, issued),
             RunEvent::Quiet { taken } if self.run.is_settled(*taken) => {
-                let (nodes, decisions) = self.observer.path_progress();
-                reading.follow(nodes, decisions);
-                // What may change something comes first: a read must not overtake it.
-                if self.run.open_handles().any(|handle| reading.may_change(handle)) {
+                reading.follow(&self.observer);
+                let writes: Vec<WriteReach> =
+                    self.run.open_handles().filter_map(|handle| reading.writes_of(handle)).collect();
+                if writes.contains(&WriteReach::Everywhere) {
                     return;
                 }
                 let upcoming = self.work.dag.as_ref().map(|dag| dag.upcoming_calls()).unwrap_or_default();
-                reading.start_reads(&self.driven, upcoming);
+                reading.start_reads(&self.driven, upcoming, &writes);
             }
             _ => {}
         }
@@ -49,8 +52,8 @@ impl Driver {
         let Some(reading) = &mut self.calls.reading_ahead else { return };
         match what {
             RunDelivery::Result { call, value, .. } => {
-                if let (Some(program), Some(node)) = (reading.program(), self.observer.node_of(*call)) {
-                    program.on_result(node, value.get());
+                if let Some((calls, node)) = self.observer.call_place(*call) {
+                    reading.on_result(&calls, node, value.get());
                 }
             }
             // A program that waits some time wants to know what is there afterwards.
@@ -67,14 +70,23 @@ impl Driver {
         self.calls.reading_ahead = ReadingAhead::new(&self.driven);
     }
 
-    /// Tells the reads ahead what a pure operation of the program returned, if that is known in full.
-    pub(super) fn follow_operation(&mut self, seen: &WorkerEvent) {
-        let WorkerEvent::Operation { frame: 0, point, context, gave, .. } = seen else { return };
-        let program = self.calls.reading_ahead.as_mut().and_then(ReadingAhead::program);
-        if let Some(program) = program.filter(|_| gave.whole)
-            && let Some(node) = self.observer.operation_node(*point, *context)
-        {
-            program.on_result(node, &gave.json);
+    /// Tells the reads ahead what a capability or a pure operation returned, if that is known in full.
+    pub(super) fn follow_value(&mut self, seen: &WorkerEvent) {
+        let Some(reading) = &mut self.calls.reading_ahead else { return };
+        match seen {
+            WorkerEvent::Operation { frame, point, context, gave, .. } if gave.whole => {
+                if let Some((calls, node)) = self.observer.operation_place(*frame, *point, *context) {
+                    reading.on_result(&calls, node, &gave.json);
+                }
+            }
+            WorkerEvent::FrameEnded { frame, end: Ok(value) } => {
+                if let Some((node, calls)) =
+                    self.observer.frame_path(*frame).as_deref().and_then(<[_]>::split_last)
+                {
+                    reading.on_result(calls, *node, value);
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -90,9 +102,23 @@ pub(super) struct ReadingAhead {
     tasks: Vec<UpcomingCall>,
     /// How many more reads the run may make ahead.
     left: u32,
-    /// How much of the path the program had taken when it was last followed.
-    followed: (usize, usize),
+    /// Where the nodes of called capabilities are.
+    places: InlinedPlaces,
+    followed: FollowedPaths,
 }
+
+/// How much of the paths of the program and its capabilities was followed.
+#[derive(Default)]
+struct FollowedPaths {
+    program: PathPosition,
+    /// The number of called capabilities that are followed or over.
+    frames: u32,
+    /// The called capabilities that are not over.
+    open: Vec<(u32, PathPosition)>,
+}
+
+/// A number of nodes and of decisions.
+type PathPosition = (usize, usize);
 
 impl ReadingAhead {
     /// What can be read ahead of a plan; `None` if nothing can.
@@ -102,12 +128,19 @@ impl ReadingAhead {
             return None;
         }
         let effects = tool_effects(plan, &runs.tools);
+        let mut places = InlinedPlaces::default();
         let ahead = match plan.program() {
             Some(_) => {
                 let known = PlanEffects { plan, effects: &effects };
                 let branches = runs.settings.config().speculation.branches;
-                let outlook = Outlook::new(&plan.structure, &known)?;
-                Some(RunAhead::new(outlook, &plan.arguments, branches))
+                let outlook = if plan.nested.is_empty() {
+                    Outlook::new(&plan.structure, &known)?
+                } else {
+                    let inlined = InlinedStructure::new(&plan.structure, &plan.nested);
+                    places = inlined.places;
+                    Outlook::new(&inlined.structure, &known)?
+                };
+                Some(RunAhead::new(outlook, &plan.arguments, branches, learned_shares(of, &places)))
             }
             // Tasks run as soon as they can, unless the run waits between its layers.
             None if plan.pauses() => None,
@@ -120,41 +153,61 @@ impl ReadingAhead {
             ahead,
             tasks: Vec::new(),
             left: plan.limits.speculated_calls,
-            followed: (0, 0),
+            places,
+            followed: FollowedPaths::default(),
         })
     }
 
-    /// Whether a tool of the plan may change something.
-    pub(super) fn may_change(&self, handle: u32) -> bool {
-        self.effects.get(handle as usize).is_none_or(|effect| *effect == ToolEffect::MayChange)
+    /// What a tool of the plan may change; `None` if it only reads.
+    fn writes_of(&self, handle: u32) -> Option<WriteReach> {
+        match self.effects.get(handle as usize) {
+            Some(ToolEffect::MayChange(reach)) => Some(reach.clone()),
+            Some(_) => None,
+            None => Some(WriteReach::Everywhere),
+        }
     }
 
-    /// The part that follows the program; `None` for a DAG.
-    pub(super) fn program(&mut self) -> Option<&mut RunAhead> {
-        self.ahead.as_mut()
+    /// The program received the result of a node, which the nodes in `calls` lead to.
+    fn on_result(&mut self, calls: &[NodeId], node: NodeId, result: &str) {
+        if let (Some(ahead), Some(node)) = (&mut self.ahead, self.places.node(calls, node)) {
+            ahead.on_result(node, result);
+        }
     }
 
     /// The program issued a call.
-    pub(super) fn on_issued(&mut self, issued: &IssuedCall) {
+    fn on_issued(&mut self, observer: &Observer, issued: &IssuedCall) {
         if let Some(ahead) = &mut self.ahead
-            && let Some(node) = own_node(issued)
+            && let Some((calls, node)) = observer.call_place(issued.call)
+            && let Some(node) = self.places.node(&calls, node)
         {
             ahead.on_issued(node, &issued.arguments);
         }
     }
 
-    /// The program reached these nodes and made these decisions; each list only grows.
-    pub(super) fn follow(&mut self, nodes: &[NodeId], decisions: &[PathDecision]) {
-        if let Some(ahead) = &mut self.ahead {
-            nodes.iter().skip(self.followed.0).for_each(|node| ahead.on_reached(*node));
-            let decided = decisions.iter().skip(self.followed.1);
-            decided.for_each(|decided| ahead.on_decided(decided.node, &decided.outcome));
+    /// Follows the program, and the capabilities that it calls, to where they are now.
+    fn follow(&mut self, observer: &Observer) {
+        let Some(ahead) = &mut self.ahead else { return };
+        let (nodes, decisions) = observer.path_progress();
+        follow_path(ahead, (nodes, decisions), &mut self.followed.program, Some);
+        if self.places.is_empty() {
+            return;
         }
-        self.followed = (nodes.len(), decisions.len());
+        let begun = observer.frames().count();
+        self.followed.open.extend((self.followed.frames + 1..=begun).map(|frame| (frame, (0, 0))));
+        self.followed.frames = begun;
+        self.followed.open.retain_mut(|(frame, followed)| {
+            let frames = observer.frames();
+            let (Some(calls), Some(path)) = (frames.call_path(*frame), frames.progress(*frame)) else {
+                return false;
+            };
+            follow_path(ahead, path, followed, |node| self.places.node(&calls, node));
+            !frames.is_over(*frame)
+        });
     }
 
-    /// Starts the reads that can be made now. `upcoming` are the calls of the tasks of a DAG that run next.
-    pub(super) fn start_reads(&mut self, of: &DrivenRun, upcoming: Vec<UpcomingCall>) {
+    /// Starts the reads that can be made now. `upcoming` are the calls of the tasks of a DAG that run next, `writes` what
+    /// the calls under way may change: a read must not overtake them.
+    fn start_reads(&mut self, of: &DrivenRun, upcoming: Vec<UpcomingCall>, writes: &[WriteReach]) {
         let run = of.lease.run();
         let room = self.speculator.room(run).min(self.left as usize);
         if room == 0 {
@@ -162,11 +215,18 @@ impl ReadingAhead {
         }
         let admitted = |handle: u32, confidence: f64| {
             let tool = of.plan.tools.get(handle as usize);
-            tool.is_some_and(|tool| self.speculator.admits(&of.principal, &tool.id, confidence))
+            tool.is_some_and(|tool| {
+                !writes.iter().any(|reach| reach.covers(&tool.id.server))
+                    && self.speculator.admits(&of.principal, &tool.id, confidence)
+            })
         };
         let mut reads = self.ahead.as_mut().map(|ahead| ahead.take_reads(room, admitted)).unwrap_or_default();
         for call in upcoming {
-            if reads.len() < room && self.is_speculable(&call) && !self.tasks.contains(&call) {
+            if reads.len() < room
+                && self.is_speculable(&call)
+                && !self.tasks.contains(&call)
+                && admitted(call.handle, NEXT_LAYER)
+            {
                 self.tasks.push(call.clone());
                 let UpcomingCall { handle, arguments, .. } = call;
                 reads.push(ReadAhead { handle, arguments, confidence: NEXT_LAYER });
@@ -174,13 +234,8 @@ impl ReadingAhead {
         }
         for read in reads {
             let Some(tool) = of.plan.tools.get(read.handle as usize) else { continue };
-            let begun = self.speculator.start(&NewRead {
-                principal: &of.principal,
-                run,
-                tool,
-                arguments: read.arguments,
-                confidence: read.confidence,
-            });
+            let (principal, arguments) = (&of.principal, read.arguments);
+            let begun = self.speculator.start(&NewRead { principal, run, tool, arguments });
             self.left -= u32::from(begun);
         }
     }
@@ -190,7 +245,7 @@ impl ReadingAhead {
             Some(ToolEffect::ReadsClosed) => true,
             // What another tool returned does not leave the machine before the task itself sends it.
             Some(ToolEffect::ReadsOpen) => !call.from_results,
-            Some(ToolEffect::ReadsOnly | ToolEffect::MayChange) | None => false,
+            Some(ToolEffect::ReadsOnly | ToolEffect::MayChange(_)) | None => false,
         }
     }
 
@@ -212,23 +267,50 @@ impl ReadingAhead {
     }
 }
 
-/// The node of a call that the program itself makes; `None` for calls of capabilities.
-fn own_node(issued: &IssuedCall) -> Option<NodeId> {
-    NodeId::try_from(issued.node.clone()?).ok()
+/// Tells the reads ahead how a path goes on; `place` gives the node that a node of the path is to them.
+fn follow_path(
+    ahead: &mut RunAhead,
+    (nodes, decisions): (&[NodeId], &[PathDecision]),
+    followed: &mut PathPosition,
+    place: impl Fn(NodeId) -> Option<NodeId>,
+) {
+    nodes.iter().skip(followed.0).filter_map(|node| place(*node)).for_each(|node| ahead.on_reached(node));
+    for decided in decisions.iter().skip(followed.1) {
+        if let Some(node) = place(decided.node) {
+            ahead.on_decided(node, &decided.outcome);
+        }
+    }
+    *followed = (nodes.len(), decisions.len());
+}
+
+/// What earlier runs of the program, and of the capabilities that it calls, decided.
+fn learned_shares(of: &DrivenRun, places: &InlinedPlaces) -> OutcomeShares {
+    let mut shares = OutcomeShares::default();
+    let memory = &of.runs.knowledge.memory;
+    let learned = |id: &CapabilityId| memory.cached_by_name(&of.principal, id.as_str());
+    if let Some(own) = of.plan.learn.as_ref().and_then(|learn| learned(&learn.capability_id(&of.principal))) {
+        own.decisions.iter().for_each(|decision| shares.add(decision.node_id, decision));
+    }
+    for (capability, node, inlined) in places.nodes().filter(|(_, node, _)| node.letter == NodeLetter::D) {
+        let called = of.plan.nested.get(capability).and_then(|nested| learned(&nested.id));
+        let decisions = called.iter().flat_map(|called| &called.decisions);
+        decisions.filter(|seen| seen.node_id == node).for_each(|seen| shares.add(inlined, seen));
+    }
+    shares
 }
 
 /// What may be done with each tool of a plan, by handle.
 fn tool_effects(plan: &Plan, tools: &Toolset) -> Vec<ToolEffect> {
     let (snapshot, policy) = (tools.snapshot(), tools.policy());
-    let effect = |verdict: &ToolVerdict| match (verdict.effect_free, verdict.can_speculate()) {
+    let effect = |id: &ToolId, verdict: &ToolVerdict| match (verdict.effect_free, verdict.can_speculate()) {
         (_, true) if verdict.open_world => ToolEffect::ReadsOpen,
         (_, true) => ToolEffect::ReadsClosed,
         (true, false) => ToolEffect::ReadsOnly,
-        (false, false) => ToolEffect::MayChange,
+        (false, false) => ToolEffect::MayChange(WriteReach::of(&id.server, verdict.isolated)),
     };
     let of_tool = |id: &ToolId| match snapshot.tool(id) {
-        Ok(tool) => effect(&policy.verdict(id, &tool.definition.annotations)),
-        Err(_) => ToolEffect::MayChange,
+        Ok(tool) => effect(id, &policy.verdict(id, &tool.definition.annotations)),
+        Err(_) => ToolEffect::MayChange(WriteReach::Everywhere),
     };
     plan.tools.iter().map(|tool| of_tool(&tool.id)).collect()
 }
@@ -245,17 +327,26 @@ struct PlanEffects<'p> {
 }
 
 impl PlanEffects<'_> {
-    fn only_reads(&self, sees: &ProgramScope, depth: usize) -> bool {
-        let reads = |handle: &u32| {
-            self.effects.get(*handle as usize).is_some_and(|effect| *effect != ToolEffect::MayChange)
-        };
+    /// Adds what a program may change to `writes`.
+    fn add_writes(&self, sees: &ProgramScope, depth: usize, writes: &mut Vec<WriteReach>) {
         // The depth bounds the walk; planning has refused cycles.
-        depth > 0
-            && sees.tools.iter().all(reads)
-            && sees.nested.iter().all(|place| {
-                let nested = self.plan.nested.get(*place as usize);
-                nested.is_some_and(|nested| self.only_reads(&nested.sees, depth - 1))
-            })
+        if depth == 0 {
+            writes.push(WriteReach::Everywhere);
+            return;
+        }
+        for handle in &sees.tools {
+            match self.effects.get(*handle as usize) {
+                Some(ToolEffect::MayChange(reach)) => writes.push(reach.clone()),
+                Some(_) => {}
+                None => writes.push(WriteReach::Everywhere),
+            }
+        }
+        for place in &sees.nested {
+            match self.plan.nested.get(*place as usize) {
+                Some(nested) => self.add_writes(&nested.sees, depth - 1, writes),
+                None => writes.push(WriteReach::Everywhere),
+            }
+        }
     }
 }
 
@@ -263,13 +354,18 @@ impl PlanEffects<'_> {
 const MOST_DEPTH: usize = 16;
 
 impl CallEffects for PlanEffects<'_> {
-    fn tool(&self, tool: &str) -> Option<(u32, ToolEffect)> {
+    fn tool(&self, tool: &str) -> Option<CalledTool<'_>> {
         let place = self.plan.tools.iter().position(|planned| names(&planned.id, tool))?;
-        Some((u32::try_from(place).ok()?, self.effects[place]))
+        let handle = u32::try_from(place).ok()?;
+        Some(CalledTool { handle, server: &self.plan.tools[place].id.server, effect: &self.effects[place] })
     }
 
-    fn capability_only_reads(&self, name: &str) -> bool {
-        let called = self.plan.nested.iter().find(|nested| nested.name == name);
-        called.is_some_and(|nested| self.only_reads(&nested.sees, MOST_DEPTH))
+    fn capability_writes(&self, name: &str) -> Vec<WriteReach> {
+        let mut writes = Vec::new();
+        match self.plan.nested.iter().find(|nested| nested.name == name) {
+            Some(nested) => self.add_writes(&nested.sees, MOST_DEPTH, &mut writes),
+            None => writes.push(WriteReach::Everywhere),
+        }
+        writes
     }
 }

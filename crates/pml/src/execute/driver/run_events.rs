@@ -32,7 +32,7 @@ impl Driver {
 
     /// Translates an event of the worker.
     fn seen(&mut self, seen: WorkerEvent) -> Option<DriverEvent> {
-        self.follow_operation(&seen);
+        self.follow_value(&seen);
         // The observer comes first: the client is told of progress as the observer has it.
         self.observer.on_event(&seen, now_ms());
         // During replay the client does not receive the messages again.

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::order::NodeSet;
 use super::outlook::{Barrier, ForeseenRead, Outlook, ToolEffect};
 use super::resolve::{KnownValues, LoopItems};
+use super::shares::OutcomeShares;
 
 /// 256 KiB: larger results are not searched for arguments of later calls.
 const LARGEST_RESULT: usize = 256 * 1024;
@@ -21,8 +22,6 @@ const MOST_ITEMS: usize = 1_000;
 /// The confidence that the program asks for a read that it reaches unless it ends early: some programs throw, break or
 /// return before.
 const CERTAIN: f64 = 0.9;
-/// The confidence that an undecided branch is taken.
-const UNDECIDED: f64 = 0.5;
 
 /// A read to make before the program asks for it.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +40,8 @@ pub(crate) struct RunAhead {
     known: KnownValues,
     reached: NodeSet,
     outcomes: HashMap<NodeId, Vec<String>>,
+    /// How likely undecided branches are.
+    shares: OutcomeShares,
     ahead: Vec<Remaining>,
     /// How many more reads of undecided branches may be made.
     branches_left: u32,
@@ -58,21 +59,28 @@ enum Remaining {
 }
 
 /// Whether the program will reach a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Reachability {
     Certain,
-    Undecided,
+    /// With this probability.
+    Undecided(f64),
     Never,
 }
 
 impl RunAhead {
     /// The reads ahead of a program that starts with `arguments`; at most `branches` of them in undecided branches.
-    pub(crate) fn new(outlook: Outlook, arguments: &RawValue, branches: u32) -> RunAhead {
+    pub(crate) fn new(
+        outlook: Outlook,
+        arguments: &RawValue,
+        branches: u32,
+        shares: OutcomeShares,
+    ) -> RunAhead {
         let arguments = serde_json::from_str(arguments.get()).unwrap_or(Value::Null);
         RunAhead {
             known: KnownValues { arguments, results: HashMap::new() },
             reached: outlook.order.empty_set(),
             outcomes: HashMap::new(),
+            shares,
             ahead: outlook.reads.iter().map(|_| Remaining::Unknown).collect(),
             branches_left: branches,
             outlook,
@@ -144,13 +152,13 @@ impl RunAhead {
                 break;
             }
             let handle = self.outlook.reads[place].handle;
-            if let Some(confidence) = self.prepare(place)
+            if let Some((confidence, is_certain)) = self.prepare(place)
                 && let Remaining::Calls(calls) = &mut self.ahead[place]
                 && !calls.is_empty()
                 && admitted(handle, confidence)
             {
                 let mut room = calls.len().min(most - reads.len());
-                if confidence < CERTAIN {
+                if !is_certain {
                     let branches = u32::try_from(room).unwrap_or(u32::MAX).min(self.branches_left);
                     self.branches_left -= branches;
                     room = branches as usize;
@@ -162,8 +170,9 @@ impl RunAhead {
         reads
     }
 
-    /// Finds out whether a read can be made now, and with which confidence the program asks for it.
-    fn prepare(&mut self, place: usize) -> Option<f64> {
+    /// Finds out whether a read can be made now, with which confidence the program asks for it, and whether all
+    /// decisions before it are made.
+    fn prepare(&mut self, place: usize) -> Option<(f64, bool)> {
         if let Remaining::Over = self.ahead[place] {
             return None;
         }
@@ -172,15 +181,15 @@ impl RunAhead {
             true => Reachability::Never,
             false => self.reachability(read),
         };
-        let confidence = match (reachability, read.effect) {
+        let (confidence, is_certain) = match (reachability, &read.effect) {
             (Reachability::Never, _) => {
                 self.ahead[place] = Remaining::Over;
                 return None;
             }
-            (Reachability::Certain, _) => CERTAIN,
+            (Reachability::Certain, _) => (CERTAIN, true),
             // Nothing that no decision asked for leaves the machine.
-            (Reachability::Undecided, ToolEffect::ReadsClosed) => UNDECIDED,
-            (Reachability::Undecided, _) => return None,
+            (Reachability::Undecided(share), ToolEffect::ReadsClosed) => (share.min(CERTAIN), false),
+            (Reachability::Undecided(_), _) => return None,
         };
         if read.barriers.iter().any(|barrier| !self.is_behind(*barrier)) {
             return None;
@@ -188,7 +197,7 @@ impl RunAhead {
         if let Remaining::Unknown = self.ahead[place] {
             self.ahead[place] = Remaining::Calls(self.calls_of(read)?);
         }
-        Some(confidence)
+        Some((confidence, is_certain))
     }
 
     /// Whether a call that may change something has been made for the last time, or never will be. Calls in flight are
@@ -206,18 +215,18 @@ impl RunAhead {
 
     fn reachability_of(&self, node: usize) -> Reachability {
         let order = &self.outlook.order;
-        let mut all = Reachability::Certain;
+        let mut undecided = None;
         for condition in order.conditions_of(node) {
             let Some(decision) = order.index(condition.decision) else { continue };
             // A decision in a loop is made anew in each turn.
             let outcomes = self.outcomes.get(&condition.decision).filter(|_| !order.is_in_loop(decision));
             match outcomes {
-                None => all = Reachability::Undecided,
+                None => undecided = Some(undecided.unwrap_or(1.0) * self.shares.of(condition)),
                 Some(taken) if taken.iter().any(|outcome| condition.outcomes.contains(outcome)) => {}
                 Some(_) => return Reachability::Never,
             }
         }
-        all
+        undecided.map_or(Reachability::Certain, Reachability::Undecided)
     }
 
     /// The arguments of all calls of a read, in the order of the program; `None` while some are not known.

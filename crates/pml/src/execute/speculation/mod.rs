@@ -4,20 +4,31 @@
 //! come next, with which arguments, and what stands before them. While the program waits for one call, the reads that
 //! follow are made, and the program finds their results ready.
 //!
-//! `outlook` says which reads can be foreseen, `ahead` which of them to make now (both pure), `pool` makes them and
-//! hands out their results. Nothing here changes what a program does: a result is used only for a call that the
-//! program issued itself, with the same bytes, while nothing may have been written since.
+//! `inline` adds the capabilities that a program calls, `outlook` says which reads can be foreseen, `ahead` which of them
+//! to make now (all pure). `speculator` makes them within `budget` and hands out their results, and `records` tells what
+//! came of them. Nothing here changes what a program does: a result is used only for a call that the program issued
+//! itself, with the same bytes, while nothing may have been written since.
 
 mod ahead;
+mod budget;
+mod inline;
 mod order;
 mod outlook;
-mod pool;
+mod prepared;
+mod reads;
+mod records;
 mod resolve;
+mod shares;
+mod speculative_call;
+mod speculator;
 mod trial;
 mod trust;
 
 pub(super) use ahead::{ReadAhead, RunAhead};
-pub(super) use outlook::{CallEffects, Outlook, ToolEffect};
-pub(crate) use pool::speculation_threshold;
-pub(super) use pool::{NewRead, PendingRead, Speculator};
+pub(super) use inline::{InlinedPlaces, InlinedStructure};
+pub(super) use outlook::{CallEffects, CalledTool, Outlook, ToolEffect};
+pub(super) use reads::PendingRead;
+pub(crate) use records::speculation_threshold;
+pub(super) use shares::OutcomeShares;
+pub(super) use speculator::{NewRead, Speculator};
 pub(crate) use trial::try_ahead;

@@ -9,7 +9,7 @@ use pml_model::structure::{DecisionForm, EdgeLink, NodeId, NodeKind, Structure};
 
 /// Programs with more nodes are not speculated: the order takes time that grows with the square of the nodes, and
 /// people and models write programs of a few dozen.
-const MOST_NODES: usize = 512;
+pub(super) const MOST_NODES: usize = 512;
 
 /// A set of nodes, by their index in the structure.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -131,6 +131,7 @@ impl ControlFlow {
         let mut flow =
             ControlFlow { next: vec![Vec::new(); count], parent: vec![None; count], entries: Vec::new() };
         let mut entered = vec![false; count];
+        let (mut bodies, mut sources) = (Vec::new(), vec![Vec::new(); count]);
         for edge in &structure.edges {
             let (Some(&from), Some(&to)) = (index.get(&edge.from), index.get(&edge.to)) else { continue };
             let outcome = match &edge.link {
@@ -138,12 +139,22 @@ impl ControlFlow {
                 EdgeLink::Conditional { outcome } => Some(outcome.clone()),
                 EdgeLink::Contains => {
                     flow.parent[to] = Some(from);
-                    None
+                    bodies.push((from, to));
+                    continue;
                 }
                 EdgeLink::Provides { .. } => continue,
             };
             flow.next[from].push((to, outcome));
+            sources[to].push(from);
             entered[to] = true;
+        }
+        // A loop contains all nodes of its body, but control enters it only where nothing else leads: what stands in a
+        // branch of the body is reached through its decision.
+        for (around, node) in bodies {
+            if !sources[node].iter().any(|from| flow.loops_around(*from).contains(&around)) {
+                flow.next[around].push((node, None));
+            }
+            entered[node] = true;
         }
         flow.entries = (0..count).filter(|node| !entered[*node]).collect();
         flow
@@ -320,6 +331,15 @@ mod tests {
         let source =
             "for (const x of args.xs) { await mcp.s.one({x}); await mcp.s.two({x}); } await mcp.s.three({});";
         before(source, &[("n1", "n2", true), ("n2", "n1", true), ("n2", "n3", true), ("n3", "n1", false)]);
+    }
+
+    #[test]
+    fn a_branch_in_a_loop_depends_on_its_decision() {
+        let source = "for (const x of args.xs) { await mcp.s.one({x}); if (x.a) { await mcp.s.two({x}); await mcp.s.three({x}); } }";
+        assert!(conditions(source, "n1").is_empty());
+        assert_eq!(conditions(source, "n2"), ["d1=true"]);
+        assert_eq!(conditions(source, "n3"), ["d1=true"]);
+        before(source, &[("n1", "n3", true), ("n3", "n1", true)]);
     }
 
     #[test]

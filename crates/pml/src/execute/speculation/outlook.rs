@@ -3,12 +3,14 @@
 //! An [`Outlook`] is computed once per run from the structure. It has the calls whose tools may be speculated and whose
 //! arguments can be resolved, each with what has to be known first, and the calls that may change something.
 
+use pml_model::ServerName;
 use pml_model::structure::{Argument, LoopForm, Node, NodeId, NodeKind, PathStep, Structure};
 
 use super::order::ProgramOrder;
+use crate::epoch::WriteReach;
 
 /// What speculation may do with a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ToolEffect {
     /// The tool reads within a closed set of things, and may be speculated.
     ReadsClosed,
@@ -16,23 +18,31 @@ pub(crate) enum ToolEffect {
     ReadsOpen,
     /// The tool reads, but is not speculated.
     ReadsOnly,
-    /// The tool may change something: nothing is read ahead past it.
-    MayChange,
+    /// The tool may change something: what it reaches is not read ahead past it.
+    MayChange(WriteReach),
 }
 
 impl ToolEffect {
-    fn may_be_speculated(self) -> bool {
+    fn may_be_speculated(&self) -> bool {
         matches!(self, ToolEffect::ReadsClosed | ToolEffect::ReadsOpen)
     }
 }
 
+/// A tool as a program calls it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CalledTool<'e> {
+    pub(crate) handle: u32,
+    pub(crate) server: &'e ServerName,
+    pub(crate) effect: &'e ToolEffect,
+}
+
 /// The effects of the calls of a plan.
 pub(crate) trait CallEffects {
-    /// The handle of a tool, and what speculation may do with it; `None` if the plan does not have it.
-    fn tool(&self, tool: &str) -> Option<(u32, ToolEffect)>;
+    /// What speculation may do with a tool; `None` if the plan does not have it.
+    fn tool(&self, tool: &str) -> Option<CalledTool<'_>>;
 
-    /// Whether everything that a capability can call only reads.
-    fn capability_only_reads(&self, name: &str) -> bool;
+    /// What a capability may change; empty if everything that it can call only reads.
+    fn capability_writes(&self, name: &str) -> Vec<WriteReach>;
 }
 
 /// A call that may be made before the program asks for it.
@@ -44,7 +54,7 @@ pub(super) struct ForeseenRead {
     /// The lists that the loops around it iterate over, outermost first.
     pub(super) lists: Vec<(NodeId, Argument)>,
     pub(super) effect: ToolEffect,
-    /// The calls that may change something and stand before it.
+    /// The calls that may change what it reads and stand before it.
     pub(super) barriers: Vec<Barrier>,
 }
 
@@ -55,6 +65,12 @@ pub(super) struct Barrier {
     /// Whether it is a single call, which is over when it ends. A capability may change something at any time until the
     /// program goes on after it.
     pub(super) single: bool,
+}
+
+/// A call that may change something, with what it may change.
+struct Change {
+    barrier: Barrier,
+    writes: Vec<WriteReach>,
 }
 
 /// The reads of a program that may be made ahead, and the order of its nodes.
@@ -72,7 +88,7 @@ impl Outlook {
     pub(crate) fn new(structure: &Structure, effects: &impl CallEffects) -> Option<Outlook> {
         let candidate = |node: &&Node| match &node.kind {
             NodeKind::Task { tool, arguments, .. } => {
-                effects.tool(tool).is_some_and(|(_, effect)| effect.may_be_speculated())
+                effects.tool(tool).is_some_and(|called| called.effect.may_be_speculated())
                     && is_resolvable(arguments)
             }
             _ => false,
@@ -86,15 +102,13 @@ impl Outlook {
             return None;
         }
         let order = ProgramOrder::new(structure)?;
-        let changes: Vec<Barrier> = structure
-            .nodes
-            .iter()
-            .filter(|node| may_change(&node.kind, effects))
-            .filter_map(|node| {
-                let single = matches!(node.kind, NodeKind::Task { .. });
-                Some(Barrier { node: order.index(node.id)?, single })
-            })
-            .collect();
+        let change = |node: &Node| {
+            let single = matches!(node.kind, NodeKind::Task { .. });
+            let (barrier, writes) =
+                (Barrier { node: order.index(node.id)?, single }, writes(&node.kind, effects));
+            (!writes.is_empty()).then_some(Change { barrier, writes })
+        };
+        let changes: Vec<Change> = structure.nodes.iter().filter_map(change).collect();
         let reads: Vec<ForeseenRead> = structure
             .nodes
             .iter()
@@ -107,17 +121,17 @@ impl Outlook {
     }
 }
 
-fn may_change(kind: &NodeKind, effects: &impl CallEffects) -> bool {
+/// What a node may change.
+fn writes(kind: &NodeKind, effects: &impl CallEffects) -> Vec<WriteReach> {
     match kind {
-        NodeKind::Task { tool, .. } if !kind.is_call() => {
-            debug_assert!(tool.starts_with("code:"));
-            false
-        }
-        NodeKind::Task { tool, .. } => {
-            effects.tool(tool).is_none_or(|(_, effect)| effect == ToolEffect::MayChange)
-        }
-        NodeKind::Capability { capability, .. } => !effects.capability_only_reads(capability),
-        _ => false,
+        NodeKind::Task { .. } if !kind.is_call() => Vec::new(),
+        NodeKind::Task { tool, .. } => match effects.tool(tool).map(|called| called.effect) {
+            Some(ToolEffect::MayChange(reach)) => vec![reach.clone()],
+            Some(_) => Vec::new(),
+            None => vec![WriteReach::Everywhere],
+        },
+        NodeKind::Capability { capability, .. } => effects.capability_writes(capability),
+        _ => Vec::new(),
     }
 }
 
@@ -127,10 +141,10 @@ fn foreseen(
     node: &Node,
     order: &ProgramOrder,
     effects: &impl CallEffects,
-    changes: &[Barrier],
+    changes: &[Change],
 ) -> Option<ForeseenRead> {
     let NodeKind::Task { tool, arguments, .. } = &node.kind else { return None };
-    let (handle, effect) = effects.tool(tool)?;
+    let CalledTool { handle, server, effect } = effects.tool(tool)?;
     let at = order.index(node.id)?;
     let lists = iterated_lists(structure, &order.loops_of(at), arguments)?;
     if lists.iter().any(|(_, list)| !is_resolvable(list)) {
@@ -139,7 +153,7 @@ fn foreseen(
     let mut references = Vec::new();
     collect_references(arguments, &mut references);
     // What another tool returned does not leave the machine before the program itself sends it.
-    if effect == ToolEffect::ReadsOpen && !references.is_empty() {
+    if *effect == ToolEffect::ReadsOpen && !references.is_empty() {
         return None;
     }
     // The result of a call in a loop is another one in each turn.
@@ -150,8 +164,12 @@ fn foreseen(
     if order.conditions_of(at).iter().any(|condition| condition.outcomes == ["error"]) {
         return None;
     }
-    let barriers = changes.iter().copied().filter(|change| order.stands_before(change.node, at)).collect();
-    Some(ForeseenRead { node: at, handle, arguments: arguments.clone(), lists, effect, barriers })
+    let stands_before = |change: &&Change| {
+        order.stands_before(change.barrier.node, at) && change.writes.iter().any(|reach| reach.covers(server))
+    };
+    let barriers = changes.iter().filter(stands_before).map(|change| change.barrier).collect();
+    let (arguments, effect) = (arguments.clone(), effect.clone());
+    Some(ForeseenRead { node: at, handle, arguments, lists, effect, barriers })
 }
 
 /// The list that each loop iterates over, outermost first; `None` if the arguments do not name the item of each.

@@ -1,7 +1,7 @@
 //! Runs a program that only reads before anybody asks for it, and tells what its result would be.
 //!
-//! Nothing is journalled, traced or learned: it is no run. Every call is made with [`CallMode::Speculative`]. A program
-//! that does anything but read, compute and return is given up.
+//! Nothing is journalled, traced or learned: it is no run. Every call is speculative. A program that does anything but
+//! read, compute and return is given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,12 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use pml_mcp::Caller;
-use pml_model::json::Fields;
 use pml_model::{Principal, RunId, RunState};
 use pml_sandbox::{Delivery, ProgramEnding, Worker, WorkerEvent};
 use serde_json::value::RawValue;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::speculative_call::{SpeculativeCall, SpeculativeCaller};
 use crate::builtin::ReadRecorder;
 use crate::clock::now_ms;
 use crate::execute::delivery::RunDelivery;
@@ -23,7 +22,7 @@ use crate::execute::value::{ResultBudget, outcome_delivery};
 use crate::execute::{RunRegistry, new_run_id, take_worker};
 use crate::plan::{Plan, PlannedTool};
 use crate::report::{CallReport, RunReport, TaskStatus};
-use crate::tools::{self, Authority, CallContext, CallMode, CallOutcome, Permit};
+use crate::tools::CallOutcome;
 
 /// 20 ms: how long a trial waits for a worker; real programs come first.
 const WORKER_WAIT: Duration = Duration::from_millis(20);
@@ -53,7 +52,7 @@ pub(crate) async fn try_ahead(
         witness,
         run: new_run_id().ok()?,
         cancel: cancel.clone(),
-        silent: Caller::silent(),
+        caller: Arc::new(SpeculativeCaller::new(Arc::clone(&runs.tools))),
         calls: FuturesUnordered::new(),
         tasks: Vec::new(),
         received: 0,
@@ -70,7 +69,7 @@ struct Trial<'t> {
     /// Names the trial to tools; no such run is stored.
     run: RunId,
     cancel: CancellationToken,
-    silent: Caller,
+    caller: Arc<SpeculativeCaller>,
     calls: FuturesUnordered<BoxFuture<'static, (u32, CallOutcome)>>,
     tasks: Vec<CallReport>,
     received: usize,
@@ -102,22 +101,17 @@ impl Trial<'_> {
             return None;
         }
         self.tasks.push(CallReport::issued(call, id.to_string(), now_ms()));
-        let (tools, id) = (Arc::clone(&self.runs.tools), id.clone());
-        let context = CallContext {
+        let made = SpeculativeCall {
             principal: self.principal.clone(),
-            run: Some(self.run.clone()),
-            deadline: None,
+            run: self.run.clone(),
+            tool: id.clone(),
+            definition: digest.clone(),
+            arguments: Arc::from(arguments),
             cancel: self.cancel.clone(),
-            mode: CallMode::Speculative,
-            caller: self.silent.clone(),
-            authority: Authority::Run(Permit { definition: digest.clone(), approval: None }),
             witness: Some(self.witness.clone()),
         };
-        self.calls.push(Box::pin(async move {
-            let arguments: &RawValue =
-                serde_json::from_str(&arguments).expect("the worker's side has checked that it is JSON");
-            (call, tools::call(&tools, &context, &id, arguments, Fields::default()).await)
-        }));
+        let caller = Arc::clone(&self.caller);
+        self.calls.push(Box::pin(async move { (call, caller.call(made).await) }));
         Some(())
     }
 

@@ -14,6 +14,7 @@ use pml_model::capability::{
     CacheConfig, Capability, CapabilityIntent, CapabilitySource, CapabilityState, CapabilityStatistics,
     ToolUse, reliability,
 };
+use pml_model::learning::DecisionStats;
 use pml_model::structure::{NodeKind, Structure};
 use pml_model::{CapabilityId, Digest, Principal, RunId};
 use pml_store::{CapabilityChanges, StoredVector};
@@ -61,6 +62,8 @@ pub(crate) struct IndexedCapability {
     pub(crate) statistics: CapabilityStatistics,
     pub(crate) approved: bool,
     pub(crate) cache: CacheConfig,
+    /// What its decisions were so far.
+    pub(crate) decisions: Vec<DecisionStats>,
 }
 
 impl IndexedCapability {
@@ -114,6 +117,7 @@ impl From<Capability> for IndexedCapability {
             statistics: capability.statistics,
             approved: capability.approved,
             cache: capability.procedure.cache_config,
+            decisions: capability.learning.decision_stats,
         }
     }
 }

@@ -1,26 +1,53 @@
 //! What is read ahead of programs, as they advance.
 
+use pml_model::ServerName;
 use serde_json::json;
 
 use super::*;
-use crate::execute::speculation::outlook::CallEffects;
+use crate::epoch::WriteReach;
+use crate::execute::speculation::outlook::{CallEffects, CalledTool};
 
-/// Tools by name: `s:read…` reads, `s:web…` reaches a network, `s:get…` only reads and is left alone, all others may
-/// change something.
-struct ByName;
+/// Tools by name: `read…` reads, `web…` reaches a network, `get…` only reads and is left alone, all others may change
+/// something. Those of the server `alone` change nothing elsewhere.
+struct ByName {
+    servers: [ServerName; 2],
+    effects: [ToolEffect; 5],
+}
+
+impl ByName {
+    fn new() -> ByName {
+        let servers = ["s", "alone"].map(|name| ServerName::new(name).unwrap());
+        let effects = [
+            ToolEffect::ReadsClosed,
+            ToolEffect::ReadsOpen,
+            ToolEffect::ReadsOnly,
+            ToolEffect::MayChange(WriteReach::Everywhere),
+            ToolEffect::MayChange(WriteReach::Only(servers[1].clone())),
+        ];
+        ByName { servers, effects }
+    }
+}
 
 impl CallEffects for ByName {
-    fn tool(&self, tool: &str) -> Option<(u32, ToolEffect)> {
-        Some(match tool.strip_prefix("s:")? {
-            name if name.starts_with("read") => (1, ToolEffect::ReadsClosed),
-            name if name.starts_with("web") => (2, ToolEffect::ReadsOpen),
-            name if name.starts_with("get") => (3, ToolEffect::ReadsOnly),
-            _ => (4, ToolEffect::MayChange),
-        })
+    fn tool(&self, tool: &str) -> Option<CalledTool<'_>> {
+        let (server, name) = tool.split_once(':')?;
+        let server = self.servers.iter().find(|known| known.as_str() == server)?;
+        let effect = match name {
+            name if name.starts_with("read") => 0,
+            name if name.starts_with("web") => 1,
+            name if name.starts_with("get") => 2,
+            _ if server.as_str() == "s" => 3,
+            _ => 4,
+        };
+        Some(CalledTool { handle: effect, server, effect: &self.effects[effect as usize] })
     }
 
-    fn capability_only_reads(&self, name: &str) -> bool {
-        name.starts_with("read")
+    fn capability_writes(&self, name: &str) -> Vec<WriteReach> {
+        match name {
+            name if name.starts_with("read") => Vec::new(),
+            name if name.starts_with("alone") => vec![WriteReach::Only(self.servers[1].clone())],
+            _ => vec![WriteReach::Everywhere],
+        }
     }
 }
 
@@ -32,7 +59,8 @@ impl Followed {
         let catalogue = pml_analysis::AnalysisCatalogue::default();
         let structure = pml_analysis::analyse(source, &catalogue).unwrap().structure;
         let arguments = pml_model::json::raw(arguments);
-        Outlook::new(&structure, &ByName).map(|outlook| Followed(RunAhead::new(outlook, &arguments, 8)))
+        Outlook::new(&structure, &ByName::new())
+            .map(|outlook| Followed(RunAhead::new(outlook, &arguments, 8, OutcomeShares::default())))
     }
 
     fn issue(mut self, node: &str, arguments: &Value) -> Followed {
@@ -112,6 +140,17 @@ fn a_capability_that_may_change_something_is_a_barrier_and_one_that_reads_is_not
 }
 
 #[test]
+fn what_an_isolated_server_changes_is_a_barrier_for_its_own_reads_alone() {
+    let source = "await mcp.s.read({p: 1}); await mcp.alone.write({}); await mcp.s.read({p: 2}); await mcp.alone.read({p: 3});";
+    let mut run = follow(source).issue("n1", &json!({"p": 1}));
+    assert_eq!(run.reads(), [r#"{"p":2}"#]);
+    let mut run = run.issue("n2", &json!({}));
+    assert_eq!(run.reads(), [r#"{"p":3}"#]);
+    let source = "await mcp.s.read({p: 1}); await capabilities.aloneWrites({}); await mcp.alone.read({p: 2}); await mcp.s.read({p: 3});";
+    assert_eq!(follow(source).issue("n1", &json!({"p": 1})).reads(), [r#"{"p":3}"#]);
+}
+
+#[test]
 fn a_barrier_in_a_branch_that_was_not_taken_is_no_barrier() {
     let source = "const a = await mcp.s.read({p: 1}); if (a.x) { await mcp.s.write({}); } await mcp.s.read({p: 2}); await mcp.s.read({p: 3});";
     let mut run = follow(source).issue("n1", &json!({"p": 1}));
@@ -155,6 +194,27 @@ fn an_undecided_branch_is_less_certain_and_a_decided_one_is_certain_or_over() {
     assert_eq!(undecided.reads(), [r#"{"p":2}?"#, r#"{"p":3}?"#]);
     let mut decided = follow(source).issue("n1", &json!({"p": 1})).decide("d1", "false");
     assert_eq!(decided.reads(), [r#"{"p":3}"#]);
+}
+
+#[test]
+fn a_branch_within_a_branch_is_less_likely_and_one_that_was_always_taken_is_likely() {
+    let source = "const a = await mcp.s.read({p: 1}); if (a.x) { if (a.y) { await mcp.s.read({p: 2}); } }";
+    let confidence = |mut run: Followed| {
+        run.0.on_issued(id("n1"), r#"{"p":1}"#);
+        run.0.take_reads(1, |_, _| true)[0].confidence
+    };
+    assert!((confidence(follow(source)) - 0.25).abs() < 1e-9);
+    let mut run = follow(source);
+    for decision in ["d1", "d2"] {
+        run.0.shares.add(id(decision), &always_true(id(decision), 96));
+    }
+    assert!((confidence(run) - CERTAIN).abs() < 1e-9);
+}
+
+fn always_true(node: NodeId, count: u64) -> pml_model::learning::DecisionStats {
+    let seen = pml_model::learning::OutcomeStats { count, success_rate: 1.0 };
+    let outcomes = std::iter::once(("true".to_owned(), seen)).collect();
+    pml_model::learning::DecisionStats { node_id: node, condition: String::new(), outcomes }
 }
 
 #[test]

@@ -1,0 +1,144 @@
+//! The reads made for runs, under way or ready, until the runs ask for them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use pml_model::{Digest, Principal, RunId, ToolId};
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::speculative_call::SpeculativeCall;
+use crate::builtin::ReadRecorder;
+use crate::epoch::EpochMark;
+use crate::tools::CallOutcome;
+
+/// The pending reads of all runs of this process.
+#[derive(Default)]
+pub(super) struct PendingReads(Mutex<HashMap<RunId, RunReads>>);
+
+/// The reads made for one run and not asked for yet.
+struct RunReads {
+    principal: Principal,
+    by_call: HashMap<(ToolId, Digest), VecDeque<PendingRead>>,
+}
+
+/// A read under way or ready.
+pub(crate) struct PendingRead {
+    pub(super) tool: ToolId,
+    pub(super) arguments: Arc<str>,
+    pub(super) definition: Digest,
+    /// The write epoch before the read began.
+    pub(super) mark: EpochMark,
+    pub(super) began: Instant,
+    pub(super) outcome: oneshot::Receiver<ReadOutcome>,
+    /// Records the files that were read.
+    pub(super) witness: ReadRecorder,
+    /// Cancels the call when nobody wants its result any more.
+    pub(super) _cancel: DropGuard,
+}
+
+/// How a read ended.
+pub(super) struct ReadOutcome {
+    pub(super) outcome: CallOutcome,
+    pub(super) took: Duration,
+}
+
+/// Reads of one tool that nobody asked for.
+pub(super) struct UnusedReads {
+    pub(super) principal: Principal,
+    pub(super) tool: ToolId,
+    pub(super) reads: u32,
+}
+
+impl PendingRead {
+    /// The call that reads it.
+    pub(super) fn call(
+        &self,
+        principal: &Principal,
+        run: &RunId,
+        cancel: CancellationToken,
+    ) -> SpeculativeCall {
+        SpeculativeCall {
+            principal: principal.clone(),
+            run: run.clone(),
+            tool: self.tool.clone(),
+            definition: self.definition.clone(),
+            arguments: Arc::clone(&self.arguments),
+            cancel,
+            witness: None,
+        }
+    }
+}
+
+impl PendingReads {
+    /// How many reads of a run were not asked for yet.
+    pub(super) fn count(&self, run: &RunId) -> usize {
+        self.0.lock().get(run).map_or(0, |reads| reads.by_call.values().map(VecDeque::len).sum())
+    }
+
+    /// Adds a read made for a run.
+    pub(super) fn add(&self, run: &RunId, principal: &Principal, read: PendingRead) {
+        let call = (read.tool.clone(), Digest::of(read.arguments.as_bytes()));
+        let mut runs = self.0.lock();
+        let reads = runs
+            .entry(run.clone())
+            .or_insert_with(|| RunReads { principal: principal.clone(), by_call: HashMap::new() });
+        reads.by_call.entry(call).or_default().push_back(read);
+    }
+
+    /// Takes the read made for a call, if there is one.
+    pub(super) fn take(&self, run: &RunId, tool: &ToolId, arguments: &Digest) -> Option<PendingRead> {
+        let mut runs = self.0.lock();
+        let reads = runs.get_mut(run)?;
+        let key = (tool.clone(), arguments.clone());
+        let waiting = reads.by_call.get_mut(&key)?;
+        let read = waiting.pop_front();
+        if waiting.is_empty() {
+            reads.by_call.remove(&key);
+        }
+        read
+    }
+
+    /// Drops all reads of a run, which cancels those under way.
+    pub(super) fn drop_run(&self, run: &RunId) -> Vec<UnusedReads> {
+        let dropped = self.0.lock().remove(run);
+        dropped.into_iter().flat_map(RunReads::into_unused).collect()
+    }
+
+    /// Drops the reads that are older than `ttl`.
+    pub(super) fn drop_expired(&self, ttl: Duration) -> Vec<UnusedReads> {
+        let mut expired = Vec::new();
+        self.0.lock().retain(|_, reads| {
+            for waiting in reads.by_call.values_mut() {
+                while waiting.front().is_some_and(|read| read.began.elapsed() > ttl) {
+                    let principal = reads.principal.clone();
+                    let unused = |old: PendingRead| UnusedReads { principal, tool: old.tool, reads: 1 };
+                    expired.extend(waiting.pop_front().map(unused));
+                }
+            }
+            reads.by_call.retain(|_, waiting| !waiting.is_empty());
+            !reads.by_call.is_empty()
+        });
+        expired
+    }
+
+    /// Drops all reads of all runs.
+    pub(super) fn clear(&self) {
+        let all = std::mem::take(&mut *self.0.lock());
+        drop(all);
+    }
+}
+
+impl RunReads {
+    fn into_unused(self) -> impl Iterator<Item = UnusedReads> {
+        let RunReads { principal, by_call } = self;
+        let unused = move |((tool, _), waiting): ((ToolId, Digest), VecDeque<PendingRead>)| UnusedReads {
+            principal: principal.clone(),
+            tool,
+            reads: u32::try_from(waiting.len()).unwrap_or(u32::MAX),
+        };
+        by_call.into_iter().map(unused)
+    }
+}

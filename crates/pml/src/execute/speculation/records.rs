@@ -1,0 +1,187 @@
+//! What came of speculated reads and of prepared results: by principal and tool or capability, in memory and stored.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use pml_model::Principal;
+use pml_store::{SpeculationCounts, Store, ToolSpeculation};
+
+use super::trust::SpeculationRecord;
+use crate::settings::AppSettings;
+
+/// 250 ms: the least time that a run waits for a read under way before it makes the call itself.
+const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+/// How many times the usual duration of a tool's calls a run waits for a read under way.
+const PATIENCE_FACTOR: u32 = 3;
+/// What a refusal by a rate limit counts as: the next reads had better be made only when asked for.
+const RATE_LIMIT_WASTE: u32 = 10;
+/// What a result that differs from that of the same call made later counts as.
+const DIFFERENCE_WASTE: u32 = 20;
+/// How much the latest call counts in the usual duration of a tool's calls.
+const LATEST_SHARE: f64 = 0.2;
+
+/// A principal, and the id of a tool or a capability.
+type RecordKey = (Principal, String);
+
+/// The records of all principals.
+pub(super) struct SpeculationRecords {
+    settings: Arc<AppSettings>,
+    store: Store,
+    histories: Mutex<HashMap<RecordKey, ToolHistory>>,
+    /// The principals whose earlier records are loaded.
+    loaded: Mutex<HashSet<Principal>>,
+    /// What came of reads and is not stored yet.
+    unstored: Mutex<HashMap<RecordKey, SpeculationCounts>>,
+}
+
+/// Why a speculated read could not be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpeculationMiss {
+    /// Something may have been changed since the read began.
+    Written,
+    /// The read failed, or its server did not answer in time.
+    Unanswered,
+    /// The tool has another definition, or may no longer be speculated.
+    Changed,
+    /// The read is older than results may be.
+    Expired,
+}
+
+/// What is known about a tool's reads.
+#[derive(Debug, Clone, Copy, Default)]
+struct ToolHistory {
+    record: SpeculationRecord,
+    /// The usual duration of a call, in seconds.
+    usual: f64,
+    /// Whether the last read that was waited for was left unanswered.
+    unanswered: bool,
+}
+
+impl SpeculationRecords {
+    pub(super) fn new(settings: Arc<AppSettings>, store: Store) -> SpeculationRecords {
+        SpeculationRecords {
+            settings,
+            store,
+            histories: Mutex::default(),
+            loaded: Mutex::default(),
+            unstored: Mutex::default(),
+        }
+    }
+
+    /// Loads what came of the principal's reads in earlier processes, the first time it has any to make. It reads a few
+    /// rows, which takes less time than handing it to another thread.
+    pub(super) fn load(&self, principal: &Principal) {
+        if !self.loaded.lock().insert(principal.clone()) {
+            return;
+        }
+        let stored = match self.store.blocking().speculation(principal) {
+            Ok(stored) => stored,
+            Err(error) => {
+                tracing::warn!(%error, "what came of earlier reads ahead could not be read");
+                return;
+            }
+        };
+        let mut histories = self.histories.lock();
+        for ToolSpeculation { tool, counts } in stored {
+            histories.entry((principal.clone(), tool)).or_default().record = record_of(&counts);
+        }
+    }
+
+    /// Whether a read or a capability is made ahead that is asked for with this confidence.
+    pub(super) fn admits(&self, principal: &Principal, id: &str, confidence: f64) -> bool {
+        let preset = self.settings.config().speculation.min_confidence();
+        self.change(principal, id, |history| history.record.admits(confidence, preset))
+    }
+
+    /// Until when a read under way is waited for: some time after it is asked for, but if the tool left a read
+    /// unanswered before, some time after the read began. So a server that answers no reads ahead delays a run once.
+    pub(super) fn patience(
+        &self,
+        principal: &Principal,
+        tool: &str,
+        (began, asked): (Instant, Instant),
+    ) -> Instant {
+        let histories = self.histories.lock();
+        let history = histories.get(&(principal.clone(), tool.to_owned())).copied().unwrap_or_default();
+        let patience = LEAST_PATIENCE.max(Duration::from_secs_f64(history.usual) * PATIENCE_FACTOR);
+        let from = if history.unanswered { began } else { asked };
+        (from + patience).max(asked)
+    }
+
+    /// Records how long a read took that was answered.
+    pub(super) fn note_duration(&self, principal: &Principal, tool: &str, took: Duration) {
+        self.change(principal, tool, |history| {
+            history.usual += LATEST_SHARE * (took.as_secs_f64() - history.usual);
+            history.unanswered = false;
+        });
+    }
+
+    /// Records a result that was asked for and used.
+    pub(super) fn note_hit(&self, principal: &Principal, id: &str, saved: Duration) {
+        self.change(principal, id, |history| history.record.add_hit());
+        let saved_us = u64::try_from(saved.as_micros()).unwrap_or(u64::MAX);
+        self.count(principal, id, SpeculationCounts { hits: 1, saved_us, ..SpeculationCounts::default() });
+    }
+
+    /// Records a result that was asked for and could not be used.
+    pub(super) fn note_miss(&self, principal: &Principal, id: &str, miss: SpeculationMiss) {
+        tracing::debug!(tool = id, ?miss, "a result that was read ahead could not be used");
+        self.change(principal, id, |history| {
+            history.record.add_waste(1);
+            history.unanswered |= miss == SpeculationMiss::Unanswered;
+        });
+        self.count(principal, id, SpeculationCounts { misses: 1, ..SpeculationCounts::default() });
+    }
+
+    /// Records results that nobody asked for.
+    pub(super) fn note_wasted(&self, principal: &Principal, id: &str, reads: u32) {
+        self.change(principal, id, |history| history.record.add_waste(reads));
+        let counts = SpeculationCounts { wasted: u64::from(reads), ..SpeculationCounts::default() };
+        self.count(principal, id, counts);
+    }
+
+    /// Records that a server refused a read because there were too many.
+    pub(super) fn note_rate_limit(&self, principal: &Principal, tool: &str) {
+        self.change(principal, tool, |history| history.record.add_waste(RATE_LIMIT_WASTE));
+    }
+
+    /// Records a result that differed from that of the same call made later.
+    pub(super) fn note_difference(&self, principal: &Principal, tool: &str) {
+        self.change(principal, tool, |history| history.record.add_waste(DIFFERENCE_WASTE));
+        self.count(principal, tool, SpeculationCounts { differing: 1, ..SpeculationCounts::default() });
+    }
+
+    /// Queues what came of reads for storing.
+    pub(super) fn store_counts(&self) {
+        let counts: Vec<(Principal, ToolSpeculation)> = self
+            .unstored
+            .lock()
+            .drain()
+            .map(|((principal, tool), counts)| (principal, ToolSpeculation { tool, counts }))
+            .collect();
+        if !counts.is_empty() {
+            self.store.add_speculation(counts);
+        }
+    }
+
+    fn change<T>(&self, principal: &Principal, id: &str, change: impl FnOnce(&mut ToolHistory) -> T) -> T {
+        change(self.histories.lock().entry((principal.clone(), id.to_owned())).or_default())
+    }
+
+    fn count(&self, principal: &Principal, id: &str, counts: SpeculationCounts) {
+        *self.unstored.lock().entry((principal.clone(), id.to_owned())).or_default() += counts;
+    }
+}
+
+/// What stored counts say of a tool's reads.
+fn record_of(counts: &SpeculationCounts) -> SpeculationRecord {
+    let waste = counts.wasted + counts.misses + counts.differing * u64::from(DIFFERENCE_WASTE);
+    SpeculationRecord::new(counts.hits, waste)
+}
+
+/// The confidence that a tool's reads need, given that of the preset and what came of earlier reads.
+pub(crate) fn speculation_threshold(counts: &SpeculationCounts, preset: f64) -> f64 {
+    record_of(counts).threshold(preset)
+}

@@ -1,0 +1,294 @@
+//! Makes reads ahead of runs and hands out their results.
+//!
+//! A result is used at most once, by the run it was read for, for a call with exactly the same bytes, while the tool's
+//! definition and the write epoch are unchanged. Anything else means that the call is made as usual.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pml_model::{CapabilityId, Digest, Principal, RunId, ToolId};
+use pml_store::Store;
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::budget::ReadBudget;
+use super::prepared::PreparedResults;
+use super::reads::{PendingRead, PendingReads, ReadOutcome, UnusedReads};
+use super::records::{SpeculationMiss, SpeculationRecords};
+use super::speculative_call::{SpeculativeCall, SpeculativeCaller};
+use crate::builtin::ReadRecorder;
+use crate::plan::PlannedTool;
+use crate::problem::ErrorCode;
+use crate::settings::AppSettings;
+use crate::tools::{CallOutcome, Toolset};
+
+/// 1 s: how long servers may take to receive the cancellation of a read when the process ends.
+const CALLING_OFF: Duration = Duration::from_secs(1);
+
+/// The speculated reads of this process, and what has become of earlier ones.
+pub(crate) struct Speculator {
+    tools: Arc<Toolset>,
+    settings: Arc<AppSettings>,
+    caller: SpeculativeCaller,
+    reads: PendingReads,
+    budget: Arc<ReadBudget>,
+    records: SpeculationRecords,
+    prepared: PreparedResults,
+    tasks: TaskTracker,
+    /// Cancels what is still under way when the process ends.
+    closing: CancellationToken,
+}
+
+/// A result that was ready, or nearly, when the program asked for it.
+pub(crate) struct SpeculationHit {
+    pub(crate) result: Box<RawValue>,
+    /// How much sooner it was there than if it had been asked for only now.
+    pub(crate) saved: Duration,
+}
+
+/// A read to be made ahead.
+pub(crate) struct NewRead<'r> {
+    pub(crate) principal: &'r Principal,
+    pub(crate) run: &'r RunId,
+    pub(crate) tool: &'r PlannedTool,
+    pub(crate) arguments: String,
+}
+
+impl std::fmt::Debug for Speculator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Speculator").finish_non_exhaustive()
+    }
+}
+
+impl Speculator {
+    pub(crate) fn new(tools: Arc<Toolset>, settings: Arc<AppSettings>, store: Store) -> Arc<Speculator> {
+        Arc::new(Speculator {
+            caller: SpeculativeCaller::new(Arc::clone(&tools)),
+            reads: PendingReads::default(),
+            budget: ReadBudget::new(),
+            records: SpeculationRecords::new(Arc::clone(&settings), store),
+            prepared: PreparedResults::default(),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            tools,
+            settings,
+        })
+    }
+
+    /// Loads what came of the principal's reads in earlier processes.
+    pub(crate) fn load_records(&self, principal: &Principal) {
+        self.records.load(principal);
+    }
+
+    /// How many more reads a run may have that are under way or not asked for yet.
+    pub(crate) fn room(&self, run: &RunId) -> usize {
+        let concurrent = self.settings.config().speculation.concurrent as usize;
+        concurrent.saturating_sub(self.reads.count(run))
+    }
+
+    /// Whether a read of a tool is made ahead that the program asks for with this confidence.
+    pub(crate) fn admits(&self, principal: &Principal, tool: &ToolId, confidence: f64) -> bool {
+        self.records.admits(principal, &tool.to_string(), confidence)
+    }
+
+    /// Makes a read ahead. Returns `false` if a budget is used up, or if the server is to be left alone.
+    pub(crate) fn start(self: &Arc<Self>, read: &NewRead<'_>) -> bool {
+        let server = &read.tool.id.server;
+        if self.tools.is_rate_limited(server) {
+            return false;
+        }
+        let Ok(mark) = self.tools.epoch.mark_for_server(server) else { return false };
+        let config = self.settings.config();
+        let Some(slot) = self.budget.take(server, &config.speculation) else { return false };
+        let (cancel, (tell, outcome)) = (CancellationToken::new(), oneshot::channel());
+        let pending = PendingRead {
+            tool: read.tool.id.clone(),
+            arguments: Arc::from(read.arguments.as_str()),
+            definition: read.tool.digest.clone(),
+            mark,
+            began: Instant::now(),
+            outcome,
+            witness: ReadRecorder::default(),
+            _cancel: cancel.clone().drop_guard(),
+        };
+        let call = SpeculativeCall {
+            witness: Some(pending.witness.clone()),
+            ..pending.call(read.principal, read.run, cancel)
+        };
+        self.reads.add(read.run, read.principal, pending);
+        let (speculator, principal, tool) =
+            (Arc::clone(self), read.principal.clone(), read.tool.id.to_string());
+        self.tasks.spawn(async move {
+            let began = Instant::now();
+            let outcome = speculator.caller.call(call).await;
+            drop(slot);
+            if let CallOutcome::NotSent(problem) = &outcome
+                && problem.code == ErrorCode::RateLimited
+            {
+                speculator.records.note_rate_limit(&principal, &tool);
+            }
+            // Nobody listens any more if the run has ended or has made the call itself.
+            drop(tell.send(ReadOutcome { outcome, took: began.elapsed() }));
+        });
+        true
+    }
+
+    /// Takes the read made for a call, if there is one.
+    pub(crate) fn take(&self, run: &RunId, tool: &ToolId, arguments: &Digest) -> Option<PendingRead> {
+        self.reads.take(run, tool, arguments)
+    }
+
+    /// Waits for a read and checks that its result may be used now. What it read is added to `witness`.
+    pub(crate) async fn claim(
+        self: &Arc<Self>,
+        (principal, run): (&Principal, &RunId),
+        mut read: PendingRead,
+        witness: Option<&ReadRecorder>,
+    ) -> Result<SpeculationHit, SpeculationMiss> {
+        let tool = read.tool.to_string();
+        let hit = self.await_result(principal, &mut read, &tool).await;
+        match &hit {
+            Ok(hit) => {
+                if let Some(witness) = witness {
+                    witness.absorb(&read.witness);
+                }
+                self.records.note_hit(principal, &tool, hit.saved);
+                if self.is_sampled(run, &read) {
+                    self.compare_later(principal, run, read, hit.result.clone());
+                }
+            }
+            Err(miss) => self.records.note_miss(principal, &tool, *miss),
+        }
+        hit
+    }
+
+    async fn await_result(
+        &self,
+        principal: &Principal,
+        read: &mut PendingRead,
+        tool: &str,
+    ) -> Result<SpeculationHit, SpeculationMiss> {
+        let asked = Instant::now();
+        let until = self.records.patience(principal, tool, (read.began, asked));
+        // A result that is there is taken also where the time is up: the timeout looks at it first.
+        let Ok(Ok(ended)) = tokio::time::timeout_at(until.into(), &mut read.outcome).await else {
+            return Err(SpeculationMiss::Unanswered);
+        };
+        if read.began.elapsed() > self.settings.config().speculation.ttl {
+            return Err(SpeculationMiss::Expired);
+        }
+        self.records.note_duration(principal, tool, ended.took);
+        let CallOutcome::Ok(result) = ended.outcome else { return Err(SpeculationMiss::Unanswered) };
+        if pml_mcp::protocol::is_input_required(&result) {
+            return Err(SpeculationMiss::Unanswered);
+        }
+        if !self.tools.may_speculate(&read.tool, &read.definition) {
+            return Err(SpeculationMiss::Changed);
+        }
+        if self.was_written_since(read) {
+            return Err(SpeculationMiss::Written);
+        }
+        Ok(SpeculationHit { result, saved: ended.took.saturating_sub(asked.elapsed()) })
+    }
+
+    /// Whether anything that a read may depend on may have changed since it began.
+    fn was_written_since(&self, read: &PendingRead) -> bool {
+        self.tools.epoch.mark_for_server(&read.tool.server).ok() != Some(read.mark)
+    }
+
+    fn is_sampled(&self, run: &RunId, read: &PendingRead) -> bool {
+        let share = self.settings.config().speculation.sample;
+        if share == 0 {
+            return false;
+        }
+        // Drawn by the run and the call, so that it does not depend on timing.
+        let drawn = Digest::of(format!("{run} {} {}", read.tool, read.arguments).as_bytes());
+        u32::from_str_radix(&drawn.as_str()[..6], 16).is_ok_and(|number| number % 100 < share)
+    }
+
+    /// Makes the call of a read again and compares the results, off the run's path.
+    fn compare_later(
+        self: &Arc<Self>,
+        principal: &Principal,
+        run: &RunId,
+        read: PendingRead,
+        served: Box<RawValue>,
+    ) {
+        let (speculator, principal) = (Arc::clone(self), principal.clone());
+        let call = read.call(&principal, run, self.closing.child_token());
+        self.tasks.spawn(async move {
+            let again = speculator.caller.call(call).await;
+            if let CallOutcome::Ok(now) = again
+                && !speculator.was_written_since(&read)
+                && now.get() != served.get()
+            {
+                tracing::info!(tool = %read.tool, "a result that was read ahead differs from the one read later");
+                speculator.records.note_difference(&principal, &read.tool.to_string());
+            }
+        });
+    }
+
+    /// Drops the unused reads of a run that goes on: what they returned may be out of date.
+    pub(crate) fn drop_unused(&self, run: &RunId) {
+        self.note_unused(self.reads.drop_run(run));
+    }
+
+    /// Drops everything made for a run that has ended.
+    pub(crate) fn end_run(&self, run: &RunId) {
+        self.drop_unused(run);
+        self.records.store_counts();
+    }
+
+    /// Drops the reads of parked runs, and the prepared results, that nobody asked for in time.
+    pub(crate) fn drop_expired(&self) {
+        let ttl = self.settings.config().speculation.ttl;
+        self.note_unused(self.reads.drop_expired(ttl));
+        for prepared in self.prepared.take_expired(ttl) {
+            self.records.note_wasted(&prepared.principal, prepared.capability.as_str(), 1);
+        }
+        self.records.store_counts();
+    }
+
+    fn note_unused(&self, unused: Vec<UnusedReads>) {
+        for UnusedReads { principal, tool, reads } in unused {
+            self.records.note_wasted(&principal, &tool.to_string(), reads);
+        }
+    }
+
+    /// Calls the reads under way off, and gives the servers a moment to hear of it.
+    pub(crate) async fn close(&self) {
+        self.reads.clear();
+        self.closing.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(CALLING_OFF, self.tasks.wait()).await.is_err() {
+            tracing::debug!("a read ahead did not end when it was called off");
+        }
+        self.records.store_counts();
+    }
+
+    /// Whether a capability with this probability of being asked for next is run ahead.
+    pub(crate) fn admits_prediction(
+        &self,
+        principal: &Principal,
+        id: &CapabilityId,
+        confidence: f64,
+    ) -> bool {
+        self.records.load(principal);
+        self.settings.config().speculation.reads_per_run() > 0
+            && self.records.admits(principal, id.as_str(), confidence)
+    }
+
+    /// Records that the result of a capability is kept under `key` before anybody asked for it.
+    pub(crate) fn note_prediction(&self, principal: &Principal, id: &CapabilityId, key: Digest) {
+        self.prepared.add(principal, id, key);
+    }
+
+    /// Records that the result under `key` was asked for, if it was prepared.
+    pub(crate) fn note_prediction_used(&self, key: &Digest) {
+        if let Some(prepared) = self.prepared.take(key) {
+            self.records.note_hit(&prepared.principal, prepared.capability.as_str(), Duration::ZERO);
+        }
+    }
+}
