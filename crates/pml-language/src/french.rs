@@ -53,6 +53,8 @@ enum TermRole {
     Adjective,
     /// A name or an unlisted word, which after a noun qualifies it: "code Python".
     Name,
+    /// "Most" or "least", which belongs to the adjective after it.
+    Degree,
     /// "De" without an article, which joins two nouns: "bouton de connexion".
     Of,
     Verb,
@@ -75,16 +77,37 @@ fn terms<'a>(pieces: &[FrenchPiece<'a>]) -> Vec<GlossTerm<'a>> {
                 (GlossTerm { english: Cow::Borrowed(*kept), role }, at + 1)
             }
             FrenchPiece::Word(word) => match phrase(pieces, at) {
-                Some((entry, end)) => (term_of(entry, false), end),
+                Some((entry, end)) => {
+                    let around = WordContext { pieces, at, terms: &terms, shouted };
+                    (phrase_term(entry, &around), end)
+                }
                 None => (one_word(word, &WordContext { pieces, at, terms: &terms, shouted }), at + 1),
             },
         };
-        if !term.english.is_empty() {
-            terms.push(term);
+        match terms.last_mut() {
+            _ if term.english.is_empty() => {}
+            // "les villes les plus peuplées" are "the most populated cities".
+            Some(GlossTerm { english, role: role @ TermRole::Degree })
+                if term.role == TermRole::Adjective =>
+            {
+                *english = Cow::Owned(format!("{english} {}", term.english));
+                *role = TermRole::Adjective;
+            }
+            Some(_) | None => terms.push(term),
         }
         at = next;
     }
     terms
+}
+
+fn phrase_term<'a>(entry: LexiconEntry, around: &WordContext<'_, '_>) -> GlossTerm<'a> {
+    // "traduis-le en français": what is converted to has that preposition.
+    match entry.english.strip_prefix("in ") {
+        Some(form) if entry.french.starts_with("en ") && around.converts() => {
+            GlossTerm { english: Cow::Owned(format!("to {form}")), role: TermRole::Other }
+        }
+        Some(_) | None => term_of(entry, false),
+    }
 }
 
 /// The longest phrase that starts at `at`, and its end.
@@ -107,15 +130,19 @@ fn phrase(pieces: &[FrenchPiece<'_>], at: usize) -> Option<(LexiconEntry, usize)
 }
 
 /// Forms under which a word of a phrase may be listed.
-fn lemmas<'w>(word: &'w FrenchWord<'_>) -> [&'w str; 3] {
+fn lemmas<'w>(word: &'w FrenchWord<'_>) -> [&'w str; 4] {
     let folded = expand_contraction(&word.folded);
     let plain = word.senses.plain.map_or("", |entry| entry.french);
     let verb = word.senses.verb.map_or("", |entry| entry.french);
+    // "élevées" as in "plus élevé".
+    let masculine = folded.trim_end_matches('s').strip_suffix('e').filter(|_| word.senses.is_participle);
+    let masculine = masculine.unwrap_or("");
     // Without duplicates: phrases are looked up under each of them.
     [
         folded,
         if plain == folded { "" } else { plain },
         if verb == folded || verb == plain { "" } else { verb },
+        if masculine == folded || masculine == plain { "" } else { masculine },
     ]
 }
 
@@ -146,9 +173,20 @@ impl WordContext<'_, '_> {
 
     /// Whether a request may begin here: at the start of the text, after a punctuation mark, or after "and".
     fn begins(&self) -> bool {
-        self.before().is_none_or(|word| {
-            matches!(word.folded.as_str(), "et" | "puis" | "ensuite" | "ou" | "alors" | "mais" | "donc")
-        })
+        !self.is_counted()
+            && self.before().is_none_or(|word| {
+                matches!(word.folded.as_str(), "et" | "puis" | "ensuite" | "ou" | "alors" | "mais" | "donc")
+            })
+    }
+
+    /// Whether a number with an article stands before: "les 3 livres".
+    fn is_counted(&self) -> bool {
+        let Some(at) = self.at.checked_sub(1) else { return false };
+        let determiner = |word: &FrenchWord<'_>| {
+            ["les", "des", "ces", "mes", "ses", "nos", "vos", "leurs"].contains(&word.folded.as_str())
+        };
+        matches!(self.pieces[at], FrenchPiece::Kept(_))
+            && at.checked_sub(1).and_then(|at| self.word(at)).is_some_and(determiner)
     }
 
     /// Whether only a verb fits here: an imperative before its object, or a verb beside its subject.
@@ -159,6 +197,8 @@ impl WordContext<'_, '_> {
         let next = self.word(self.at + 1);
         near(self.before(), &SUBJECTS)
             || near(next, &INVERTED)
+            || self.is_inverted_verb()
+            || self.is_imperative()
             || (self.begins() && near(next, &OBJECT_STARTS))
     }
 
@@ -167,6 +207,65 @@ impl WordContext<'_, '_> {
         let Some(FrenchPiece::Kept(kept)) = self.pieces.get(at) else { return false };
         let hours = || self.word(at + 1).is_some_and(|word| word.folded.starts_with("heure"));
         kept.starts_with(|c: char| c.is_ascii_digit()) && (kept.contains(['h', ':']) || hours())
+    }
+
+    /// Whether a request begins with what could only be a plural noun without an article: "arrondis 3.14159". Verbs in
+    /// "er" are left out, because requests do begin with plurals that look like one: "factures impayées".
+    fn is_imperative(&self) -> bool {
+        let verb = |word: &FrenchWord<'_>| word.senses.verb.is_some_and(|verb| !verb.french.ends_with("er"));
+        self.begins() && self.word(self.at).is_some_and(|word| word.senses.is_plural && verb(word))
+    }
+
+    /// Whether "plus" or "moins" says which of several: an article stands before it, with or without a number, and an
+    /// adjective after it.
+    fn is_superlative(&self) -> bool {
+        let article =
+            |at: usize| self.word(at).is_some_and(|word| matches!(word.folded.as_str(), "le" | "la" | "les"));
+        let is_determined = self.at.checked_sub(1).is_some_and(article) || self.is_counted();
+        let senses = self.word(self.at + 1).map(|next| next.senses);
+        is_determined && senses.is_some_and(|senses| senses.adjective.is_some() || senses.is_participle)
+    }
+
+    /// Whether the verb of a question stands here, before its subject: "à quelle heure ferme la boutique".
+    fn is_inverted_verb(&self) -> bool {
+        let asks = |word: &FrenchWord<'_>| {
+            matches!(
+                word.folded.as_str(),
+                "quel" | "quelle" | "quels" | "quelles" | "combien" | "quand" | "ou"
+            )
+        };
+        let begins = (0..2).filter_map(|at| self.word(at)).any(asks);
+        let after_noun = self.terms.last().is_some_and(|term| term.role == TermRole::Noun);
+        let article = self
+            .word(self.at + 1)
+            .is_some_and(|next| matches!(next.folded.as_str(), "le" | "la" | "les" | "l"));
+        // "la note la plus haute" is a noun.
+        let compares =
+            self.word(self.at + 2).is_some_and(|next| matches!(next.folded.as_str(), "plus" | "moins"));
+        begins && after_noun && article && !compares
+    }
+
+    /// Whether a word is the name of the folder or branch before it: "la branche main" has nothing to do with hands.
+    fn is_bare_name(&self, word: &FrenchWord<'_>) -> bool {
+        let is_noun =
+            word.senses.plain.map_or(word.senses.verb.is_none(), |entry| entry.kind == PartOfSpeech::Noun);
+        let named = |before: &FrenchWord<'_>| NAMED_NOUNS.contains(&before.folded.as_str());
+        // "une branche git" is a branch of a kind.
+        let article = self.at.checked_sub(2).and_then(|at| self.word(at));
+        let is_one =
+            article.is_some_and(|word| matches!(word.folded.as_str(), "le" | "la" | "du" | "au" | "l"));
+        is_noun
+            && is_one
+            && word.senses.adjective.is_none()
+            && word.written.is_ascii()
+            && self.before().is_some_and(named)
+    }
+
+    /// Whether a verb after "combien de" and a noun says what has so many: "combien de lignes compte a.txt".
+    fn says_amount(&self) -> bool {
+        let counts = |term: &GlossTerm<'_>| term.english.starts_with("how many");
+        let after_noun = self.terms.last().is_some_and(|term| term.role == TermRole::Noun);
+        after_noun && self.terms.len() <= 3 && self.terms.first().is_some_and(counts)
     }
 
     /// Whether the sentence so far contains a verb of conversion, so that "en" means "to".
@@ -192,6 +291,9 @@ impl WordContext<'_, '_> {
     }
 }
 
+/// Nouns whose name follows them without an article.
+const NAMED_NOUNS: [&str; 3] = ["dossier", "repertoire", "branche"];
+
 /// Words that follow an imperative, which often looks like a noun: "ferme les volets".
 const OBJECT_STARTS: [&str; 28] = [
     "le", "la", "les", "l", "un", "une", "mon", "ma", "mes", "ce", "cet", "cette", "ces", "moi", "nous",
@@ -204,6 +306,10 @@ const INVERTED: [&str; 8] = ["tu", "t", "il", "elle", "on", "ils", "elles", "moi
 /// Subjects, which precede a verb: "il porte".
 const SUBJECTS: [&str; 17] =
     ["je", "j", "tu", "il", "elle", "on", "ils", "elles", "qui", "me", "m", "te", "se", "s", "ne", "n", "y"];
+
+/// Words before a past participle.
+const AUXILIARIES: [&str; 10] =
+    ["ete", "est", "sont", "etait", "etaient", "ont", "avons", "avez", "avait", "avaient"];
 
 fn is_place(word: &FrenchWord<'_>) -> bool {
     word.senses.plain.is_some_and(|entry| entry.kind == PartOfSpeech::Name)
@@ -218,6 +324,9 @@ fn one_word<'a>(word: &FrenchWord<'a>, around: &WordContext<'_, 'a>) -> GlossTer
         && !(word.senses.is_exact && after_article() && !is_capital(around.word(around.at + 1)))
     {
         return GlossTerm { english: Cow::Borrowed(word.written), role: TermRole::Name };
+    }
+    if around.is_bare_name(word) {
+        return GlossTerm { english: Cow::Borrowed(word.written), role: TermRole::Other };
     }
     if let Some(term) = small_word(word, around) {
         return term;
@@ -262,6 +371,12 @@ fn sense(word: &FrenchWord<'_>, around: &WordContext<'_, '_>) -> Option<(Lexicon
     if around.needs_verb() && !senses.is_participle && verb.is_some() {
         return verb;
     }
+    if senses.is_participle
+        && around.before().is_some_and(|before| AUXILIARIES.contains(&before.folded.as_str()))
+    {
+        // "ont été prises" has nothing to do with plugs.
+        return verb.or_else(|| senses.plain.map(|entry| (entry, false)));
+    }
     if around.follows_noun() && senses.adjective.is_some() {
         return senses.adjective.map(|entry| (entry, false));
     }
@@ -274,13 +389,21 @@ fn small_word<'a>(word: &FrenchWord<'_>, around: &WordContext<'_, '_>) -> Option
     let verb_follows = next.is_some_and(|next| next.senses.plain.is_none() && next.senses.verb.is_some());
     let role_before = around.terms.last().map(|term| term.role);
     let after_noun = matches!(role_before, Some(TermRole::Noun | TermRole::Adjective | TermRole::Name));
+    let follows_kept =
+        around.at.checked_sub(1).is_some_and(|at| matches!(around.pieces[at], FrenchPiece::Kept(_)));
     let other = |english| Some(GlossTerm { english: Cow::Borrowed(english), role: TermRole::Other });
     match expand_contraction(&word.folded) {
         "a" if around.is_time(around.at + 1) => other("at"),
         "depuis" if around.is_name(around.at + 1) => other("from"),
         "en" if around.converts() => other("to"),
         "ete" if around.before().is_some_and(|before| has_been(&before.folded)) => other("been"),
-        "qui" if after_noun => other("that"),
+        "plus" | "moins" if around.is_superlative() => {
+            let english = if word.folded == "plus" { "most" } else { "least" };
+            Some(GlossTerm { english: Cow::Borrowed(english), role: TermRole::Degree })
+        }
+        "dure" | "durent" if around.says_amount() => other("last"),
+        "qui" if after_noun || follows_kept => other("that"),
+        "compte" | "comptent" | "comporte" | "comportent" if around.says_amount() => other("contain"),
         "pour" if verb_follows => other("to"),
         "de" if verb_follows => other(""),
         "de" if around.is_departure(word) && leads_to(around, around.at + 2) => other("from"),
@@ -320,6 +443,7 @@ fn comes_from(around: &WordContext<'_, '_>) -> bool {
 
 fn term_of<'a>(entry: LexiconEntry, participle: bool) -> GlossTerm<'a> {
     let role = match entry.kind {
+        PartOfSpeech::Small if is_superlative(entry) => TermRole::Adjective,
         PartOfSpeech::Small => TermRole::Other,
         PartOfSpeech::Name | PartOfSpeech::Noun => TermRole::Noun,
         PartOfSpeech::Adjective => TermRole::Adjective,
@@ -334,6 +458,13 @@ fn term_of<'a>(entry: LexiconEntry, participle: bool) -> GlossTerm<'a> {
         Cow::Borrowed(entry.english)
     };
     GlossTerm { english, role }
+}
+
+/// Whether a phrase says which of several: "le mot le plus fréquent", "the most frequent word".
+fn is_superlative(entry: LexiconEntry) -> bool {
+    let compares = entry.french.starts_with("plus ") || entry.french.starts_with("moins ");
+    let most = ["most ", "least ", "best "].iter().any(|start| entry.english.starts_with(start));
+    compares && (most || entry.english.ends_with("est"))
 }
 
 fn each_meaning(entry: LexiconEntry, bent: impl Fn(&str) -> String) -> String {

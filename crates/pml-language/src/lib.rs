@@ -10,6 +10,7 @@ pub mod fold;
 pub mod french;
 pub mod kinds;
 pub mod literals;
+pub mod polarity;
 pub mod reading;
 pub mod units;
 pub mod vocabulary;

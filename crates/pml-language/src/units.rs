@@ -30,6 +30,13 @@ pub struct Unit {
     name: &'static str,
 }
 
+impl Unit {
+    /// The first of its names, which is English.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
 /// The units of each dimension, each with its names in English and French. All words are singular and folded.
 const UNITS: &[(Dimension, &[&[&str]])] = &[
     (

@@ -170,7 +170,7 @@ pub const ROLES: &[(&str, u16)] = &[
     ("for", FOR),
     ("pour", FOR),
     ("by", BY),
-    ("par", BY),
+    ("par", BY | WITH),
     ("with", WITH),
     ("avec", WITH),
     ("between", BETWEEN),
@@ -582,6 +582,8 @@ pub const MAKING: &[&str] = &[
 pub const FILE_NOUNS: &[&str] = &["file", "document", "path", "chemin", "folder", "repository"];
 /// Nouns that repeat what an address shows by itself.
 pub const ADDRESS_NOUNS: &[&str] = &["url", "page", "site", "link", "address"];
+/// Nouns of which each has a number: `the phone number of Ann`.
+pub const NUMBERED: &[&str] = &["phone", "telephone", "account", "serial", "flight", "fax", "house", "card"];
 /// Nouns that repeat what names a person shows by itself.
 pub const PERSON_NOUNS: &[&str] = &["user", "address"];
 

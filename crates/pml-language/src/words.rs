@@ -121,6 +121,10 @@ fn is_letter(c: char) -> bool {
 
 /// Adds the first word or phrase of `plain` to `found`; returns the number of words it took.
 fn word(intent: &str, plain: &[(Range<usize>, String)], found: &mut Vec<IntentToken>) -> usize {
+    // `the phone number of Ann` is no count.
+    let noun = found.last().and_then(IntentToken::content_word);
+    let is_compound =
+        plain[0].1 == "number" && noun.is_some_and(|noun| table::NUMBERED.contains(&noun.concept.as_str()));
     let mut push = |span: Range<usize>, concept: &str, part| {
         let raw = intent[span.clone()].to_owned();
         found.push(IntentToken::Word(IntentWord { raw, concept: concept.to_owned(), function: part, span }));
@@ -132,8 +136,10 @@ fn word(intent: &str, plain: &[(Range<usize>, String)], found: &mut Vec<IntentTo
         push(plain[0].0.start..plain[phrase.len() - 1].0.end, phrase[0], WordFunction::Role(*role));
         return phrase.len();
     }
-    let longest =
-        phrases(&plain[0].1).iter().filter(|(phrase, _)| says(phrase)).max_by_key(|(phrase, _)| phrase.len());
+    let longest = phrases(&plain[0].1)
+        .iter()
+        .filter(|(phrase, _)| says(phrase) && !is_compound)
+        .max_by_key(|(phrase, _)| phrase.len());
     if let Some((phrase, meaning)) = longest {
         let span = plain[0].0.start..plain[phrase.len() - 1].0.end;
         for concept in meaning.split_whitespace() {
@@ -294,6 +300,10 @@ fn verbs_of_statements(found: &mut [IntentToken]) {
             WordFunction::Content if stated && table::EMPTY_VERBS.contains(&folded.as_str()) => {
                 word.function = WordFunction::Light;
             }
+            // `lines containing a word` are lines that contain it.
+            WordFunction::Content if begun && folded == "containing" => word.function = WordFunction::Light,
+            // `how many lines does it contain`, and in another order in other languages.
+            WordFunction::Content if folded == "how many" => (stated, begun) = (true, true),
             // `can you do it` is an order.
             _ if table::STATEMENT_STARTS.contains(&folded.as_str()) => stated |= begun || folded != "do",
             WordFunction::Content => begun = true,

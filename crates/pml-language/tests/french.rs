@@ -27,14 +27,14 @@ fn everyday_requests_become_english_words() {
         &expect![[r#"
             what will the weather be tomorrow in Lyon?
             find a cheap flight from Paris to Lisbon for next weekend?
-            give a vegetarian recipe with zucchinis and goat cheese
+            give me a vegetarian recipe with zucchinis and goat cheese
             close shutters of living room and turn off lights
             what are side effects of aspirine?
             who has won soccer match last night?
             book hotel room in Rome
             remind call mom Sunday at 14h
             what lawyer avocado can help for a divorce?
-            track follow my package
+            track follow my package parcel
         "#]],
     );
 }
@@ -98,7 +98,7 @@ fn names_quotations_addresses_and_code_stay_as_they_are() {
         ],
         &expect![[r#"
             send email to Pierre Petit via contact@exemple.fr
-            translate « le chat est noir » in English
+            translate « le chat est noir » to English
             add "acheter du pain" to my shopping list
             open https://exemple.fr/une/page then /home/moi/mes_fichiers/le_rapport.txt
             call tool read_file with maxLines option and path 'le dossier/a.txt'
@@ -181,7 +181,7 @@ fn short_and_mixed_requests_are_french() {
             English translation
             flights search
             use create_issue to open a ticket in repo my-app with fix login title bug
-            merge feature branch into main and push
+            merge branch feature into main and push
         "#]],
     );
 }

@@ -7,11 +7,14 @@
 //! store or network: the same texts always get the same result. Whether the caller may run the procedure at all is
 //! decided elsewhere.
 
+mod choice;
 mod find;
 mod fixed;
 mod lift;
 mod mask;
 mod name;
+#[cfg(test)]
+mod opposites;
 #[cfg(test)]
 mod pairs;
 mod place;
@@ -32,7 +35,7 @@ use pml_language::literals::literals;
 use pml_language::{dates, fold, kinds, literals, vocabulary, words};
 use serde_json::{Map, Value};
 
-pub use fixed::{Contradiction, Judgement, judge};
+pub use fixed::{Contradiction, ContradictionGrounds, Judgement, judge};
 pub use lift::{ArgumentLiteral, LiftedParameter, LiftedProgram, lift};
 pub use mask::masked;
 pub use name::{describe, name_for};
@@ -145,12 +148,50 @@ pub fn bind(
     if as_said.is_complete() && as_said.similarity >= SURE {
         return as_said;
     }
+    let said = intent;
     let resolved = intent.with_meanings_of(procedure.intents);
     let intent = resolved.as_ref().unwrap_or(intent);
     let Some((intent, intents)) = both_in_english(procedure, intent) else { return as_said };
-    let glossed = bind_as_said(&ReusableProcedure { intents: &intents, ..*procedure }, intent, context);
+    let mut glossed = bind_as_said(&ReusableProcedure { intents: &intents, ..*procedure }, intent, context);
+    leave_translations_open(procedure, said, &mut glossed);
     let rank = |binding: &ArgumentBinding| (binding.is_complete(), binding.similarity);
     if rank(&glossed) > rank(&as_said) { glossed } else { as_said }
+}
+
+/// Leaves values open that the intent does not say in these words: a plain word of a French sentence may be a value that
+/// the gloss took for a word, as `sent` in `marque le colis comme sent`. Names of languages and the like are the same
+/// value in either language.
+fn leave_translations_open(
+    procedure: &ReusableProcedure<'_>,
+    said: &ReadIntent,
+    binding: &mut ArgumentBinding,
+) {
+    let schema = |name: &str| procedure.parameters.get("properties").and_then(|all| all.get(name));
+    let is_translated = |name: &str, value: &Value| {
+        let plain = |text: &str| text.chars().all(|c| c.is_alphabetic() || c == ' ' || c == '-');
+        let listed = schema(name).is_some_and(|schema| schema.get("enum").is_some());
+        let known = procedure.examples.get(name).is_some_and(|examples| examples.contains(value));
+        let word = value.as_str().filter(|text| plain(text));
+        word.is_some_and(|text| kinds::word_kind(&fold::fold(text)).is_none())
+            && !listed
+            && !known
+            && !said.mentions(value)
+    };
+    let (open, kept): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut binding.sources).into_iter().partition(|(name, source)| {
+            *source == ArgumentSource::Intent && is_translated(name, &binding.arguments[name])
+        });
+    binding.sources = kept;
+    for (name, _) in open {
+        binding.arguments.remove(&name);
+        let reason = format!("it is not clear which word of the intent `{name}` is");
+        binding.missing.push(MissingParameter {
+            name,
+            reason,
+            candidates: Vec::new(),
+            unspoken_default: None,
+        });
+    }
 }
 
 /// The binding of the first intent word for word, without other values beside it: the values of the first run.

@@ -144,8 +144,8 @@ impl Lexicon {
         // Articles are optional in names of things; "de la base" is not "de base".
         let loose = entry.kind != PartOfSpeech::Small;
         let is_article = |word: &&str| ARTICLES.contains(word);
-        let words: Vec<&str> =
-            words.skip_while(is_article).filter(|word| !loose || !is_article(word)).collect();
+        // `le plus de` is not `plus de`.
+        let words: Vec<&str> = words.filter(|word| !loose || !is_article(word)).collect();
         if let Some(first) = words.first() {
             self.phrases.entry(first).or_default().push(LexiconPhrase { words, entry });
         }
@@ -160,11 +160,6 @@ impl Lexicon {
         let nominal =
             |word: &str| self.words.get(word).filter(|entry| entry.kind != PartOfSpeech::Small).copied();
         let small = listed.is_some_and(|entry| entry.kind == PartOfSpeech::Small);
-        let listed_adjective = |word: &str| self.adjectives.get(word).copied();
-        let adjective = || {
-            forms::find_singular(folded, listed_adjective)
-                .or_else(|| forms::find_masculine(folded, listed_adjective))
-        };
         let as_written = self.words.get(lower).copied().or_else(|| forms::find_singular(lower, nominal));
         // In `créer` the `é` belongs to the stem.
         let ends: &[&str] = match verb {
@@ -174,6 +169,16 @@ impl Lexicon {
         let accented = ends.iter().any(|end| lower.ends_with(end));
         // "embauchés" is a form of "embaucher", not the plural of "embauche".
         let forced = accented && verb.is_some();
+        let listed_adjective = |word: &str| match forced {
+            // "fermés" is a form of "fermer", not of the adjective "ferme".
+            true => self.words.get(word).filter(|entry| entry.kind == PartOfSpeech::Adjective).copied(),
+            false => self.adjectives.get(word).copied(),
+        };
+        let adjective = || {
+            let word = if forced { lower } else { folded };
+            forms::find_singular(word, listed_adjective)
+                .or_else(|| forms::find_masculine(word, listed_adjective))
+        };
         let unaccented =
             || listed.copied().or_else(|| forms::find_singular(folded, nominal)).filter(|_| !forced);
         let plain = as_written.or_else(unaccented);

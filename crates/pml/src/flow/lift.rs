@@ -79,6 +79,9 @@ fn add_default(schema: &mut Value, parameter: &LiftedParameter) -> Option<()> {
     if let Some(pattern) = parameter.pattern {
         member.insert("pattern".to_owned(), pattern.into());
     }
+    if !parameter.choices.is_empty() {
+        member.insert("enum".to_owned(), json!(parameter.choices));
+    }
     remove_required(schema, &parameter.name);
     Some(())
 }

@@ -19,7 +19,9 @@ use crate::knowledge::{CapabilityCandidate, IndexedCapability, intents};
 use crate::plan::Pause;
 use crate::planning::{RunRequest, Work};
 use crate::problem::{ErrorCode, Problem};
-use crate::reuse::{self, ArgumentBinding, Contradiction, ReadIntent, ReusableProcedure};
+use crate::reuse::{
+    self, ArgumentBinding, Contradiction, ContradictionGrounds, ReadIntent, ReusableProcedure,
+};
 use crate::suggest::SuggestedDag;
 
 use super::compose::{compose, only_reads};
@@ -41,6 +43,9 @@ const READY: f64 = 0.4;
 /// Candidates with this share of the best one's score are offered beside it, up to this many.
 const NEARLY: f64 = 0.6;
 const OFFERED: usize = 3;
+/// Where the best one contradicts the request, another is offered in its place only with this share of its score: the
+/// opposite of a request is mostly the closest to it, and what comes after that has nothing to do with it.
+const EQUALLY: f64 = 0.9;
 /// The number of candidate capabilities examined to find the suggestions.
 const LOOKED_AT: usize = 15;
 /// Bytes: the longest program that is sent along for the agent to rewrite.
@@ -235,7 +240,9 @@ async fn by_name(app: &Arc<App>, name: &str, asked: RunRequest) -> Result<Recall
     };
     let request = ReadRequest::new(&asked)?;
     let binding = bound(app, &known, &request).for_named_procedure(&request.context_for(&known.parameters));
-    let contradiction = contradiction(&known, &request, &binding);
+    // Whoever names a procedure knows what it does, whatever the words of the intent; the intent is not remembered.
+    let contradiction = contradiction(&known, &request, &binding)
+        .filter(|contradiction| contradiction.grounds == ContradictionGrounds::Constant);
     if binding.is_complete() && contradiction.is_none() {
         return request_for_capability(known.as_ref(), &binding, asked);
     }
@@ -352,15 +359,20 @@ pub(super) fn ready_call(
 ) -> Option<(CapabilityId, ReadyCall)> {
     let request = ReadRequest::of_intent(intent);
     let offered = found.iter().filter(|candidate| is_worth_suggesting(&candidate.capability.statistics));
-    let calls = offered.take(LOOKED_AT).filter_map(|candidate| {
+    let suggestions = offered.take(LOOKED_AT).map(|candidate| {
         let binding = bound(app, &candidate.capability, &request);
         let candidate = CapabilityCandidate { similarity: binding.similarity, ..candidate.clone() };
         let contradiction = contradiction(&candidate.capability, &request, &binding);
-        let suggestion = suggestion(&candidate, &binding, contradiction);
+        let contradicted = contradiction.is_some().then(|| likelihood(&candidate));
+        (suggestion(&candidate, &binding, contradiction), contradicted)
+    });
+    let suggestions: Vec<(CapabilitySuggestion, Option<f64>)> = suggestions.collect();
+    let contradicted = suggestions.iter().filter_map(|(_, likelihood)| *likelihood).fold(0.0, f64::max);
+    let calls = suggestions.into_iter().filter_map(|(suggestion, _)| {
         Some((suggestion.confidence, suggestion.id.clone(), suggestion.ready_call(intent)?))
     });
     let best = calls.max_by(|one, other| one.0.total_cmp(&other.0));
-    best.map(|(_, id, call)| (id, call))
+    best.filter(|(confidence, ..)| *confidence >= EQUALLY * contradicted).map(|(_, id, call)| (id, call))
 }
 
 /// Proves the lifted forms of the best candidates that nobody has proven yet, and returns whether there were any. Mostly
@@ -397,17 +409,26 @@ fn without_contradiction_first(
     let best = found.first().map_or(0.0, |(best, _)| best.score);
     let judged = |(place, (candidate, binding)): (usize, (CapabilityCandidate, ArgumentBinding))| {
         let offered = worth(place, &candidate, best);
-        let contradiction =
-            offered.then(|| contradiction(&candidate.capability, request, &binding)).flatten();
+        let contradiction = offered
+            .then(|| contradiction(&candidate.capability, request, &binding))
+            .flatten()
+            .filter(|found| is_serious(found, &candidate));
         ((candidate, binding), contradiction)
     };
     let mut judged: Vec<_> = found.into_iter().enumerate().map(judged).collect();
+    let is_contradicted = judged.first().is_some_and(|(_, contradiction)| contradiction.is_some());
+    let share = if is_contradicted { EQUALLY } else { NEARLY };
     judged.sort_by_key(|((candidate, _), contradiction)| match contradiction {
-        None if candidate.score >= NEARLY * best => 0,
+        None if candidate.score >= share * best => 0,
         Some(_) => 1,
         None => 2,
     });
     judged.into_iter().unzip()
+}
+
+/// Whether a contradiction is told: opposite words of a capability that is not likely anyway say nothing.
+fn is_serious(contradiction: &Contradiction, candidate: &CapabilityCandidate) -> bool {
+    contradiction.grounds == ContradictionGrounds::Constant || likelihood(candidate) >= READY
 }
 
 /// Whether a composed DAG runs without a choice by the client: it is surely right, lacks nothing, and only reads.
@@ -640,42 +661,4 @@ pub(super) fn request_for_capability(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tried(success_count: u64, failure_count: u64) -> CapabilityStatistics {
-        let usage_count = success_count + failure_count;
-        CapabilityStatistics { usage_count, success_count, failure_count, ..CapabilityStatistics::default() }
-    }
-
-    #[test]
-    fn one_success_is_enough_to_be_suggested_and_one_failure_does_not_undo_it() {
-        assert!(is_worth_suggesting(&tried(1, 0)));
-        assert!(is_worth_suggesting(&tried(1, 1)));
-        assert!(!is_worth_suggesting(&tried(1, 2)));
-    }
-
-    #[test]
-    fn each_failure_raises_the_bar_and_each_success_lowers_it() {
-        assert!((bar(&tried(0, 0)) - WORTH_IT).abs() < 1e-12, "nothing is known");
-        for count in 0..10 {
-            assert!(bar(&tried(3, count)) < bar(&tried(3, count + 1)), "{count} failures");
-            assert!(bar(&tried(count, 5)) > bar(&tried(count + 1, 5)), "{count} successes");
-        }
-    }
-
-    #[test]
-    fn much_use_does_not_carry_what_mostly_fails() {
-        let often = tried(10, 30);
-        assert!(often.quality() > WORTH_IT, "a bar that stays where it is would let it pass");
-        assert!(!is_worth_suggesting(&often));
-    }
-
-    #[test]
-    fn the_bar_stays_within_its_bounds() {
-        for (success, failure) in [(0, 1_000_000), (1_000_000, 0), (0, 0)] {
-            let bar = bar(&tried(success, failure));
-            assert!((LOWEST..=HIGHEST).contains(&bar), "{bar}");
-        }
-    }
-}
+mod tests;

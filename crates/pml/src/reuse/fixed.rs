@@ -10,6 +10,7 @@ mod heard;
 mod lists;
 
 use pml_analysis::Constant;
+use pml_language::polarity::{self, Opposition};
 use serde_json::{Map, Value};
 
 use super::kinds;
@@ -44,21 +45,40 @@ impl Judgement {
     }
 }
 
-/// A constant that an intent contradicts.
+/// What an intent contradicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contradiction {
-    /// The constant in the program.
+    /// The constant in the program, or the words of the served intent.
     pub constant: String,
-    /// The value in the intent.
+    /// The value in the intent, or its words.
     pub said_instead: String,
     /// The served intent that named the constant.
     pub served_intent: String,
+    /// What is contradicted.
+    pub grounds: ContradictionGrounds,
+}
+
+/// What an intent contradicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContradictionGrounds {
+    /// A constant of the program: it cannot do what the intent asks for, whoever runs it.
+    Constant,
+    /// The words of an intent that it served: it is neither offered nor remembered for the intent, but whoever names
+    /// it knows what it does.
+    Wording,
 }
 
 impl std::fmt::Display for Contradiction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Contradiction { constant: fixed, said_instead: said, served_intent: served } = self;
-        write!(f, "it is fixed to `{fixed}` (it served \"{served}\"), and this intent says `{said}`")
+        let Contradiction { constant: fixed, said_instead: said, served_intent: served, grounds } = self;
+        match grounds {
+            ContradictionGrounds::Constant => {
+                write!(f, "it is fixed to `{fixed}` (it served \"{served}\"), and this intent says `{said}`")
+            }
+            ContradictionGrounds::Wording => {
+                write!(f, "it served \"{served}\", which this intent rules out (`{fixed}`, `{said}`)")
+            }
+        }
     }
 }
 
@@ -99,6 +119,7 @@ fn judge_as_said(
     let given: Vec<&Value> = arguments.values().flat_map(leaves).collect();
     let mut new = TokenizedIntent::new(intent, &given);
     new.take_switches(arguments.iter());
+    new.take_choices(properties, |name, value| arguments.get(name) == Some(value));
     // Arguments that the intent does not spell out account for as many of its values.
     let unsaid_arguments = arguments.iter().filter(|(name, value)| {
         properties.get(*name).is_some_and(|schema| schema.get("default") != Some(*value))
@@ -118,6 +139,10 @@ fn judge_as_said(
             served.take_switches(
                 properties.iter().filter_map(|(name, schema)| Some((name, schema.get("default")?))),
             );
+            let had = |name: &str, value: &Value| {
+                values.iter().any(|(other, values)| other == name && values.contains(value))
+            };
+            served.take_choices(properties, had);
             served
         })
         .collect();
@@ -141,9 +166,33 @@ fn judge_as_said(
     }
     judgement.contradiction = procedure.intents.iter().enumerate().find_map(|(at, served)| {
         let (fixed, said) = compare(at).contradiction()?;
-        Some(Contradiction { constant: fixed, said_instead: said, served_intent: served.text().to_owned() })
+        let grounds = ContradictionGrounds::Constant;
+        let served_intent = served.text().to_owned();
+        Some(Contradiction { constant: fixed, said_instead: said, served_intent, grounds })
     });
+    if judgement.contradiction.is_none() {
+        judgement.contradiction = opposed_intent(procedure.intents, &served, &new);
+    }
     judgement
+}
+
+/// The served intent that the words of the new one rule out. Served intents that say the same as the new one in these
+/// words settle it: a procedure may have been asked for in either way.
+fn opposed_intent(
+    intents: &[&ReadIntent],
+    served: &[TokenizedIntent<'_>],
+    new: &TokenizedIntent<'_>,
+) -> Option<Contradiction> {
+    let oppositions: Vec<Opposition> =
+        served.iter().map_while(|served| polarity::opposition(served.polar(), new.polar())).collect();
+    let first = oppositions.first().filter(|_| oppositions.len() == served.len())?;
+    let nothing = || "without it".to_owned();
+    Some(Contradiction {
+        constant: Some(first.one.clone()).filter(|said| !said.is_empty()).unwrap_or_else(nothing),
+        said_instead: Some(first.other.clone()).filter(|said| !said.is_empty()).unwrap_or_else(nothing),
+        served_intent: intents.first()?.text().to_owned(),
+        grounds: ContradictionGrounds::Wording,
+    })
 }
 
 /// The form of an intent for literal comparison: folded, with single spaces, without the final punctuation.

@@ -4,6 +4,8 @@
 //! intent does not name stays a constant. Where the same number stands for several things nothing is lifted, because the
 //! intent does not say which one it means. Whether the lifted program is the same one is proven elsewhere.
 
+mod choices;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -12,6 +14,7 @@ use pml_model::name::is_inherited;
 use serde_json::{Value, json};
 
 use super::LONGEST;
+use super::choice::said_choice;
 use super::find::find_value;
 use super::literals::{IntentLiteral, LiteralClass};
 use super::switch::said_of_value;
@@ -40,6 +43,8 @@ pub struct LiftedParameter {
     /// The pattern of texts that mean themselves at this place: in a regular expression or a query, others mean
     /// something else.
     pub pattern: Option<&'static str>,
+    /// What it may be, where the program says so; empty where it does not.
+    pub choices: Vec<String>,
 }
 
 /// A literal of a tool call that is a parameter anyway.
@@ -99,6 +104,7 @@ pub fn lift(
         }
     }
     (0..sites.len()).for_each(|site| lifter.lift_switch(site));
+    (0..sites.len()).for_each(|site| lifter.lift_choice(site));
     lifter.finish()
 }
 
@@ -181,6 +187,20 @@ impl Lifter<'_> {
         self.lifts.push(Lift { site, part: None, value: value.clone(), name: parameter });
     }
 
+    /// Lifts a listed value that the intent says in other words: `descending` for `desc`.
+    fn lift_choice(&mut self, site: usize) {
+        let Some(members) = choices::choices(self.source, self.sites, site) else { return };
+        let value = &self.sites[site].value;
+        let said = said_choice(self.tokens, &json!({ "enum": members })).map(|said| said.value);
+        let is_lifted = self.lifts.iter().any(|lift| lift.site == site);
+        if said.as_ref() != Some(value) || is_lifted || self.argument_at(site).is_some() {
+            return;
+        }
+        let name = self.free_name(&self.sites[site], value);
+        self.taken.insert(name.clone());
+        self.lifts.push(Lift { site, part: None, value: value.clone(), name });
+    }
+
     /// Whether the intent has the same value at another place too.
     fn is_repeated(&self, at: usize) -> bool {
         let same = |other: &IntentToken| match (&self.tokens[at], other) {
@@ -219,6 +239,18 @@ impl Lifter<'_> {
                 places.push(Place { site, part: None });
             }
         }
+        // `const mode = "upper"; mode === "upper"`: what is compared with the variable is the program.
+        let stored: BTreeSet<&String> = places
+            .iter()
+            .map(|place: &Place| &self.sites[place.site])
+            .filter(|site| choices::is_stored(self.source, site))
+            .filter_map(|site| site.name.as_ref())
+            .collect();
+        places.retain(|place| {
+            let site = &self.sites[place.site];
+            let own = site.name.as_ref().is_some_and(|name| stored.contains(name));
+            !(own && choices::is_compared(self.source, site))
+        });
         places
     }
 
@@ -358,6 +390,9 @@ impl Lifter<'_> {
                 name: lift.name.clone(),
                 default: lift.value.clone(),
                 pattern: None,
+                choices: choices::choices(self.source, self.sites, lift.site)
+                    .filter(|_| lift.part.is_none())
+                    .unwrap_or_default(),
             });
             let plain =
                 if site.form == SiteForm::Pattern || is_regex(site) { PLAIN_TEXT } else { PLAIN_VALUE };
@@ -607,6 +642,27 @@ mod tests {
             lift(source, &sites, &[digits], &BTreeSet::new(), "split 96 euros between 2 people").unwrap();
         assert_eq!(lifted.source, "return f({ value: args[\"value\"] / args[\"value_2\"], digits: 2 })");
         assert_eq!(lifted.unspoken, ["digits"]);
+    }
+
+    #[test]
+    fn what_a_variable_is_compared_with_is_what_it_may_be() {
+        let ways = "order === 'desc' ? b - a : order === 'asc' ? a - b : 0";
+        check(
+            "sort the numbers descending",
+            &format!("const order = 'desc'; return {ways}"),
+            &format!("const order = args[\"order\"]; return {ways} | order=\"desc\""),
+        );
+        check(
+            "write it in upper case",
+            "const mode = 'upper'; return mode === 'upper' ? f(x) : g(x)",
+            "const mode = args[\"mode\"]; return mode === 'upper' ? f(x) : g(x) | mode=\"upper\"",
+        );
+        let lifted = {
+            let source = format!("const order = 'desc'; return {ways}");
+            let sites = pml_analysis::find_literal_sites(&source).unwrap();
+            lift(&source, &sites, &[], &BTreeSet::new(), "sort the numbers descending").unwrap()
+        };
+        assert_eq!(lifted.parameters[0].choices, ["asc", "desc"]);
     }
 
     #[test]

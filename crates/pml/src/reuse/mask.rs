@@ -56,7 +56,8 @@ fn start_with_preposition(text: &str) -> usize {
     if compares.is_some_and(|word| ["plus", "moins"].contains(&word.to_lowercase().as_str())) {
         return text.len();
     }
-    let known = ["à", "au", "aux", "de", "du", "des", "en", "selon"].contains(&word.to_lowercase().as_str());
+    let known =
+        ["à", "au", "aux", "de", "du", "des", "en", "par", "selon"].contains(&word.to_lowercase().as_str());
     if known { before.len() - word.len() } else { text.len() }
 }
 

@@ -93,6 +93,14 @@ fn reworded_intents_run_and_what_looks_like_them_does_not() {
     assert!(count.run * 100 >= count.safe * 85, "{} of {}", count.run, count.safe);
 }
 
+/// French second intents over English first ones and the reverse.
+#[test]
+fn french_intents_run_and_what_looks_like_them_does_not() {
+    let count = count(include_str!("french.json"));
+    assert!(count.wrong.is_empty(), "{}", count.wrong.join("\n"));
+    assert!(count.run * 100 >= count.safe * 80, "{} of {}", count.run, count.safe);
+}
+
 /// Pairs that were written after the code and never used to improve it.
 #[test]
 fn unseen_intents_fare_no_worse() {

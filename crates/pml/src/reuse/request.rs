@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use super::choice::{self, SaidChoice};
 use super::find;
 use super::fold::fold;
 use super::literals::{IntentLiteral, LiteralClass, literals};
@@ -145,18 +146,43 @@ impl BindRequest<'_> {
             known.intent_tokens.extend(now.range);
             named.insert(name.clone(), now.value.into());
         }
+        for (name, schema) in self.properties.iter().filter(|(name, _)| !self.context.contains_key(*name)) {
+            // Of two parameters with the same values, the words do not say which one they mean.
+            let alike = self.properties.values().filter(|other| other.get("enum") == schema.get("enum"));
+            let Some(now) = choice::said_choice(self.tokens, schema).filter(|_| alike.count() == 1) else {
+                continue;
+            };
+            // What the first intent does not say of it may be there for another reason.
+            let Some(before) = self.choice_in(template, name, schema) else { continue };
+            let slots = template.slots.iter().enumerate();
+            let own = slots.filter(|(_, slot)| slot.parameters.iter().all(|(other, ..)| other == name));
+            known.slots.extend(own.map(|(at, _)| at));
+            known.template_tokens.extend(before.range);
+            known.intent_tokens.extend(now.range);
+            named.insert(name.clone(), now.value);
+        }
         (named, known)
+    }
+
+    /// What an intent that succeeded says of a parameter with listed values, if that is the value it had.
+    fn choice_in(&self, template: &IntentTemplate<'_>, name: &str, schema: &Value) -> Option<SaidChoice> {
+        let said =
+            choice::said_choice(template.tokens, schema).filter(|_| schema.get(super::UNSPOKEN).is_none())?;
+        let is_first = std::ptr::eq(template, self.first_template);
+        self.was_value(name, schema, &said.value, is_first).then_some(said)
+    }
+
+    /// Whether a parameter had the value in the first run, or where it is not about the first one, in any.
+    fn was_value(&self, name: &str, schema: &Value, value: &Value, is_first: bool) -> bool {
+        let mut examples = self.procedure.examples.get(name).into_iter().flatten();
+        schema.get("default") == Some(value) || (!is_first && examples.any(|example| example == value))
     }
 
     /// What an intent that succeeded says of a boolean parameter, if that is the value it had.
     fn switch_in(&self, template: &IntentTemplate<'_>, name: &str, schema: &Value) -> Option<SaidSwitch> {
-        let default = schema.get("default");
-        let examples = || self.procedure.examples.get(name).into_iter().flatten();
-        let said = switch::said_of_value(template.tokens, name, default)?;
-        let value = Value::Bool(said.value);
+        let said = switch::said_of_value(template.tokens, name, schema.get("default"))?;
         let is_first = std::ptr::eq(template, self.first_template);
-        (default == Some(&value) || (!is_first && examples().any(|example| *example == value)))
-            .then_some(said)
+        self.was_value(name, schema, &Value::Bool(said.value), is_first).then_some(said)
     }
 
     /// Parameters that the first intent does not mention and the new one gives by name: `limit 10`, `limit=10`.
@@ -204,7 +230,10 @@ impl BindRequest<'_> {
                         self.first_template.intent
                     ))
                 }
-                Some(default) if self.switch_in(self.first_template, name, schema).is_some() => {
+                Some(default)
+                    if self.switch_in(self.first_template, name, schema).is_some()
+                        || self.choice_in(self.first_template, name, schema).is_some() =>
+                {
                     ParameterOutcome::Missing(format!(
                         "`{name}` was {} in \"{}\"; the new intent does not say which",
                         show(default),

@@ -53,6 +53,8 @@ struct IntentOutline {
     asks: bool,
     /// It asks for somebody: `who took the decisions` is not `which decisions were taken`.
     asks_who: bool,
+    /// It says by a noun who that is, so that the noun alone asks for the same.
+    names_who: bool,
     /// The time that it speaks of, where it says so.
     tense: Option<Tense>,
     /// It states something, or asks whether it is so.
@@ -71,7 +73,7 @@ pub(super) fn compare(a: &[IntentPiece<'_>], b: &[IntentPiece<'_>], strict: Stri
     #[expect(clippy::cast_precision_loss, reason = "an intent has few words")]
     let overlap = (2 * shared) as f64 / (mine.said.len() + theirs.said.len()) as f64;
     if mine.negated != theirs.negated
-        || mine.asks_who != theirs.asks_who
+        || (mine.asks_who != theirs.asks_who && !mine.names_who && !theirs.names_who)
         || mine.tense.zip(theirs.tense).is_some_and(|(one, other)| one != other)
         || opposed(&only_mine, &only_theirs)
         || roles_conflict(&mine, &theirs)
@@ -118,6 +120,7 @@ fn outline(pieces: &[IntentPiece<'_>], others: &[IntentPiece<'_>]) -> IntentOutl
     let first = pieces.iter().find_map(IntentPiece::word);
     outline.asks_who =
         first.is_some_and(|word| ["who", "whose", "whom", "qui"].contains(&fold(&word.raw).as_str()));
+    outline.names_who = outline.asks_who && names_person(pieces);
     for (at, piece) in pieces.iter().enumerate() {
         outline.tense = outline.tense.or_else(|| Tense::of(&fold(&piece.word()?.raw)));
         if let Some(word) =
@@ -170,6 +173,18 @@ fn outline(pieces: &[IntentPiece<'_>], others: &[IntentPiece<'_>]) -> IntentOutl
         }
     }
     outline
+}
+
+/// Whether a question for somebody says by a noun who that is: `who is the author of it` asks for the author.
+fn names_person(pieces: &[IntentPiece<'_>]) -> bool {
+    let is = |at: usize, functions: &[WordFunction]| {
+        pieces.get(at).and_then(IntentPiece::word).is_some_and(|word| functions.contains(&word.function))
+    };
+    let noun = if is(2, &[WordFunction::Nothing]) { 3 } else { 2 };
+    let governs = pieces.get(noun + 1).and_then(IntentPiece::word).map(|word| word.function);
+    is(1, &[WordFunction::Stating])
+        && is(noun, &[WordFunction::Content])
+        && governs == Some(WordFunction::Role(table::OF))
 }
 
 /// The time that a sentence speaks of: `what is the weather`, `what was the weather`.
@@ -355,7 +370,7 @@ fn opposed(mine: &[&SaidConcept], theirs: &[&SaidConcept]) -> bool {
 /// Whether `theirs` implies the concept that only `mine` contains.
 fn implied(said: &SaidConcept, mine: &IntentOutline, theirs: &IntentOutline) -> bool {
     let key = said.key.as_str();
-    if table::BRINGING.contains(&key) || table::FINDING.contains(&key) {
+    if table::BRINGING.contains(&key) || table::FINDING.contains(&key) || key == "calculate" {
         // Counting the words of a file implies reading it. Said last, reading is a request of its own.
         let first = mine.said.first().is_some_and(|first| first == said);
         let makes = mine.has(table::MAKING) && theirs.has(table::MAKING);
@@ -394,7 +409,8 @@ fn disagree(one: &SaidConcept, other: &SaidConcept) -> bool {
 
 /// Whether another concept of `theirs` has the role that `said` has in `mine`.
 fn taken(said: &SaidConcept, mine: &IntentOutline, theirs: &IntentOutline) -> bool {
-    let elsewhere = theirs.said.iter().filter(|other| other.key != said.key && other.role & said.role != 0);
+    // A preposition with several meanings, such as `de`, need not have this one.
+    let elsewhere = theirs.said.iter().filter(|other| other.key != said.key && other.role == said.role);
     let mut moved = elsewhere.filter(|other| {
         mine.said.iter().any(|before| before.key == other.key && before.role & said.role == 0)
     });

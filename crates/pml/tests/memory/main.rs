@@ -22,6 +22,7 @@ mod learned;
 mod lifted;
 mod nested;
 mod operations;
+mod opposed;
 mod place;
 mod principals;
 mod recalled;

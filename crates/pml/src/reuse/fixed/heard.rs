@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use serde_json::Value;
+use pml_language::polarity::PolarText;
+use serde_json::{Map, Value};
 
 use super::lists::ACRONYMS;
+use crate::reuse::choice;
 use crate::reuse::find::{find_value, plain_words};
 use crate::reuse::fold::fold;
 use crate::reuse::literals::{IntentLiteral, LiteralClass};
@@ -59,6 +61,18 @@ impl<'i> TokenizedIntent<'i> {
         }
     }
 
+    /// Counts the words that name a listed value of one of these parameters, which it has, as values of parameters.
+    pub(super) fn take_choices(
+        &mut self,
+        properties: &Map<String, Value>,
+        has: impl Fn(&str, &Value) -> bool,
+    ) {
+        for (name, schema) in properties {
+            let said = choice::said_choice(self.tokens, schema).filter(|said| has(name, &said.value));
+            self.parameter_tokens.extend(said.into_iter().flat_map(|said| said.range));
+        }
+    }
+
     pub(super) fn places_of(&self, value: &Value) -> Vec<Range<usize>> {
         find_value(self.tokens, value)
     }
@@ -66,6 +80,11 @@ impl<'i> TokenizedIntent<'i> {
     /// The tokens that are no values of parameters, with their indices.
     pub(super) fn free_tokens(&self) -> impl Iterator<Item = (usize, &IntentToken)> {
         self.tokens.iter().enumerate().filter(|(at, _)| !self.parameter_tokens.contains(at))
+    }
+
+    /// The tokens with those that are values, for what they affirm and deny.
+    pub(super) fn polar(&self) -> PolarText<'_> {
+        PolarText::new(self.tokens, &self.parameter_tokens)
     }
 
     pub(super) fn says_concept(&self, wanted: &str) -> bool {
