@@ -13,7 +13,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use cap_std::fs::OpenOptions;
-use pml_model::json::raw;
+use pml_model::json::{Fields, raw};
 use serde_json::value::RawValue;
 
 use super::own::{self, FsRoot};
@@ -65,6 +65,8 @@ pub struct OverlayAnswer {
     pub result: Box<RawValue>,
     /// The change that the call would make.
     pub change: Option<FsChange>,
+    /// Whether the answer is exactly what the real tool would give now.
+    pub is_real: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -102,12 +104,13 @@ impl FsOverlay {
     pub fn call(&mut self, tool: &str, given: &RawValue) -> Option<OverlayAnswer> {
         let stop = StopSignal::default_limit();
         let mut change = None;
+        let is_real = self.is_untouched(given);
         let answer = self.answer(tool, given.get(), &stop, &mut change)?;
         let result = match &answer {
             Ok(structured) => success(structured),
             Err(failure) => failed(failure),
         };
-        Some(OverlayAnswer { result, change })
+        Some(OverlayAnswer { result, is_real: is_real && change.is_none(), change })
     }
 
     fn answer(
@@ -172,6 +175,16 @@ impl FsOverlay {
             )),
             _ => None,
         }
+    }
+
+    /// Whether nothing at, above or below the path of a call was changed.
+    fn is_untouched(&self, given: &RawValue) -> bool {
+        let path: Option<String> = Fields::parse(given.get()).ok().and_then(|fields| fields.read("path"));
+        let path = relative_path(path.as_deref().unwrap_or(".")).unwrap_or_else(|_| PathBuf::from("."));
+        let related = |changed: &PathBuf| {
+            path == Path::new(".") || changed.starts_with(&path) || path.starts_with(changed)
+        };
+        self.base == OverlayBase::Root && !self.changes.keys().any(related)
     }
 
     /// Whether anything is known of a path. A path that cannot be used is refused like any other.

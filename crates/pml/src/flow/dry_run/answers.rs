@@ -178,15 +178,9 @@ impl<'a> Answers<'a> {
         let effect =
             found.change.map(|change| DryEffect::File { call: number, tool: call.tool.clone(), change });
         self.effects.extend(effect);
-        let real = self.basis.mode == DryRunMode::Hybrid && self.servers_untouched();
-        let origin =
-            if real && self.facts(call.tool).effect_free { ValueOrigin::Real } else { ValueOrigin::Overlay };
+        let real = found.is_real && self.facts(call.tool).effect_free;
+        let origin = if real { ValueOrigin::Real } else { ValueOrigin::Overlay };
         Some(answer(DryContent::ToolResult(found.result), origin))
-    }
-
-    /// Whether no file was changed yet, so that a read of a file is exactly the real one.
-    fn servers_untouched(&self) -> bool {
-        !self.effects.iter().any(|effect| matches!(effect, DryEffect::File { .. }))
     }
 
     /// Whether an argument of the call comes from another tool, or may.
