@@ -8,6 +8,7 @@ mod dag;
 mod discovery;
 mod echo;
 mod execution;
+mod explore;
 mod figure;
 mod flow;
 mod gateway;
@@ -94,6 +95,12 @@ enum BenchCommand {
         #[arg(long, default_value_t = 20)]
         rounds: usize,
     },
+    /// Cost of a dry run beside the run itself, and paths explored in a second
+    Explore {
+        /// Runs per measurement
+        #[arg(long, default_value_t = 20)]
+        rounds: usize,
+    },
     /// Cost of storing traces, and time saved by capabilities and the cache
     Memory {
         /// Repetitions per measurement
@@ -161,6 +168,7 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
         BenchCommand::Sandbox { rounds } => sandbox::measure(&Programs::find()?, rounds).await,
         BenchCommand::Dag { rounds } => dag::measure(&Programs::find()?, rounds).await,
         BenchCommand::Speculation { rounds } => speculation::measure(&Programs::find()?, rounds).await,
+        BenchCommand::Explore { rounds } => explore::measure(&Programs::find()?, rounds).await,
         BenchCommand::Memory { rounds } => {
             Programs::find()?;
             memory::measure(rounds).await

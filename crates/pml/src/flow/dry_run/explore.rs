@@ -19,6 +19,9 @@ const MAX_PLACES: usize = 60;
 /// The most members of `args` that are varied.
 const MAX_PARAMETERS: usize = 20;
 
+/// The rank of a variation that should take a branch by what its condition says.
+const MOST_PROMISING: u32 = 9;
+
 /// The answers that differ from the first run, and the changed arguments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Steering {
@@ -138,7 +141,8 @@ pub(super) struct Explored {
     pub(super) steering: Steering,
     pub(super) decisions: BTreeSet<(NodeId, String)>,
     pub(super) nodes: BTreeSet<NodeId>,
-    variations: Vec<Variation>,
+    /// What can be varied, with how promising it is.
+    variations: Vec<(u32, Variation)>,
 }
 
 /// The search for branches.
@@ -202,12 +206,14 @@ impl<'p> Exploration<'p> {
         if self.is_complete() {
             return None;
         }
-        // The latest path first: it is the one that went furthest.
-        for path in self.paths.iter().rev() {
-            for variation in &path.variations {
-                let steering = path.steering.with(variation);
-                if self.tried.insert(format!("{steering:?}")) {
-                    return Some(steering);
+        // The most promising first; among equals those of the latest path, which went furthest.
+        for rank in (0..=MOST_PROMISING).rev() {
+            for path in self.paths.iter().rev() {
+                for (_, variation) in path.variations.iter().filter(|(ranked, _)| *ranked == rank) {
+                    let steering = path.steering.with(variation);
+                    if self.tried.insert(format!("{steering:?}")) {
+                        return Some(steering);
+                    }
                 }
             }
         }
@@ -226,7 +232,7 @@ impl<'p> Exploration<'p> {
             let likely = path.variations.len().min(40);
             for _ in 0..2 + self.random_below(2)? {
                 let index = self.random_below(likely)?;
-                steering = steering.with(&path.variations[index]);
+                steering = steering.with(&path.variations[index].1);
             }
             if self.tried.insert(format!("{steering:?}")) {
                 return Some(steering);
@@ -269,7 +275,7 @@ impl<'p> Exploration<'p> {
             let read = read.map(|read| self.calls_behind(&read.reads)).unwrap_or_default();
             let together = self.aimed(&aims, &read, record);
             if !together.is_empty() {
-                ranked.push((9, Variation::Together(together)));
+                ranked.push((MOST_PROMISING, Variation::Together(together)));
             }
         }
     }
@@ -346,15 +352,16 @@ impl<'p> Exploration<'p> {
     }
 
     /// What could be varied after a run, the most promising first.
-    fn variations(&self, record: &DryRunRecord) -> Vec<Variation> {
+    fn variations(&self, record: &DryRunRecord) -> Vec<(u32, Variation)> {
         let mut ranked: Vec<(u32, Variation)> = Vec::new();
         let mut seen = BTreeSet::new();
+        let fails = self.all.iter().any(|branch| branch.1 == "error" && !self.covered.contains(branch));
         for call in &record.calls {
             let Some(node) = call.node.filter(|_| call.capability.is_none()) else { continue };
             if !seen.insert(node) {
                 continue;
             }
-            ranked.push((1, Variation::Fail(node)));
+            ranked.push((if fails { 8 } else { 1 }, Variation::Fail(node)));
             let Some(Ok(value)) = &call.end else {
                 let made_up = (self.make_up)(&call.tool);
                 ranked.push((6, Variation::Return(node, made_up.clone())));
@@ -368,7 +375,7 @@ impl<'p> Exploration<'p> {
         self.vary_conditions(record, &mut ranked);
         // Stable: within a rank the order of the program.
         ranked.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
-        ranked.into_iter().map(|(_, variation)| variation).collect()
+        ranked
     }
 
     fn vary_value(&self, node: NodeId, value: &Value, ranked: &mut Vec<(u32, Variation)>) {
