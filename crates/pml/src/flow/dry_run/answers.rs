@@ -140,7 +140,7 @@ impl<'a> Answers<'a> {
             return answer(DryContent::Value(known), ValueOrigin::Real);
         }
         if given.is_none() && self.is_file_call(call) {
-            if let Some(answer) = self.from_files(call, number).await {
+            if let Some(answer) = self.answer_of_files(call, number).await {
                 return answer;
             }
         } else {
@@ -173,7 +173,7 @@ impl<'a> Answers<'a> {
     }
 
     /// What the files of the dry run say; `None` if that is not known.
-    async fn from_files(&mut self, call: &DryCall<'_>, number: u32) -> Option<DryAnswer> {
+    async fn answer_of_files(&mut self, call: &DryCall<'_>, number: u32) -> Option<DryAnswer> {
         let files = Arc::clone(self.files.as_ref()?);
         let (tool, arguments) = (call.tool.tool.clone(), call.arguments.to_owned());
         let found = run_blocking(move || files.lock().call(&tool, &arguments)).await?;
