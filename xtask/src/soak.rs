@@ -45,6 +45,13 @@ const SOAKS: &[Soak] = &[
         count: 20_000,
     },
     Soak {
+        name: "dry-run",
+        what: "programs and documents run dry, in both modes, against servers that write down every call",
+        test: ("pml", "dry_run", "honeypot::generated"),
+        variable: "PML_DRY_PROGRAMS",
+        count: 10_000,
+    },
+    Soak {
         name: "speculation-kills",
         what: "kills of a gateway that reads ahead",
         test: ("pml", "speculation", "kills::"),

@@ -9,6 +9,7 @@ mod delayed;
 mod discovery;
 mod echo;
 mod execution;
+mod explore;
 mod figure;
 mod flow;
 mod gateway;
@@ -98,6 +99,12 @@ enum BenchCommand {
         #[arg(long)]
         examples: bool,
     },
+    /// Cost of a dry run beside the run itself, and paths explored in a second
+    Explore {
+        /// Runs per measurement
+        #[arg(long, default_value_t = 20)]
+        rounds: usize,
+    },
     /// Cost of storing traces, and time saved by capabilities and the cache
     Memory {
         /// Repetitions per measurement
@@ -182,6 +189,7 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
         BenchCommand::Speculation { rounds, examples: true } => {
             speculation::measure_examples(&Programs::find()?, rounds).await
         }
+        BenchCommand::Explore { rounds } => explore::measure(&Programs::find()?, rounds).await,
         BenchCommand::Memory { rounds } => {
             Programs::find()?;
             memory::measure(rounds).await

@@ -9,6 +9,7 @@ mod authority;
 mod capabilities;
 mod compose;
 mod direct;
+mod dry_run;
 mod lift;
 mod predict;
 mod read_request;
@@ -59,6 +60,9 @@ pub use capabilities::{
     make_capability, merge_capabilities, page_of_traces, recent_traces, relearn, rename_capability, trace,
 };
 pub use direct::{DirectOutcome, NamedCall, call};
+pub use dry_run::{
+    DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
+};
 pub use predict::prediction_task;
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
