@@ -79,12 +79,15 @@ pub struct Suggestions {
     /// A DAG of tools that could serve the intent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggested_dag: Option<SuggestedDag>,
+    /// Whether a candidate that contradicts the intent is clearly more likely than the first one.
+    #[serde(skip)]
+    pub is_outranked: bool,
 }
 
 impl Suggestions {
     /// The call that runs the first candidate for `intent`, if that is probably the right one.
     pub fn ready_call(&self, intent: &str) -> Option<ReadyCall> {
-        self.candidates.first().and_then(|first| first.ready_call(intent))
+        self.candidates.first().filter(|_| !self.is_outranked).and_then(|first| first.ready_call(intent))
     }
 
     /// The tools that are worth reading about: those before the scores fall off.
@@ -264,6 +267,7 @@ async fn by_name(app: &Arc<App>, name: &str, asked: RunRequest) -> Result<Recall
         candidates: vec![suggestion],
         tools: Vec::new(),
         suggested_dag: None,
+        is_outranked: false,
     })))
 }
 
@@ -323,6 +327,7 @@ async fn by_intent(
         asked.work = Work::Dag { document: dag.dag_structure.to_string(), pause: Pause::None };
         return Ok(RecallOutcome::Run(Box::new(asked)));
     }
+    let is_outranked = is_outranked(&found, &contradictions);
     let best = found.first().map_or(0.0, |(best, _)| best.score);
     let candidates: Vec<CapabilitySuggestion> = found
         .iter()
@@ -347,7 +352,8 @@ async fn by_intent(
         };
         format!("nothing that was learned serves this; {todo}")
     });
-    let suggested = Suggestions { because, confidence, earlier, candidates, tools, suggested_dag };
+    let suggested =
+        Suggestions { because, confidence, earlier, candidates, tools, suggested_dag, is_outranked };
     Ok(RecallOutcome::Suggested(Box::new(suggested)))
 }
 
@@ -416,14 +422,22 @@ fn without_contradiction_first(
         ((candidate, binding), contradiction)
     };
     let mut judged: Vec<_> = found.into_iter().enumerate().map(judged).collect();
-    let is_contradicted = judged.first().is_some_and(|(_, contradiction)| contradiction.is_some());
-    let share = if is_contradicted { EQUALLY } else { NEARLY };
     judged.sort_by_key(|((candidate, _), contradiction)| match contradiction {
-        None if candidate.score >= share * best => 0,
+        None if candidate.score >= NEARLY * best => 0,
         Some(_) => 1,
         None => 2,
     });
     judged.into_iter().unzip()
+}
+
+/// Whether a candidate that contradicts the intent is clearly more likely than the first one.
+fn is_outranked(
+    found: &[(CapabilityCandidate, ArgumentBinding)],
+    contradictions: &[Option<Contradiction>],
+) -> bool {
+    let contradicted = found.iter().zip(contradictions).filter(|(_, contradiction)| contradiction.is_some());
+    let best = contradicted.map(|((candidate, _), _)| candidate.score).fold(0.0, f64::max);
+    found.first().is_some_and(|(first, _)| first.score < EQUALLY * best)
 }
 
 /// Whether a contradiction is told: opposite words of a capability that is not likely anyway say nothing.
