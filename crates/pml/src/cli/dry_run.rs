@@ -138,7 +138,7 @@ fn call_line(call: &CapturedCall) -> String {
         ValueOrigin::Given => "given",
         ValueOrigin::Recorded => "recorded before",
         ValueOrigin::Connector | ValueOrigin::Schema | ValueOrigin::Placeholder => "made up",
-        ValueOrigin::Overlay => "as written before",
+        ValueOrigin::Overlay => "pretended",
     };
     let line = call.line.map(|line| format!("line {line} ")).unwrap_or_default();
     let told = match (&call.error, call.response.as_ref().or(call.mock_response.as_ref())) {
