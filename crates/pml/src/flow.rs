@@ -10,6 +10,7 @@ mod capabilities;
 mod compose;
 mod direct;
 mod lift;
+mod mocks;
 mod predict;
 mod recall;
 mod repeated;
@@ -58,6 +59,7 @@ pub use capabilities::{
     make_capability, merge_capabilities, page_of_traces, recent_traces, relearn, rename_capability, trace,
 };
 pub use direct::{DirectOutcome, NamedCall, call};
+pub use mocks::{MockRecord, MockStats, drop_mocks, mock, mock_stats, mocks, pin_mock};
 pub use predict::prediction_task;
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};

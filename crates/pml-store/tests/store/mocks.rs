@@ -49,7 +49,14 @@ fn equal_arguments_come_first_then_similar_ones_of_the_same_definition() {
     assert!(found(store, &json!({"path": "c.json", "n": 7})).is_none(), "another kind of file");
     assert!(found(store, &json!({"path": "c.csv"})).is_none(), "other arguments");
     let other = |principal: &Principal, definition: &[u8]| {
-        store.find_mock(principal, &tool("crm:get"), &Digest::of(definition), &json!({"path": "a.csv", "n": 1})).unwrap()
+        store
+            .find_mock(
+                principal,
+                &tool("crm:get"),
+                &Digest::of(definition),
+                &json!({"path": "a.csv", "n": 1}),
+            )
+            .unwrap()
     };
     assert!(other(&me(), b"two").is_none(), "another definition");
     assert!(other(&Principal("ann".to_owned()), b"one").is_none(), "another principal");
@@ -114,8 +121,20 @@ fn mocks_are_dropped_by_id_by_tool_and_all() {
     let mut other = new_mock(&json!({}), &json!(1));
     other.tool = tool("crm:list");
     store.record_mocks(vec![other], 1).unwrap();
-    store.add_mock_lookups(vec![(me(), "crm:get".to_owned(), MockLookups { equal: 2, similar: 1, missing: 0 })]).unwrap();
-    store.add_mock_lookups(vec![(me(), "crm:get".to_owned(), MockLookups { equal: 1, similar: 0, missing: 5 })]).unwrap();
+    store
+        .add_mock_lookups(vec![(
+            me(),
+            "crm:get".to_owned(),
+            MockLookups { equal: 2, similar: 1, missing: 0 },
+        )])
+        .unwrap();
+    store
+        .add_mock_lookups(vec![(
+            me(),
+            "crm:get".to_owned(),
+            MockLookups { equal: 1, similar: 0, missing: 5 },
+        )])
+        .unwrap();
     let expected = MockLookups { equal: 3, similar: 1, missing: 5 };
     assert_eq!(store.mock_lookups(&me()).unwrap(), [("crm:get".to_owned(), expected)]);
     let id = found(store, &json!({"id": 0})).unwrap().mock.id;

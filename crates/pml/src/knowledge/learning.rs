@@ -38,6 +38,7 @@ pub(crate) async fn learning_task(knowledge: Arc<Knowledge>) {
             _ = looks.tick() => {}
         }
         let learned = learn_all(&knowledge).await;
+        knowledge.mocks.flush().await;
         intents::check_all(&knowledge).await;
         // Another process may have learned from them.
         let changed = Some(changes.version()).filter(|version| seen != Some(*version));
