@@ -9,6 +9,7 @@ mod authority;
 mod capabilities;
 mod compose;
 mod direct;
+mod dry_run;
 mod lift;
 mod mocks;
 mod predict;
@@ -59,6 +60,9 @@ pub use capabilities::{
     make_capability, merge_capabilities, page_of_traces, recent_traces, relearn, rename_capability, trace,
 };
 pub use direct::{DirectOutcome, NamedCall, call};
+pub use dry_run::{
+    DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
+};
 pub use mocks::{MockRecord, MockStats, drop_mocks, mock, mock_stats, mocks, pin_mock};
 pub use predict::prediction_task;
 use recall::RecallOutcome;

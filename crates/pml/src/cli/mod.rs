@@ -13,6 +13,7 @@ mod bench;
 mod call;
 mod capabilities;
 mod doctor;
+mod dry_run;
 mod execute;
 mod follow;
 mod graph;

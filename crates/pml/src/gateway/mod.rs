@@ -7,6 +7,7 @@ mod ask;
 mod calls;
 mod direct;
 mod discover;
+mod dry_run;
 mod execute;
 mod listing;
 mod meta_tools;

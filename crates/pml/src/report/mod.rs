@@ -1,5 +1,6 @@
 //! The report of a run: its path, its calls, its status and its result.
 
+mod dry_run;
 mod path;
 
 use pml_model::ErrorCode;
@@ -12,7 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::plan::Plan;
+pub use dry_run::{
+    Branch, BranchCoverage, CapturedCall, DryRunEffect, DryRunMode, DryRunReport, DryRunStatus,
+    DryRunWarning, ExploredPath,
+};
 pub use path::{ExecutedPath, LoopTurns, PathDecision};
+pub use pml_mock::MockOrigin as ValueOrigin;
 
 /// The number of characters of a result shown in a list of calls.
 const PREVIEW_CHARACTERS: usize = 240;
