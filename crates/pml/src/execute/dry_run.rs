@@ -208,14 +208,14 @@ struct VirtualClock {
     timers: BTreeSet<(i64, u64)>,
     /// Deliveries made to the program.
     delivered: u32,
-    /// Deliveries that it had taken when it was last quiet.
-    taken: u32,
+    /// Deliveries that it had taken when it was last quiet; `None` before that.
+    taken: Option<u32>,
 }
 
 impl VirtualClock {
     /// Moves to the next timer, if the program waits for nothing else.
     fn advance(&mut self) -> Option<u64> {
-        if self.taken != self.delivered {
+        if self.taken != Some(self.delivered) {
             return None;
         }
         let (at, timer) = self.timers.pop_first()?;
@@ -339,7 +339,7 @@ impl DryDriver<'_> {
             }
             WorkerEvent::TimerCleared { timer } => self.timer_cleared(u64::from(timer)),
             WorkerEvent::Quiet { taken, .. } => {
-                self.clock.taken = taken;
+                self.clock.taken = Some(taken);
                 RunEvent::Quiet { taken }
             }
             WorkerEvent::Ended(ending) => {
@@ -377,7 +377,7 @@ impl DryDriver<'_> {
         for event in dag.take_events() {
             match &event {
                 RunEvent::Issued(issued) => self.observer.on_task_call_request(issued),
-                RunEvent::Quiet { taken } => self.clock.taken = *taken,
+                RunEvent::Quiet { taken } => self.clock.taken = Some(*taken),
                 RunEvent::TimerCleared { timer } => self.clock.clear(*timer),
                 _ => {}
             }

@@ -4,6 +4,7 @@
 //! or, to explore its branches, several times. The report can be confirmed for an hour: then the same request is run
 //! for real.
 
+mod aim;
 mod answers;
 mod effects;
 mod entities;
@@ -273,7 +274,8 @@ impl DryRequest<'_> {
 
     /// Runs the program, and again with other values if its branches are to be explored.
     async fn explore(&self, most: Option<u32>) -> Result<(FinishedDryRun, ExploredBranches), Problem> {
-        let mut exploration = Exploration::new(&self.plan, self.basis.seed);
+        let make_up = |tool: &ToolId| self.basis.made_up(tool, &Value::Null).value;
+        let mut exploration = Exploration::new(&self.plan, self.basis.seed, &make_up);
         let first = self.run(&Steering::default()).await?;
         exploration.note(&Steering::default(), &first.record);
         // Later runs are steered to where values would not lead, so they judge nothing.

@@ -568,6 +568,9 @@ impl FileView for FsOverlay {
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 /// The size that a directory which is not on disk is said to have; on disk it depends on the file system.
 const DIRECTORY_BYTES: u64 = 4096;
 

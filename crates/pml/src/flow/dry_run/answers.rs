@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use pml_mock::{GivenAnswer, GivenMocks, MockRequest};
+use pml_mock::{GivenAnswer, GivenMocks, Mock, MockRequest};
 use pml_model::ToolId;
 use pml_model::json::raw;
 use pml_model::structure::{Argument, EdgeBasis, EdgeLink, Structure};
@@ -46,6 +46,14 @@ pub(super) struct AnswerBasis {
     pub(super) recorded: RecordedResults,
     /// Results of calls that were really made in an earlier run of the same request, by tool and arguments.
     pub(super) known: Mutex<HashMap<(ToolId, String), Box<RawValue>>>,
+}
+
+impl AnswerBasis {
+    /// The result of a tool, made up from what is known of it.
+    pub(super) fn made_up(&self, tool: &ToolId, arguments: &Value) -> Mock {
+        let output_schema = self.tools.get(tool).and_then(|known| known.output_schema.as_ref());
+        pml_mock::generate(&MockRequest { tool, arguments, output_schema, seed: self.seed, variant: 0 })
+    }
 }
 
 /// A change that a call would make.
@@ -155,13 +163,7 @@ impl<'a> Answers<'a> {
                 (recorded.value, ValueOrigin::Recorded)
             }
             None => {
-                let mock = pml_mock::generate(&MockRequest {
-                    tool: call.tool,
-                    arguments: &arguments,
-                    output_schema: facts.output_schema.as_ref(),
-                    seed: self.basis.seed,
-                    variant: 0,
-                });
+                let mock = self.basis.made_up(call.tool, &arguments);
                 (mock.value, mock.origin)
             }
         };

@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pml_model::structure::{DecisionForm, EdgeLink, NodeId, NodeKind, Structure};
+use pml_model::ToolId;
+use pml_model::structure::{DecisionForm, EdgeBasis, EdgeLink, NodeId, NodeKind, Structure};
 use serde_json::{Map, Value, json};
 
+use super::aim::{self, Aim};
 use crate::execute::dry_run::DryRunRecord;
 use crate::plan::Plan;
 use crate::report::{Branch, BranchCoverage, ExecutedPath};
@@ -103,6 +105,11 @@ impl Steering {
             Variation::Argument(name, value) => {
                 steering.arguments.insert(name.clone(), value.clone());
             }
+            Variation::Together(all) => {
+                for variation in all {
+                    steering = steering.with(variation);
+                }
+            }
         }
         steering
     }
@@ -116,6 +123,7 @@ enum Variation {
     /// The value of a node with one place replaced, or removed.
     Place(NodeId, Value, Vec<Step>, Option<Value>),
     Argument(String, Option<Value>),
+    Together(Vec<Variation>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -136,6 +144,8 @@ pub(super) struct Explored {
 /// The search for branches.
 pub(super) struct Exploration<'p> {
     plan: &'p Plan,
+    /// Makes up a result of a tool.
+    make_up: &'p (dyn Fn(&ToolId) -> Value + Sync),
     /// The branches there are.
     all: BTreeSet<(NodeId, String)>,
     covered: BTreeSet<(NodeId, String)>,
@@ -148,9 +158,14 @@ pub(super) struct Exploration<'p> {
 }
 
 impl<'p> Exploration<'p> {
-    pub(super) fn new(plan: &'p Plan, seed: u64) -> Exploration<'p> {
+    pub(super) fn new(
+        plan: &'p Plan,
+        seed: u64,
+        make_up: &'p (dyn Fn(&ToolId) -> Value + Sync),
+    ) -> Exploration<'p> {
         Exploration {
             plan,
+            make_up,
             all: all_branches(plan),
             covered: BTreeSet::new(),
             words: ConditionWords::of(plan),
@@ -226,6 +241,110 @@ impl<'p> Exploration<'p> {
         usize::try_from(self.random >> 33).ok()?.checked_rem(below)
     }
 
+    /// What would take the branches that are left, as their conditions are written.
+    fn vary_conditions(&self, record: &DryRunRecord, ranked: &mut Vec<(u32, Variation)>) {
+        for (decision, outcome) in self.all.iter().filter(|branch| !self.covered.contains(*branch)) {
+            let Some(NodeKind::Decision { condition, form, .. }) =
+                self.plan.structure.node(*decision).map(|node| &node.kind)
+            else {
+                continue;
+            };
+            let condition = self.written_out(condition);
+            let aims = match (outcome.as_str(), form) {
+                ("true", DecisionForm::Nullish) => aim::equal(&condition, &Value::Null),
+                ("false", DecisionForm::Nullish) => aim::equal(&condition, &json!("text")),
+                ("true", _) => aim::aims(&condition, true),
+                ("false", _) => aim::aims(&condition, false),
+                ("default", _) => aim::equal(&condition, &json!("none of the cases")),
+                (case, _) => match case.strip_prefix("case:") {
+                    Some(case) => {
+                        let value = aim::literal(case).unwrap_or_else(|| json!(case));
+                        aim::equal(&condition, &value)
+                    }
+                    None => continue,
+                },
+            };
+            let read = self.plan.program().map(|program| &program.decided_by[..]).unwrap_or_default();
+            let read = read.iter().find(|read| read.node == *decision);
+            let read = read.map(|read| self.calls_behind(&read.reads)).unwrap_or_default();
+            let together = self.aimed(&aims, &read, record);
+            if !together.is_empty() {
+                ranked.push((9, Variation::Together(together)));
+            }
+        }
+    }
+
+    /// The variations that give chains of names the values they should have.
+    fn aimed(&self, aims: &[Aim], read: &[NodeId], record: &DryRunRecord) -> Vec<Variation> {
+        let mut together = Vec::new();
+        for aim in aims {
+            if aim.root == "args" {
+                if let [name] = &aim.path[..] {
+                    together.push(Variation::Argument(name.clone(), Some(aim.value.clone())));
+                }
+                continue;
+            }
+            for node in read {
+                let Some(call) = record.calls.iter().find(|call| call.node == Some(*node)) else { continue };
+                let base = match &call.end {
+                    Some(Ok(value)) => serde_json::from_str(value.get()).unwrap_or_default(),
+                    Some(Err(_)) | None => (self.make_up)(&call.tool),
+                };
+                let mut place: Vec<Step> = Vec::new();
+                let mut value = aim.value.clone();
+                // The variable of a loop is an element of the list that the loop goes through.
+                match self.words.loops.iter().find(|(name, _)| *name == aim.root) {
+                    Some((_, list)) => {
+                        place.extend(list.iter().cloned().map(Step::Key));
+                        for name in aim.path.iter().rev() {
+                            value = json!({ name: value });
+                        }
+                        value = json!([value]);
+                    }
+                    None => place.extend(aim.path.iter().cloned().map(Step::Key)),
+                }
+                together.push(Variation::Place(*node, base, place, Some(value)));
+            }
+        }
+        together
+    }
+
+    /// The calls that these nodes are computed from.
+    fn calls_behind(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+        let structure = &self.plan.structure;
+        let (mut calls, mut open, mut seen) = (Vec::new(), nodes.to_vec(), BTreeSet::new());
+        while let Some(node) = open.pop() {
+            if !seen.insert(node) {
+                continue;
+            }
+            match structure.node(node) {
+                Some(found) if found.kind.is_call() => calls.push(node),
+                _ => open.extend(structure.edges.iter().filter(|edge| edge.to == node).filter_map(|edge| {
+                    matches!(edge.link, EdgeLink::Provides { basis: EdgeBasis::Data, .. })
+                        .then_some(edge.from)
+                })),
+            }
+        }
+        calls
+    }
+
+    /// A condition in which names that the program gave to expressions are written out.
+    fn written_out(&self, condition: &str) -> String {
+        let name = condition.trim().trim_start_matches('!');
+        if !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+            return condition.to_owned();
+        }
+        for keyword in ["const", "let", "var"] {
+            let head = format!("{keyword} {name} = ");
+            if let Some(at) = self.plan.source.find(&head) {
+                let rest = &self.plan.source[at + head.len()..];
+                let expression = rest.split([';', '\n']).next().unwrap_or_default();
+                return condition.replace(name, &format!("({expression})"));
+            }
+        }
+        condition.to_owned()
+    }
+
     /// What could be varied after a run, the most promising first.
     fn variations(&self, record: &DryRunRecord) -> Vec<Variation> {
         let mut ranked: Vec<(u32, Variation)> = Vec::new();
@@ -236,11 +355,17 @@ impl<'p> Exploration<'p> {
                 continue;
             }
             ranked.push((1, Variation::Fail(node)));
-            let Some(Ok(value)) = &call.end else { continue };
+            let Some(Ok(value)) = &call.end else {
+                let made_up = (self.make_up)(&call.tool);
+                ranked.push((6, Variation::Return(node, made_up.clone())));
+                self.vary_value(node, &made_up, &mut ranked);
+                continue;
+            };
             let Ok(value) = serde_json::from_str::<Value>(value.get()) else { continue };
             self.vary_value(node, &value, &mut ranked);
         }
         self.vary_arguments(&mut ranked);
+        self.vary_conditions(record, &mut ranked);
         // Stable: within a rank the order of the program.
         ranked.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
         ranked.into_iter().map(|(_, variation)| variation).collect()
@@ -410,6 +535,8 @@ struct ConditionWords {
     parameters: BTreeSet<String>,
     texts: BTreeSet<String>,
     numbers: Vec<f64>,
+    /// The variables of loops, with the members that lead to the list they go through.
+    loops: Vec<(String, Vec<String>)>,
 }
 
 impl ConditionWords {
@@ -430,6 +557,7 @@ impl ConditionWords {
         let mut whole = ConditionWords::default();
         whole.read(&plan.source);
         words.parameters = parameters(&plan.source);
+        words.loops = loops(&plan.source);
         words.texts.extend(whole.texts.into_iter().filter(|text| text.len() <= 40).take(20));
         for number in whole.numbers.into_iter().take(20) {
             if !words.numbers.contains(&number) {
@@ -549,6 +677,22 @@ fn parameters(source: &str) -> BTreeSet<String> {
     names
 }
 
+/// The variables of `for … of` loops, with the members that lead to the lists they go through.
+fn loops(source: &str) -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
+    for (at, _) in source.match_indices(" of ") {
+        let name = source[..at].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+        let list = source[at + 4..].trim_start_matches(['(', ' ']);
+        let end = list.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '?'));
+        let list = list[..end.unwrap_or(list.len())].trim_end_matches('?');
+        let members = list.split('.').skip(1).map(|name| name.trim_end_matches('?').to_owned());
+        if !name.is_empty() {
+            found.push((name.to_owned(), members.collect()));
+        }
+    }
+    found
+}
+
 /// The places of a value, itself first.
 fn collect_places(value: &Value, place: &mut Vec<Step>, into: &mut Vec<(Vec<Step>, Value)>) {
     if into.len() >= MAX_PLACES {
@@ -585,9 +729,11 @@ fn put(value: &mut Value, place: &[Step], new: Option<&Value>) {
             };
         }
         ([Step::Key(key), rest @ ..], Value::Object(members)) => {
-            if let Some(member) = members.get_mut(key) {
-                put(member, rest, new);
+            let member = members.entry(key.clone()).or_insert_with(|| json!({}));
+            if !member.is_object() && matches!(rest.first(), Some(Step::Key(_))) {
+                *member = json!({});
             }
+            put(member, rest, new);
         }
         ([Step::Index(index), rest @ ..], Value::Array(items)) => {
             if let Some(item) = items.get_mut(*index) {

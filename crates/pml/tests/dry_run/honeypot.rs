@@ -1,0 +1,85 @@
+//! Generated programs against servers that write down every call: a dry run sends nothing that could have an effect.
+
+use serde_json::json;
+
+use crate::dice::{Dice, number};
+use crate::dry;
+use crate::generate::{self, Work};
+use crate::place::Place;
+
+/// The tools that may be called, because they only read by the operator's word.
+const HARMLESS: [&str; 3] = ["read", "web", "fail"];
+
+#[test]
+fn generated_programs_and_documents_cause_no_effect_in_a_dry_run() {
+    let (programs, seed) = (number("PML_DRY_PROGRAMS", 60), number("PML_SEED", 1));
+    let mut place = Place::start("[runs]\nworkers = 2\n");
+    let (mut calls, mut ended) = (0, 0);
+    for seed in seed..seed + programs {
+        for mode in ["mocked", "hybrid"] {
+            let before = place.begun().len();
+            let work = generate::work(&mut Dice(seed));
+            let options = json!({ "dryRun": { "mode": mode, "seed": seed } });
+            let told = match &work {
+                Work::Program { code, arguments } => dry(&mut place, code, arguments, &options),
+                Work::Document { tasks, arguments } => {
+                    let implementation = json!({ "type": "dag", "dagStructure": { "tasks": tasks } });
+                    let asked = json!({
+                        "intent": "a test", "implementation": implementation, "context": arguments, "options": options,
+                    });
+                    place.gateway.call("pml_execute", &asked)
+                }
+            };
+            assert_eq!(told["status"], "dry_run", "{told}\n{}", work.shown());
+            let sent = place.begun().split_off(before);
+            let harmful: Vec<_> = sent
+                .iter()
+                .filter(|call| !HARMLESS.iter().any(|tool| call.tool.ends_with(&format!(":{tool}"))))
+                .collect();
+            assert!(harmful.is_empty(), "{harmful:?} were called for\n{}", work.shown());
+            assert!(mode == "hybrid" || sent.is_empty(), "{sent:?} were called for\n{}", work.shown());
+            calls += told["report"]["capturedCalls"].as_array().unwrap().len();
+            ended += u64::from(told["report"]["status"] == "success");
+        }
+    }
+    assert_eq!(place.writes(), 0, "nothing was written");
+    println!("{programs} programs, {calls} calls in dry runs, {ended} returned, 0 writes");
+    assert!(
+        calls as u64 > programs && ended > programs / 2,
+        "{calls} calls, {ended} returned: the programs do something"
+    );
+}
+
+#[test]
+fn what_a_tool_returned_reaches_no_network() {
+    let mut place = Place::start("");
+    let code = "const secret = await mcp.a.read({ key: 's' });\n\
+                const sent = await mcp.b.web({ key: secret.given.key });\n\
+                const said = await mcp.b.web({ key: 'literal' });\n\
+                return [sent, said.given.key];";
+    let report = crate::report(&mut place, code, &json!({}), &json!(true));
+    let origins: Vec<&str> = report["capturedCalls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| call["origin"].as_str().unwrap())
+        .collect();
+    assert_eq!(origins, ["real", "placeholder", "real"], "{report}");
+    assert_eq!(place.keys("b:web"), [json!("literal")]);
+}
+
+#[test]
+fn a_tool_that_asks_is_made_up_without_asking_and_a_denied_one_is_refused() {
+    let mut place = Place::with_rules(
+        "",
+        "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n\"a:look\" = { approval_mode = \"hil\", read_only = true }\n\"a:delete_file\" = { deny = true }\n",
+    );
+    let report =
+        crate::report(&mut place, "return await mcp.a.look({ key: 'k' });", &json!({}), &json!(true));
+    assert_eq!(report["capturedCalls"][0]["origin"], "placeholder", "{report}");
+    let denied =
+        dry(&mut place, "return await mcp.a.delete_file({});", &json!({}), &json!({ "dryRun": true }));
+    assert_eq!(denied["status"], "failed", "{denied}");
+    assert_eq!(denied["error"]["code"], "DENIED", "{denied}");
+    assert!(place.begun().is_empty(), "{:?}", place.begun());
+}
