@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::trace::ErrorType;
+use crate::trace::{ErrorType, UNPROVEN_WEIGHT};
 use crate::{Digest, Principal, ToolId};
 
 pub use pattern::{adapt_result, argument_pattern, same_shape};
@@ -103,7 +103,7 @@ impl MockStatus {
     pub fn training_weight(self) -> f64 {
         match self {
             MockStatus::Canonical | MockStatus::Pinned => 1.0,
-            MockStatus::Fresh | MockStatus::Deprecated | MockStatus::Stale => 0.5,
+            MockStatus::Fresh | MockStatus::Deprecated | MockStatus::Stale => UNPROVEN_WEIGHT,
         }
     }
 }

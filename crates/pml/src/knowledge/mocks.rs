@@ -124,7 +124,7 @@ impl MockRegistry {
 
 /// Whether a task is a call whose arguments and result are in the trace as they were.
 fn is_real(task: &TaskResult) -> bool {
-    task.call > 0 && task.success && !task.altered && task.result.is_some()
+    task.call > 0 && task.success && !task.mocked && !task.altered && task.result.is_some()
 }
 
 fn new_mock(principal: &Principal, task: &TaskResult) -> Option<NewMock> {
