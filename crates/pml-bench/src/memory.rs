@@ -134,6 +134,8 @@ pub(super) fn trace(number: usize, capability: usize) -> RunMemory {
         altered: false,
         speculated: false,
         saved_ms: None,
+        mocked: false,
+        mock_weight: None,
     };
     let edge = |from: u32, kind: EdgeKind| TraceEdge { from, to: from + 1, kind };
     let edges =
@@ -170,6 +172,7 @@ pub(super) fn trace(number: usize, capability: usize) -> RunMemory {
             omitted: 0,
             edges: edges.collect(),
             initial_context: None,
+            mock_ratio: 0.0,
         },
     };
     let values = Map::from_iter([("path".to_owned(), json!(format!("notes/{number}.txt")))]);

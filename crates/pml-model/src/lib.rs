@@ -9,6 +9,7 @@ mod id;
 pub mod json;
 mod keeping;
 pub mod learning;
+pub mod mocks;
 pub mod name;
 pub mod observed;
 mod paths;

@@ -8,6 +8,9 @@ use crate::id::CapabilityId;
 use crate::structure::NodeId;
 use crate::{Digest, Principal, RunId};
 
+/// How much a mocked call counts in learning if its mock has not proved itself.
+pub const UNPROVEN_WEIGHT: f64 = 0.5;
+
 /// Id of a trace. It is derived from the id of the run, so storing the trace of a run twice is idempotent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -112,6 +115,18 @@ pub struct TraceBody {
     /// The arguments of the run, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_context: Option<Box<RawValue>>,
+    /// Share of the calls that were not made, from 0 to 1: [`TraceBody::share_of_mocks`] when the trace was built.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub mock_ratio: f64,
+}
+
+impl TraceBody {
+    /// Share of the calls that were not made but answered with a made-up or recorded value.
+    pub fn share_of_mocks(&self) -> f64 {
+        let calls = || self.task_results.iter().filter(|task| task.call > 0);
+        let mocked = calls().filter(|task| task.mocked).count();
+        mocked as f64 / calls().count().max(1) as f64
+    }
 }
 
 /// How a run ended, as far as learning distinguishes it.
@@ -281,9 +296,20 @@ pub struct TaskResult {
     /// How much sooner its result was there for that, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_ms: Option<u64>,
+    /// Whether the call was not made but answered with a made-up or recorded value.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub mocked: bool,
+    /// How much such a call counts in learning, compared with a real one; 0.5 unless its mock has proved itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mock_weight: Option<f64>,
 }
 
 impl TaskResult {
+    /// How much the call counts in learning, from 0 to 1.
+    pub fn training_weight(&self) -> f64 {
+        if self.mocked { self.mock_weight.unwrap_or(UNPROVEN_WEIGHT) } else { 1.0 }
+    }
+
     /// Whether this is a pure operation and not a call.
     pub fn is_operation(&self) -> bool {
         is_operation(&self.tool)
@@ -345,6 +371,10 @@ impl EdgeKind {
 
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+fn is_nothing(share: &f64) -> bool {
+    *share == 0.0
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -33,6 +33,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0012_intents.sql"),
     MARKS,
     include_str!("../migrations/0015_speculation.sql"),
+    include_str!("../migrations/0016_mocks.sql"),
 ];
 
 /// The migration that introduced row marks; existing rows are marked right after it.

@@ -26,6 +26,7 @@ mod head;
 mod key;
 mod lock;
 mod memory;
+mod mock;
 mod rule;
 mod run;
 mod seal;
@@ -55,6 +56,7 @@ pub use memory::{
     IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult, ObservedSchema, RenameOutcome,
     RunMemory, ServedIntent, TraceOrder, TraceQuery,
 };
+pub use mock::{FoundMock, MockLookups, MockScope, NewMock, StoredMock};
 pub use rule::{ApprovalRule, EndedRule, NewApprovalRule, RuleMaker};
 pub use run::{
     AnswerOutcome, AskingRun, AskingRunOutcome, Claim, Idempotency, JournalEntry, JournalEntryKind, Lease,

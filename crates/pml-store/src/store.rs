@@ -9,6 +9,7 @@ mod catalogue;
 mod changes;
 mod file;
 mod learning;
+mod mocks;
 mod people;
 mod runs;
 

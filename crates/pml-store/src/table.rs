@@ -135,6 +135,22 @@ pub(crate) const TABLES: &[MarkedTable] = &[
         columns: &["epoch", "result", "at", "expires_at", "intent", "stamps"],
         marks_key: true,
     },
+    MarkedTable {
+        name: "mock",
+        mark: "mark",
+        key: &["principal", "id"],
+        columns: &[
+            "tool",
+            "digest",
+            "pattern",
+            "arguments_digest",
+            "arguments",
+            "result",
+            "status",
+            "counts",
+        ],
+        marks_key: true,
+    },
 ];
 
 impl MarkedTable {

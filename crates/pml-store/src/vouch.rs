@@ -76,10 +76,15 @@ pub(crate) fn create_mark_triggers(connection: &Connection) -> rusqlite::Result<
     connection.execute_batch(&TABLES.iter().map(MarkedTable::trigger_sql).collect::<String>())
 }
 
-/// Marks every row, whatever it holds: for rows from before marks were introduced.
+/// Marks every row, whatever it holds: for rows from before marks were introduced. Tables of later migrations are not
+/// there then.
 pub(crate) fn mark_all_rows(connection: &Connection) -> rusqlite::Result<()> {
+    let mut exists = connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1")?;
     TABLES.iter().try_for_each(|table| {
         let MarkedTable { name, mark, .. } = table;
+        if !exists.exists([name])? {
+            return Ok(());
+        }
         connection
             .execute(&format!("UPDATE {name} SET {mark} = row_mark({})", table.mark_arguments(name)), [])
             .map(drop)

@@ -3,7 +3,7 @@
 //! `POST /api/analyse` analyses a program (`{"code": "…"}`) or a DAG document (`{"dagStructure": {…}}`) without
 //! running it. `/api/approvals` lists and answers the questions that wait for a person, `/api/quarantine` lists and
 //! accepts the quarantined tools. `/api/capabilities` and `/api/traces` serve what was learned, `/api/graph` the
-//! graph of tools and capabilities. Authentication happens in front of every route, not here.
+//! graph of tools and capabilities, `/api/mocks` the recorded results. Authentication happens in front of every route, not here.
 
 pub mod approvals;
 mod capabilities;

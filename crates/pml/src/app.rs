@@ -171,6 +171,7 @@ impl App {
             tracing::warn!(%error, "the last changes could not be stored");
         }
         knowledge::learn_all(&self.knowledge).await;
+        self.knowledge.mocks.flush().await;
         self.stop.cancel();
         // Tasks end before the servers: a reload under way could otherwise start another server.
         self.end_tasks().await;

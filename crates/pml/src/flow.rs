@@ -11,6 +11,7 @@ mod compose;
 mod direct;
 mod dry_run;
 mod lift;
+mod mocks;
 mod predict;
 mod read_request;
 mod recall;
@@ -63,6 +64,7 @@ pub use direct::{DirectOutcome, NamedCall, call};
 pub use dry_run::{
     DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
 };
+pub use mocks::{MockRecord, MockStats, drop_mocks, mock, mock_stats, mocks, pin_mock};
 pub use predict::prediction_task;
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};

@@ -339,6 +339,7 @@ impl Recorder {
                 task_results,
                 omitted: self.omitted,
                 initial_context: Some(bounded(about.sanitiser.clean_json(about.arguments).value)),
+                mock_ratio: 0.0,
             },
         }
     }
@@ -447,6 +448,8 @@ fn task(call: &TracedCall, about: &TraceContext<'_>) -> TaskResult {
         altered,
         speculated: call.saved_ms.is_some(),
         saved_ms: call.saved_ms,
+        mocked: false,
+        mock_weight: None,
     }
 }
 

@@ -25,6 +25,12 @@ pub struct Lesson {
     /// Edges between tools, capabilities and operations, without duplicates.
     #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<(String, String, EdgeKind)>,
+    /// Edges that touch a mocked call which counts for less than a real one.
+    #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
+    pub half_edges: Vec<(String, String, EdgeKind)>,
+    /// Share of the calls that were mocked.
+    #[serde(rename = "m", default, skip_serializing_if = "is_nothing")]
+    pub mock_ratio: f64,
     /// The arguments, by parameter.
     #[serde(rename = "v", default, skip_serializing_if = "Map::is_empty")]
     pub parameter_values: Map<String, Value>,
@@ -55,6 +61,10 @@ impl CallCounts {
     }
 }
 
+fn is_nothing(share: &f64) -> bool {
+    *share == 0.0
+}
+
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -65,7 +75,9 @@ impl Lesson {
         Lesson {
             path: body.executed_path.clone(),
             decisions: body.decisions.clone(),
-            edges: edges(body),
+            edges: edges(body, |weight| weight >= 1.0),
+            half_edges: edges(body, |weight| weight < 1.0),
+            mock_ratio: body.share_of_mocks(),
             parameter_values: values
                 .into_iter()
                 .filter(|(_, value)| value.to_string().len() <= LARGEST_VALUE)
@@ -81,13 +93,16 @@ pub fn is_intent_evidence(status: TraceStatus, cached: bool, exploratory: bool) 
     status.evidence() == Some(true) && !cached && !exploratory
 }
 
-fn edges(body: &TraceBody) -> Vec<(String, String, EdgeKind)> {
-    let tool = |place: u32| body.task_results.get(place as usize).map(|task| task.tool.clone());
+/// The edges whose calls count as much as `counts` says: as the one of them that counts less.
+fn edges(body: &TraceBody, counts: impl Fn(f64) -> bool) -> Vec<(String, String, EdgeKind)> {
+    let task = |place: u32| body.task_results.get(place as usize);
     let mut edges: Vec<_> = body
         .edges
         .iter()
         .filter(|edge| matches!(edge.kind, EdgeKind::Dependency | EdgeKind::Sequence))
-        .filter_map(|edge| Some((tool(edge.from)?, tool(edge.to)?, edge.kind)))
+        .filter_map(|edge| Some((task(edge.from)?, task(edge.to)?, edge.kind)))
+        .filter(|(from, to, _)| counts(from.training_weight().min(to.training_weight())))
+        .map(|(from, to, kind)| (from.tool.clone(), to.tool.clone(), kind))
         .collect();
     edges.sort();
     edges.dedup();
@@ -97,7 +112,7 @@ fn edges(body: &TraceBody) -> Vec<(String, String, EdgeKind)> {
 /// The shapes of tool results, as far as the results were recorded unaltered.
 fn seen(body: &TraceBody) -> Vec<(String, Digest, ObservedShape)> {
     let mut seen: Vec<(String, Digest, ObservedShape)> = Vec::new();
-    let tells = |task: &&TaskResult| task.success && !task.altered && !task.is_operation();
+    let tells = |task: &&TaskResult| task.success && !task.altered && !task.mocked && !task.is_operation();
     for task in body.task_results.iter().filter(tells) {
         let Some(result) = &task.result else { continue };
         // A text nested too deep to be parsed is skipped.
@@ -114,7 +129,7 @@ fn seen(body: &TraceBody) -> Vec<(String, Digest, ObservedShape)> {
 fn uses(body: &TraceBody) -> BTreeMap<String, CallCounts> {
     let mut uses: BTreeMap<String, CallCounts> = BTreeMap::new();
     // An entry without a number is not a tool call.
-    for task in body.task_results.iter().filter(|task| task.call > 0) {
+    for task in body.task_results.iter().filter(|task| task.call > 0 && !task.mocked) {
         if let Some(failed) = failed(task) {
             let one = CallCounts { calls: 1, failures: u64::from(failed) };
             uses.entry(task.tool.clone()).or_default().add(one);

@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
-use pml_model::Digest;
-use pml_store::{BlockingStore, CacheKey, CapabilityQuery, Error, NewApprovalRule, NewCachedResult};
+use pml_model::{Digest, ToolId};
+use pml_store::{BlockingStore, CacheKey, CapabilityQuery, Error, NewApprovalRule, NewCachedResult, NewMock};
 
 use super::memory::{capability_id, learn, memory, remember, trace};
 use super::{Fixture, fixture, listing, me, raw, server, tool};
@@ -84,6 +84,14 @@ fn filled() -> Fixture {
         store.cache_result(&cache_key(number), &new, move |stored| reply.send(stored).unwrap());
         answer.recv().unwrap().unwrap();
     }
+    let mock = |number: usize| NewMock {
+        principal: me(),
+        tool: ToolId::parse(&format!("fs:tool{}", number % 4)).unwrap(),
+        digest: Digest::of(b"definition"),
+        arguments: raw(&format!("{{\"path\":\"{number}.txt\"}}")),
+        result: raw(&format!("{{\"size\":{number}}}")),
+    };
+    store.record_mocks((0..40).map(mock).collect(), 1).unwrap();
     fixture
 }
 
@@ -140,6 +148,7 @@ fn served(store: &BlockingStore) -> (BTreeSet<String>, Vec<Error>) {
     take("edge", store.learned_edges(&me()).map(words));
     take("use", store.tool_call_counts(&me()).map(words));
     take("observed", store.observed_schemas(&me()).map(words));
+    take("mock", store.mocks(&me()).map(words));
     (all, refused)
 }
 
@@ -336,6 +345,8 @@ fn a_row_that_was_altered_by_hand_is_left_out_and_named() {
         ("edge", "UPDATE edge SET count = count + 1"),
         ("tool use", "UPDATE tool_use SET failures = 0, calls = 99"),
         ("observed", "UPDATE observed SET shape = replace(shape, '1', '2')"),
+        ("mock", "UPDATE mock SET result = replace(result, '1', '2')"),
+        ("mock", "UPDATE mock SET status = 'pinned'"),
         ("approval rule", "UPDATE approval_rule SET uses = 0, used_at = NULL WHERE uses > 0"),
         ("approval rule", "UPDATE approval_rule SET revoked_at = 7 WHERE revoked_at IS NOT NULL"),
         ("cached result", "UPDATE cached_result SET result = '{\"answer\":42}'"),

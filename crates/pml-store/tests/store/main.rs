@@ -13,6 +13,7 @@ mod corruption;
 mod epoch;
 mod keys;
 mod memory;
+mod mocks;
 mod open;
 mod opening;
 mod processes;

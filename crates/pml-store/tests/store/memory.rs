@@ -78,6 +78,8 @@ pub(crate) fn task(tool: &str, result: &str) -> TaskResult {
         altered: false,
         speculated: false,
         saved_ms: None,
+        mocked: false,
+        mock_weight: None,
     }
 }
 

@@ -1,9 +1,10 @@
-//! `/api/graph`: the graph of tools and capabilities, and `/api/speculation`: what came of calls made ahead.
+//! `/api/graph`: the graph of tools and capabilities; `/api/speculation`: what came of calls made ahead; `/api/mocks`:
+//! recorded results.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
@@ -19,6 +20,8 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/api/graph", get(graph))
         .route("/api/graph/ways", get(ways))
         .route("/api/speculation", get(speculation))
+        .route("/api/mocks", get(mocks))
+        .route("/api/mocks/{id}", get(mock))
 }
 
 async fn graph(State(app): State<Arc<App>>) -> Response {
@@ -31,6 +34,31 @@ async fn graph(State(app): State<Arc<App>>) -> Response {
 async fn speculation(State(app): State<Arc<App>>) -> Response {
     match flow::speculation_stats(&app, &app.principal).await {
         Ok(stats) => json_response(StatusCode::OK, &json!({ "schemaVersion": 1, "tools": stats })),
+        Err(problem) => problem_response(&problem),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MocksQuery {
+    tool: Option<String>,
+}
+
+async fn mocks(State(app): State<Arc<App>>, Query(wanted): Query<MocksQuery>) -> Response {
+    let listed = async {
+        let mocks = flow::mocks(&app, &app.principal, wanted.tool.as_deref()).await?;
+        let stats = flow::mock_stats(&app, &app.principal).await?;
+        Ok(json!({ "schemaVersion": 1, "mocks": mocks, "tools": stats }))
+    };
+    match listed.await {
+        Ok(listed) => json_response(StatusCode::OK, &listed),
+        Err(problem) => problem_response(&problem),
+    }
+}
+
+async fn mock(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response {
+    match flow::mock(&app, &app.principal, &id).await {
+        Ok(mock) => json_response(StatusCode::OK, &mock),
         Err(problem) => problem_response(&problem),
     }
 }

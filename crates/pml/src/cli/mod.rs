@@ -19,6 +19,7 @@ mod follow;
 mod graph;
 mod keys;
 mod list;
+mod mocks;
 mod out;
 mod passphrase;
 mod policy;
@@ -116,6 +117,9 @@ enum CliCommand {
     /// Show what came of reads that were made ahead of programs
     #[command(subcommand)]
     Speculation(speculation::SpeculationCommand),
+    /// List, show, pin and drop recorded results of tools, which dry runs use
+    #[command(subcommand)]
+    Mocks(mocks::MocksCommand),
     /// Explain the policy for a tool, and test expectations of it
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -226,6 +230,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         CliCommand::Graph(graph) => graph::graph(&here, graph).await,
         CliCommand::Learn(learn) => capabilities::learn(&here, learn).await,
         CliCommand::Cache(cache) => results::cache(&here, cache).await,
+        CliCommand::Mocks(command) => mocks::run(&here, &command).await,
         CliCommand::Speculation(command) => speculation::run(&here, &command).await,
         CliCommand::Policy(policy) => policy::run(&here, policy).await,
         CliCommand::Rules(rules) => rules::run(&here, rules).await,

@@ -56,6 +56,7 @@ pub(super) fn build_memory(
     let digest = |tool: &str| definition(over.plan, tool);
     let (mut trace, mut nested, sanitiser) = traces(runs, over, &digest, &runs.knowledge.memory.sanitiser());
     blame_caller(&mut trace, &over.plan.structure, &learn.parameters, &over.plan.arguments);
+    nested.iter().chain([&trace]).for_each(|trace| runs.knowledge.mocks.note_results(trace));
     let id = learn.capability_id(over.principal);
     let hint = over.report.hint.as_deref();
     let make = || {

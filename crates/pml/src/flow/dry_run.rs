@@ -9,6 +9,7 @@ mod answers;
 mod effects;
 mod entities;
 mod explore;
+mod recorded;
 mod taint;
 
 use std::collections::{BTreeMap, HashMap};
@@ -33,6 +34,7 @@ use crate::report::{
 };
 use answers::{AnswerBasis, Answers, DryEffect, DryTool};
 use explore::{Exploration, Steering};
+use recorded::{RecordedResults, UsedMock};
 
 /// 30 s: the time of all runs of an exploration together, unless the caller gives another.
 const EXPLORATION: Duration = Duration::from_secs(30);
@@ -196,13 +198,19 @@ fn answer_basis(
     };
     let tools: HashMap<ToolId, DryTool> =
         plan.tools.iter().filter_map(|planned| Some((planned.id.clone(), tool(&planned.id)?))).collect();
+    let definition = |id: &ToolId| Some((id.clone(), snapshot.tool(id).ok()?.definition.digest.clone()));
+    let definitions = plan.tools.iter().filter_map(|planned| definition(&planned.id)).collect();
     AnswerBasis {
         mode: options.mode,
         seed: options.seed,
         given,
         tools,
         structure: plan.structure.clone(),
-        recorded: None,
+        recorded: RecordedResults {
+            knowledge: Arc::clone(&app.knowledge),
+            principal: asked.principal.clone(),
+            definitions,
+        },
         known: parking_lot::Mutex::default(),
     }
 }
@@ -220,6 +228,7 @@ struct DryRequest<'a> {
 struct FinishedDryRun {
     record: DryRunRecord,
     effects: Vec<DryEffect>,
+    used: Vec<UsedMock>,
 }
 
 /// What exploration found.
@@ -260,7 +269,7 @@ impl DryRequest<'_> {
         let mut answers = Answers::new(&self.basis, steering, self.files());
         let (runs, principal) = (&self.app.runs, &self.asked.principal);
         let record = run_dry(runs, principal, &Arc::new(plan), &mut answers, self.deadline).await?;
-        Ok(FinishedDryRun { record, effects: answers.effects })
+        Ok(FinishedDryRun { record, effects: answers.effects, used: answers.used })
     }
 
     /// Runs the program, and again with other values if its branches are to be explored.
@@ -269,6 +278,8 @@ impl DryRequest<'_> {
         let mut exploration = Exploration::new(&self.plan, self.basis.seed, &make_up);
         let first = self.run(&Steering::default()).await?;
         exploration.note(&Steering::default(), &first.record);
+        // Later runs are steered to where values would not lead, so they judge nothing.
+        self.basis.recorded.report(&self.plan.structure, &first.record, &first.used);
         self.remember_reads(&first.record);
         let mut paths = Vec::new();
         while most.is_some_and(|most| exploration.runs < most)
@@ -321,7 +332,7 @@ impl DryRequest<'_> {
         options: &DryRunOptions,
         started: Instant,
     ) -> DryRunReport {
-        let FinishedDryRun { record, effects } = run;
+        let FinishedDryRun { record, effects, .. } = run;
         let taint = taint::follow(&self.plan, &record.report.path, &record.calls);
         let mut calls_by_server: BTreeMap<String, u32> = BTreeMap::new();
         let made = record.calls.iter().filter(|call| call.end.is_some());

@@ -13,6 +13,7 @@ pub mod graph;
 pub(crate) mod intents;
 mod learning;
 mod memory;
+mod mocks;
 mod next;
 
 use std::num::NonZeroUsize;
@@ -42,6 +43,7 @@ use graph::ToolGraph;
 pub(crate) use learning::{checking_task, learn_all, learning_task};
 pub use memory::{CapabilityCandidate, CapabilityMemory, ObservedSchemas, ToolUseCounts};
 pub(crate) use memory::{IndexedCapability, SessionResult};
+pub use mocks::{MockRegistry, RecordedMock};
 pub(crate) use next::{add_next, next_related};
 
 /// The number of principals whose knowledge is in memory.
@@ -58,6 +60,8 @@ pub struct Knowledge {
     pub embeddings: Embeddings,
     /// The cached results.
     pub(crate) cache: ResultCache,
+    /// The recorded results of tools.
+    pub mocks: MockRegistry,
     learned: Mutex<LruCache<Principal, Arc<PrincipalKnowledge>>>,
     stop: CancellationToken,
 }
@@ -115,6 +119,7 @@ impl Knowledge {
             embeddings: Embeddings::new(store.clone(), sanitiser_of(&memory), &config.embedding),
             memory,
             cache: ResultCache::default(),
+            mocks: MockRegistry::new(store.clone()),
             learned: Mutex::new(LruCache::new(PRINCIPALS)),
             settings,
             tools,

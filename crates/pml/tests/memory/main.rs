@@ -20,6 +20,7 @@ mod keeping;
 mod kills;
 mod learned;
 mod lifted;
+mod mocks;
 mod nested;
 mod operations;
 mod opposed;

@@ -34,6 +34,7 @@ fn full(number: u128) -> Trace {
             omitted: 4,
             edges: vec![TraceEdge { from: 0, to: 0, kind: EdgeKind::Sequence }],
             initial_context: Some(raw(r#"{"a" : 1.0}"#)),
+            mock_ratio: 0.25,
         },
         ..trace(number)
     }

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use super::entities::ServerState;
 use super::explore::{SteeredAnswer, Steering};
+use super::recorded::{RecordedResults, UsedMock};
 use crate::builtin::{FsChange, FsOverlay};
 use crate::execute::dry_run::{AnswerSource, DryAnswer, DryCall, DryContent};
 use crate::report::{DryRunMode, ValueOrigin};
@@ -35,9 +36,6 @@ pub(super) struct DryTool {
     pub(super) output_schema: Option<Value>,
 }
 
-/// Recorded results, by tool and arguments.
-pub(super) type RecordedResults = Arc<dyn Fn(&ToolId, &Value) -> Option<Value> + Send + Sync>;
-
 /// What stays the same over all runs of one request.
 pub(super) struct AnswerBasis {
     pub(super) mode: DryRunMode,
@@ -45,7 +43,7 @@ pub(super) struct AnswerBasis {
     pub(super) given: GivenMocks,
     pub(super) tools: HashMap<ToolId, DryTool>,
     pub(super) structure: Structure,
-    pub(super) recorded: Option<RecordedResults>,
+    pub(super) recorded: RecordedResults,
     /// Results of calls that were really made in an earlier run of the same request, by tool and arguments.
     pub(super) known: Mutex<HashMap<(ToolId, String), Box<RawValue>>>,
 }
@@ -74,6 +72,8 @@ pub(super) struct Answers<'a> {
     /// How often each tool was called.
     calls: HashMap<ToolId, usize>,
     pub(super) effects: Vec<DryEffect>,
+    /// The recorded results that answered calls.
+    pub(super) used: Vec<UsedMock>,
 }
 
 impl<'a> Answers<'a> {
@@ -89,6 +89,7 @@ impl<'a> Answers<'a> {
             servers: ServerState::default(),
             calls: HashMap::new(),
             effects: Vec::new(),
+            used: Vec::new(),
         }
     }
 
@@ -156,10 +157,11 @@ impl<'a> Answers<'a> {
             }
             None => {}
         }
-        let recorded = self.basis.recorded.as_ref().filter(|_| facts.effect_free);
-        let recorded = recorded.and_then(|recorded| recorded(call.tool, &arguments));
-        let (value, origin) = match recorded {
-            Some(value) => (value, ValueOrigin::Recorded),
+        let (value, origin) = match self.basis.recorded.find(call.tool, &arguments).await {
+            Some(recorded) => {
+                self.used.push(UsedMock { call: number, id: recorded.id });
+                (recorded.value, ValueOrigin::Recorded)
+            }
             None => {
                 let mock = self.basis.made_up(call.tool, &arguments);
                 (mock.value, mock.origin)

@@ -117,7 +117,10 @@ fn made_up_nodes(structure: &Structure, calls: &[DryCallRecord]) -> BTreeSet<Nod
 }
 
 /// For each node, the made-up nodes whose values reach it.
-fn reaches(structure: &Structure, origins: &BTreeSet<NodeId>) -> BTreeMap<NodeId, BTreeSet<NodeId>> {
+pub(super) fn reaches(
+    structure: &Structure,
+    origins: &BTreeSet<NodeId>,
+) -> BTreeMap<NodeId, BTreeSet<NodeId>> {
     let mut onward: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
     for edge in &structure.edges {
         if let EdgeLink::Provides { basis: EdgeBasis::Data, .. } = edge.link {
