@@ -27,9 +27,6 @@ const LONGEST_REASON: usize = 200;
 /// Learning rate: the weight of one duration in the exponential mean.
 const RATE: f64 = 0.1;
 
-/// The largest share of mocked calls with which a trace shows how tools follow each other.
-const MAX_MOCK_RATIO: f64 = 0.3;
-
 /// A trace to be learned.
 #[derive(Debug, Clone)]
 pub struct NewTrace {
@@ -215,13 +212,9 @@ impl Fold {
             return;
         }
         self.contain(&trace);
-        let NewTrace { seq, principal, lesson, .. } = trace;
-        if lesson.mock_ratio <= MAX_MOCK_RATIO {
-            // Counts are whole numbers, so half a weight is every second trace: the same ones whenever it is learned.
-            let half_edges = lesson.half_edges.into_iter().filter(|_| seq % 2 == 0);
-            for (from, to, kind) in lesson.edges.into_iter().chain(half_edges) {
-                self.add_edge(&principal, from, kind, to);
-            }
+        let NewTrace { principal, lesson, .. } = trace;
+        for (from, to, kind) in lesson.edges {
+            self.add_edge(&principal, from, kind, to);
         }
         for (tool, uses) in lesson.call_counts {
             self.changes.tool_uses.entry((principal.clone(), tool)).or_default().add(uses);
@@ -235,8 +228,7 @@ impl Fold {
 
     /// Adds an edge from the previous trace of the session.
     fn follow(&mut self, trace: &NewTrace) {
-        // What was only tried is no step of what a session does.
-        if trace.is_nested || trace.exploratory {
+        if trace.is_nested {
             return;
         }
         let present = PreviousTrace {
@@ -259,7 +251,7 @@ impl Fold {
 
     /// Adds an edge from the calling to the called capability. The trace that is stored last adds it.
     fn contain(&mut self, trace: &NewTrace) {
-        let Some(capability) = trace.capability.as_ref().filter(|_| !trace.exploratory) else { return };
+        let Some(capability) = &trace.capability else { return };
         if let Some(outer) = &trace.caller {
             self.relate(&trace.principal, outer, EdgeKind::Contains, capability);
         }
@@ -282,18 +274,15 @@ impl NewTrace {
         is_intent_evidence(self.status, self.cached, self.exploratory)
     }
 
-    /// Whether the capability succeeded; `None` if the trace is no evidence of that. What was only tried is none.
+    /// Whether the capability succeeded; `None` if the trace is no evidence of that.
     fn evidence(&self) -> Option<bool> {
-        self.status.evidence().filter(|_| !self.cached && !self.exploratory)
+        self.status.evidence().filter(|_| !self.cached)
     }
 }
 
 impl LearnedCapability {
     /// Learns from a trace and returns its priority.
     fn learn(&mut self, trace: &NewTrace) -> f64 {
-        if trace.exploratory {
-            return self.surprise(trace);
-        }
         if !matches!(trace.status, TraceStatus::Blocked | TraceStatus::Cancelled | TraceStatus::Diverged) {
             self.statistics.usage_count += 1;
             self.statistics.last_used = self.statistics.last_used.max(Some(trace.created_at));
@@ -340,19 +329,13 @@ impl LearnedCapability {
     /// Learns from the path of the trace, and returns how surprising it was.
     fn learn_path(&mut self, trace: &NewTrace, worked: bool) -> f64 {
         let (lesson, duration) = (&trace.lesson, trace.duration_ms as f64);
-        if trace.is_own_procedure {
-            self.learning.learn_run(&lesson.path, &lesson.decisions, worked, duration)
-        } else {
+        if !trace.is_own_procedure {
             // The nodes are those of a merged procedure, which has another structure.
             0.0
-        }
-    }
-
-    /// How surprising a trace is that was run to find something out. It is neither a use nor a success.
-    fn surprise(&self, trace: &NewTrace) -> f64 {
-        match trace.status.evidence().filter(|_| !trace.cached && trace.is_own_procedure) {
-            Some(worked) => self.learning.priority(&trace.lesson.path, worked, trace.duration_ms as f64),
-            None => 0.0,
+        } else if trace.exploratory {
+            self.learning.priority(&lesson.path, worked, duration)
+        } else {
+            self.learning.learn_run(&lesson.path, &lesson.decisions, worked, duration)
         }
     }
 

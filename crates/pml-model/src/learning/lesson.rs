@@ -25,12 +25,6 @@ pub struct Lesson {
     /// Edges between tools, capabilities and operations, without duplicates.
     #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<(String, String, EdgeKind)>,
-    /// Edges that touch a mocked call which counts for less than a real one.
-    #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
-    pub half_edges: Vec<(String, String, EdgeKind)>,
-    /// Share of the calls that were mocked.
-    #[serde(rename = "m", default, skip_serializing_if = "is_nothing")]
-    pub mock_ratio: f64,
     /// The arguments, by parameter.
     #[serde(rename = "v", default, skip_serializing_if = "Map::is_empty")]
     pub parameter_values: Map<String, Value>,
@@ -61,10 +55,6 @@ impl CallCounts {
     }
 }
 
-fn is_nothing(share: &f64) -> bool {
-    *share == 0.0
-}
-
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -75,9 +65,7 @@ impl Lesson {
         Lesson {
             path: body.executed_path.clone(),
             decisions: body.decisions.clone(),
-            edges: edges(body, |weight| weight >= 1.0),
-            half_edges: edges(body, |weight| weight < 1.0),
-            mock_ratio: body.share_of_mocks(),
+            edges: edges(body),
             parameter_values: values
                 .into_iter()
                 .filter(|(_, value)| value.to_string().len() <= LARGEST_VALUE)
@@ -93,16 +81,13 @@ pub fn is_intent_evidence(status: TraceStatus, cached: bool, exploratory: bool) 
     status.evidence() == Some(true) && !cached && !exploratory
 }
 
-/// The edges whose calls count as much as `counts` says: as the one of them that counts less.
-fn edges(body: &TraceBody, counts: impl Fn(f64) -> bool) -> Vec<(String, String, EdgeKind)> {
-    let task = |place: u32| body.task_results.get(place as usize);
+fn edges(body: &TraceBody) -> Vec<(String, String, EdgeKind)> {
+    let tool = |place: u32| body.task_results.get(place as usize).map(|task| task.tool.clone());
     let mut edges: Vec<_> = body
         .edges
         .iter()
         .filter(|edge| matches!(edge.kind, EdgeKind::Dependency | EdgeKind::Sequence))
-        .filter_map(|edge| Some((task(edge.from)?, task(edge.to)?, edge.kind)))
-        .filter(|(from, to, _)| counts(from.training_weight().min(to.training_weight())))
-        .map(|(from, to, kind)| (from.tool.clone(), to.tool.clone(), kind))
+        .filter_map(|edge| Some((tool(edge.from)?, tool(edge.to)?, edge.kind)))
         .collect();
     edges.sort();
     edges.dedup();
@@ -112,7 +97,7 @@ fn edges(body: &TraceBody, counts: impl Fn(f64) -> bool) -> Vec<(String, String,
 /// The shapes of tool results, as far as the results were recorded unaltered.
 fn seen(body: &TraceBody) -> Vec<(String, Digest, ObservedShape)> {
     let mut seen: Vec<(String, Digest, ObservedShape)> = Vec::new();
-    let tells = |task: &&TaskResult| task.success && !task.altered && !task.mocked && !task.is_operation();
+    let tells = |task: &&TaskResult| task.success && !task.altered && !task.is_operation();
     for task in body.task_results.iter().filter(tells) {
         let Some(result) = &task.result else { continue };
         // A text nested too deep to be parsed is skipped.
@@ -129,7 +114,7 @@ fn seen(body: &TraceBody) -> Vec<(String, Digest, ObservedShape)> {
 fn uses(body: &TraceBody) -> BTreeMap<String, CallCounts> {
     let mut uses: BTreeMap<String, CallCounts> = BTreeMap::new();
     // An entry without a number is not a tool call.
-    for task in body.task_results.iter().filter(|task| task.call > 0 && !task.mocked) {
+    for task in body.task_results.iter().filter(|task| task.call > 0) {
         if let Some(failed) = failed(task) {
             let one = CallCounts { calls: 1, failures: u64::from(failed) };
             uses.entry(task.tool.clone()).or_default().add(one);

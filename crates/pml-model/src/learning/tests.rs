@@ -182,8 +182,6 @@ fn mixed(count: i64, seed: u64) -> Vec<NewTrace> {
             first_tool: Some(tool.clone()),
             last_tool: Some("fs:stat".to_owned()),
             lesson: Lesson {
-                half_edges: Vec::new(),
-                mock_ratio: 0.0,
                 path: path(if pick & 32 == 0 { "n1 d1 n2" } else { "n1 d1 n3" }),
                 decisions: vec![exists(outcome)],
                 edges: vec![(tool.clone(), "fs:stat".to_owned(), EdgeKind::Sequence)],
@@ -321,34 +319,4 @@ fn a_trace_without_a_known_capability_is_all_news() {
         fold_traces(known(&[]), vec![trace(1), NewTrace { cached: true, capability: None, ..trace(2) }]);
     assert_eq!(changes.priorities, [1.0, 0.0]);
     assert!(changes.capabilities.is_empty() && changes.intents.is_empty());
-}
-
-#[test]
-fn what_was_only_tried_is_no_use_no_success_and_no_failure() {
-    let tried = |seq: i64| NewTrace { exploratory: true, ..trace(seq) };
-    let failing = |seq: i64| NewTrace { exploratory: true, ..failed(seq) };
-    let traces = vec![trace(1), tried(2), failing(3), failing(4), failing(5), failing(6)];
-    let learned = fold_traces(known(&["a"]), traces);
-    let known = &learned.capabilities[&capability("a")];
-    assert_eq!((known.statistics.usage_count, known.statistics.success_count), (1, 1));
-    assert_eq!((known.statistics.failure_count, known.failing_because.as_ref()), (0, None));
-    assert!(learned.degraded.is_empty());
-    assert!(learned.edges.keys().all(|(_, _, kind, _)| *kind != EdgeKind::Follows), "{:?}", learned.edges);
-}
-
-#[test]
-fn mocked_calls_count_half_and_not_at_all_where_they_are_many() {
-    let edge = || ("a:a".to_owned(), "b:b".to_owned(), EdgeKind::Sequence);
-    let count = |mock_ratio: f64, half: bool| {
-        let lesson = Lesson {
-            mock_ratio,
-            edges: if half { Vec::new() } else { vec![edge()] },
-            half_edges: if half { vec![edge()] } else { Vec::new() },
-            ..Lesson::default()
-        };
-        let of = |seq: i64| NewTrace { exploratory: true, lesson: lesson.clone(), ..trace(seq) };
-        fold_traces(known(&["a"]), (1..=10).map(of).collect()).edges.values().sum::<u64>()
-    };
-    assert_eq!((count(0.0, false), count(0.3, false), count(0.31, false)), (10, 10, 0));
-    assert_eq!((count(0.3, true), count(0.5, true)), (5, 0));
 }

@@ -219,8 +219,7 @@ impl<'a> TraceBatch<'a> {
             .connection
             .prepare_cached(
                 "SELECT capability, created_at, last_tool FROM trace
-                 WHERE principal = ?1 AND session = ?2 AND parent IS NULL AND NOT exploratory AND seq < ?3
-                 ORDER BY seq DESC LIMIT 1",
+                 WHERE principal = ?1 AND session = ?2 AND parent IS NULL AND seq < ?3 ORDER BY seq DESC LIMIT 1",
             )?
             .query_row(params![row.principal.0, row.session, row.seq], |row| {
                 Ok((row.get::<_, Option<i64>>(0)?, row.get(1)?, row.get(2)?))
@@ -239,7 +238,7 @@ impl<'a> TraceBatch<'a> {
             .connection
             .prepare_cached(
                 "SELECT capability FROM trace
-                 WHERE principal = ?1 AND id = ?2 AND seq < ?3 AND capability IS NOT NULL AND NOT exploratory",
+                 WHERE principal = ?1 AND id = ?2 AND seq < ?3 AND capability IS NOT NULL",
             )?
             .query_row(params![row.principal.0, parent, row.seq], |row| row.get(0))
             .optional()?;
@@ -255,8 +254,7 @@ impl<'a> TraceBatch<'a> {
             .connection
             .prepare_cached(
                 "SELECT capability FROM trace
-                 WHERE principal = ?1 AND parent = ?2 AND seq < ?3 AND capability IS NOT NULL AND NOT cached
-                     AND NOT exploratory",
+                 WHERE principal = ?1 AND parent = ?2 AND seq < ?3 AND capability IS NOT NULL AND NOT cached",
             )?
             .query_map(params![row.principal.0, row.id, row.seq], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
