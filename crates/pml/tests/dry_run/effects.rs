@@ -14,7 +14,7 @@ fn program(dice: &mut Dice) -> String {
     let mut code = String::from("let seen = 0;\n");
     for step in 0..3 + dice.roll(5) {
         let file = format!("w/f{}.txt", dice.roll(4));
-        let _ = match dice.roll(9) {
+        let written = match dice.roll(9) {
             0 => writeln!(code, "await mcp.fs.write({{ path: '{file}', content: 'c{step}' }});"),
             1 => writeln!(code, "await mcp.fs.write({{ path: '{file}', content: 'more', append: true }});"),
             2 => writeln!(
@@ -44,6 +44,7 @@ fn program(dice: &mut Dice) -> String {
                 "seen += (await mcp.fs.search({{ path: 'w', contains: 'c' }})).matches.length;"
             ),
         };
+        written.expect("text takes more text");
     }
     code.push_str("return seen;");
     code
@@ -105,7 +106,9 @@ fn they_are_the_effects_of_the_real_run() {
                 let text = effect["text"].as_str().unwrap();
                 match how {
                     "gone" => effect["path"] == what && text.starts_with("would delete"),
-                    _ if what.contains(':') => effect["tool"] == what && effect["calls"].to_string() == how,
+                    _ if what.contains(':') => {
+                        effect["tool"] == what && effect["calls"] == how.parse::<u64>().unwrap()
+                    }
                     size => effect["path"] == what && text.contains(&format!("({size} byte")),
                 }
             })
