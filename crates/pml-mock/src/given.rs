@@ -169,12 +169,15 @@ impl GivenMocks {
     }
 }
 
+/// A JSON object.
+type Members = Map<String, Value>;
+
 /// The map of tools and the arguments. `{"tools": …, "args": …}` is told from a flat map by its members: a map that
 /// has another member, or a tool of that bare name, is flat.
 fn sections<'m>(
-    members: &'m Map<String, Value>,
+    members: &'m Members,
     tools: &[(ToolId, Option<&Value>)],
-) -> Result<(&'m Map<String, Value>, Map<String, Value>), MockError> {
+) -> Result<(&'m Members, Members), MockError> {
     let sectioned = members.keys().all(|key| matches!(key.as_str(), "tools" | "args"))
         && !tools.iter().any(|(tool, _)| members.contains_key(&tool.tool));
     if !sectioned {

@@ -59,7 +59,7 @@ impl Attempt {
     fn number(index: u64) -> Attempt {
         Attempt {
             salt: index.saturating_sub(1),
-            echoes: index % 2 == 0,
+            echoes: index.is_multiple_of(2),
             optional: index < 3 || index % 4 < 2,
         }
     }
@@ -252,7 +252,7 @@ impl Generator<'_> {
             }
         }
         if let Some(condition) = own.get("if") {
-            let holds = self.attempt.salt % 2 == 0;
+            let holds = self.attempt.salt.is_multiple_of(2);
             let parts = if holds { [Some(condition), own.get("then")] } else { [own.get("else"), None] };
             for part in parts.into_iter().flatten() {
                 all = merge::merge(all, self.combined(part, place, left)?.into_owned());

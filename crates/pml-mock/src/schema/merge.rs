@@ -40,7 +40,7 @@ fn join(keyword: &str, ours: Value, theirs: Value) -> Value {
             let common: Vec<Value> = ours.iter().filter(|value| theirs.contains(value)).cloned().collect();
             Value::Array(if common.is_empty() { ours } else { common })
         }
-        ("type", ours, theirs) => join_types(ours, &theirs),
+        ("type", ours, theirs) => join_types(&ours, &theirs),
         ("minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties", ours, theirs) => {
             if theirs.as_f64() > ours.as_f64() {
                 theirs
@@ -71,8 +71,8 @@ fn both(ours: Value, theirs: Value) -> Value {
     }
 }
 
-fn join_types(ours: Value, theirs: &Value) -> Value {
-    let (left, right) = (types(&ours), types(theirs));
+fn join_types(ours: &Value, theirs: &Value) -> Value {
+    let (left, right) = (types(ours), types(theirs));
     let accepts =
         |set: &[&str], name: &str| set.contains(&name) || (name == "integer" && set.contains(&"number"));
     let mut common: Vec<&str> = left.iter().filter(|name| accepts(&right, name)).copied().collect();
