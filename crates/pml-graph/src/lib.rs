@@ -6,6 +6,7 @@
 
 pub mod confidence;
 pub mod graph;
+pub mod hyperpaths;
 mod kernel;
 pub mod lexical;
 mod linear;
