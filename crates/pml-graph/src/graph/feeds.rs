@@ -14,8 +14,8 @@ use super::clauses;
 use super::fields::{FieldKind, InputField, OutputField, ToolFields};
 use super::names::{self, MatchBasis, NameKey};
 use super::provides::FieldMapping;
-pub use super::reading::RequestValue;
 use super::reading::{RequestReading, read_request};
+pub use super::reading::{RequestValue, value_fit};
 
 /// Inferred data flow between the calls.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +95,31 @@ pub fn infer_flow(calls: &PlannedCalls<'_>) -> CallFlow {
         edges,
         request_values: reading.map(|reading| reading.request_values).unwrap_or_default(),
     }
+}
+
+/// For each pair of tools and each parameter of the second, the result field of the first that fits best, if any does:
+/// by name, by description, or because the parameter takes any content.
+pub fn possible_mappings(tools: &[&ToolFields]) -> Vec<(usize, usize, FieldMapping)> {
+    let keys: Vec<ToolFieldKeys> = tools.iter().map(|tool| ToolFieldKeys::of(tool)).collect();
+    let mut found = Vec::new();
+    for (from, giver) in tools.iter().enumerate() {
+        for (to, taker) in tools.iter().enumerate() {
+            for (at, input) in taker.inputs.iter().enumerate() {
+                let fits = giver.outputs.iter().zip(&keys[from].outputs).filter_map(|(output, given)| {
+                    let (weight, basis) = fit(output, input, (given, &keys[to].inputs[at]), None)?;
+                    Some((weight, basis, output))
+                });
+                // The first of equals wins: fields near the surface come before nested ones.
+                let best = fits.reduce(|best, next| if next.0 > best.0 { next } else { best });
+                found.extend(best.map(|(weight, basis, output)| {
+                    let mapping =
+                        FieldMapping { from: output.path.clone(), to: input.name.clone(), basis, weight };
+                    (from, to, mapping)
+                }));
+            }
+        }
+    }
+    found
 }
 
 /// Similarity of two descriptions by their words.
