@@ -215,6 +215,28 @@ pub fn truncate_text(text: &str, characters: usize) -> String {
     }
 }
 
+/// The names most similar to `wanted`, best first, at most three.
+pub fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = known
+        .map(|word| {
+            let lower = word.to_lowercase();
+            (likeness(&wanted, &lower), word)
+        })
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    scored.into_iter().take(3).map(|(_, word)| word).collect()
+}
+
+/// The similarity of two names, from 0 to 1. A common server name says nothing about the tool.
+fn likeness(wanted: &str, known: &str) -> f64 {
+    let (wanted_server, wanted_tool) = wanted.split_once(':').unwrap_or(("", wanted));
+    let (server, tool) = known.split_once(':').unwrap_or(("", known));
+    let tools = strsim::jaro_winkler(wanted_tool, tool);
+    if server == wanted_server { tools } else { strsim::jaro_winkler(wanted, known).max(tools - 0.02) }
+}
+
 /// Whether a character displays as itself: not a control, zero-width or direction-changing character.
 pub fn is_plain(c: char) -> bool {
     !(c.is_control()
@@ -243,6 +265,17 @@ pub fn js_identifier(tool: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_names_come_first_and_far_ones_not_at_all() {
+        let known = ["fs:read", "fs:write", "git:log", "everything:get-sum"];
+        assert_eq!(nearest("fs:raed", known.into_iter())[0], "fs:read");
+        assert_eq!(nearest("everything:get_sum", known.into_iter())[0], "everything:get-sum");
+        assert_eq!(nearest("get-sum", known.into_iter())[0], "everything:get-sum");
+        assert!(nearest("zzz", known.into_iter()).is_empty());
+        assert!(nearest("everything:unlike", known.into_iter()).is_empty());
+        assert_eq!(nearest("fss:read", known.into_iter()), ["fs:read"]);
+    }
 
     #[test]
     fn names_that_look_alike_are_equal_in_that_form() {

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use pml_graph::lexical::{LexicalIndex, ToolDocument};
 use pml_mcp::param_headers::{MirroredParameter, mirrored_parameters};
-use pml_model::name::{confusable_skeleton, js_identifier};
+use pml_model::name::{confusable_skeleton, js_identifier, nearest};
 use pml_model::{Definition, Digest, ServerName, ToolId};
 use pml_store::AcceptedDefinition;
 use serde_json::Value;
@@ -18,7 +18,7 @@ use serde_json::Value;
 pub use quarantine::{QuarantineReason, QuarantinedTool, difference};
 
 use crate::config::ToolNaming;
-use crate::problem::{ErrorCode, Problem, did_you_mean, nearest, unknown_server};
+use crate::problem::{ErrorCode, Problem, did_you_mean, unknown_server};
 
 /// The longest exposed name, in characters.
 pub const MAX_EXPOSED: usize = 64;

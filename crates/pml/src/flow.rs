@@ -9,6 +9,7 @@ mod authority;
 mod capabilities;
 mod compose;
 mod direct;
+mod dry_run;
 mod lift;
 mod predict;
 mod recall;
@@ -58,6 +59,7 @@ pub use capabilities::{
     make_capability, merge_capabilities, page_of_traces, recent_traces, relearn, rename_capability, trace,
 };
 pub use direct::{DirectOutcome, NamedCall, call};
+pub use dry_run::{DryRunOptions, DryRunOutcome, dry_run};
 pub use predict::prediction_task;
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use pml_mcp::client::{LostReason, NotSentReason, RequestFailure};
 use pml_mcp::{RpcError, code};
 use pml_model::json::raw;
-use pml_model::name::printable;
+use pml_model::name::{nearest, printable};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -260,28 +260,6 @@ pub fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> P
     Problem::new(ErrorCode::UnknownServer, format!("no server is called `{}`", printable(name))).hint(hint)
 }
 
-/// The names most similar to `wanted`, best first, at most three.
-pub fn nearest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted = wanted.to_lowercase();
-    let mut scored: Vec<(f64, &str)> = known
-        .map(|word| {
-            let lower = word.to_lowercase();
-            (likeness(&wanted, &lower), word)
-        })
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-    scored.into_iter().take(3).map(|(_, word)| word).collect()
-}
-
-/// The similarity of two names, from 0 to 1. A common server name says nothing about the tool.
-fn likeness(wanted: &str, known: &str) -> f64 {
-    let (wanted_server, wanted_tool) = wanted.split_once(':').unwrap_or(("", wanted));
-    let (server, tool) = known.split_once(':').unwrap_or(("", known));
-    let tools = strsim::jaro_winkler(wanted_tool, tool);
-    if server == wanted_server { tools } else { strsim::jaro_winkler(wanted, known).max(tools - 0.02) }
-}
-
 /// The hint "did you mean …" for the most similar names; `None` without any.
 pub fn did_you_mean(nearest: &[&str]) -> Option<String> {
     let quoted: Vec<String> = nearest.iter().map(|word| format!("`{word}`")).collect();
@@ -291,17 +269,6 @@ pub fn did_you_mean(nearest: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_nearest_names_come_first_and_far_ones_not_at_all() {
-        let known = ["fs:read", "fs:write", "git:log", "everything:get-sum"];
-        assert_eq!(nearest("fs:raed", known.into_iter())[0], "fs:read");
-        assert_eq!(nearest("everything:get_sum", known.into_iter())[0], "everything:get-sum");
-        assert_eq!(nearest("get-sum", known.into_iter())[0], "everything:get-sum");
-        assert!(nearest("zzz", known.into_iter()).is_empty());
-        assert!(nearest("everything:unlike", known.into_iter()).is_empty());
-        assert_eq!(nearest("fss:read", known.into_iter()), ["fs:read"]);
-    }
 
     #[test]
     fn a_problem_keeps_what_led_to_it_and_tells_nobody() {

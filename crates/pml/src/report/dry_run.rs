@@ -1,0 +1,182 @@
+//! The report of a dry run, as it is sent to clients.
+
+use std::collections::BTreeMap;
+
+use pml_model::ToolId;
+use pml_model::structure::NodeId;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{ConsoleLine, RunFailure};
+use crate::report::ValueOrigin;
+
+/// What a program would do, found out by running it against answers that are partly made up.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DryRunReport {
+    /// The id to confirm the dry run with: `explorePath` of `pml_execute`.
+    pub id: String,
+    /// Whether the program returned.
+    pub status: DryRunStatus,
+    /// Which calls were really made.
+    pub mode: DryRunMode,
+    /// The seed of made-up values and of the program's random numbers.
+    pub seed: u64,
+    /// What the program returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<RawValue>>,
+    /// Why it did not return.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunFailure>,
+    /// Every call, in the order of issue.
+    pub captured_calls: Vec<CapturedCall>,
+    /// How long the dry run took, in milliseconds.
+    pub execution_time_ms: u64,
+    /// Where the outcome depends on made-up values.
+    pub warnings: Vec<DryRunWarning>,
+    /// What a real run would change.
+    pub effects: Vec<DryRunEffect>,
+    /// The branches that were taken, and those that were not.
+    pub branches: BranchCoverage,
+    /// The calls that a real run would make, by server.
+    pub estimated_api_calls: BTreeMap<String, u32>,
+    /// What these calls would cost, where the operator gives prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_cost: Option<f64>,
+    /// What the program printed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub console: Vec<ConsoleLine>,
+}
+
+/// Which calls of a dry run are really made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DryRunMode {
+    /// None.
+    Mocked,
+    /// Those of tools that only read, by the operator's word.
+    #[default]
+    Hybrid,
+}
+
+/// How the program of a dry run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DryRunStatus {
+    /// It returned.
+    Success,
+    /// It failed.
+    Failed,
+}
+
+/// One call of a dry run.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CapturedCall {
+    /// The number of the call, in the order of issue.
+    pub call: u32,
+    /// The server.
+    pub server: String,
+    /// The tool within its server.
+    pub tool: String,
+    /// The arguments, as the program gave them.
+    pub args: Box<RawValue>,
+    /// The made-up answer; `None` if the answer is real or an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mock_response: Option<Box<RawValue>>,
+    /// The real answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<Box<RawValue>>,
+    /// The error that the program was given instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunFailure>,
+    /// What the answer comes from.
+    pub origin: ValueOrigin,
+    /// Whether the answer depends on earlier calls in a way that is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unknown_state: bool,
+    /// When the call was issued on the clock of the program, in milliseconds since the Unix epoch.
+    pub timestamp: i64,
+    /// How long its answer took, in milliseconds.
+    pub duration_ms: u64,
+    /// The node that makes the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    /// The source line of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The capability that makes the call, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
+}
+
+impl CapturedCall {
+    /// Whether the tool was really called.
+    pub fn is_real(&self) -> bool {
+        self.origin == ValueOrigin::Real
+    }
+}
+
+/// A place where the outcome depends on a made-up value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DryRunWarning {
+    /// The sentence for people.
+    pub message: String,
+    /// The tool whose answer was made up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The node that depends on it: a decision or a call; `None` for the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    /// The source line of that node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// A change that a real run would make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DryRunEffect {
+    /// The sentence for people, such as "would delete `a.txt`".
+    pub text: String,
+    /// The tool that makes the change.
+    pub tool: ToolId,
+    /// The path, for a change of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// How many calls make it.
+    pub calls: u32,
+    /// Whether what is changed depends on made-up values.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tainted: bool,
+}
+
+/// The branches of a program.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BranchCoverage {
+    /// The branches that were taken.
+    pub covered: Vec<Branch>,
+    /// The branches that were not.
+    pub uncovered: Vec<Branch>,
+    /// How many times the program was run.
+    pub runs: u32,
+}
+
+/// One branch: an outcome of a decision.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Branch {
+    /// The decision.
+    pub decision: NodeId,
+    /// The tested expression, as written.
+    pub condition: String,
+    /// `true`, `false`, `case:<value>`, `default`, `error`.
+    pub outcome: String,
+    /// The source line of the decision.
+    pub line: u32,
+    /// What would reach it, where it was not reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached_by: Option<String>,
+}
