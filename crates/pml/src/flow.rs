@@ -10,6 +10,7 @@ mod capabilities;
 mod compose;
 mod direct;
 mod dry_run;
+mod explore;
 mod lift;
 mod predict;
 mod recall;
@@ -60,6 +61,7 @@ pub use capabilities::{
 };
 pub use direct::{DirectOutcome, NamedCall, call};
 pub use dry_run::{DryRunOptions, DryRunOutcome, dry_run};
+pub use explore::{ExploreOptions, MAX_DEPTH, MAX_PATHS, explore};
 pub use predict::prediction_task;
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};

@@ -98,13 +98,18 @@ impl ToolGraph {
         closest_nodes(&self.graph, &self.insights.snapshot, used)
     }
 
-    /// The display name of a node.
+    /// The tools from which this one could best get what it needs.
+    pub(crate) fn best_sources(&self, id: &str) -> Vec<&str> {
+        self.provides.best_sources(id)
+    }
+
     /// The path in the results of one tool, such as `user.id`, that could fill a parameter of another.
     pub(crate) fn feeding_path(&self, from: &str, to: &str, parameter: &str) -> Option<String> {
         let link = self.provides.link_between(from, to)?;
         link.mapping.into_iter().find(|mapping| mapping.to == parameter).map(|mapping| mapping.from)
     }
 
+    /// The display name of a node.
     pub(crate) fn name<'n>(&'n self, id: &'n str) -> &'n str {
         self.names.get(id).map_or(id, String::as_str)
     }

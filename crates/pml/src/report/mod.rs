@@ -1,6 +1,7 @@
 //! The report of a run: its path, its calls, its status and its result.
 
 mod dry_run;
+mod exploration;
 mod path;
 
 use pml_model::ErrorCode;
@@ -15,6 +16,9 @@ use serde_json::value::RawValue;
 use crate::plan::Plan;
 pub use dry_run::{
     Branch, BranchCoverage, CapturedCall, DryRunEffect, DryRunMode, DryRunReport, DryRunStatus, DryRunWarning,
+};
+pub use exploration::{
+    Exploration, ExplorationTrace, ExploredCall, FailedPath, PathOutput, ToolHistory, ViablePath,
 };
 pub use path::{ExecutedPath, LoopTurns, PathDecision};
 
