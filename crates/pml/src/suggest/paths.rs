@@ -4,6 +4,9 @@
 //! a [`CallGraph`]. Its best hyperpaths become DAG documents in which every required argument is a value of the intent
 //! or of `context`, or a reference to the result of another task. The module is pure.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use pml_graph::call_paths::{
