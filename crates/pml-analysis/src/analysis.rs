@@ -212,6 +212,21 @@ pub struct InstrumentedProgram {
     /// Columns at which a line of `js` continues with another line of the source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<LineBreak>,
+    /// The calls whose results each decision tests. It serves the analysis of a dry run and is not stored.
+    #[serde(skip)]
+    pub decided_by: Vec<DecisionReads>,
+    /// The calls whose results the program returns. It is not stored either.
+    #[serde(skip)]
+    pub returns_from: Vec<NodeId>,
+}
+
+/// The calls and operations whose results a decision tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionReads {
+    /// The decision.
+    pub node: NodeId,
+    /// What it tests the results of, in order.
+    pub reads: Vec<NodeId>,
 }
 
 /// A column of `js` from which the rest of the line comes from another line of the source.

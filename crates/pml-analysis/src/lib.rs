@@ -33,8 +33,8 @@ mod walk;
 mod wrong;
 
 pub use analysis::{
-    Analysis, Complaint, ComplaintCode, ContextEntry, FilledArgument, InstrumentedProgram, LineBreak,
-    LiteralParameter, Parameters, Permissions, ProbeSite, ProgramIdentity, Remark, Severity,
+    Analysis, Complaint, ComplaintCode, ContextEntry, DecisionReads, FilledArgument, InstrumentedProgram,
+    LineBreak, LiteralParameter, Parameters, Permissions, ProbeSite, ProgramIdentity, Remark, Severity,
 };
 pub use catalogue::{AnalysisCapability, AnalysisCatalogue, AnalysisTool, UnreadyServer, WithheldTool};
 pub use constants::{Constant, find_constants};
@@ -90,6 +90,8 @@ fn understand(
             entries: found.entries,
             lines: emitted.lines,
             breaks: emitted.breaks,
+            decided_by: found.decided_by,
+            returns_from: found.returns_from,
         },
     })
 }

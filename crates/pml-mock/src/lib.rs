@@ -4,7 +4,11 @@
 //! placeholder. [`GivenMocks`] are results that the caller of a dry run dictates. Everything is a pure function: the
 //! same request gives the same value on every machine, and nothing here reads a clock, a file or a socket.
 
+mod connectors;
+mod echo;
 mod given;
+mod names;
+mod pattern;
 mod random;
 mod schema;
 mod valid;
@@ -62,6 +66,9 @@ pub struct Mock {
 /// Makes up the result of a call: by the connector of its service, else from the output schema, else a placeholder
 /// that says so. The value is valid against the schema unless no value could be found that is.
 pub fn generate(request: &MockRequest<'_>) -> Mock {
+    if let Some(value) = connectors::generate(request) {
+        return Mock { value, origin: MockOrigin::Connector };
+    }
     if let Some(value) = request.output_schema.and_then(|schema| schema::generate(request, schema)) {
         return Mock { value, origin: MockOrigin::Schema };
     }

@@ -18,6 +18,18 @@ impl Random {
         Random(u64::from_str_radix(&digest.as_str()[..16], 16).unwrap_or(request.seed))
     }
 
+    /// The numbers for one place of a value. Each place has its own, so that what is generated at one place does not
+    /// depend on how much was generated before it.
+    pub(crate) fn at(&self, place: &str, salt: u64) -> Random {
+        // FNV-1a.
+        let hash = place.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        let mut made = Random(self.0 ^ hash ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        made.next();
+        made
+    }
+
     /// The next number.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -32,8 +44,21 @@ impl Random {
         if end == 0 { 0 } else { usize::try_from(self.next() % end as u64).unwrap_or(0) }
     }
 
-    /// One of `choices`.
-    pub(crate) fn pick<'c, T>(&mut self, choices: &'c [T]) -> Option<&'c T> {
-        choices.get(self.below(choices.len()))
+    /// A number from `low` to `high`, both included.
+    pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
+        let span = high.abs_diff(low);
+        let step = if span == u64::MAX { self.next() } else { self.next() % (span + 1) };
+        low.wrapping_add_unsigned(step)
+    }
+
+    /// One of `choices`, which are not empty.
+    pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    /// `digits` hexadecimal digits.
+    pub(crate) fn hex(&mut self, digits: usize) -> String {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        (0..digits).map(|_| char::from(DIGITS[self.below(16)])).collect()
     }
 }

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::accepted::AcceptedCommands;
 use crate::approve::Policy;
 use crate::config::{self, Config, Env, Paths};
+use crate::dry_runs::KeptDryRuns;
 use crate::execute::{self, RunRegistry};
 use crate::keys::{self, ClientKeys};
 use crate::knowledge::{self, Knowledge};
@@ -36,6 +37,8 @@ pub struct App {
     pub runs: Arc<RunRegistry>,
     /// The keys that authenticate clients.
     pub keys: Arc<ClientKeys>,
+    /// The dry runs that can still be confirmed.
+    pub dry_runs: KeptDryRuns,
     /// The database.
     pub store: Store,
     /// The principal of requests whose entry point authenticates nobody.
@@ -92,6 +95,7 @@ impl App {
         let app = Arc::new(App {
             runs: RunRegistry::new(owners, store.clone(), process.clone(), stop.clone()),
             keys: Arc::default(),
+            dry_runs: KeptDryRuns::default(),
             principal: Principal::local(),
             explorations: Semaphore::new(EXPLORATIONS),
             process: is_gateway.then_some(process),

@@ -60,8 +60,10 @@ pub use capabilities::{
     make_capability, merge_capabilities, page_of_traces, recent_traces, relearn, rename_capability, trace,
 };
 pub use direct::{DirectOutcome, NamedCall, call};
-pub use dry_run::{DryRunOptions, DryRunOutcome, dry_run};
-pub use explore::{ExploreOptions, MAX_DEPTH, MAX_PATHS, explore};
+pub use dry_run::{
+    DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
+};
+pub use explore::{ExploreInput, ExploringClient, explore};
 pub use predict::prediction_task;
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};

@@ -14,6 +14,7 @@ pub mod clock;
 pub mod config;
 pub mod dashboard;
 pub mod discover;
+pub mod dry_runs;
 pub mod epoch;
 pub mod error_type;
 pub mod execute;

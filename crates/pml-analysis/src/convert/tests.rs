@@ -120,6 +120,8 @@ fn analysis(structure: Structure) -> Analysis {
             entries: Vec::new(),
             lines: Vec::new(),
             breaks: Vec::new(),
+            decided_by: Vec::new(),
+            returns_from: Vec::new(),
         },
     }
 }

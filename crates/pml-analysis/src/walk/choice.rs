@@ -58,6 +58,7 @@ impl<'a> Walker<'a, '_> {
             return None;
         }
         self.deciding.decide(left, self.memory.budget());
+        self.note_tested(left);
         self.decision_with(place, span, condition, form, Vec::new(), suffix)
     }
 

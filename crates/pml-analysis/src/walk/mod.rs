@@ -40,10 +40,10 @@ use std::rc::Rc;
 use oxc_ast::ast::Program;
 use oxc_semantic::{Scoping, SymbolId};
 use oxc_span::Span;
-use pml_model::structure::{DecisionForm, Structure};
+use pml_model::structure::{DecisionForm, NodeId, Structure};
 use rustc_hash::FxHashSet;
 
-use crate::analysis::{Complaint, ContextEntry, Parameters, Permissions, ProbeSite};
+use crate::analysis::{Complaint, ContextEntry, DecisionReads, Parameters, Permissions, ProbeSite};
 use crate::catalogue::AnalysisCatalogue;
 use crate::lines::SourceLines;
 use crate::marks::{ProbeMarks, ProbePlace};
@@ -72,6 +72,8 @@ pub(crate) struct WalkFindings {
     pub(crate) marks: ProbeMarks,
     pub(crate) sites: Vec<ProbeSite>,
     pub(crate) entries: Vec<ContextEntry>,
+    pub(crate) decided_by: Vec<DecisionReads>,
+    pub(crate) returns_from: Vec<NodeId>,
 }
 
 /// The work budget is spent; the span reached.
@@ -213,7 +215,10 @@ impl<'a> Walker<'a, '_> {
         if self.recording.is_quiet() {
             return None;
         }
-        Some(self.node(place, span, DraftKind::Decision { condition, form, outcomes, suffix }))
+        let tested = self.graph.tested.take();
+        let decision = self.node(place, span, DraftKind::Decision { condition, form, outcomes, suffix });
+        self.graph.decided.extend(tested.map(|tested| (decision, tested)));
+        Some(decision)
     }
 
     fn read_symbol(&self, symbol: SymbolId) -> AbstractValue<'a> {

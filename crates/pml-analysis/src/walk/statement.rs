@@ -8,6 +8,7 @@ use oxc_span::{GetSpan, Span};
 use pml_model::structure::DecisionForm;
 
 use super::Walker;
+use super::memory::has_sources;
 use super::memory::state::{StateChanges, StateMark};
 use super::parts::flow::{FlowPath, JumpExit, JumpTargetKind};
 use super::parts::graph::{DraftKind, Frontier};
@@ -181,6 +182,10 @@ impl<'a> Walker<'a, '_> {
                 FlowPath { changes: StateChanges::default(), frontier: self.flow.frontier.clone() }
             };
             let value = self.settle_return(value);
+            if self.calls.frames.len() == 1 && has_sources(&value) {
+                let returned = self.memory.freeze(&value);
+                self.graph.returned.push(returned);
+            }
             if let Some(frame) = self.calls.frames.last_mut() {
                 frame.returns.push((value, way));
             }
@@ -217,7 +222,13 @@ impl<'a> Walker<'a, '_> {
         };
         self.complain_if_unawaited(&value, test.span(), "is tested");
         self.deciding.decide(&value, self.memory.budget());
+        self.note_tested(&value);
         value
+    }
+
+    /// Keeps a tested value for the decision that follows.
+    pub(super) fn note_tested(&mut self, value: &AbstractValue<'a>) {
+        self.graph.tested = has_sources(value).then(|| self.memory.freeze(value));
     }
 
     fn switch(&mut self, it: &'a SwitchStatement<'a>) {
@@ -235,6 +246,7 @@ impl<'a> Walker<'a, '_> {
             self.uses.note_comparison(&discriminant, &value);
             outcomes.push(outcome(&value, index));
         }
+        self.note_tested(&discriminant);
         let decision = self.decision_with(
             ProbePlace::Switch,
             it.span,

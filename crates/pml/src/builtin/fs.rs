@@ -4,6 +4,7 @@
 //! link that leads outside is refused even when another process puts it there during the call. Only regular
 //! files are read or written: a pipe or a device is refused, never waited for. PML's own files are out of reach.
 
+mod overlay;
 mod own;
 mod walk;
 
@@ -24,6 +25,7 @@ use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use self::overlay::{FsChange, FsOverlay, OverlayAnswer, OverlayBase};
 pub(super) use self::own::FsRoot;
 use self::own::OwnFilesNow;
 use super::tool::{

@@ -25,6 +25,7 @@ use serde_json::value::RawValue;
 
 use crate::config::OwnFiles;
 
+pub use fs::{FsChange, FsOverlay, OverlayAnswer, OverlayBase};
 pub use http::InvalidHostEntry;
 pub use stamp::{PathStamp, ReadRecorder};
 use tool::BuiltinTool;
@@ -154,6 +155,11 @@ impl BuiltinServer {
     /// Whether the recorded files and directories are unchanged. Blocks on the file system.
     pub fn stamps_hold(&self, stamps: &[PathStamp]) -> bool {
         stamps.is_empty() || self.root.as_ref().is_some_and(|root| stamp::stamps_match(&root.dir, stamps))
+    }
+
+    /// An overlay over the files of the server, for a dry run; `None` if it has none.
+    pub fn overlay(&self, base: OverlayBase) -> Option<FsOverlay> {
+        self.root.as_ref().map(|root| FsOverlay::new(Arc::clone(root), base))
     }
 
     fn unknown(&self, tool: &str) -> UnknownBuiltinTool {

@@ -160,7 +160,8 @@ impl BuiltinTool {
     }
 }
 
-fn arguments<A: DeserializeOwned>(text: &str) -> Result<A, BuiltinFailure> {
+/// The arguments of a call.
+pub(super) fn arguments<A: DeserializeOwned>(text: &str) -> Result<A, BuiltinFailure> {
     // Serde would also accept an array of the fields in order, which no schema of ours allows.
     if !text.starts_with('{') {
         return Err(failure!("the arguments do not fit: expected a JSON object"));
@@ -189,6 +190,11 @@ pub(super) struct StopSignal {
 }
 
 impl StopSignal {
+    /// Stops after the time that every call has.
+    pub(super) fn default_limit() -> StopSignal {
+        StopSignal::after(MAX_WORK)
+    }
+
     fn after(time: Duration) -> StopSignal {
         StopSignal { given_up: Arc::default(), deadline: Instant::now() + time, witness: None }
     }
@@ -247,7 +253,8 @@ struct TextBlock<'a> {
     text: &'a str,
 }
 
-fn success(structured: &RawValue) -> Box<RawValue> {
+/// The MCP result of a call that succeeded.
+pub(super) fn success(structured: &RawValue) -> Box<RawValue> {
     raw(&BuiltinToolResult {
         content: [TextBlock { r#type: "text", text: structured.get() }],
         structured_content: Some(structured),
@@ -255,7 +262,8 @@ fn success(structured: &RawValue) -> Box<RawValue> {
     })
 }
 
-fn failed(failure: &BuiltinFailure) -> Box<RawValue> {
+/// The MCP result of a call that failed.
+pub(super) fn failed(failure: &BuiltinFailure) -> Box<RawValue> {
     raw(&BuiltinToolResult {
         content: [TextBlock { r#type: "text", text: &failure.0 }],
         structured_content: None,

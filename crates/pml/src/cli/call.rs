@@ -161,9 +161,9 @@ fn print_outcome(here: &CommandContext, tool: &ToolId, outcome: CallOutcome) -> 
             ErrorCode::ServerError,
             format!("`{tool}` answered: {}", pml_model::name::printable(&error.to_string())),
         )),
-        CallOutcome::NotSent(problem) | CallOutcome::NeedsApproval(problem) => {
-            Err(problem.sent(SentStatus::No))
-        }
+        CallOutcome::NotSent(problem)
+        | CallOutcome::NeedsApproval(problem)
+        | CallOutcome::Withheld(problem) => Err(problem.sent(SentStatus::No)),
         CallOutcome::Unknown(problem) => Err(problem.sent(SentStatus::Unknown)),
     }
 }

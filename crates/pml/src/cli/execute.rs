@@ -14,12 +14,13 @@ use tokio::task::JoinSet;
 
 use super::ask::answer_questions;
 use super::call::READING;
+use super::dry_run::{self, DryRunArgs};
 use super::follow::{PATIENCE, print_and_follow, print_progress, print_run_id, progress_caller};
 use super::run_output::{print_excerpt, print_status};
 use super::{CommandContext, analyse, out};
 use crate::app::ProcessRole;
 use crate::discover::ReadyCall;
-use crate::flow::{self, CapabilitySuggestion, ExecuteOutcome, Suggestions};
+use crate::flow::{self, CapabilitySuggestion, DryRunOutcome, ExecuteOutcome, Suggestions};
 use crate::knowledge;
 use crate::plan::Pause;
 use crate::planning::{PlanRefusal, RunRequest, Work};
@@ -63,6 +64,8 @@ pub(super) struct ExecuteArgs {
     /// Fail the run after this many milliseconds
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
+    #[command(flatten)]
+    dry: DryRunArgs,
 }
 
 pub(super) async fn run(here: &CommandContext, execute: ExecuteArgs) -> Result<ExitCode, Problem> {
@@ -82,6 +85,7 @@ pub(super) async fn run(here: &CommandContext, execute: ExecuteArgs) -> Result<E
         Problem::new(ErrorCode::InvalidRequest, format!("`--args` is not JSON: {error}"))
             .hint(r#"write it as --args '{"path": "x"}'"#)
     })?;
+    let dry = execute.dry.options(here, execute.timeout)?;
     let app = here.open_app(ProcessRole::Command).await?;
     let (caller, messages) = progress_caller();
     let mut showing = JoinSet::new();
@@ -108,6 +112,16 @@ pub(super) async fn run(here: &CommandContext, execute: ExecuteArgs) -> Result<E
     if matches!(execution.work, Work::Intent) {
         app.tools.ensure_manifests_loaded().await;
         knowledge::embed_for(&app.knowledge, READING).await;
+    }
+    if let Some(options) = dry {
+        let outcome = flow::dry_run(&app, execution, options, |_| true).await;
+        drop(caller);
+        app.close().await;
+        return match outcome? {
+            DryRunOutcome::Report(report) => Ok(dry_run::print_report(here, &report)),
+            DryRunOutcome::Suggested(suggested) => Ok(print_suggestions(here, &intent, &suggested)),
+            DryRunOutcome::Refused(refused) => Ok(print_refusal(here, &name, &code, &refused)),
+        };
     }
     let ended = match flow::execute(&app, execution, |_| true).await {
         Ok(ExecuteOutcome::Running(handle)) => Ok((handle.id.clone(), print_and_follow(&handle).await)),

@@ -8,6 +8,7 @@ mod ask;
 mod dag;
 mod delivery;
 mod driver;
+pub(crate) mod dry_run;
 mod ending;
 mod frames;
 mod issued_call;

@@ -117,9 +117,9 @@ pub(super) fn outcome_delivery(
             ErrorCode::ServerError,
             format!("`{tool}` answered: {}", readable(&rpc.to_string())),
         )),
-        CallOutcome::NotSent(problem) | CallOutcome::NeedsApproval(problem) => {
-            failed(of_problem(&problem, false))
-        }
+        CallOutcome::NotSent(problem)
+        | CallOutcome::NeedsApproval(problem)
+        | CallOutcome::Withheld(problem) => failed(of_problem(&problem, false)),
         CallOutcome::Unknown(problem) => failed(of_problem(&problem, true)),
     }
 }

@@ -11,9 +11,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use pml_language::Reading;
+use pml_mcp::Caller;
 use pml_model::capability::reliability;
 use pml_model::json::empty_object;
+use pml_model::question::Answerer;
 use pml_model::{Principal, ToolId};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::compose::{StepSearch, reads};
@@ -38,9 +41,9 @@ use crate::suggest::paths::{
 /// 30 s: the time limit of one path.
 const PATH_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most paths of one exploration; more could not be chosen from.
-pub const MAX_PATHS: u32 = 10;
+const MAX_PATHS: u32 = 10;
 /// The longest chain of calls; longer ones are never found by their schemas alone.
-pub const MAX_DEPTH: u32 = 10;
+const MAX_DEPTH: u32 = 10;
 /// Tools considered for each step: more than a suggestion considers, because wrong ones fail when tried.
 const TOOLS_PER_STEP: usize = 6;
 /// Least probability of a tool for a step. A wrong path costs a dry run and not a mistake.
@@ -50,64 +53,83 @@ const MOST_TOOLS: usize = 48;
 /// The factor on the confidence of a path of which nothing was really called.
 const ALL_MOCKED: f64 = 0.5;
 
-/// How an exploration is made.
-#[derive(Debug, Clone)]
-pub struct ExploreOptions {
-    /// The number of paths to try, 1 to [`MAX_PATHS`].
+/// What to explore.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExploreInput {
+    /// The intent.
+    pub intent: String,
+    /// The number of paths to try, 1 to 10.
+    #[serde(default = "default_paths", alias = "max_paths")]
     pub max_paths: u32,
-    /// The longest chain of calls, 1 to [`MAX_DEPTH`].
+    /// The longest chain of calls, 1 to 10.
+    #[serde(default = "default_depth", alias = "max_depth")]
     pub max_depth: u32,
-    /// The caller's own answers, as received: `{tools, args}`, or a flat map of tools.
-    pub mocks: Option<Value>,
+    /// The caller's own answers: `{tools, args}`, or a flat map of tools.
+    #[serde(alias = "mock_config")]
+    pub mock_config: Option<Value>,
+    /// Values that the paths may use, by parameter.
+    #[serde(default)]
+    pub context: Map<String, Value>,
 }
 
-impl Default for ExploreOptions {
-    fn default() -> ExploreOptions {
-        ExploreOptions { max_paths: 3, max_depth: 5, mocks: None }
-    }
+fn default_paths() -> u32 {
+    3
 }
 
-/// Explores ways to serve the intent of `asked`; its arguments are values that the paths may use.
+fn default_depth() -> u32 {
+    5
+}
+
+/// Who explores.
+#[derive(Clone)]
+pub struct ExploringClient {
+    /// The principal that paths are tried for.
+    pub principal: Principal,
+    /// The session of the client.
+    pub session: String,
+    /// The receiver of progress and log messages.
+    pub caller: Caller,
+}
+
+/// Explores ways to serve an intent. Nothing is changed.
 ///
 /// # Errors
 /// The request cannot be understood, or nothing that serves the intent can be reached.
 pub async fn explore(
     app: &Arc<App>,
-    asked: RunRequest,
-    options: ExploreOptions,
+    client: ExploringClient,
+    input: ExploreInput,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<Exploration, Problem> {
-    check_options(&asked, &options)?;
-    let context: Map<String, Value> = serde_json::from_str(asked.arguments.get()).map_err(|error| {
-        Problem::new(ErrorCode::InvalidArguments, format!("`context` is not an object: {error}"))
-    })?;
+    check_input(&input)?;
     app.tools.ensure_manifests_loaded().await;
-    let found = find_paths(app, &asked.principal, (&asked.intent, &context), &options, &visible).await?;
-    let runs = found.paths.iter().map(|path| try_path(app, &asked, path, &options, &visible));
-    let mut reports = Vec::new();
-    for report in join_all(runs).await {
-        reports.push(report?);
+    let found = find_paths(app, &client.principal, &input, &visible).await?;
+    let runs = found.paths.iter().map(|path| try_path(app, &client, &input, path, &visible));
+    let mut outcomes = Vec::new();
+    for outcome in join_all(runs).await {
+        outcomes.push(outcome?);
     }
-    let uses = app.knowledge.of_principal(&asked.principal).uses();
-    let mut exploration = assemble(&asked.intent, &found.paths, reports, &uses);
+    let uses = app.knowledge.of_principal(&client.principal).uses();
+    let mut exploration = assemble(&input.intent, &found.paths, outcomes, &uses);
     if found.too_deep {
-        let told = format!("paths with more than {} calls in a row were left out", options.max_depth);
+        let told = format!("paths with more than {} calls in a row were left out", input.max_depth);
         exploration.warnings.push(told);
     }
     Ok(exploration)
 }
 
-fn check_options(asked: &RunRequest, options: &ExploreOptions) -> Result<(), Problem> {
-    discover::check_intent_length(&asked.intent)?;
+fn check_input(input: &ExploreInput) -> Result<(), Problem> {
+    discover::check_intent_length(&input.intent)?;
     let invalid = |message: String| Err(Problem::new(ErrorCode::InvalidArguments, message));
-    if asked.intent.trim().is_empty() {
+    if input.intent.trim().is_empty() {
         return invalid("`intent` is empty; say in a few words what you want to do".to_owned());
     }
-    if !(1..=MAX_PATHS).contains(&options.max_paths) {
-        return invalid(format!("`maxPaths` is {} and must be 1 to {MAX_PATHS}", options.max_paths));
+    if !(1..=MAX_PATHS).contains(&input.max_paths) {
+        return invalid(format!("`maxPaths` is {} and must be 1 to {MAX_PATHS}", input.max_paths));
     }
-    if !(1..=MAX_DEPTH).contains(&options.max_depth) {
-        return invalid(format!("`maxDepth` is {} and must be 1 to {MAX_DEPTH}", options.max_depth));
+    if !(1..=MAX_DEPTH).contains(&input.max_depth) {
+        return invalid(format!("`maxDepth` is {} and must be 1 to {MAX_DEPTH}", input.max_depth));
     }
     Ok(())
 }
@@ -116,10 +138,10 @@ fn check_options(asked: &RunRequest, options: &ExploreOptions) -> Result<(), Pro
 async fn find_paths(
     app: &Arc<App>,
     principal: &Principal,
-    (intent, context): (&str, &Map<String, Value>),
-    options: &ExploreOptions,
+    input: &ExploreInput,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<CandidatePaths, Problem> {
+    let intent = input.intent.as_str();
     let snapshot = app.tools.snapshot();
     let known = app.knowledge.of_principal(principal);
     let (observed, uses) = (known.observed(), known.uses());
@@ -144,7 +166,7 @@ async fn find_paths(
     }
     let is_helper =
         |tool: &CatalogueTool| visible(&tool.id) && reads(app, tool) && !deprecated::is_deprecated(tool);
-    for id in helpers(&graph, &tools, options.max_depth) {
+    for id in helpers(&graph, &tools, input.max_depth) {
         let tool = ToolId::parse(&id).ok().and_then(|id| snapshot.tool(&id).ok());
         tools.extend(tool.filter(|tool| is_helper(tool) && tools.len() < MOST_TOOLS));
     }
@@ -170,16 +192,16 @@ async fn find_paths(
     let reading = Reading::of(intent);
     let found = candidate_paths(&PathRequest {
         intent: &reading,
-        context,
+        context: &input.context,
         tools: &path_tools,
         steps: &path_steps,
-        max_paths: options.max_paths as usize,
-        max_depth: options.max_depth as usize,
+        max_paths: input.max_paths as usize,
+        max_depth: input.max_depth as usize,
     });
     match found.paths.is_empty() {
         false => Ok(found),
         true if found.too_deep => {
-            let told = format!("every path has more than {} calls in a row", options.max_depth);
+            let told = format!("every path has more than {} calls in a row", input.max_depth);
             Err(Problem::new(ErrorCode::NotFound, told).hint("raise `maxDepth`, or ask for less at once"))
         }
         true => Err(nothing_reached(&[intent.to_owned()], &tools[..tools.len().min(5)])),
@@ -222,22 +244,34 @@ fn nothing_reached(steps: &[String], nearest: &[&CatalogueTool]) -> Problem {
 /// Runs one path dry. Only a few run at a time, whoever asks for them.
 async fn try_path(
     app: &Arc<App>,
-    asked: &RunRequest,
+    client: &ExploringClient,
+    input: &ExploreInput,
     path: &CandidatePath,
-    options: &ExploreOptions,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<DryRunOutcome, Problem> {
     let _turn = app.explorations.acquire().await;
+    let config = app.config();
+    let ExploringClient { principal, session, caller } = client.clone();
     let request = RunRequest {
+        principal,
+        session,
+        intent: input.intent.clone(),
         work: Work::Dag { document: path.document.to_string(), pause: Pause::default() },
         arguments: empty_object(),
+        timeout: None,
+        caller,
         idempotency: None,
+        max_wait: PATH_TIMEOUT,
+        answerer: config.approvals.answerer.unwrap_or(Answerer::Person),
+        dynamic: config.approvals.dynamic,
+        learn: false,
         capability: None,
-        ..asked.clone()
+        use_cache: false,
+        speculate: false,
     };
     let dry = DryRunOptions {
         mode: DryRunMode::Hybrid,
-        mocks: options.mocks.clone(),
+        mocks: input.mock_config.clone(),
         timeout: Some(PATH_TIMEOUT),
         ..DryRunOptions::default()
     };

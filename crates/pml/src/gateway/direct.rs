@@ -119,9 +119,9 @@ fn outcome_result(
     match outcome {
         CallOutcome::Ok(result) | CallOutcome::ToolError(ToolError::Result(result)) => Ok(result),
         CallOutcome::ToolError(ToolError::Rpc(error)) => Err(error),
-        CallOutcome::NotSent(problem) | CallOutcome::NeedsApproval(problem) => {
-            Ok(told(&problem.sent(SentStatus::No)))
-        }
+        CallOutcome::NotSent(problem)
+        | CallOutcome::NeedsApproval(problem)
+        | CallOutcome::Withheld(problem) => Ok(told(&problem.sent(SentStatus::No))),
         CallOutcome::Unknown(problem) => Ok(told(&problem.sent(SentStatus::Unknown))),
     }
 }

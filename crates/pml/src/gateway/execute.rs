@@ -11,6 +11,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ask::{self, RunOrigin};
+use super::dry_run::{self, DryRunArgument};
 use super::reply::{refusal_result, status_result};
 use super::request::{parse_arguments, read_idempotency, session_id};
 use super::suggestions::suggestions_result;
@@ -30,11 +31,17 @@ const MAX_WAIT_MS: u64 = 10 * 60 * 1_000;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ExecuteArguments {
+    /// Optional with `explorePath`, whose request has one.
+    #[serde(default)]
     intent: String,
     implementation: Option<ExecuteImplementation>,
     context: Option<Box<RawValue>>,
     #[serde(default)]
     options: ExecuteOptions,
+    #[serde(alias = "explorePath")]
+    explore_path: Option<String>,
+    #[serde(default)]
+    confirm: bool,
 }
 
 #[derive(Deserialize)]
@@ -99,9 +106,45 @@ struct ExecuteOptions {
     speculate: Option<bool>,
     #[serde(alias = "idempotency_key")]
     idempotency_key: Option<String>,
+    #[serde(alias = "dry_run")]
+    dry_run: Option<DryRunArgument>,
+    #[serde(alias = "mockConfig")]
+    mocks: Option<serde_json::Value>,
+}
+
+impl ExecuteArguments {
+    fn check(&self) -> Result<(), Problem> {
+        let wrong = |text: &str, hint: &str| {
+            Err(Problem::new(ErrorCode::InvalidArguments, text.to_owned()).hint(hint))
+        };
+        match (&self.explore_path, self.confirm) {
+            (None, false) if self.intent.is_empty() => wrong("`intent` is missing", SMALLEST),
+            (None, false) => Ok(()),
+            (None, true) => wrong("`confirm` needs `explorePath`", CONFIRM),
+            (Some(_), false) => wrong("`confirm` is missing: nothing is run before it is true", CONFIRM),
+            (Some(_), true) if self.implementation.is_some() || self.context.is_some() => wrong(
+                "`explorePath` runs what was explored; it takes no `implementation` or `context`",
+                CONFIRM,
+            ),
+            (Some(_), true) => Ok(()),
+        }
+    }
 }
 
 impl ExecuteOptions {
+    /// How to run dry; `None` if it is a real run.
+    fn dry_run_options(&self) -> Result<Option<flow::DryRunOptions>, Problem> {
+        match &self.dry_run {
+            Some(dry) => dry.options(self.mocks.clone(), self.timeout_ms),
+            None if self.mocks.is_some() => Err(Problem::new(
+                ErrorCode::InvalidArguments,
+                "`mocks` are for dry runs only: a real run calls its tools",
+            )
+            .hint("give `dryRun: true` too")),
+            None => Ok(None),
+        }
+    }
+
     fn pause(&self) -> Pause {
         if self.per_layer_validation { Pause::PerLayer } else { self.decision_points }
     }
@@ -112,7 +155,8 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
     let outcome = json!({
         "type": "object",
         "properties": {
-            "status": { "enum": ["success", "running", "approval_required", "layer_complete", "suggestions", "failed"] },
+            "status": { "enum": ["success", "running", "approval_required", "layer_complete", "suggestions", "dry_run", "failed"] },
+            "report": { "type": "object" },
             "workflowId": { "type": "string" },
             "result": {},
             "error": { "type": "object" },
@@ -163,8 +207,8 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                 "context": { "type": "object", "description": "the program's `args`" },
                 "options": {
                     "type": "object",
-                    "description": "timeoutMs, waitMs (then `running`), detach, learn, cache, speculate, idempotencyKey; dag: decisionPoints \
-                         (none, per_layer, on_error, manual)"
+                    "description": "timeoutMs, waitMs (then `running`), detach, learn, cache, speculate, idempotencyKey, dryRun, mocks; dag: \
+                         decisionPoints (none, per_layer, on_error, manual)"
                 }
             },
             "required": ["intent"]
@@ -191,6 +235,13 @@ pub(super) async fn execute(
             Ok(idempotency) => idempotency,
             Err(problem) => return problem.to_tool_result(),
         };
+    if let Err(problem) = asked.check() {
+        return problem.to_tool_result();
+    }
+    let dry = match asked.options.dry_run_options() {
+        Ok(dry) => dry,
+        Err(problem) => return problem.to_tool_result(),
+    };
     let work = match asked.implementation.map(|implementation| implementation.work(&asked.options)) {
         Some(Ok(work)) => work,
         Some(Err(problem)) => return problem.to_tool_result(),
@@ -218,8 +269,18 @@ pub(super) async fn execute(
         use_cache: config.memory.cache && asked.options.cache.unwrap_or(true),
         speculate: asked.options.speculate.unwrap_or(true),
     };
+    let visible = |id: &ToolId| is_callable(id, &door.expose);
+    if let Some(options) = dry {
+        return dry_run::answer(app, execution, options, visible, request).await;
+    }
+    let executing = async {
+        match &asked.explore_path {
+            Some(id) => flow::confirm_dry_run(app, execution, id, visible).await,
+            None => flow::execute(app, execution, visible).await,
+        }
+    };
     let executed = tokio::select! {
-        executed = flow::execute(app, execution, |id| is_callable(id, &door.expose)) => executed,
+        executed = executing => executed,
         () = request.cancel.cancelled() => {
             return Problem::new(ErrorCode::Cancelled, "the request was cancelled before anything ran").to_tool_result();
         }
@@ -248,6 +309,8 @@ pub(super) async fn execute(
     let settled = ask::ask_user_or_cancel(app, request, door, &id, standing, began).await;
     settled.map_or_else(|problem| problem.to_tool_result(), |settled| settled.to_tool_result(&id))
 }
+
+const CONFIRM: &str = r#"the call is {"explorePath": "dry_…", "confirm": true}, with the `id` of a report"#;
 
 const SMALLEST: &str =
     r#"the smallest call is {"intent": "…", "implementation": {"type": "code", "code": "return 1"}}"#;

@@ -43,6 +43,12 @@ pub struct DryRunReport {
     /// What these calls would cost, where the operator gives prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<f64>,
+    /// The paths that exploration found, each the first to take some branch; empty unless branches were explored.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<ExploredPath>,
+    /// All these paths as one structure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dag: Option<serde_json::Value>,
     /// What the program printed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub console: Vec<ConsoleLine>,
@@ -162,6 +168,20 @@ pub struct BranchCoverage {
     pub uncovered: Vec<Branch>,
     /// How many times the program was run.
     pub runs: u32,
+}
+
+/// A path that exploration found.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExploredPath {
+    /// What differs from the first run.
+    pub because: Vec<String>,
+    /// The decisions on the way, with their outcomes.
+    pub decisions: Vec<serde_json::Value>,
+    /// Whether the program returned.
+    pub status: DryRunStatus,
+    /// What a real run on this path would change.
+    pub effects: Vec<String>,
 }
 
 /// One branch: an outcome of a decision.

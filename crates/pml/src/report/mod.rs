@@ -15,32 +15,14 @@ use serde_json::value::RawValue;
 
 use crate::plan::Plan;
 pub use dry_run::{
-    Branch, BranchCoverage, CapturedCall, DryRunEffect, DryRunMode, DryRunReport, DryRunStatus, DryRunWarning,
+    Branch, BranchCoverage, CapturedCall, DryRunEffect, DryRunMode, DryRunReport, DryRunStatus,
+    DryRunWarning, ExploredPath,
 };
 pub use exploration::{
     Exploration, ExplorationTrace, ExploredCall, FailedPath, PathOutput, ToolHistory, ViablePath,
 };
 pub use path::{ExecutedPath, LoopTurns, PathDecision};
-
-/// What a value of a dry run comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ValueOrigin {
-    /// The tool was really called.
-    Real,
-    /// The caller of the dry run dictated it.
-    Given,
-    /// An earlier real result for equal or similar arguments.
-    Recorded,
-    /// A generator for the service of the tool.
-    Connector,
-    /// Generated from the output schema.
-    Schema,
-    /// Nothing is known of the tool's results.
-    Placeholder,
-    /// What the same dry run wrote before.
-    Overlay,
-}
+pub use pml_mock::MockOrigin as ValueOrigin;
 
 /// The number of characters of a result shown in a list of calls.
 const PREVIEW_CHARACTERS: usize = 240;

@@ -103,6 +103,18 @@ pub enum CallMode {
     Real,
     /// None: the call is made before a program asks for it, so only tools that only read are called.
     Speculative,
+    /// None: the call belongs to a dry run. Everything is checked as for a real call, but nobody is asked, and whatever
+    /// is not known to be without effects is withheld.
+    Dry(DrySending),
+}
+
+/// Which calls of a dry run reach their tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrySending {
+    /// Those of tools that may be called before a program asks for them.
+    ReadOnly,
+    /// None.
+    Nothing,
 }
 
 impl CallContext {
@@ -157,6 +169,8 @@ pub enum CallOutcome {
     NotSent(Problem),
     /// Nothing was sent to the server: the call needs approval first.
     NeedsApproval(Problem),
+    /// Nothing was sent to the server: the call belongs to a dry run, which answers it itself.
+    Withheld(Problem),
     /// The call is in doubt: it was sent, and whether the tool acted is unknown.
     Unknown(Problem),
 }
@@ -278,7 +292,8 @@ fn authorize(
         let text = format!("`{}` is called only when a program asks for it", tool.id);
         return Err(NotAllowed::Refused(Problem::new(ErrorCode::Denied, text)));
     }
-    let asks = verdict.mode == approve::CallPermission::Ask;
+    // Nobody is asked about a call that is not made: a dry run withholds whatever would need approval.
+    let asks = verdict.mode == approve::CallPermission::Ask && !matches!(context.mode, CallMode::Dry(_));
     let unasked = || {
         let text =
             format!("`{}` needs a person's approval for this call, because {}", tool.id, verdict.because);
@@ -325,6 +340,20 @@ async fn audited(
     tools.call_audit.record_call(call).await
 }
 
+/// Whether a call is not sent because it belongs to a dry run.
+fn is_withheld(mode: CallMode, verdict: &ToolVerdict) -> bool {
+    match mode {
+        CallMode::Real | CallMode::Speculative => false,
+        CallMode::Dry(DrySending::Nothing) => true,
+        CallMode::Dry(DrySending::ReadOnly) => !verdict.can_speculate(),
+    }
+}
+
+fn withheld(tool: &ToolId) -> CallOutcome {
+    let text = format!("`{tool}` is not called in a dry run");
+    CallOutcome::Withheld(Problem::new(ErrorCode::Denied, text))
+}
+
 /// What a call may change, for cache invalidation; `None` if the tool is known to be read-only.
 fn reach(tool: &CatalogueTool, verdict: &ToolVerdict) -> Option<WriteReach> {
     let anywhere =
@@ -355,6 +384,9 @@ async fn checked(
         Ok(verdict) => verdict,
         Err(not_allowed) => return not_allowed.outcome(),
     };
+    if is_withheld(context.mode, &verdict) {
+        return withheld(&tool.id);
+    }
     if let Err(unwritten) = audited(tools, context, tool, arguments, DirectDecision::of(&verdict)).await {
         return CallOutcome::NotSent(unwritten);
     }
@@ -404,6 +436,9 @@ async fn downstream(
         match still_allowed(tools, context, &slot, tool, arguments).await {
             Ok(now) => verdict = now.unwrap_or(verdict),
             Err(not_allowed) => return not_allowed.outcome(),
+        }
+        if is_withheld(context.mode, &verdict) {
+            return withheld(&tool.id);
         }
         if let Some(wait) = slot.rate_limit_wait() {
             return not_sent(&slot, &NotSentReason::RateLimited(wait));
@@ -493,7 +528,8 @@ fn mirrored(tool: &CatalogueTool, arguments: &RawValue) -> Vec<(String, String)>
     tool.header_parameters.iter().filter_map(|m| Some((m.header.clone(), m.value(&arguments)?))).collect()
 }
 
-fn ended(result: Box<RawValue>) -> CallOutcome {
+/// The outcome that a tool result stands for.
+pub(crate) fn ended(result: Box<RawValue>) -> CallOutcome {
     // A text search comes first: most results are no errors, and some are large.
     let is_error = result.get().contains("\"isError\"")
         && Fields::parse(result.get()).is_ok_and(|fields| fields.read("isError") == Some(true));

@@ -6,17 +6,18 @@ mod draw;
 mod edges;
 mod lowering;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use oxc_span::Span;
-use pml_model::structure::{Argument, Edge, Structure};
+use pml_model::structure::{Argument, Edge, NodeId, Structure};
 
 use self::callees::Callees;
 use self::lowering::Lowering;
 use super::memory::PromiseOrigin;
 use super::parts::graph::DraftKind;
 use super::{BudgetSpent, WalkFindings, Walker};
-use crate::analysis::{ComplaintCode, Severity};
+use crate::analysis::{ComplaintCode, DecisionReads, Severity};
 use crate::annotations;
 use crate::literals::{LiftedParameters, LiteralLifter, hide_secrets, secret_complaint};
 use crate::value::AbstractValue;
@@ -28,6 +29,7 @@ impl<'a, 's> Walker<'a, 's> {
         self.declare_written();
         let callees = Callees::of(self.input.catalogue, &self.graph.nodes);
         let arguments = self.lower_arguments()?;
+        let (decided_by, returns_from) = self.follow_results();
         self.add_edges(&callees);
         self.check_calls(&callees, &arguments);
         let LiftedParameters { parameters, spans, secrets } = self.lift(&callees)?;
@@ -58,6 +60,8 @@ impl<'a, 's> Walker<'a, 's> {
             marks: probes.marks,
             sites,
             entries: probes.entries,
+            decided_by,
+            returns_from,
         })
     }
 
@@ -77,6 +81,26 @@ impl<'a, 's> Walker<'a, 's> {
         let arguments = (0..self.graph.nodes.len()).map(|node| lowering.arguments_of(node as u32)).collect();
         self.within_budget()?;
         Ok(arguments)
+    }
+
+    /// The calls whose results decisions test, and those whose results the program returns.
+    fn follow_results(&mut self) -> (Vec<DecisionReads>, Vec<NodeId>) {
+        let (decided, returned) =
+            (std::mem::take(&mut self.graph.decided), std::mem::take(&mut self.graph.returned));
+        let lowering = Lowering::new(self.input.source, &self.graph, &self.memory);
+        let reads = |value: &AbstractValue<'a>| -> BTreeSet<NodeId> {
+            lowering.providers(value).iter().map(|(from, _)| self.graph.node(*from).id).collect()
+        };
+        let mut by_decision: BTreeMap<NodeId, BTreeSet<NodeId>> = BTreeMap::new();
+        for (decision, tested) in &decided {
+            by_decision.entry(self.graph.node(*decision).id).or_default().extend(reads(tested));
+        }
+        let decided_by = by_decision
+            .into_iter()
+            .filter(|(_, reads)| !reads.is_empty())
+            .map(|(node, reads)| DecisionReads { node, reads: reads.into_iter().collect() });
+        let returns: BTreeSet<NodeId> = returned.iter().flat_map(reads).collect();
+        (decided_by.collect(), returns.into_iter().collect())
     }
 
     fn add_edges(&mut self, callees: &Callees<'s>) {

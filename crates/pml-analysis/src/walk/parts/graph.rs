@@ -85,6 +85,12 @@ pub(crate) struct DraftGraph<'a> {
     by_place: FxHashMap<NodePlace, u32>,
     /// Interned outcome names.
     outcome_names: Vec<Rc<str>>,
+    /// The value that was last tested, until its decision is made.
+    pub(crate) tested: Option<AbstractValue<'a>>,
+    /// The tested value of each decision; a decision that is revisited has several.
+    pub(crate) decided: Vec<(u32, AbstractValue<'a>)>,
+    /// The values that the program itself returns.
+    pub(crate) returned: Vec<AbstractValue<'a>>,
 }
 
 impl<'a> DraftGraph<'a> {
@@ -96,6 +102,9 @@ impl<'a> DraftGraph<'a> {
             numbers: [0; 6],
             by_place: FxHashMap::with_capacity_and_hasher(USUAL_NODES, FxBuildHasher),
             outcome_names: Vec::new(),
+            tested: None,
+            decided: Vec::new(),
+            returned: Vec::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Symbolic links are listed and never followed, so no walk runs in circles. Names come in order. Every walk ends: at
 //! the requested limit, at the number of visited entries, or at its time limit.
 
+use std::ffi::OsStr;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ const BINARY_PROBE_BYTES: usize = 8 * 1024;
 #[serde(deny_unknown_fields)]
 pub(super) struct FsListArguments {
     #[serde(default = "root")]
-    path: String,
+    pub(super) path: String,
     #[serde(default)]
     recursive: bool,
     limit: Option<usize>,
@@ -108,20 +109,28 @@ pub(super) fn list(
     arguments: &FsListArguments,
     stop: &StopSignal,
 ) -> Result<FsListAnswer, BuiltinFailure> {
+    list_in(&RealFiles { root, own: root.own_files_now()?, stop }, arguments, stop)
+}
+
+/// As `list`, of the files in `view`.
+pub(super) fn list_in(
+    view: &impl FileView,
+    arguments: &FsListArguments,
+    stop: &StopSignal,
+) -> Result<FsListAnswer, BuiltinFailure> {
     let start = relative_path(&arguments.path)?;
     let limit = arguments.limit.unwrap_or(1000).clamp(1, MAX_ENTRIES);
     let depth = if arguments.recursive { WalkDepth::All } else { WalkDepth::One };
     let mut entries = Vec::new();
-    let own = root.own_files_now()?;
-    let walk = walk(root, &own, &start, depth, stop, |path, found| {
+    let walk = walk(view, &start, depth, stop, |path, found| {
         if entries.len() == limit {
             return ControlFlow::Break(());
         }
-        if found.is_file() {
-            stop.record_path(path, LinkTreatment::Itself, Some(found));
+        if let (true, Some(metadata)) = (found.is_file(), &found.metadata) {
+            stop.record_path(path, LinkTreatment::Itself, Some(metadata));
         }
-        let size = found.is_file().then(|| found.len());
-        entries.push(FsListEntry { path: slash_path(path), r#type: kind(&found.file_type()), size });
+        let size = found.is_file().then_some(found.size);
+        entries.push(FsListEntry { path: slash_path(path), r#type: found.kind, size });
         ControlFlow::Continue(())
     })?;
     Ok(FsListAnswer { entries, truncated: walk.truncated, skipped: walk.skipped })
@@ -135,7 +144,7 @@ pub(super) struct FsSearchArguments {
     #[serde(default)]
     ignore_case: bool,
     #[serde(default = "root")]
-    path: String,
+    pub(super) path: String,
     limit: Option<usize>,
 }
 
@@ -213,6 +222,15 @@ pub(super) fn search(
     arguments: &FsSearchArguments,
     stop: &StopSignal,
 ) -> Result<FsSearchAnswer, BuiltinFailure> {
+    search_in(&RealFiles { root, own: root.own_files_now()?, stop }, arguments, stop)
+}
+
+/// As `search`, of the files in `view`.
+pub(super) fn search_in(
+    view: &impl FileView,
+    arguments: &FsSearchArguments,
+    stop: &StopSignal,
+) -> Result<FsSearchAnswer, BuiltinFailure> {
     if arguments.pattern.is_none() && arguments.contains.is_none() {
         return Err(failure!("a search needs `pattern`, `contains` or both"));
     }
@@ -225,14 +243,13 @@ pub(super) fn search(
         .transpose()?;
     let needle = arguments.contains.as_deref().map(|text| LineNeedle::new(text, arguments.ignore_case));
     let (mut matches, mut unsearched) = (Vec::new(), 0);
-    let own = root.own_files_now()?;
-    let walk = walk(root, &own, &start, WalkDepth::All, stop, |path, found| {
+    let walk = walk(view, &start, WalkDepth::All, stop, |path, found| {
         if !found.is_file() || wanted.as_ref().is_some_and(|wanted| !wanted.fits(path)) {
             return ControlFlow::Continue(());
         }
         match &needle {
             None => matches.push(FsSearchMatch { path: slash_path(path), line: None, text: None }),
-            Some(needle) => match text_of(root, &own, path, stop) {
+            Some(needle) => match view.text_of(path) {
                 // One match more than the limit shows that there are more.
                 Some(text) => matches.extend(needle.lines(path, &text).take(limit + 1 - matches.len())),
                 None => unsearched += 1,
@@ -291,16 +308,97 @@ impl LineNeedle {
     }
 }
 
-/// The text of a file; `None` where it is binary, too large or unreadable.
-fn text_of(root: &FsRoot, own: &OwnFilesNow<'_>, path: &Path, stop: &StopSignal) -> Option<String> {
-    let Ok((mut file, found)) = open(&root.dir, own, path, OpenOptions::new().read(true)) else {
-        stop.record_unknown();
-        return None;
-    };
-    stop.record_path(path, LinkTreatment::Followed, Some(&found));
-    let (bytes, more) = part(&mut file, 0, MAX_CONTENT_BYTES).ok()?;
+/// The text of a file with these first bytes; `None` where it is binary or too large.
+pub(super) fn searchable_text(bytes: &[u8], more: bool) -> Option<String> {
     let binary = bytes.iter().take(BINARY_PROBE_BYTES).any(|&byte| byte == 0);
-    (!more && !binary).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    (!more && !binary).then(|| String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// The files that `list` and `search` look through.
+pub(super) trait FileView {
+    /// Refuses a path that is out of reach.
+    fn check(&self, path: &Path) -> Result<(), BuiltinFailure>;
+
+    /// The entries of one directory in reverse order, so that a stack pops them in order. Those that are PML's own are
+    /// counted in `skipped`.
+    fn entries(&self, path: &Path, skipped: &mut usize) -> io::Result<Vec<(PathBuf, FoundEntry)>>;
+
+    /// The text of a file; `None` where it is binary, too large or unreadable.
+    fn text_of(&self, path: &Path) -> Option<String>;
+}
+
+/// An entry of a directory; a symbolic link is not followed.
+pub(super) struct FoundEntry {
+    pub(super) kind: &'static str,
+    pub(super) size: u64,
+    /// The metadata of the system, where it is on disk.
+    pub(super) metadata: Option<Metadata>,
+}
+
+impl FoundEntry {
+    pub(super) fn real(metadata: Metadata) -> FoundEntry {
+        FoundEntry { kind: kind(&metadata.file_type()), size: metadata.len(), metadata: Some(metadata) }
+    }
+
+    fn is_file(&self) -> bool {
+        self.kind == "file"
+    }
+}
+
+/// The files on disk.
+pub(super) struct RealFiles<'r> {
+    pub(super) root: &'r FsRoot,
+    pub(super) own: OwnFilesNow<'r>,
+    pub(super) stop: &'r StopSignal,
+}
+
+impl FileView for RealFiles<'_> {
+    fn check(&self, path: &Path) -> Result<(), BuiltinFailure> {
+        self.own.check(path)
+    }
+
+    fn entries(&self, path: &Path, skipped: &mut usize) -> io::Result<Vec<(PathBuf, FoundEntry)>> {
+        let (root, own, stop) = (self.root, &self.own, self.stop);
+        let directory = root.dir.open_dir(path)?;
+        // The path may lead elsewhere than when it was checked.
+        let opened = directory.dir_metadata()?;
+        if own.contains(&opened) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        stop.record_path(path, LinkTreatment::Followed, Some(&opened));
+        let mut entries = Vec::new();
+        for entry in directory.entries()?.take(MAX_VISITED + 1) {
+            let name = entry?.file_name();
+            let found = match directory.symlink_metadata(&name) {
+                // Removed since the directory was read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                found => found?,
+            };
+            if own.contains(&found) || own.contains_place(&opened, &name) {
+                *skipped += 1;
+                continue;
+            }
+            entries.push((entry_path(path, name.as_os_str()), FoundEntry::real(found)));
+        }
+        entries.sort_by(|(a, _), (b, _)| b.cmp(a));
+        Ok(entries)
+    }
+
+    fn text_of(&self, path: &Path) -> Option<String> {
+        let Ok((mut file, found)) = open(&self.root.dir, &self.own, path, OpenOptions::new().read(true))
+        else {
+            self.stop.record_unknown();
+            return None;
+        };
+        self.stop.record_path(path, LinkTreatment::Followed, Some(&found));
+        let (bytes, more) = part(&mut file, 0, MAX_CONTENT_BYTES).ok()?;
+        searchable_text(&bytes, more)
+    }
+}
+
+/// The path of an entry of the directory `path`.
+pub(super) fn entry_path(path: &Path, name: &OsStr) -> PathBuf {
+    if path == Path::new(".") { PathBuf::from(name) } else { path.join(name) }
 }
 
 #[derive(Clone, Copy)]
@@ -316,17 +414,15 @@ struct WalkSummary {
 
 /// Visits the entries below `start` in path order until `visit` breaks. PML's own files are skipped.
 fn walk(
-    root: &FsRoot,
-    own: &OwnFilesNow<'_>,
+    view: &impl FileView,
     start: &Path,
     depth: WalkDepth,
     stop: &StopSignal,
-    mut visit: impl FnMut(&Path, &Metadata) -> ControlFlow<()>,
+    mut visit: impl FnMut(&Path, &FoundEntry) -> ControlFlow<()>,
 ) -> Result<WalkSummary, BuiltinFailure> {
-    own.check(start)?;
+    view.check(start)?;
     let (mut visited, mut skipped) = (0, 0);
-    let mut open =
-        entries(root, own, start, &mut skipped, stop).map_err(|error| problem("list", start, &error))?;
+    let mut open = view.entries(start, &mut skipped).map_err(|error| problem("list", start, &error))?;
     while let Some((path, found)) = open.pop() {
         visited += 1;
         if visited > MAX_VISITED || stop.should_stop() {
@@ -337,8 +433,8 @@ fn walk(
         if visit(&path, &found).is_break() {
             return Ok(WalkSummary { truncated: true, skipped });
         }
-        if found.is_dir() && matches!(depth, WalkDepth::All) {
-            match entries(root, own, &path, &mut skipped, stop) {
+        if found.kind == "directory" && matches!(depth, WalkDepth::All) {
+            match view.entries(&path, &mut skipped) {
                 Ok(below) => open.extend(below),
                 Err(_) => {
                     stop.record_unknown();
@@ -348,41 +444,6 @@ fn walk(
         }
     }
     Ok(WalkSummary { truncated: false, skipped })
-}
-
-/// The entries of one directory in reverse order, so that a stack pops them in order. PML's own are counted in
-/// `skipped`.
-fn entries(
-    root: &FsRoot,
-    own: &OwnFilesNow<'_>,
-    path: &Path,
-    skipped: &mut usize,
-    stop: &StopSignal,
-) -> io::Result<Vec<(PathBuf, Metadata)>> {
-    let directory = root.dir.open_dir(path)?;
-    // The path may lead elsewhere than when it was checked.
-    let opened = directory.dir_metadata()?;
-    if own.contains(&opened) {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    stop.record_path(path, LinkTreatment::Followed, Some(&opened));
-    let mut entries = Vec::new();
-    for entry in directory.entries()?.take(MAX_VISITED + 1) {
-        let name = entry?.file_name();
-        let found = match directory.symlink_metadata(&name) {
-            // Removed since the directory was read.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            found => found?,
-        };
-        if own.contains(&found) || own.contains_place(&opened, &name) {
-            *skipped += 1;
-            continue;
-        }
-        let below = if path == Path::new(".") { PathBuf::from(name) } else { path.join(name) };
-        entries.push((below, found));
-    }
-    entries.sort_by(|(a, _), (b, _)| b.cmp(a));
-    Ok(entries)
 }
 
 /// The path as callers write it: with `/` as the separator.

@@ -11,7 +11,7 @@ mod ending;
 mod journal_writer;
 mod reading_ahead;
 mod run_events;
-mod work;
+pub(super) mod work;
 
 use pml_model::ErrorCode;
 use std::collections::VecDeque;

@@ -16,20 +16,20 @@ use crate::execute::delivery::RunDelivery;
 use crate::plan::Plan;
 
 /// A program or a DAG under way, with its timers.
-pub(super) struct WorkSource {
+pub(in crate::execute) struct WorkSource {
     worker: Option<Worker>,
     /// The tasks; `None` unless the run is a DAG.
-    pub(super) dag: Option<Box<DagRun>>,
-    pub(super) frames: TaskWorkers,
+    pub(in crate::execute) dag: Option<Box<DagRun>>,
+    pub(in crate::execute) frames: TaskWorkers,
     frames_said: mpsc::Receiver<FrameEvent>,
     /// The due times of timers, with their numbers.
     timers: BTreeSet<(i64, u64)>,
     /// Whether a worker has crashed before.
-    pub(super) crashed: bool,
+    pub(in crate::execute) crashed: bool,
 }
 
 /// An event from the source of calls.
-pub(super) enum WorkEvent {
+pub(in crate::execute) enum WorkEvent {
     /// The worker sent an event, or failed.
     Worker(Result<WorkerEvent, WorkerFault>),
     /// The program of a task sent a message.
@@ -42,13 +42,13 @@ pub(super) enum WorkEvent {
 
 impl WorkSource {
     /// An empty source.
-    pub(super) fn new(runs: Arc<RunRegistry>) -> WorkSource {
+    pub(in crate::execute) fn new(runs: Arc<RunRegistry>) -> WorkSource {
         let (frames, frames_said) = TaskWorkers::new(runs);
         WorkSource { worker: None, dag: None, frames, frames_said, timers: BTreeSet::new(), crashed: false }
     }
 
     /// Starts the program of the plan in `worker`, or prepares its tasks.
-    pub(super) fn begin(&mut self, plan: &Arc<Plan>, worker: Option<Worker>, history: &History) {
+    pub(in crate::execute) fn begin(&mut self, plan: &Arc<Plan>, worker: Option<Worker>, history: &History) {
         self.timers.clear();
         if let (Some(mut worker), Some(program)) = (worker, plan.program()) {
             worker.begin_program(&plan.for_worker(program));
@@ -58,7 +58,7 @@ impl WorkSource {
     }
 
     /// The next event; `None` if none can come any more.
-    pub(super) async fn next(&mut self, stopping: bool) -> Option<WorkEvent> {
+    pub(in crate::execute) async fn next(&mut self, stopping: bool) -> Option<WorkEvent> {
         let late = self.dag.as_ref().and_then(|dag| dag.deadline()).filter(|_| !stopping);
         let due = self.timers.first().map(|(at, _)| *at);
         tokio::select! {
@@ -71,45 +71,45 @@ impl WorkSource {
     }
 
     /// Until when the run must stay awake for the timeout of a task, in milliseconds since the Unix epoch.
-    pub(super) fn awake_until(&self, now: i64) -> Option<i64> {
+    pub(in crate::execute) fn awake_until(&self, now: i64) -> Option<i64> {
         let (at, _) = self.dag.as_ref()?.deadline()?;
         Some(now.saturating_add(ms_until(at)))
     }
 
-    pub(super) fn set_timer(&mut self, timer: u64, at: i64) {
+    pub(in crate::execute) fn set_timer(&mut self, timer: u64, at: i64) {
         self.timers.insert((at, timer));
     }
 
-    pub(super) fn clear_timer(&mut self, timer: u64) {
+    pub(in crate::execute) fn clear_timer(&mut self, timer: u64) {
         self.timers.retain(|(_, set)| *set != timer);
     }
 
     /// Drops the worker, after the program ended or the worker failed.
-    pub(super) fn forget_worker(&mut self) {
+    pub(in crate::execute) fn forget_worker(&mut self) {
         self.worker = None;
     }
 
     /// Makes a delivery to the program.
-    pub(super) fn deliver_to_worker(&mut self, at: i64, what: &RunDelivery) {
+    pub(in crate::execute) fn deliver_to_worker(&mut self, at: i64, what: &RunDelivery) {
         if let Some(worker) = &mut self.worker {
             worker.deliver(&Delivery { now_ms: at, what: what.for_worker() });
         }
     }
 
     /// The layer after which the run is paused; `None` if it is not.
-    pub(super) fn paused_layer(&self) -> Option<LayerQuestion> {
+    pub(in crate::execute) fn paused_layer(&self) -> Option<LayerQuestion> {
         self.dag.as_ref().and_then(|dag| dag.paused_layer())
     }
 
     /// Restarts the timeouts of tasks that waited for an answer.
-    pub(super) fn restart_clocks(&mut self) {
+    pub(in crate::execute) fn restart_clocks(&mut self) {
         if let Some(dag) = &mut self.dag {
             dag.restart_clocks();
         }
     }
 
     /// Ends everything that computes for the run.
-    pub(super) fn kill(&mut self) {
+    pub(in crate::execute) fn kill(&mut self) {
         self.worker = None;
         if let Some(dag) = &mut self.dag {
             dag.stop();
@@ -129,7 +129,7 @@ async fn next_of(worker: &mut Option<Worker>) -> Result<WorkerEvent, WorkerFault
 }
 
 /// Sleeps until `instant`; for ever if that is `None`.
-pub(super) async fn sleep_until(instant: Option<Instant>) {
+pub(in crate::execute) async fn sleep_until(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant.into()).await,
         None => std::future::pending().await,

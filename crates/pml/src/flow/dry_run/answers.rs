@@ -1,0 +1,233 @@
+//! Answers the calls that a dry run does not make: given by the caller, written before by the dry run itself, recorded,
+//! or made up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use pml_mock::{GivenAnswer, GivenMocks, MockRequest};
+use pml_model::ToolId;
+use pml_model::json::raw;
+use pml_model::structure::{Argument, EdgeBasis, EdgeLink, Structure};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::entities::ServerState;
+use super::explore::{SteeredAnswer, Steering};
+use crate::builtin::{FsChange, FsOverlay};
+use crate::execute::dry_run::{AnswerSource, DryAnswer, DryCall, DryContent};
+use crate::report::{DryRunMode, ValueOrigin};
+use crate::runtime::run_blocking;
+use crate::tools::DrySending;
+
+/// The name of the built-in file server.
+const FS: &str = "fs";
+
+/// What a dry run knows of a tool.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DryTool {
+    /// Whether it changes nothing, by the operator's word.
+    pub(super) effect_free: bool,
+    /// Whether it may reach a network.
+    pub(super) open_world: bool,
+    /// Its output schema, declared or observed.
+    pub(super) output_schema: Option<Value>,
+}
+
+/// Recorded results, by tool and arguments.
+pub(super) type RecordedResults = Arc<dyn Fn(&ToolId, &Value) -> Option<Value> + Send + Sync>;
+
+/// What stays the same over all runs of one request.
+pub(super) struct AnswerBasis {
+    pub(super) mode: DryRunMode,
+    pub(super) seed: u64,
+    pub(super) given: GivenMocks,
+    pub(super) tools: HashMap<ToolId, DryTool>,
+    pub(super) structure: Structure,
+    pub(super) recorded: Option<RecordedResults>,
+    /// Results of calls that were really made in an earlier run of the same request, by tool and arguments.
+    pub(super) known: Mutex<HashMap<(ToolId, String), Box<RawValue>>>,
+}
+
+/// A change that a call would make.
+#[derive(Debug, Clone)]
+pub(super) enum DryEffect {
+    File { call: u32, tool: ToolId, change: FsChange },
+    Call { call: u32, tool: ToolId },
+}
+
+/// The answers of one run.
+pub(super) struct Answers<'a> {
+    basis: &'a AnswerBasis,
+    steering: &'a Steering,
+    files: Option<Arc<Mutex<FsOverlay>>>,
+    servers: ServerState,
+    /// How often each tool was called.
+    calls: HashMap<ToolId, usize>,
+    pub(super) effects: Vec<DryEffect>,
+}
+
+impl<'a> Answers<'a> {
+    pub(super) fn new(
+        basis: &'a AnswerBasis,
+        steering: &'a Steering,
+        files: Option<FsOverlay>,
+    ) -> Answers<'a> {
+        Answers {
+            basis,
+            steering,
+            files: files.map(|files| Arc::new(Mutex::new(files))),
+            servers: ServerState::default(),
+            calls: HashMap::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    fn facts(&self, tool: &ToolId) -> DryTool {
+        self.basis
+            .tools
+            .get(tool)
+            .cloned()
+            .unwrap_or_else(|| DryTool { open_world: true, ..DryTool::default() })
+    }
+
+    fn is_file_call(&self, call: &DryCall<'_>) -> bool {
+        self.files.is_some() && call.tool.server.as_str() == FS
+    }
+
+    fn given(&self, call: &DryCall<'_>, earlier: usize) -> Option<GivenAnswer> {
+        self.basis.given.answer(call.tool, &arguments_of(call), earlier)
+    }
+
+    /// What the tool returned in an earlier run of the same request.
+    fn known(&self, call: &DryCall<'_>) -> Option<Box<RawValue>> {
+        let key = (call.tool.clone(), call.arguments.get().to_owned());
+        self.basis.known.lock().get(&key).cloned()
+    }
+
+    fn note_effect(&mut self, call: u32, tool: &ToolId, effect_free: bool) {
+        if !effect_free {
+            self.effects.push(DryEffect::Call { call, tool: tool.clone() });
+        }
+    }
+
+    async fn made_up(&mut self, call: &DryCall<'_>) -> DryAnswer {
+        let (facts, arguments, number) = (self.facts(call.tool), arguments_of(call), call.number);
+        let earlier = *self.calls.entry(call.tool.clone()).and_modify(|calls| *calls += 1).or_insert(1) - 1;
+        let given = self.given(call, earlier);
+        if given.is_none()
+            && let Some(steered) = self.steering.answer(call.node)
+        {
+            self.note_effect(number, call.tool, facts.effect_free);
+            return match steered {
+                SteeredAnswer::Failure => answer(
+                    DryContent::Failure(format!("`{}` failed, for exploration", call.tool)),
+                    ValueOrigin::Schema,
+                ),
+                SteeredAnswer::Value(value) => answer(DryContent::Value(raw(value)), ValueOrigin::Schema),
+            };
+        }
+        if let Some(known) = self.known(call) {
+            return answer(DryContent::Value(known), ValueOrigin::Real);
+        }
+        if given.is_none() && self.is_file_call(call) {
+            if let Some(answer) = self.from_files(call, number).await {
+                return answer;
+            }
+        } else {
+            self.note_effect(number, call.tool, facts.effect_free);
+        }
+        match given {
+            Some(GivenAnswer::Value(value)) => {
+                self.servers.note(call.tool, &arguments, &value, facts.effect_free);
+                return answer(DryContent::Value(raw(&value)), ValueOrigin::Given);
+            }
+            Some(GivenAnswer::Error(message)) => {
+                return answer(DryContent::Failure(message), ValueOrigin::Given);
+            }
+            None => {}
+        }
+        let recorded = self.basis.recorded.as_ref().filter(|_| facts.effect_free);
+        let recorded = recorded.and_then(|recorded| recorded(call.tool, &arguments));
+        let (value, origin) = match recorded {
+            Some(value) => (value, ValueOrigin::Recorded),
+            None => {
+                let mock = pml_mock::generate(&MockRequest {
+                    tool: call.tool,
+                    arguments: &arguments,
+                    output_schema: facts.output_schema.as_ref(),
+                    seed: self.basis.seed,
+                    variant: 0,
+                });
+                (mock.value, mock.origin)
+            }
+        };
+        if facts.effect_free {
+            return self.servers.read(call.tool, &arguments, value, origin, facts.output_schema.as_ref());
+        }
+        self.servers.note(call.tool, &arguments, &value, facts.effect_free);
+        answer(DryContent::Value(raw(&value)), origin)
+    }
+
+    /// What the files of the dry run say; `None` if that is not known.
+    async fn from_files(&mut self, call: &DryCall<'_>, number: u32) -> Option<DryAnswer> {
+        let files = Arc::clone(self.files.as_ref()?);
+        let (tool, arguments) = (call.tool.tool.clone(), call.arguments.to_owned());
+        let found = run_blocking(move || files.lock().call(&tool, &arguments)).await?;
+        let effect =
+            found.change.map(|change| DryEffect::File { call: number, tool: call.tool.clone(), change });
+        self.effects.extend(effect);
+        let real = found.is_real && self.facts(call.tool).effect_free;
+        let origin = if real { ValueOrigin::Real } else { ValueOrigin::Overlay };
+        Some(answer(DryContent::ToolResult(found.result), origin))
+    }
+
+    /// Whether an argument of the call comes from another tool, or may.
+    fn is_derived(&self, call: &DryCall<'_>) -> bool {
+        let Some(node) = call.node.filter(|_| !call.within_capability) else { return true };
+        let structure = &self.basis.structure;
+        let flows_in = structure.edges.iter().any(|edge| {
+            edge.to == node && matches!(edge.link, EdgeLink::Provides { basis: EdgeBasis::Data, .. })
+        });
+        let Some(arguments) = structure.node(node).and_then(|node| node.kind.arguments()) else {
+            return true;
+        };
+        let mut derived = flows_in;
+        arguments.visit_leaves(&mut |leaf| {
+            derived |= matches!(leaf, Argument::Reference { .. } | Argument::Item { .. });
+        });
+        derived
+    }
+}
+
+impl AnswerSource for Answers<'_> {
+    fn sending(&mut self, call: &DryCall<'_>) -> DrySending {
+        let facts = self.facts(call.tool);
+        let earlier = self.calls.get(call.tool).copied().unwrap_or(0);
+        let own = self.basis.mode == DryRunMode::Mocked
+            || self.is_file_call(call)
+            || self.given(call, earlier).is_some()
+            || self.known(call).is_some()
+            || self.steering.steers(call.node)
+            // What one tool returned must not reach a network through another.
+            || (facts.open_world && self.is_derived(call));
+        if own { DrySending::Nothing } else { DrySending::ReadOnly }
+    }
+
+    fn answer<'s>(&'s mut self, call: &'s DryCall<'_>) -> BoxFuture<'s, DryAnswer> {
+        Box::pin(self.made_up(call))
+    }
+
+    fn is_stale(&self, tool: &ToolId) -> bool {
+        self.servers.is_changed(tool)
+    }
+}
+
+fn answer(content: DryContent, origin: ValueOrigin) -> DryAnswer {
+    DryAnswer { content, origin, unknown_state: false }
+}
+
+fn arguments_of(call: &DryCall<'_>) -> Value {
+    serde_json::from_str::<Value>(RawValue::get(call.arguments)).unwrap_or_default()
+}

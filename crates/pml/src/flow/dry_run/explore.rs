@@ -1,0 +1,604 @@
+//! Takes the branches of a program by varying made-up answers and arguments.
+//!
+//! One run after the other, each with a few values changed: those that conditions mention first, then others, then
+//! several at once. The choice depends on nothing but the seed and the earlier runs, so it can be repeated exactly.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pml_model::structure::{DecisionForm, EdgeLink, NodeId, NodeKind, Structure};
+use serde_json::{Map, Value, json};
+
+use crate::execute::dry_run::DryRunRecord;
+use crate::plan::Plan;
+use crate::report::{Branch, BranchCoverage, ExecutedPath};
+
+/// The most places of one value that are varied.
+const MAX_PLACES: usize = 60;
+/// The most members of `args` that are varied.
+const MAX_PARAMETERS: usize = 20;
+
+/// The answers that differ from the first run, and the changed arguments.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Steering {
+    nodes: BTreeMap<NodeId, Steered>,
+    /// Changed members of `args`; `None` leaves one out.
+    arguments: BTreeMap<String, Option<Value>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Steered {
+    Failure,
+    Value(Value),
+}
+
+/// The answer that exploration wants of a call.
+pub(super) enum SteeredAnswer<'s> {
+    Failure,
+    Value(&'s Value),
+}
+
+impl Steering {
+    /// The answer for the calls of a node.
+    pub(super) fn answer(&self, node: Option<NodeId>) -> Option<SteeredAnswer<'_>> {
+        Some(match self.nodes.get(&node?)? {
+            Steered::Failure => SteeredAnswer::Failure,
+            Steered::Value(value) => SteeredAnswer::Value(value),
+        })
+    }
+
+    /// Whether the calls of a node are answered differently.
+    pub(super) fn steers(&self, node: Option<NodeId>) -> bool {
+        node.is_some_and(|node| self.nodes.contains_key(&node))
+    }
+
+    /// `arguments` with the changes.
+    pub(super) fn apply(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+        let mut changed = arguments.clone();
+        for (name, value) in &self.arguments {
+            match value {
+                Some(value) => changed.insert(name.clone(), value.clone()),
+                None => changed.remove(name),
+            };
+        }
+        changed
+    }
+
+    /// What differs from the first run, in words.
+    pub(super) fn describe(&self, structure: &Structure) -> Vec<String> {
+        let tool = |node: NodeId| match structure.node(node).map(|node| &node.kind) {
+            Some(NodeKind::Task { tool, .. }) => tool.clone(),
+            _ => node.to_string(),
+        };
+        let nodes = self.nodes.iter().map(|(node, steered)| match steered {
+            Steered::Failure => format!("`{}` fails", tool(*node)),
+            Steered::Value(value) => {
+                let shown = pml_model::name::truncate_text(&value.to_string(), 120);
+                format!("`{}` returns {shown}", tool(*node))
+            }
+        });
+        let arguments = self.arguments.iter().map(|(name, value)| match value {
+            Some(value) => format!("`args.{name}` is {value}"),
+            None => format!("`args.{name}` is missing"),
+        });
+        nodes.chain(arguments).collect()
+    }
+
+    fn with(&self, variation: &Variation) -> Steering {
+        let mut steering = self.clone();
+        match variation {
+            Variation::Fail(node) => {
+                steering.nodes.insert(*node, Steered::Failure);
+            }
+            Variation::Return(node, value) => {
+                steering.nodes.insert(*node, Steered::Value(value.clone()));
+            }
+            Variation::Place(node, base, place, value) => {
+                let mut changed = match steering.nodes.get(node) {
+                    Some(Steered::Value(known)) => known.clone(),
+                    Some(Steered::Failure) | None => base.clone(),
+                };
+                put(&mut changed, place, value.as_ref());
+                steering.nodes.insert(*node, Steered::Value(changed));
+            }
+            Variation::Argument(name, value) => {
+                steering.arguments.insert(name.clone(), value.clone());
+            }
+        }
+        steering
+    }
+}
+
+/// One change of an answer or argument.
+#[derive(Debug, Clone)]
+enum Variation {
+    Fail(NodeId),
+    Return(NodeId, Value),
+    /// The value of a node with one place replaced, or removed.
+    Place(NodeId, Value, Vec<Step>, Option<Value>),
+    Argument(String, Option<Value>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// A run that took a branch for the first time.
+#[derive(Debug, Clone)]
+pub(super) struct Explored {
+    pub(super) steering: Steering,
+    pub(super) decisions: BTreeSet<(NodeId, String)>,
+    pub(super) nodes: BTreeSet<NodeId>,
+    variations: Vec<Variation>,
+}
+
+/// The search for branches.
+pub(super) struct Exploration<'p> {
+    plan: &'p Plan,
+    /// The branches there are.
+    all: BTreeSet<(NodeId, String)>,
+    covered: BTreeSet<(NodeId, String)>,
+    words: ConditionWords,
+    /// The runs that took new branches, the first run first.
+    pub(super) paths: Vec<Explored>,
+    tried: BTreeSet<String>,
+    pub(super) runs: u32,
+    random: u64,
+}
+
+impl<'p> Exploration<'p> {
+    pub(super) fn new(plan: &'p Plan, seed: u64) -> Exploration<'p> {
+        Exploration {
+            plan,
+            all: all_branches(plan),
+            covered: BTreeSet::new(),
+            words: ConditionWords::of(plan),
+            paths: Vec::new(),
+            tried: BTreeSet::new(),
+            runs: 0,
+            random: seed ^ 0x9E37_79B9_7F4A_7C15,
+        }
+    }
+
+    /// Takes note of a run.
+    pub(super) fn note(&mut self, steering: &Steering, record: &DryRunRecord) {
+        self.runs += 1;
+        let path = &record.report.path;
+        let decisions: BTreeSet<(NodeId, String)> =
+            path.decisions.iter().map(|taken| (taken.node, taken.outcome.clone())).collect();
+        let is_new = self.paths.is_empty() || decisions.iter().any(|taken| !self.covered.contains(taken));
+        self.covered.extend(decisions.iter().cloned());
+        self.tried.insert(format!("{steering:?}"));
+        if is_new {
+            let variations = self.variations(record);
+            let nodes = path.nodes.iter().copied().collect();
+            self.paths.push(Explored { steering: steering.clone(), decisions, nodes, variations });
+        }
+    }
+
+    /// Whether every branch was taken.
+    pub(super) fn is_complete(&self) -> bool {
+        self.all.iter().all(|branch| self.covered.contains(branch))
+    }
+
+    /// What to try next; `None` if nothing is left to vary.
+    pub(super) fn next(&mut self) -> Option<Steering> {
+        if self.is_complete() {
+            return None;
+        }
+        // The latest path first: it is the one that went furthest.
+        for path in self.paths.iter().rev() {
+            for variation in &path.variations {
+                let steering = path.steering.with(variation);
+                if self.tried.insert(format!("{steering:?}")) {
+                    return Some(steering);
+                }
+            }
+        }
+        self.several_at_once()
+    }
+
+    /// A few variations of one path together, for conditions that test several values.
+    fn several_at_once(&mut self) -> Option<Steering> {
+        for _ in 0..50 {
+            let index = self.random_below(self.paths.len())?;
+            let path = self.paths[index].clone();
+            if path.variations.is_empty() {
+                continue;
+            }
+            let mut steering = path.steering.clone();
+            let likely = path.variations.len().min(40);
+            for _ in 0..2 + self.random_below(2)? {
+                let index = self.random_below(likely)?;
+                steering = steering.with(&path.variations[index]);
+            }
+            if self.tried.insert(format!("{steering:?}")) {
+                return Some(steering);
+            }
+        }
+        None
+    }
+
+    fn random_below(&mut self, below: usize) -> Option<usize> {
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.random >> 33).ok()?.checked_rem(below)
+    }
+
+    /// What could be varied after a run, the most promising first.
+    fn variations(&self, record: &DryRunRecord) -> Vec<Variation> {
+        let mut ranked: Vec<(u32, Variation)> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for call in &record.calls {
+            let Some(node) = call.node.filter(|_| call.capability.is_none()) else { continue };
+            if !seen.insert(node) {
+                continue;
+            }
+            ranked.push((1, Variation::Fail(node)));
+            let Some(Ok(value)) = &call.end else { continue };
+            let Ok(value) = serde_json::from_str::<Value>(value.get()) else { continue };
+            self.vary_value(node, &value, &mut ranked);
+        }
+        self.vary_arguments(&mut ranked);
+        // Stable: within a rank the order of the program.
+        ranked.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+        ranked.into_iter().map(|(_, variation)| variation).collect()
+    }
+
+    fn vary_value(&self, node: NodeId, value: &Value, ranked: &mut Vec<(u32, Variation)>) {
+        let mut places = Vec::new();
+        collect_places(value, &mut Vec::new(), &mut places);
+        for (place, at) in places.iter().take(MAX_PLACES) {
+            let mentioned = match place.iter().rev().find_map(|step| match step {
+                Step::Key(key) => Some(key),
+                Step::Index(_) => None,
+            }) {
+                Some(key) => self.words.mentions(key),
+                None => true,
+            };
+            let rank = if mentioned { 3 } else { 0 };
+            for other in self.words.others(at) {
+                ranked.push((rank + 1, Variation::Place(node, value.clone(), place.clone(), Some(other))));
+            }
+            if matches!(place.last(), Some(Step::Key(_))) {
+                ranked.push((rank, Variation::Place(node, value.clone(), place.clone(), None)));
+            }
+        }
+        // Members that conditions mention and the value lacks.
+        if let Value::Object(members) = value {
+            for name in self.words.names.iter().filter(|name| !members.contains_key(*name)) {
+                for other in self.words.any_values() {
+                    let place = vec![Step::Key(name.clone())];
+                    ranked.push((2, Variation::Place(node, value.clone(), place, Some(other))));
+                }
+            }
+        }
+        ranked.push((0, Variation::Return(node, Value::Null)));
+    }
+
+    fn vary_arguments(&self, ranked: &mut Vec<(u32, Variation)>) {
+        let given: Map<String, Value> = serde_json::from_str(self.plan.arguments.get()).unwrap_or_default();
+        let names: BTreeSet<&String> = given.keys().chain(&self.words.parameters).collect();
+        for name in names.into_iter().take(MAX_PARAMETERS) {
+            let rank = if self.words.mentions(name) { 3 } else { 0 };
+            let values = match given.get(name) {
+                Some(value) => self.words.others(value),
+                None => self.words.any_values(),
+            };
+            for value in values {
+                ranked.push((rank + 1, Variation::Argument(name.clone(), Some(value))));
+            }
+            if given.contains_key(name) {
+                ranked.push((rank, Variation::Argument(name.clone(), None)));
+            }
+        }
+    }
+
+    /// The branches that were taken and those that were not.
+    pub(super) fn coverage(&self) -> BranchCoverage {
+        let told = |(node, outcome): &(NodeId, String)| {
+            let found = self.plan.structure.node(*node)?;
+            let condition = match &found.kind {
+                NodeKind::Decision { condition, .. } => condition.clone(),
+                _ => "try".to_owned(),
+            };
+            Some(Branch {
+                decision: *node,
+                condition,
+                outcome: outcome.clone(),
+                line: found.at.line,
+                reached_by: None,
+            })
+        };
+        let covered =
+            self.covered.iter().filter(|branch| self.all.contains(*branch)).filter_map(told).collect();
+        let uncovered = self.all.iter().filter(|branch| !self.covered.contains(*branch));
+        let uncovered = uncovered
+            .filter_map(told)
+            .map(|branch| Branch { reached_by: Some(self.what_reaches(&branch)), ..branch });
+        BranchCoverage { covered, uncovered: uncovered.collect(), runs: self.runs }
+    }
+
+    /// What would take a branch, in words.
+    fn what_reaches(&self, branch: &Branch) -> String {
+        if !self.paths.iter().any(|path| path.decisions.iter().any(|(node, _)| *node == branch.decision))
+            && branch.condition != "try"
+        {
+            return format!("the program has to reach line {}", branch.line);
+        }
+        match branch.outcome.as_str() {
+            "error" => format!("a call in the `try` on line {} has to fail", branch.line),
+            "true" => format!("`{}` has to hold", branch.condition),
+            "false" => format!("`{}` must not hold", branch.condition),
+            "default" => format!("`{}` has to be none of the cases", branch.condition),
+            other => {
+                let case = other.strip_prefix("case:").unwrap_or(other);
+                format!("`{}` has to be {case}", branch.condition)
+            }
+        }
+    }
+}
+
+/// The branches of the program itself.
+fn all_branches(plan: &Plan) -> BTreeSet<(NodeId, String)> {
+    let mut all = BTreeSet::new();
+    for node in &plan.structure.nodes {
+        match &node.kind {
+            NodeKind::Decision { form: DecisionForm::Switch, .. } => {
+                let sites = plan.program().map(|program| &program.sites[..]).unwrap_or_default();
+                for site in sites.iter().filter(|site| site.node == node.id) {
+                    all.extend(site.outcomes.iter().map(|outcome| (node.id, outcome.clone())));
+                }
+                for edge in plan.structure.edges.iter().filter(|edge| edge.from == node.id) {
+                    if let EdgeLink::Conditional { outcome } = &edge.link {
+                        all.insert((node.id, outcome.clone()));
+                    }
+                }
+            }
+            NodeKind::Decision { .. } => {
+                all.extend(["true", "false"].map(|outcome| (node.id, outcome.to_owned())));
+            }
+            NodeKind::Try => {
+                all.insert((node.id, "error".to_owned()));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The nodes and edges that a set of paths took, as one structure.
+pub(super) fn merged(structure: &Structure, paths: &[Explored]) -> Value {
+    let taken: BTreeSet<NodeId> = paths.iter().flat_map(|path| &path.nodes).copied().collect();
+    let nodes: Vec<Value> = structure
+        .nodes
+        .iter()
+        .filter(|node| taken.contains(&node.id))
+        .map(|node| {
+            let mut told = json!({ "id": node.id, "line": node.at.line });
+            match &node.kind {
+                NodeKind::Task { tool, .. } => told["tool"] = json!(tool),
+                NodeKind::Capability { capability, .. } => told["capability"] = json!(capability),
+                NodeKind::Decision { condition, .. } => told["condition"] = json!(condition),
+                _ => {}
+            }
+            told
+        })
+        .collect();
+    let decisions: BTreeSet<&(NodeId, String)> = paths.iter().flat_map(|path| &path.decisions).collect();
+    let edges: Vec<Value> = structure
+        .edges
+        .iter()
+        .filter(|edge| taken.contains(&edge.from) && taken.contains(&edge.to))
+        .filter_map(|edge| match &edge.link {
+            EdgeLink::Sequence => Some(json!({ "from": edge.from, "to": edge.to })),
+            EdgeLink::Conditional { outcome } if decisions.contains(&(edge.from, outcome.clone())) => {
+                Some(json!({ "from": edge.from, "to": edge.to, "outcome": outcome }))
+            }
+            _ => None,
+        })
+        .collect();
+    json!({ "nodes": nodes, "edges": edges })
+}
+
+/// What the conditions of a program mention.
+#[derive(Debug, Default)]
+struct ConditionWords {
+    names: BTreeSet<String>,
+    /// Members of `args` that the program reads.
+    parameters: BTreeSet<String>,
+    texts: BTreeSet<String>,
+    numbers: Vec<f64>,
+}
+
+impl ConditionWords {
+    fn of(plan: &Plan) -> ConditionWords {
+        let mut words = ConditionWords::default();
+        for node in &plan.structure.nodes {
+            if let NodeKind::Decision { condition, .. } = &node.kind {
+                words.read(condition);
+            }
+        }
+        for (_, outcome) in all_branches(plan) {
+            if let Some(case) = outcome.strip_prefix("case:") {
+                words.read(case);
+                words.texts.insert(case.trim_matches(['"', '\'', '`']).to_owned());
+            }
+        }
+        // What is compared may have been given a name before, so the other literals of the program count too.
+        let mut whole = ConditionWords::default();
+        whole.read(&plan.source);
+        words.parameters = parameters(&plan.source);
+        words.texts.extend(whole.texts.into_iter().filter(|text| text.len() <= 40).take(20));
+        for number in whole.numbers.into_iter().take(20) {
+            if !words.numbers.contains(&number) {
+                words.numbers.push(number);
+            }
+        }
+        words
+    }
+
+    fn read(&mut self, text: &str) {
+        let characters: Vec<char> = text.chars().collect();
+        let mut at = 0;
+        while at < characters.len() {
+            let character = characters[at];
+            if matches!(character, '"' | '\'' | '`') {
+                let end = (at + 1..characters.len()).find(|end| characters[*end] == character);
+                let end = end.unwrap_or(characters.len());
+                self.texts.insert(characters[at + 1..end].iter().collect());
+                at = end + 1;
+            } else if character.is_ascii_digit() {
+                let end = (at..characters.len())
+                    .find(|end| !(characters[*end].is_ascii_digit() || matches!(characters[*end], '.' | '_')))
+                    .unwrap_or(characters.len());
+                let number: String = characters[at..end].iter().filter(|digit| **digit != '_').collect();
+                if let Ok(number) = number.parse()
+                    && !self.numbers.contains(&number)
+                {
+                    self.numbers.push(number);
+                }
+                at = end;
+            } else if character.is_alphabetic() || matches!(character, '_' | '$') {
+                let end = (at..characters.len())
+                    .find(|end| {
+                        !(characters[*end].is_alphanumeric() || matches!(characters[*end], '_' | '$'))
+                    })
+                    .unwrap_or(characters.len());
+                self.names.insert(characters[at..end].iter().collect());
+                at = end;
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn mentions(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    fn number_values(&self) -> Vec<Value> {
+        let around = self.numbers.iter().flat_map(|number| [*number, number + 1.0, number - 1.0]);
+        let mut values: Vec<Value> = Vec::new();
+        for number in around.chain([0.0, 1.0, -1.0]) {
+            let value = match number.fract() == 0.0 && number.abs() < 9e15 {
+                #[expect(clippy::cast_possible_truncation, reason = "a whole number of less than 2^53")]
+                true => json!(number as i64),
+                false => json!(number),
+            };
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values
+    }
+
+    /// Other values of the same kind.
+    fn others(&self, value: &Value) -> Vec<Value> {
+        let mut others = match value {
+            Value::Bool(flag) => vec![json!(!flag)],
+            Value::Number(_) => self.number_values(),
+            Value::String(_) => self.texts.iter().map(|text| json!(text)).chain([json!("")]).collect(),
+            Value::Array(items) => {
+                let item = items.first().cloned().unwrap_or_else(|| json!({}));
+                let lengths = self.numbers.iter().filter(|number| (0.0..=50.0).contains(*number));
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "between 0 and 50"
+                )]
+                let mut lengths: BTreeSet<usize> =
+                    lengths.flat_map(|number| [*number as usize, *number as usize + 1]).collect();
+                lengths.extend([0, 1, 2]);
+                lengths.into_iter().map(|length| Value::Array(vec![item.clone(); length])).collect()
+            }
+            Value::Null => self.any_values(),
+            Value::Object(_) => Vec::new(),
+        };
+        if !value.is_null() {
+            others.push(Value::Null);
+        }
+        others.retain(|other| other != value);
+        others
+    }
+
+    fn any_values(&self) -> Vec<Value> {
+        let texts = self.texts.iter().map(|text| json!(text));
+        [json!(true), json!(false)]
+            .into_iter()
+            .chain(texts)
+            .chain(self.number_values())
+            .chain([json!([])])
+            .collect()
+    }
+}
+
+/// The members of `args` that a source names.
+fn parameters(source: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (at, _) in source.match_indices("args") {
+        let rest = source[at + 4..].trim_start_matches('?');
+        if let Some(rest) = rest.strip_prefix('.') {
+            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if !name.is_empty() {
+                names.insert(name);
+            }
+        }
+    }
+    names
+}
+
+/// The places of a value, itself first.
+fn collect_places(value: &Value, place: &mut Vec<Step>, into: &mut Vec<(Vec<Step>, Value)>) {
+    if into.len() >= MAX_PLACES {
+        return;
+    }
+    into.push((place.clone(), value.clone()));
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                place.push(Step::Key(name.clone()));
+                collect_places(member, place, into);
+                place.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate().take(2) {
+                place.push(Step::Index(index));
+                collect_places(item, place, into);
+                place.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Replaces or removes the value at a place.
+fn put(value: &mut Value, place: &[Step], new: Option<&Value>) {
+    match (place, value) {
+        ([], value) => *value = new.cloned().unwrap_or(Value::Null),
+        ([Step::Key(key)], Value::Object(members)) => {
+            match new {
+                Some(new) => members.insert(key.clone(), new.clone()),
+                None => members.remove(key),
+            };
+        }
+        ([Step::Key(key), rest @ ..], Value::Object(members)) => {
+            if let Some(member) = members.get_mut(key) {
+                put(member, rest, new);
+            }
+        }
+        ([Step::Index(index), rest @ ..], Value::Array(items)) => {
+            if let Some(item) = items.get_mut(*index) {
+                put(item, rest, new);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The path that a run took, for display.
+pub(super) fn decisions(path: &ExecutedPath) -> Vec<Value> {
+    path.decisions.iter().map(|taken| json!({ "decision": taken.node, "outcome": taken.outcome })).collect()
+}
