@@ -66,7 +66,7 @@ pub struct CallPath {
     pub calls: Vec<PathCall>,
     /// For each step of the request, the call that serves it: an index into [`CallOptions::calls`].
     pub steps: Vec<usize>,
-    /// Cost of the hyperpath.
+    /// Cost of everything the path relies on, each counted once: a call is made once, however many take its result.
     pub cost: f64,
 }
 
@@ -121,6 +121,7 @@ pub struct CallGraph<'o> {
     options: &'o CallOptions,
     graph: Hypergraph,
     meanings: Vec<EdgeMeaning>,
+    weights: Vec<f64>,
     goal: usize,
 }
 
@@ -140,7 +141,13 @@ impl<'o> CallGraph<'o> {
     /// # Errors
     /// A probability is not above 0, or an index names nothing.
     pub fn new(options: &'o CallOptions) -> Result<CallGraph<'o>, HyperedgeError> {
-        let mut built = CallGraph { options, graph: Hypergraph::new(0), meanings: Vec::new(), goal: 0 };
+        let mut built = CallGraph {
+            options,
+            graph: Hypergraph::new(0),
+            meanings: Vec::new(),
+            weights: Vec::new(),
+            goal: 0,
+        };
         let called: Vec<usize> = options.calls.iter().map(|_| built.graph.add_vertex()).collect();
         let parameters: Vec<Vec<usize>> = options
             .calls
@@ -185,16 +192,21 @@ impl<'o> CallGraph<'o> {
         reliability: f64,
         meaning: EdgeMeaning,
     ) -> Result<(), HyperedgeError> {
-        self.graph.add_edge(sources, &[target], edge_weight(reliability))?;
+        let weight = edge_weight(reliability);
+        self.graph.add_edge(sources, &[target], weight)?;
         self.meanings.push(meaning);
+        self.weights.push(weight);
         Ok(())
     }
 
-    /// Paths that serve all steps, cheapest first, computed as they are asked for. A value is no argument twice in
-    /// the same call.
+    /// Paths that serve all steps, computed as they are asked for, in the order of their hyperpaths' costs, in which
+    /// each use counts. A value is no argument twice in the same call.
     pub fn paths(&mut self) -> impl Iterator<Item = CallPath> {
-        let CallGraph { options, graph, meanings, goal } = self;
-        let paths = graph.best(*goal).map(|path| call_path(options, meanings, &path));
+        let CallGraph { options, graph, meanings, weights, goal } = self;
+        let paths = graph.best(*goal).map(|path| CallPath {
+            cost: path.steps.iter().map(|(_, edge)| weights[*edge]).sum(),
+            ..call_path(options, meanings, &path)
+        });
         paths.filter(|path| path.calls.iter().all(takes_each_value_once))
     }
 }

@@ -98,7 +98,8 @@ pub fn infer_flow(calls: &PlannedCalls<'_>) -> CallFlow {
 }
 
 /// For each pair of tools and each parameter of the second, the result field of the first that fits best, if any does:
-/// by name, by description, or because the parameter takes any content.
+/// by name, by description, or because the parameter takes any content. Fields that repeat an argument or say only
+/// whether the call succeeded are left out.
 pub fn possible_mappings(tools: &[&ToolFields]) -> Vec<(usize, usize, FieldMapping)> {
     let keys: Vec<ToolFieldKeys> = tools.iter().map(|tool| ToolFieldKeys::of(tool)).collect();
     let mut found = Vec::new();
@@ -107,7 +108,8 @@ pub fn possible_mappings(tools: &[&ToolFields]) -> Vec<(usize, usize, FieldMappi
             for (at, input) in taker.inputs.iter().enumerate() {
                 let fits = giver.outputs.iter().zip(&keys[from].outputs).filter_map(|(output, given)| {
                     let (weight, basis) = fit(output, input, (given, &keys[to].inputs[at]), None)?;
-                    Some((weight, basis, output))
+                    let weight = weight * telling_share(giver, output, basis);
+                    (weight > 0.0).then_some((weight, basis, output))
                 });
                 // The first of equals wins: fields near the surface come before nested ones.
                 let best = fits.reduce(|best, next| if next.0 > best.0 { next } else { best });
@@ -120,6 +122,25 @@ pub fn possible_mappings(tools: &[&ToolFields]) -> Vec<(usize, usize, FieldMappi
         }
     }
     found
+}
+
+/// Words of a description in which a tool names what it returns in the first place: "Turns CSV into rows".
+const MAIN_WORDS: usize = 4;
+/// Weight of a field that is not what the tool returns in the first place, where the parameter takes any content.
+const BESIDE: f32 = 0.8;
+
+/// How much of the fit of a field remains when what the field is for is considered.
+fn telling_share(giver: &ToolFields, output: &OutputField, basis: MatchBasis) -> f32 {
+    let repeats = !output.path.contains("[]") && giver.inputs.iter().any(|input| input.words == output.words);
+    let any_content = basis >= MatchBasis::Generic;
+    // The path of a table is no table.
+    let is_place = any_content && output.words.last().is_some_and(|word| names::is_place(word));
+    if repeats || is_place || names::is_status(output) {
+        return 0.0;
+    }
+    let main =
+        giver.description.iter().take(MAIN_WORDS).any(|word| output.words.iter().any(|own| own == word));
+    if any_content && !main { BESIDE } else { 1.0 }
 }
 
 /// Similarity of two descriptions by their words.

@@ -37,7 +37,7 @@ async fn try_paths(app: &Arc<App>, body: Body) -> Result<Response, Problem> {
     let client = ExploringClient {
         principal: app.principal.clone(),
         session: "http".to_owned(),
-        caller: Caller::nobody(),
+        caller: Caller::silent(),
     };
     let exploration = flow::explore(app, client, input, |_| true).await?;
     Ok(json_response(StatusCode::OK, &serde_json::json!({ "schemaVersion": 1, "exploration": exploration })))

@@ -50,8 +50,7 @@ pub(super) async fn run(here: &CommandContext, explore: ExploreArgs) -> Result<E
     app.tools.ensure_manifests_loaded().await;
     knowledge::embed_for(&app.knowledge, READING).await;
     let (caller, _messages) = progress_caller();
-    let client =
-        ExploringClient { principal: app.principal.clone(), session: "cli".to_owned(), caller };
+    let client = ExploringClient { principal: app.principal.clone(), session: "cli".to_owned(), caller };
     let explored = flow::explore(&app, client, input, |_| true).await;
     app.close().await;
     let exploration = explored?;

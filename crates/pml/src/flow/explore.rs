@@ -49,7 +49,7 @@ const TOOLS_PER_STEP: usize = 6;
 /// Least probability of a tool for a step. A wrong path costs a dry run and not a mistake.
 const LEAST_STEP: f64 = 0.1;
 /// Tools in the graph of one exploration.
-const MOST_TOOLS: usize = 48;
+const MOST_TOOLS: usize = 32;
 /// The factor on the confidence of a path of which nothing was really called.
 const ALL_MOCKED: f64 = 0.5;
 
@@ -262,7 +262,7 @@ async fn try_path(
         caller,
         idempotency: None,
         max_wait: PATH_TIMEOUT,
-        answerer: config.approvals.answerer.unwrap_or(Answerer::Person),
+        answerer: config.approvals.answerer.unwrap_or(Answerer::Human),
         dynamic: config.approvals.dynamic,
         learn: false,
         capability: None,

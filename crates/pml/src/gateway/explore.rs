@@ -7,7 +7,7 @@ use pml_model::json::raw;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::reply::tool_result;
+use super::reply::result_of;
 use super::request::{parse_arguments, session_id};
 use super::{ClientAccess, is_callable};
 use crate::app::App;
@@ -57,7 +57,7 @@ pub(super) async fn explore(
 ) -> Box<RawValue> {
     tokio::select! {
         explored = try_paths(app, arguments, request, door) => match explored {
-            Ok(exploration) => tool_result(&exploration.text(), &exploration, &[], false),
+            Ok(exploration) => result_of(&exploration.text(), &raw(&exploration), &[], false),
             Err(problem) => problem.to_tool_result(),
         },
         () = request.cancel.cancelled() => {

@@ -15,7 +15,7 @@ use pml_graph::call_paths::{
 use pml_graph::graph::feeds::{possible_mappings, value_fit};
 use pml_graph::graph::fields::ToolFields;
 use pml_language::Reading;
-use pml_language::literals::IntentLiteral;
+use pml_language::literals::{IntentLiteral, LiteralClass};
 use pml_model::ToolId;
 use serde_json::{Map, Value, json};
 
@@ -29,19 +29,20 @@ const LEAST_FIT: f64 = super::MEANT as f64;
 const OPTIONAL_FIT: f64 = 1.0;
 /// Least fit of a result with a parameter: below it, two fields have no more in common than their kind.
 const LEAST_LINK: f64 = 0.3;
-/// Fit of a result of a call whose value is named like what takes it: `orders.schema.json` for `schema`.
-const NAMED_ALIKE: f64 = 0.9;
-/// Share of the doubt that remains about a result where the step refers to the one before ("check it").
-const REFERRED_DOUBT: f64 = 0.5;
+/// Fit of a result of a strand that is named like the parameter (`orders.schema.json` for `schema`), and of the result
+/// that a step refers to ("check it").
+const NAMED: f64 = 0.9;
+/// Factor on a result of a strand that is named like another parameter.
+const NAMED_OTHERWISE: f64 = 0.5;
 /// Factor on the reliability of a call that is not known to be safe: a path of safe calls can be tried for real.
 const UNSAFE: f64 = 0.7;
-/// Factor on the probability that a call serves a step, where the call is about a value of another step.
+/// Factor on the probability that a call serves a step, where its strand is about a value of another step.
 const OTHER_STEP: f64 = 0.5;
-/// Cost of each value of the request that a path has no place for: as much as a step with the least probability that
-/// is suggested (−ln 0.25).
-const UNUSED_COST: f64 = 1.4;
-/// Calls of one tool with different values.
-const MOST_CALLS_OF_TOOL: usize = 3;
+/// Cost of each value of the request that a path has no place for, and of each call that is told nothing: as much as a
+/// step with the least probability that is suggested (−ln 0.25).
+const GAP_COST: f64 = 1.4;
+/// Things that calls of the same tool are made for.
+const MOST_STRANDS: usize = 3;
 /// Hyperpaths looked at to find the wanted number of different ones.
 const LOOKED_AT: usize = 200;
 /// Most calls in one path.
@@ -111,34 +112,45 @@ pub(crate) fn candidate_paths(request: &PathRequest<'_, '_>) -> CandidatePaths {
             return CandidatePaths::default();
         }
     };
-    let mut found = CandidatePaths::default();
-    let mut seen = HashSet::new();
+    // The same tools with arguments from elsewhere are the same way; the cheapest of them counts.
+    let mut best: HashMap<Vec<usize>, CandidatePath> = HashMap::new();
+    let mut too_deep = false;
     for path in graph.paths().take(LOOKED_AT) {
         if path.depth() > request.max_depth || path.calls.len() > MOST_CALLS {
-            found.too_deep = true;
+            too_deep = true;
             continue;
         }
-        // The same tools with arguments from elsewhere are the same way, less likely.
         let mut tools: Vec<usize> = path.calls.iter().map(|call| draft.tool_of[call.call]).collect();
         tools.sort_unstable();
-        if seen.insert(tools) {
-            found.paths.push(draft.candidate(&path));
-        }
-        // Values without a place can move a path back by a few places.
-        if found.paths.len() >= 3 * request.max_paths {
-            break;
+        let candidate = draft.candidate(&path);
+        let known = best.get(&tools);
+        if known.is_none_or(|known| candidate.cost < known.cost) {
+            best.insert(tools, candidate);
         }
     }
-    found.paths.sort_by(|one, other| one.cost.total_cmp(&other.cost));
-    found.paths.truncate(request.max_paths);
-    found
+    let mut paths: Vec<CandidatePath> = best.into_values().collect();
+    let order = |path: &CandidatePath| path.document.to_string();
+    paths.sort_by(|one, other| one.cost.total_cmp(&other.cost).then_with(|| order(one).cmp(&order(other))));
+    paths.truncate(request.max_paths);
+    CandidatePaths { paths, too_deep }
 }
 
 /// A value at hand.
 enum GivenValue<'r> {
     Literal(&'r IntentLiteral),
     Context(&'r str, &'r Value),
+    /// A pattern for the files with this word in their names.
+    Glob(String),
     Default(Value),
+}
+
+/// One of several things of the same kind that the request is about: one of two files, or what a word names in a
+/// directory. Tools that read are called for each of them.
+struct Strand {
+    /// Number of the value it begins with.
+    value: usize,
+    /// Words that tell what it is.
+    words: Vec<String>,
 }
 
 /// Everything that could be part of a path.
@@ -146,11 +158,12 @@ struct PathDraft<'r, 's> {
     request: &'r PathRequest<'r, 's>,
     schemas: Vec<Value>,
     values: Vec<GivenValue<'r>>,
+    strands: Vec<Strand>,
     options: CallOptions,
     /// The tool of each possible call.
     tool_of: Vec<usize>,
-    /// The literal that sets a call apart from other calls of its tool.
-    about: Vec<Option<usize>>,
+    /// The strand of each possible call.
+    strand_of: Vec<Option<usize>>,
 }
 
 impl<'r, 's> PathDraft<'r, 's> {
@@ -164,81 +177,140 @@ impl<'r, 's> PathDraft<'r, 's> {
             request,
             schemas: request.tools.iter().map(schema).collect(),
             values: literals.chain(context).collect(),
+            strands: Vec::new(),
             options: CallOptions::default(),
             tool_of: Vec::new(),
-            about: Vec::new(),
+            strand_of: Vec::new(),
         };
+        draft.find_strands();
         for tool in 0..request.tools.len() {
-            draft.add_calls(tool);
+            draft.add_call(tool, None);
+            for strand in (0..draft.strands.len()).filter(|_| request.tools[tool].reads_only) {
+                draft.add_call(tool, Some(strand));
+            }
         }
         draft.add_links();
         draft.options.steps = request.steps.iter().map(|step| draft.calls_for(step)).collect();
         draft
     }
 
-    /// Adds the calls of one tool: one, or one for each value of the intent that competes for the same parameter.
-    fn add_calls(&mut self, tool: usize) {
-        let fields = &self.request.tools[tool].fields;
-        let mut fits: Vec<(usize, String, f64)> = Vec::new();
-        for input in fields.inputs.iter().filter(|input| input.required) {
-            for value in 0..self.values.len() {
-                let fit = self.fit(tool, &input.name, value);
-                fits.extend(fit.filter(|fit| *fit >= LEAST_FIT).map(|fit| (value, input.name.clone(), fit)));
+    /// Several files are strands; so are the words that name parameters, where the request names a directory.
+    fn find_strands(&mut self) {
+        let files: Vec<Strand> = (0..)
+            .zip(&self.values)
+            .filter_map(|(value, given)| match given {
+                GivenValue::Literal(literal)
+                    if literal.class == LiteralClass::Path && !is_directory(literal) =>
+                {
+                    let name = literal.text.rsplit('/').next().unwrap_or_default();
+                    Some(Strand { value, words: words(name) })
+                }
+                _ => None,
+            })
+            .collect();
+        if files.len() > 1 {
+            self.strands = files;
+        } else if files.is_empty() && self.request.intent.literals().any(is_directory) {
+            for word in self.named_parameters() {
+                self.strands.push(Strand { value: self.values.len(), words: vec![word.clone()] });
+                self.values.push(GivenValue::Glob(word));
             }
         }
-        let literals = self.request.intent.literals().count();
-        let is_literal = |value: usize| value < literals;
-        let rivals = |name: &str| -> Vec<usize> {
-            let of_name = fits.iter().filter(|(value, other, _)| other == name && is_literal(*value));
-            of_name.map(|(value, ..)| *value).take(MOST_CALLS_OF_TOOL).collect()
-        };
-        let contested = fits.iter().map(|(_, name, _)| name).find(|name| rivals(name).len() > 1).cloned();
-        let about: Vec<Option<usize>> = match &contested {
-            Some(name) => rivals(name).into_iter().map(Some).collect(),
-            None => vec![None],
-        };
-        for about in about {
-            let call = self.options.calls.len();
-            let of_tool = &self.request.tools[tool];
-            let required = of_tool.fields.inputs.iter().filter(|input| input.required);
-            self.options.calls.push(PossibleCall {
-                required: required.map(|input| input.name.clone()).collect(),
-                reliability: of_tool.reliability * if of_tool.is_safe { 1.0 } else { UNSAFE },
-            });
-            self.tool_of.push(tool);
-            self.about.push(about);
-            for (value, parameter, fit) in &fits {
-                let is_rival = about.is_some_and(|about| is_literal(*value) && about != *value);
-                if Some(parameter) != contested.as_ref() || !is_rival {
-                    let (parameter, value) = (parameter.clone(), *value);
+        self.strands.truncate(MOST_STRANDS);
+    }
+
+    /// Words of the steps that are parameters of tools that could serve them: "the CSV", "the schema".
+    fn named_parameters(&self) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for step in self.request.steps {
+            let mut bare = step.words.clone();
+            for literal in self.request.intent.literals() {
+                bare = bare.replace(&literal.text, " ");
+            }
+            let said = words(&bare);
+            for (tool, _) in &step.candidates {
+                for input in self.request.tools[*tool].fields.inputs.iter().filter(|input| input.required) {
+                    let name = input.name.to_lowercase();
+                    if said.contains(&name)
+                        && !found.contains(&name)
+                        && !self.request.context.contains_key(&name)
+                    {
+                        found.push(name);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Adds the call of a tool in a strand, or outside all of them.
+    fn add_call(&mut self, tool: usize, strand: Option<usize>) {
+        let call = self.options.calls.len();
+        let of_tool = &self.request.tools[tool];
+        let begins = strand.map(|strand| self.strands[strand].value);
+        let mut required: Vec<String> = of_tool
+            .fields
+            .inputs
+            .iter()
+            .filter(|input| input.required)
+            .map(|input| input.name.clone())
+            .collect();
+        // A search can be made without a pattern, and then it finds no strand.
+        let pattern = of_tool.fields.inputs.iter().find(|input| takes_pattern(&input.name));
+        if let (Some(GivenValue::Glob(_)), Some(pattern)) = (begins.map(|value| &self.values[value]), pattern)
+            && !required.contains(&pattern.name)
+        {
+            required.push(pattern.name.clone());
+        }
+        for parameter in &required {
+            for value in 0..self.values.len() {
+                let elsewhere =
+                    self.strands.iter().any(|other| other.value == value) && Some(value) != begins;
+                let fit = self.fit(tool, parameter, value).unwrap_or_default();
+                let is_for_other = elsewhere && (strand.is_some() || self.is_glob(value));
+                if fit >= LEAST_FIT && !is_for_other {
+                    let parameter = parameter.clone();
                     self.options.given.push(GivenArgument { call, parameter, value, fit: fit.min(1.0) });
                 }
             }
-            self.add_defaults(call, tool);
+            self.add_default(call, tool, parameter);
         }
+        let reliability = of_tool.reliability * if of_tool.is_safe { 1.0 } else { UNSAFE };
+        self.options.calls.push(PossibleCall { required, reliability });
+        self.tool_of.push(tool);
+        self.strand_of.push(strand);
+    }
+
+    fn is_glob(&self, value: usize) -> bool {
+        matches!(self.values[value], GivenValue::Glob(_))
     }
 
     /// A required parameter with a default can be left to it.
-    fn add_defaults(&mut self, call: usize, tool: usize) {
-        for input in self.request.tools[tool].fields.inputs.iter().filter(|input| input.required) {
-            let default = self.schemas[tool]["properties"][&input.name]["default"].clone();
-            if !default.is_null() {
-                let (parameter, value) = (input.name.clone(), self.values.len());
-                self.values.push(GivenValue::Default(default));
-                self.options.given.push(GivenArgument { call, parameter, value, fit: LEAST_FIT });
-            }
+    fn add_default(&mut self, call: usize, tool: usize, parameter: &str) {
+        let default = self.schemas[tool]["properties"][parameter]["default"].clone();
+        if !default.is_null() {
+            let (parameter, value) = (parameter.to_owned(), self.values.len());
+            self.values.push(GivenValue::Default(default));
+            self.options.given.push(GivenArgument { call, parameter, value, fit: LEAST_FIT });
         }
     }
 
-    /// How well a value fits a parameter; `None` where the schema does not allow it.
+    /// How well a value fits a parameter; `None` where the schema does not allow it, or the context gives another.
     fn fit(&self, tool: usize, parameter: &str, value: usize) -> Option<f64> {
         self.argument(tool, parameter, value)?;
         match &self.values[value] {
+            GivenValue::Context(name, _) => (*name == parameter).then_some(1.0),
+            _ if self.request.context.contains_key(parameter) => None,
             GivenValue::Literal(literal) => {
                 let input = self.request.tools[tool].fields.input(parameter)?;
-                Some(f64::from(value_fit(self.request.intent, literal, input)))
+                let described = self.schemas[tool]["properties"][parameter]["description"].as_str();
+                let of_place = [words(parameter), words(described.unwrap_or_default())].concat();
+                let takes_directory = of_place.iter().any(|word| DIRECTORY.contains(&word.as_str()));
+                // A directory is no file.
+                (!is_directory(literal) || takes_directory)
+                    .then(|| f64::from(value_fit(self.request.intent, literal, input)))
             }
-            GivenValue::Context(name, _) => (*name == parameter).then_some(1.0),
+            GivenValue::Glob(_) => takes_pattern(parameter).then_some(NAMED),
             GivenValue::Default(_) => None,
         }
     }
@@ -252,11 +324,12 @@ impl<'r, 's> PathDraft<'r, 's> {
                 wanted.value_of(Some(literal), &literal.text)
             }
             GivenValue::Context(_, value) => Some((*value).clone()),
+            GivenValue::Glob(word) => Some(Value::from(format!("*{word}*"))),
             GivenValue::Default(value) => Some(value.clone()),
         }
     }
 
-    /// Adds what calls could take from one another.
+    /// Adds what calls could take from one another: within a strand, and from any strand outside of all.
     fn add_links(&mut self) {
         let tools: Vec<&ToolFields> = self.request.tools.iter().map(|tool| &tool.fields).collect();
         let mut by_pair: HashMap<(usize, usize), Vec<(String, String, f64)>> = HashMap::new();
@@ -267,29 +340,42 @@ impl<'r, 's> PathDraft<'r, 's> {
                 by_pair.entry((from, to)).or_default().push(link);
             }
         }
+        let mut links = Vec::new();
         for from in 0..self.tool_of.len() {
             for to in (0..self.tool_of.len()).filter(|to| *to != from) {
-                for (parameter, path, fit) in
-                    by_pair.get(&(self.tool_of[from], self.tool_of[to])).into_iter().flatten()
-                {
-                    let fit = self.link_fit((from, to), parameter, *fit);
+                let joins = self.strand_of[to].is_none() || self.strand_of[to] == self.strand_of[from];
+                let Some(found) = by_pair.get(&(self.tool_of[from], self.tool_of[to])).filter(|_| joins)
+                else {
+                    continue;
+                };
+                let most = found.iter().map(|link| link.2).fold(0.0, f64::max);
+                let referred = self.is_referred_to(from, to);
+                for (parameter, path, fit) in found {
+                    let fit = if referred && *fit == most { fit.max(NAMED) } else { *fit };
+                    let fit = self.strand_fit((from, to), parameter, fit);
                     let (parameter, path) = (parameter.clone(), path.clone());
-                    self.options.links.push(ResultLink { from, to, parameter, path, fit });
+                    links.push(ResultLink { from, to, parameter, path, fit });
                 }
             }
         }
+        self.options.links = links;
     }
 
-    fn link_fit(&self, (from, to): (usize, usize), parameter: &str, fit: f64) -> f64 {
-        let taker = &self.request.tools[self.tool_of[to]];
-        let alike = self.about[from].is_some_and(|about| {
-            let GivenValue::Literal(literal) = &self.values[about] else { return false };
-            let of_value = words(&literal.text);
-            let of_taker = [words(parameter), words(&taker.tool.id.to_string())].concat();
-            of_value.iter().any(|word| of_taker.contains(word))
-        });
-        let fit = if alike { fit.max(NAMED_ALIKE) } else { fit };
-        if self.is_referred_to(from, to) { 1.0 - (1.0 - fit) * REFERRED_DOUBT } else { fit }
+    /// The fit of a result, with regard to what its strand is about.
+    fn strand_fit(&self, (from, to): (usize, usize), parameter: &str, fit: f64) -> f64 {
+        let Some(strand) = self.strand_of[from] else { return fit };
+        let about = &self.strands[strand].words;
+        let is_about = |text: &str| words(text).iter().any(|word| about.contains(word));
+        let required = &self.options.calls[to].required;
+        if is_about(parameter) {
+            fit.max(NAMED)
+        } else if required.iter().any(|other| is_about(other)) {
+            fit * NAMED_OTHERWISE
+        } else if is_about(&self.request.tools[self.tool_of[to]].tool.id.to_string()) {
+            fit.max(NAMED)
+        } else {
+            fit
+        }
     }
 
     /// Whether a step that the second tool could serve refers to the one before, which the first could serve.
@@ -305,15 +391,18 @@ impl<'r, 's> PathDraft<'r, 's> {
 
     /// The calls that could serve a step.
     fn calls_for(&self, step: &PathStep) -> Vec<(usize, f64)> {
+        let said = step.words.to_lowercase();
         let mut calls = Vec::new();
         for (call, tool) in self.tool_of.iter().enumerate() {
             let Some((_, probability)) = step.candidates.iter().find(|(other, _)| other == tool) else {
                 continue;
             };
-            let elsewhere = self.about[call].is_some_and(|about| match &self.values[about] {
-                GivenValue::Literal(literal) => !step.words.contains(&literal.text),
-                _ => false,
-            });
+            let elsewhere =
+                self.strand_of[call].is_some_and(|strand| match &self.values[self.strands[strand].value] {
+                    GivenValue::Literal(literal) => !step.words.contains(&literal.text),
+                    GivenValue::Glob(word) => !said.contains(word.as_str()),
+                    _ => false,
+                });
             let probability = probability.clamp(f64::EPSILON, 1.0);
             calls.push((call, probability * if elsewhere { OTHER_STEP } else { 1.0 }));
         }
@@ -330,6 +419,7 @@ impl<'r, 's> PathDraft<'r, 's> {
             path.calls.iter().flat_map(|call| &call.arguments).any(
                 |(_, source)| matches!(source, ArgumentSource::Result { path, .. } if path.contains("[]")),
             );
+        let told_nothing = tasks.iter().filter(|task| self.is_told_nothing(task)).count();
         let mut warnings: Vec<String> = unused.iter().map(|value| self.no_place(*value)).collect();
         if first_only {
             warnings.push("only the first of several results is passed on".to_owned());
@@ -339,7 +429,7 @@ impl<'r, 's> PathDraft<'r, 's> {
             tools: tasks.iter().map(|task| self.request.tools[task.tool].tool.id.clone()).collect(),
             warnings,
             probability: self.probability(path),
-            cost: path.cost + UNUSED_COST * unused.len() as f64,
+            cost: path.cost + GAP_COST * (unused.len() + told_nothing) as f64,
         }
     }
 
@@ -374,44 +464,53 @@ impl<'r, 's> PathDraft<'r, 's> {
         PathTask { id: format!("t{}", at + 1), tool, name, arguments, depends_on }
     }
 
+    /// Whether a task of a tool with parameters has no argument.
+    fn is_told_nothing(&self, task: &PathTask) -> bool {
+        task.arguments.is_empty() && !self.request.tools[task.tool].fields.inputs.is_empty()
+    }
+
     /// Values of the request that no call of the path takes.
     fn unused(&self, path: &CallPath) -> Vec<usize> {
-        let used: HashSet<usize> = path
-            .calls
-            .iter()
-            .flat_map(|call| &call.arguments)
+        let arguments = path.calls.iter().flat_map(|call| &call.arguments);
+        let used: HashSet<usize> = arguments
             .filter_map(|(_, source)| match source {
                 ArgumentSource::Given(value) => Some(*value),
                 ArgumentSource::Result { .. } => None,
             })
             .collect();
-        let asked = |value: &usize| !matches!(self.values[*value], GivenValue::Default(_));
-        (0..self.values.len()).filter(asked).filter(|value| !used.contains(value)).collect()
+        let is_asked =
+            |value: &usize| matches!(self.values[*value], GivenValue::Literal(_) | GivenValue::Context(..));
+        (0..self.values.len()).filter(is_asked).filter(|value| !used.contains(value)).collect()
     }
 
-    /// Binds a value to the optional parameter that it fits best; returns whether there is one.
+    /// Binds a value to the optional parameter that it fits best, a directory to every one that it fits; returns
+    /// whether there is one.
     fn place_optional(&self, value: usize, tasks: &mut [PathTask]) -> bool {
-        let mut best: Option<(f64, usize, &str)> = None;
+        let mut places: Vec<(f64, usize, &str)> = Vec::new();
         for (at, task) in tasks.iter().enumerate() {
             for input in &self.request.tools[task.tool].fields.inputs {
                 let fit = self.fit(task.tool, &input.name, value).unwrap_or_default();
-                let is_open = !task.arguments.contains_key(&input.name);
-                if is_open && fit >= OPTIONAL_FIT && best.is_none_or(|best| fit > best.0) {
-                    best = Some((fit, at, &input.name));
+                if fit >= OPTIONAL_FIT && !task.arguments.contains_key(&input.name) {
+                    places.push((fit, at, &input.name));
                 }
             }
         }
-        let Some((_, at, name)) = best else { return false };
-        let Some(argument) = self.argument(tasks[at].tool, name, value) else { return false };
-        tasks[at].arguments.insert(name.to_owned(), escape_braces(argument));
-        true
+        places.sort_by(|one, other| other.0.total_cmp(&one.0));
+        if !matches!(&self.values[value], GivenValue::Literal(literal) if is_directory(literal)) {
+            places.truncate(1);
+        }
+        for (_, at, name) in &places {
+            let argument = self.argument(tasks[*at].tool, name, value).unwrap_or_default();
+            tasks[*at].arguments.insert((*name).to_owned(), escape_braces(argument));
+        }
+        !places.is_empty()
     }
 
     fn no_place(&self, value: usize) -> String {
         match &self.values[value] {
             GivenValue::Literal(literal) => format!("`{}` is not used", literal.text),
             GivenValue::Context(name, _) => format!("`{name}` of the context is not used"),
-            GivenValue::Default(_) => String::new(),
+            GivenValue::Glob(_) | GivenValue::Default(_) => String::new(),
         }
     }
 
@@ -430,6 +529,18 @@ impl<'r, 's> PathDraft<'r, 's> {
             }
         }
     }
+}
+
+/// Words for a directory in names and descriptions of parameters.
+const DIRECTORY: &[&str] = &["directory", "directories", "folder", "dir"];
+
+fn is_directory(literal: &IntentLiteral) -> bool {
+    literal.class == LiteralClass::Path && literal.text.ends_with('/')
+}
+
+/// Whether a parameter takes a pattern of file names.
+fn takes_pattern(parameter: &str) -> bool {
+    words(parameter).iter().any(|word| word == "pattern" || word == "glob")
 }
 
 /// A task of a path.

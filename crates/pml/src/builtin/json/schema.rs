@@ -44,7 +44,7 @@ pub(super) fn validate_spec() -> BuiltinSpec {
         input: object_schema(
             json!({
                 "data": { "description": "The value to check." },
-                "schema": { "type": ["object", "boolean"], "description": "The JSON Schema." },
+                "schema": { "type": "object", "description": "The JSON Schema." },
             }),
             &["data", "schema"],
         ),
@@ -100,8 +100,29 @@ mod tests {
         let of = |data: &str| format!(r#"{{"data":{data},"schema":{schema}}}"#);
         let server = server("json");
         check(&server, "validate", &of(r#"[{"id":"1"}]"#), &expect![[r#"{"valid":true,"errors":[]}"#]]);
-        check(&server, "validate", &of(r#"[{"id":"x"},{}]"#), &expect![[r#"{"valid":false,"errors":[{"path":"/0/id","message":"\"x\" does not match \"^[0-9]+$\""},{"path":"/1","message":"\"id\" is a required property"}]}"#]]);
-        check(&server, "validate", r#"{"data":1,"schema":{"type":"nothing"}}"#, &expect![[r#"error: `schema` is not a JSON Schema: "nothing" is not valid under any of the schemas listed in the 'anyOf' keyword"#]]);
-        check(&server, "validate", r#"{"data":1,"schema":{"$ref":"file:///etc/passwd"}}"#, &expect!["error: `schema` is not a JSON Schema: Resource 'file:///etc/passwd' is not present in a registry and retrieving it failed: `resolve-file` feature or a custom resolver is required to resolve external schemas via files"]);
+        check(
+            &server,
+            "validate",
+            &of(r#"[{"id":"x"},{}]"#),
+            &expect![[
+                r#"{"valid":false,"errors":[{"path":"/0/id","message":"\"x\" does not match \"^[0-9]+$\""},{"path":"/1","message":"\"id\" is a required property"}]}"#
+            ]],
+        );
+        check(
+            &server,
+            "validate",
+            r#"{"data":1,"schema":{"type":"nothing"}}"#,
+            &expect![[
+                r#"error: `schema` is not a JSON Schema: "nothing" is not valid under any of the schemas listed in the 'anyOf' keyword"#
+            ]],
+        );
+        check(
+            &server,
+            "validate",
+            r#"{"data":1,"schema":{"$ref":"file:///etc/passwd"}}"#,
+            &expect![
+                "error: `schema` is not a JSON Schema: Resource 'file:///etc/passwd' is not present in a registry and retrieving it failed: `resolve-file` feature or a custom resolver is required to resolve external schemas via files"
+            ],
+        );
     }
 }
