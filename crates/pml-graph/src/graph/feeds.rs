@@ -108,7 +108,7 @@ pub fn possible_mappings(tools: &[&ToolFields]) -> Vec<(usize, usize, FieldMappi
             for (at, input) in taker.inputs.iter().enumerate() {
                 let fits = giver.outputs.iter().zip(&keys[from].outputs).filter_map(|(output, given)| {
                     let (weight, basis) = fit(output, input, (given, &keys[to].inputs[at]), None)?;
-                    let weight = weight * telling_share(giver, output, basis);
+                    let weight = weight * telling_share(giver, output, input, basis);
                     (weight > 0.0).then_some((weight, basis, output))
                 });
                 // The first of equals wins: fields near the surface come before nested ones.
@@ -129,18 +129,27 @@ const MAIN_WORDS: usize = 4;
 /// Weight of a field that is not what the tool returns in the first place, where the parameter takes any content.
 const BESIDE: f32 = 0.8;
 
+/// Weight of a field of one of several elements, where the names do not agree: it is a detail, and only the first
+/// element would be used.
+const DETAIL: f32 = 0.5;
+/// Least compatibility of kinds where nothing else agrees.
+const SAME_KIND: f32 = 0.9;
+
 /// How much of the fit of a field remains when what the field is for is considered.
-fn telling_share(giver: &ToolFields, output: &OutputField, basis: MatchBasis) -> f32 {
-    let repeats = !output.path.contains("[]") && giver.inputs.iter().any(|input| input.words == output.words);
+fn telling_share(giver: &ToolFields, output: &OutputField, input: &InputField, basis: MatchBasis) -> f32 {
+    let in_list = output.path.contains("[]");
+    let repeats = !in_list && giver.inputs.iter().any(|own| own.words == output.words);
     let any_content = basis >= MatchBasis::Generic;
     // The path of a table is no table.
     let is_place = any_content && output.words.last().is_some_and(|word| names::is_place(word));
-    if repeats || is_place || names::is_status(output) {
+    let is_other_kind = basis == MatchBasis::Kind && output.kind.compatibility(input.kind) < SAME_KIND;
+    if repeats || is_place || is_other_kind || names::is_status(output) {
         return 0.0;
     }
     let main =
         giver.description.iter().take(MAIN_WORDS).any(|word| output.words.iter().any(|own| own == word));
-    if any_content && !main { BESIDE } else { 1.0 }
+    let beside = if any_content && !main { BESIDE } else { 1.0 };
+    beside * if in_list && basis > MatchBasis::End { DETAIL } else { 1.0 }
 }
 
 /// Similarity of two descriptions by their words.

@@ -93,6 +93,16 @@ pub(crate) struct CandidatePath {
     pub(crate) cost: f64,
 }
 
+impl CandidatePath {
+    /// Whether two tasks make the same call.
+    fn repeats_a_call(&self) -> bool {
+        let mut seen = HashSet::new();
+        let tasks = self.document["tasks"].as_array().into_iter().flatten();
+        let calls = tasks.map(|task| format!("{} {}", task["tool"], task["arguments"]));
+        calls.into_iter().any(|call| !seen.insert(call))
+    }
+}
+
 /// The paths found.
 #[derive(Debug, Default)]
 pub(crate) struct CandidatePaths {
@@ -123,6 +133,9 @@ pub(crate) fn candidate_paths(request: &PathRequest<'_, '_>) -> CandidatePaths {
         let mut tools: Vec<usize> = path.calls.iter().map(|call| draft.tool_of[call.call]).collect();
         tools.sort_unstable();
         let candidate = draft.candidate(&path);
+        if candidate.repeats_a_call() {
+            continue;
+        }
         let known = best.get(&tools);
         if known.is_none_or(|known| candidate.cost < known.cost) {
             best.insert(tools, candidate);
@@ -306,9 +319,14 @@ impl<'r, 's> PathDraft<'r, 's> {
                 let described = self.schemas[tool]["properties"][parameter]["description"].as_str();
                 let of_place = [words(parameter), words(described.unwrap_or_default())].concat();
                 let takes_directory = of_place.iter().any(|word| DIRECTORY.contains(&word.as_str()));
-                // A directory is no file.
-                (!is_directory(literal) || takes_directory)
-                    .then(|| f64::from(value_fit(self.request.intent, literal, input)))
+                let takes_file = of_place.iter().any(|word| FILE.contains(&word.as_str()));
+                // A directory is no file, and a file no directory.
+                let suits = match literal.class {
+                    LiteralClass::Path if is_directory(literal) => takes_directory,
+                    LiteralClass::Path => takes_file || !takes_directory,
+                    _ => true,
+                };
+                suits.then(|| f64::from(value_fit(self.request.intent, literal, input)))
             }
             GivenValue::Glob(_) => takes_pattern(parameter).then_some(NAMED),
             GivenValue::Default(_) => None,
@@ -335,7 +353,7 @@ impl<'r, 's> PathDraft<'r, 's> {
         let mut by_pair: HashMap<(usize, usize), Vec<(String, String, f64)>> = HashMap::new();
         for (from, to, mapping) in possible_mappings(&tools) {
             let required = tools[to].input(&mapping.to).is_some_and(|input| input.required);
-            if required && f64::from(mapping.weight) >= LEAST_LINK {
+            if required {
                 let link = (mapping.to, mapping.from, f64::from(mapping.weight).min(1.0));
                 by_pair.entry((from, to)).or_default().push(link);
             }
@@ -353,8 +371,10 @@ impl<'r, 's> PathDraft<'r, 's> {
                 for (parameter, path, fit) in found {
                     let fit = if referred && *fit == most { fit.max(NAMED) } else { *fit };
                     let fit = self.strand_fit((from, to), parameter, fit);
-                    let (parameter, path) = (parameter.clone(), path.clone());
-                    links.push(ResultLink { from, to, parameter, path, fit });
+                    if fit >= LEAST_LINK {
+                        let (parameter, path) = (parameter.clone(), path.clone());
+                        links.push(ResultLink { from, to, parameter, path, fit });
+                    }
                 }
             }
         }
@@ -365,14 +385,16 @@ impl<'r, 's> PathDraft<'r, 's> {
     fn strand_fit(&self, (from, to): (usize, usize), parameter: &str, fit: f64) -> f64 {
         let Some(strand) = self.strand_of[from] else { return fit };
         let about = &self.strands[strand].words;
+        // Of two results named alike, the one that fits better by itself is better.
+        let named = NAMED.max(fit) + (1.0 - NAMED) * fit / 2.0;
         let is_about = |text: &str| words(text).iter().any(|word| about.contains(word));
         let required = &self.options.calls[to].required;
         if is_about(parameter) {
-            fit.max(NAMED)
+            named.min(1.0)
         } else if required.iter().any(|other| is_about(other)) {
             fit * NAMED_OTHERWISE
         } else if is_about(&self.request.tools[self.tool_of[to]].tool.id.to_string()) {
-            fit.max(NAMED)
+            named.min(1.0)
         } else {
             fit
         }
@@ -533,6 +555,9 @@ impl<'r, 's> PathDraft<'r, 's> {
 
 /// Words for a directory in names and descriptions of parameters.
 const DIRECTORY: &[&str] = &["directory", "directories", "folder", "dir"];
+
+/// Words for a file.
+const FILE: &[&str] = &["file", "files", "filename"];
 
 fn is_directory(literal: &IntentLiteral) -> bool {
     literal.class == LiteralClass::Path && literal.text.ends_with('/')
