@@ -132,9 +132,6 @@ const BESIDE: f32 = 0.8;
 /// Weight of a field of one of several elements, where the names do not agree: it is a detail, and only the first
 /// element would be used.
 const DETAIL: f32 = 0.5;
-/// Least compatibility of kinds where nothing else agrees.
-const SAME_KIND: f32 = 0.9;
-
 /// How much of the fit of a field remains when what the field is for is considered.
 fn telling_share(giver: &ToolFields, output: &OutputField, input: &InputField, basis: MatchBasis) -> f32 {
     let in_list = output.path.contains("[]");
@@ -142,7 +139,9 @@ fn telling_share(giver: &ToolFields, output: &OutputField, input: &InputField, b
     let any_content = basis >= MatchBasis::Generic;
     // The path of a table is no table.
     let is_place = any_content && output.words.last().is_some_and(|word| names::is_place(word));
-    let is_other_kind = basis == MatchBasis::Kind && output.kind.compatibility(input.kind) < SAME_KIND;
+    // Values are passed as they are, so a list is no text.
+    let is_other_kind =
+        output.kind != input.kind && output.kind != FieldKind::Any && input.kind != FieldKind::Any;
     if repeats || is_place || is_other_kind || names::is_status(output) {
         return 0.0;
     }

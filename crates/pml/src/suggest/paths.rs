@@ -13,7 +13,7 @@ use pml_graph::call_paths::{
     ArgumentSource, CallGraph, CallOptions, CallPath, GivenArgument, PathCall, PossibleCall, ResultLink,
 };
 use pml_graph::graph::feeds::{possible_mappings, value_fit};
-use pml_graph::graph::fields::ToolFields;
+use pml_graph::graph::fields::{InputField, ToolFields};
 use pml_language::Reading;
 use pml_language::literals::{IntentLiteral, LiteralClass};
 use pml_model::ToolId;
@@ -44,7 +44,7 @@ const GAP_COST: f64 = 1.4;
 /// Things that calls of the same tool are made for.
 const MOST_STRANDS: usize = 3;
 /// Hyperpaths looked at to find the wanted number of different ones.
-const LOOKED_AT: usize = 200;
+const LOOKED_AT: usize = 300;
 /// Most calls in one path.
 const MOST_CALLS: usize = 12;
 
@@ -198,8 +198,10 @@ impl<'r, 's> PathDraft<'r, 's> {
         draft.find_strands();
         for tool in 0..request.tools.len() {
             draft.add_call(tool, None);
-            for strand in (0..draft.strands.len()).filter(|_| request.tools[tool].reads_only) {
-                draft.add_call(tool, Some(strand));
+            for strand in 0..draft.strands.len() {
+                if draft.follows_strand(tool, strand) {
+                    draft.add_call(tool, Some(strand));
+                }
             }
         }
         draft.add_links();
@@ -256,6 +258,25 @@ impl<'r, 's> PathDraft<'r, 's> {
         found
     }
 
+    /// Whether a tool is called for one strand alone: it only reads, and it takes one thing.
+    fn follows_strand(&self, tool: usize, strand: usize) -> bool {
+        let of_tool = &self.request.tools[tool];
+        let required = of_tool.fields.inputs.iter().filter(|input| input.required).count();
+        let searches = self.is_glob(self.strands[strand].value) && self.pattern_of(tool).is_some();
+        of_tool.reads_only && (required == 1 || (required == 0 && searches))
+    }
+
+    /// The parameter of a tool that takes a pattern of file names.
+    fn pattern_of(&self, tool: usize) -> Option<&str> {
+        let inputs = &self.request.tools[tool].fields.inputs;
+        let has = |input: &InputField, names: &[&str]| {
+            words(&input.name).iter().any(|word| names.contains(&word.as_str()))
+        };
+        // A pattern without a place to search is one for texts.
+        inputs.iter().find(|input| has(input, &["path", "directory", "folder", "dir", "root"]))?;
+        inputs.iter().find(|input| has(input, &["pattern", "glob"])).map(|input| input.name.as_str())
+    }
+
     /// Adds the call of a tool in a strand, or outside all of them.
     fn add_call(&mut self, tool: usize, strand: Option<usize>) {
         let call = self.options.calls.len();
@@ -269,18 +290,19 @@ impl<'r, 's> PathDraft<'r, 's> {
             .map(|input| input.name.clone())
             .collect();
         // A search can be made without a pattern, and then it finds no strand.
-        let pattern = of_tool.fields.inputs.iter().find(|input| takes_pattern(&input.name));
-        if let (Some(GivenValue::Glob(_)), Some(pattern)) = (begins.map(|value| &self.values[value]), pattern)
-            && !required.contains(&pattern.name)
+        if let (Some(value), Some(pattern)) = (begins, self.pattern_of(tool))
+            && self.is_glob(value)
+            && required.iter().all(|name| name != pattern)
         {
-            required.push(pattern.name.clone());
+            required.push(pattern.to_owned());
         }
+        let follows = !self.strands.is_empty() && self.follows_strand(tool, 0);
         for parameter in &required {
             for value in 0..self.values.len() {
                 let elsewhere =
                     self.strands.iter().any(|other| other.value == value) && Some(value) != begins;
                 let fit = self.fit(tool, parameter, value).unwrap_or_default();
-                let is_for_other = elsewhere && (strand.is_some() || self.is_glob(value));
+                let is_for_other = elsewhere && (strand.is_some() || follows || self.is_glob(value));
                 if fit >= LEAST_FIT && !is_for_other {
                     let parameter = parameter.clone();
                     self.options.given.push(GivenArgument { call, parameter, value, fit: fit.min(1.0) });
@@ -328,7 +350,7 @@ impl<'r, 's> PathDraft<'r, 's> {
                 };
                 suits.then(|| f64::from(value_fit(self.request.intent, literal, input)))
             }
-            GivenValue::Glob(_) => takes_pattern(parameter).then_some(NAMED),
+            GivenValue::Glob(_) => (self.pattern_of(tool) == Some(parameter)).then_some(NAMED),
             GivenValue::Default(_) => None,
         }
     }
@@ -561,11 +583,6 @@ const FILE: &[&str] = &["file", "files", "filename"];
 
 fn is_directory(literal: &IntentLiteral) -> bool {
     literal.class == LiteralClass::Path && literal.text.ends_with('/')
-}
-
-/// Whether a parameter takes a pattern of file names.
-fn takes_pattern(parameter: &str) -> bool {
-    words(parameter).iter().any(|word| word == "pattern" || word == "glob")
 }
 
 /// A task of a path.

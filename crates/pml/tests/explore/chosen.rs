@@ -42,7 +42,7 @@ fn an_intent_that_nobody_served_is_explored_chosen_and_run() {
     assert_eq!(ran["status"], "success", "{ran:#}");
     assert!(ran["result"].to_string().contains("true"), "{ran:#}");
     let learned = place.capability();
-    assert_eq!(Some(learned.id.to_string().as_str()), ran["capabilityId"].as_str());
+    assert_eq!(Some(learned.procedure.id.to_string().as_str()), ran["capabilityId"].as_str());
     let again = place.wish(INTENT);
     assert_eq!(again["status"], "success", "{again:#}");
     assert_eq!(again["capabilityId"], ran["capabilityId"], "{again:#}");

@@ -36,9 +36,9 @@ fn numbers_out_of_range_and_unknown_tools_are_named() {
 #[test]
 fn an_intent_that_nothing_serves_is_told_with_the_nearest_tools() {
     let mut place = Place::start(ALL);
-    let told = error(&mut place, "pml_explore", &json!({ "intent": "read the file" }));
+    let told = error(&mut place, "pml_explore", &json!({ "intent": "evaluate the arithmetic expression" }));
     assert_eq!(told["code"], "NOT_FOUND", "{told}");
-    assert!(told["hint"].as_str().unwrap().contains("fs:"), "{told}");
+    assert!(told["hint"].as_str().unwrap().contains("math:evaluate"), "{told}");
 }
 
 #[test]
