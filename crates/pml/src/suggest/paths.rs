@@ -225,13 +225,22 @@ impl<'r, 's> PathDraft<'r, 's> {
             .collect();
         if files.len() > 1 {
             self.strands = files;
-        } else if files.is_empty() && self.request.intent.literals().any(is_directory) {
+        } else if files.is_empty()
+            && !self.context_gives_place()
+            && self.request.intent.literals().any(is_directory)
+        {
             for word in self.named_parameters() {
                 self.strands.push(Strand { value: self.values.len(), words: vec![word.clone()] });
                 self.values.push(GivenValue::Glob(word));
             }
         }
         self.strands.truncate(MOST_STRANDS);
+    }
+
+    /// Whether the context says where to look, so that nothing is searched for.
+    fn context_gives_place(&self) -> bool {
+        let is_place = |word: &String| word == "path" || FILE.contains(&word.as_str());
+        self.request.context.keys().any(|name| words(name).iter().any(is_place))
     }
 
     /// Words of the steps that are parameters of tools that could serve them: "the CSV", "the schema".
@@ -246,7 +255,11 @@ impl<'r, 's> PathDraft<'r, 's> {
             for (tool, _) in &step.candidates {
                 for input in self.request.tools[*tool].fields.inputs.iter().filter(|input| input.required) {
                     let name = input.name.to_lowercase();
+                    // What something is turned into is not there yet.
+                    let made =
+                        said.windows(2).any(|pair| pair[1] == name && INTO.contains(&pair[0].as_str()));
                     if said.contains(&name)
+                        && !made
                         && !found.contains(&name)
                         && !self.request.context.contains_key(&name)
                     {
@@ -522,8 +535,7 @@ impl<'r, 's> PathDraft<'r, 's> {
                 ArgumentSource::Result { .. } => None,
             })
             .collect();
-        let is_asked =
-            |value: &usize| matches!(self.values[*value], GivenValue::Literal(_) | GivenValue::Context(..));
+        let is_asked = |value: &usize| !matches!(self.values[*value], GivenValue::Default(_));
         (0..self.values.len()).filter(is_asked).filter(|value| !used.contains(value)).collect()
     }
 
@@ -554,7 +566,8 @@ impl<'r, 's> PathDraft<'r, 's> {
         match &self.values[value] {
             GivenValue::Literal(literal) => format!("`{}` is not used", literal.text),
             GivenValue::Context(name, _) => format!("`{name}` of the context is not used"),
-            GivenValue::Glob(_) | GivenValue::Default(_) => String::new(),
+            GivenValue::Glob(word) => format!("“{word}” is not looked for"),
+            GivenValue::Default(_) => String::new(),
         }
     }
 
@@ -578,6 +591,8 @@ impl<'r, 's> PathDraft<'r, 's> {
 /// Words for a directory in names and descriptions of parameters.
 const DIRECTORY: &[&str] = &["directory", "directories", "folder", "dir"];
 
+/// Words before what something is turned into.
+const INTO: &[&str] = &["to", "into", "as"];
 /// Words for a file.
 const FILE: &[&str] = &["file", "files", "filename"];
 

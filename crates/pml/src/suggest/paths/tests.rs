@@ -115,7 +115,23 @@ const CONVERT: &[(&str, &[(&str, f64)])] = &[
 #[test]
 fn tools_that_read_are_put_before_those_that_need_content() {
     let intent = "convert data/orders.csv to JSON and check it against data/orders.schema.json";
-    check(&find(intent, &json!({}), CONVERT, (2, 5)), &expect![[r#""#]]);
+    check(
+        &find(intent, &json!({}), CONVERT, (2, 5)),
+        &expect![[r#"
+        t1 "fs:read" {"path":"data/orders.csv"}
+        t2 "fs:read" {"path":"data/orders.schema.json"}
+        t3 "json:parse" {"json":{"$ref":"t2.content"}}
+        t4 "csv:parse" {"csv":{"$ref":"t1.content"}}
+        t5 "json:validate" {"schema":{"$ref":"t3.data"},"data":{"$ref":"t4.rows"}}
+
+        t1 "fs:stat" {"path":"data/orders.schema.json"}
+        t2 "fs:read" {"path":"data/orders.csv"}
+        t3 "csv:parse" {"csv":{"$ref":"t2.content"}}
+        t4 "json:parse" {"json":{"$ref":"t1.type"}}
+        t5 "json:validate" {"data":{"$ref":"t3.rows"},"schema":{"$ref":"t4.data"}}
+
+    "#]],
+    );
 }
 
 #[test]
@@ -126,8 +142,38 @@ fn values_of_the_context_go_where_their_name_is() {
         ("check it against the schema", &[("json:validate", 0.8)]),
     ];
     let context = json!({ "path": "data/orders.csv", "schema": { "type": "array" } });
-    check(&find(intent, &context, steps, (1, 5)), &expect![[r#""#]]);
-    check(&find(intent, &json!({}), steps, (2, 5)), &expect![[r#""#]]);
+    check(
+        &find(intent, &context, steps, (1, 5)),
+        &expect![[r#"
+            t1 "fs:read" {"path":"data/orders.csv"}
+            t2 "csv:parse" {"csv":{"$ref":"t1.content"}}
+            t3 "json:validate" {"schema":{"type":"array"},"data":{"$ref":"t2.rows"}}
+              `data/` is not used
+
+        "#]],
+    );
+    check(
+        &find(intent, &json!({}), steps, (2, 5)),
+        &expect![[r#"
+        t1 "fs:search" {"pattern":"*csv*","path":"data/"}
+        t2 "fs:search" {"pattern":"*schema*","path":"data/"}
+        t3 "fs:read" {"path":{"$ref":"t2.matches[0].path"}}
+        t4 "csv:parse" {"csv":{"$ref":"t1.matches[0].text"}}
+        t5 "json:parse" {"json":{"$ref":"t3.content"}}
+        t6 "json:validate" {"data":{"$ref":"t4.rows"},"schema":{"$ref":"t5.data"}}
+          only the first of several results is passed on
+
+        t1 "fs:search" {"pattern":"*csv*","path":"data/"}
+        t2 "fs:search" {"pattern":"*schema*","path":"data/"}
+        t3 "fs:read" {"path":{"$ref":"t1.matches[0].path"}}
+        t4 "fs:read" {"path":{"$ref":"t2.matches[0].path"}}
+        t5 "csv:parse" {"csv":{"$ref":"t3.content"}}
+        t6 "json:parse" {"json":{"$ref":"t4.content"}}
+        t7 "json:validate" {"data":{"$ref":"t5.rows"},"schema":{"$ref":"t6.data"}}
+          only the first of several results is passed on
+
+    "#]],
+    );
 }
 
 #[test]
