@@ -58,6 +58,20 @@ const SOAKS: &[Soak] = &[
         variable: "PML_SPECULATION_KILLS",
         count: 300,
     },
+    Soak {
+        name: "explore",
+        what: "explorations that call nothing that could have an effect",
+        test: ("pml", "explore", "honeypot::"),
+        variable: "PML_EXPLORATIONS",
+        count: 1000,
+    },
+    Soak {
+        name: "hyperpaths",
+        what: "random hypergraphs whose cheapest hyperpaths are those of brute force",
+        test: ("pml-graph", "hyperpaths", ""),
+        variable: "PML_HYPERGRAPHS",
+        count: 10_000,
+    },
 ];
 
 /// Runs the named soak with an optional count, or all soaks when none is named.

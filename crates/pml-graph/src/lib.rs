@@ -4,8 +4,10 @@
 //! Everything here is a pure function of its arguments: no files, network, clock, threads or unseeded randomness. The
 //! same catalogue and the same request always rank the same way.
 
+pub mod call_paths;
 pub mod confidence;
 pub mod graph;
+pub mod hyperpaths;
 mod kernel;
 pub mod lexical;
 mod linear;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use pml_mcp::server::ChangeNotice;
 use pml_model::Principal;
 use pml_store::{ProcessIdentity, Store};
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +43,8 @@ pub struct App {
     pub store: Store,
     /// The principal of requests whose entry point authenticates nobody.
     pub principal: Principal,
+    /// Turns for trying paths of explorations.
+    pub(crate) explorations: Semaphore,
     /// The registration of this process in the database; `None` unless it serves clients.
     process: Option<ProcessIdentity>,
     stop: CancellationToken,
@@ -52,6 +54,9 @@ pub struct App {
 
 /// 5 s: how long background tasks may take to finish at shutdown, for example a reload that is ending servers.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Paths of explorations that are tried at the same time; the others queue, so that exploring does not crowd out runs.
+const EXPLORATIONS: usize = 2;
 
 /// How a process treats the configured servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +97,7 @@ impl App {
             keys: Arc::default(),
             dry_runs: KeptDryRuns::default(),
             principal: Principal::local(),
+            explorations: Semaphore::new(EXPLORATIONS),
             process: is_gateway.then_some(process),
             settings,
             tools,

@@ -10,6 +10,7 @@ mod capabilities;
 mod compose;
 mod direct;
 mod dry_run;
+mod explore;
 mod lift;
 mod mocks;
 mod predict;
@@ -64,6 +65,7 @@ pub use direct::{DirectOutcome, NamedCall, call};
 pub use dry_run::{
     DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
 };
+pub use explore::{ExploreInput, ExploringClient, explore};
 pub use mocks::{MockRecord, MockStats, drop_mocks, mock, mock_stats, mocks, pin_mock};
 pub use predict::prediction_task;
 use recall::RecallOutcome;

@@ -6,6 +6,7 @@
 
 pub(crate) mod deprecated;
 pub(crate) mod effect;
+pub(crate) mod paths;
 #[cfg(test)]
 mod tests;
 mod values;

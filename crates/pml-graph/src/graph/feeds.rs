@@ -14,8 +14,8 @@ use super::clauses;
 use super::fields::{FieldKind, InputField, OutputField, ToolFields};
 use super::names::{self, MatchBasis, NameKey};
 use super::provides::FieldMapping;
-pub use super::reading::RequestValue;
 use super::reading::{RequestReading, read_request};
+pub use super::reading::{RequestValue, value_fit};
 
 /// Inferred data flow between the calls.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +95,60 @@ pub fn infer_flow(calls: &PlannedCalls<'_>) -> CallFlow {
         edges,
         request_values: reading.map(|reading| reading.request_values).unwrap_or_default(),
     }
+}
+
+/// For each pair of tools and each parameter of the second, the result field of the first that fits best, if any does:
+/// by name, by description, or because the parameter takes any content. Fields that repeat an argument or say only
+/// whether the call succeeded are left out.
+pub fn possible_mappings(tools: &[&ToolFields]) -> Vec<(usize, usize, FieldMapping)> {
+    let keys: Vec<ToolFieldKeys> = tools.iter().map(|tool| ToolFieldKeys::of(tool)).collect();
+    let mut found = Vec::new();
+    for (from, giver) in tools.iter().enumerate() {
+        for (to, taker) in tools.iter().enumerate() {
+            for (at, input) in taker.inputs.iter().enumerate() {
+                let fits = giver.outputs.iter().zip(&keys[from].outputs).filter_map(|(output, given)| {
+                    let (weight, basis) = fit(output, input, (given, &keys[to].inputs[at]), None)?;
+                    let weight = weight * telling_share(giver, output, input, basis);
+                    (weight > 0.0).then_some((weight, basis, output))
+                });
+                // The first of equals wins: fields near the surface come before nested ones.
+                let best = fits.reduce(|best, next| if next.0 > best.0 { next } else { best });
+                found.extend(best.map(|(weight, basis, output)| {
+                    let mapping =
+                        FieldMapping { from: output.path.clone(), to: input.name.clone(), basis, weight };
+                    (from, to, mapping)
+                }));
+            }
+        }
+    }
+    found
+}
+
+/// Words of a description in which a tool names what it returns in the first place: "Turns CSV into rows".
+const MAIN_WORDS: usize = 4;
+/// Weight of a field that is not what the tool returns in the first place, where the parameter takes any content.
+const BESIDE: f32 = 0.8;
+
+/// Weight of a field of one of several elements, where the names do not agree: it is a detail, and only the first
+/// element would be used.
+const DETAIL: f32 = 0.5;
+/// How much of the fit of a field remains when what the field is for is considered.
+fn telling_share(giver: &ToolFields, output: &OutputField, input: &InputField, basis: MatchBasis) -> f32 {
+    let in_list = output.path.contains("[]");
+    let repeats = !in_list && giver.inputs.iter().any(|own| own.words == output.words);
+    let any_content = basis >= MatchBasis::Generic;
+    // The path of a table is no table.
+    let is_place = any_content && output.words.last().is_some_and(|word| names::is_place(word));
+    // Values are passed as they are, so a list is no text.
+    let is_other_kind =
+        output.kind != input.kind && output.kind != FieldKind::Any && input.kind != FieldKind::Any;
+    if repeats || is_place || is_other_kind || names::is_status(output) {
+        return 0.0;
+    }
+    let main =
+        giver.description.iter().take(MAIN_WORDS).any(|word| output.words.iter().any(|own| own == word));
+    let beside = if any_content && !main { BESIDE } else { 1.0 };
+    beside * if in_list && basis > MatchBasis::End { DETAIL } else { 1.0 }
 }
 
 /// Similarity of two descriptions by their words.

@@ -152,6 +152,11 @@ pub(crate) fn is_generic(input: &InputField) -> bool {
     })
 }
 
+/// Whether a word is for where something is, and not for what it is: `path`, `url`.
+pub(crate) fn is_place(word: &str) -> bool {
+    GROUP_OF.get(word).is_some_and(|groups| groups.iter().any(|group| PLACES.contains(group)))
+}
+
 /// Whether a word says nothing about the subject of a text.
 pub(crate) fn is_vague(word: &str) -> bool {
     let member = GROUP_OF.get(word);
@@ -171,6 +176,9 @@ const CONTENT: usize = 0;
 const AMOUNT: usize = 1;
 /// Indices of the groups whose words are meaningless without their owner: ids and names.
 const OWNED: [usize; 2] = [4, 5];
+
+/// Indices of the groups of words for where something is: paths and addresses.
+const PLACES: [usize; 2] = [2, 3];
 
 /// Synonym groups of field names, vague groups first.
 const GROUPS: [&str; 12] = [

@@ -59,6 +59,14 @@ impl RequestReading {
     }
 }
 
+/// How well a value of the request fits a parameter, whatever else could take it: by its class, its unit and the words
+/// around it. At least 1 is a good fit.
+pub fn value_fit(request: &Reading<'_>, literal: &IntentLiteral, input: &InputField) -> f32 {
+    let suits = placing::suitability(literal.class, input);
+    let named = placing::share_named_nearby(request.text, &literal.span, input);
+    if suits == 0.0 { 0.0 } else { suits + named + placing::context_score(request, literal, input) }
+}
+
 /// Reads the request; `rank` is the position of each call.
 pub(super) fn read_request(
     request: &Reading<'_>,

@@ -1,9 +1,10 @@
-//! Parsing and printing JSON, and selecting values from it.
+//! Parsing and printing JSON, selecting values from it, and checking it against a schema.
 //!
 //! Values are passed through as text: a number keeps all of its digits, whatever its size.
 
 mod layout;
 mod path;
+mod schema;
 
 use pml_model::json::{MAX_DEPTH, nesting_depth, raw};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub(super) fn tools() -> Vec<BuiltinTool> {
         BuiltinTool::blocking(parse_spec(), parse),
         BuiltinTool::blocking(stringify_spec(), stringify),
         BuiltinTool::blocking(query_spec(), query),
+        BuiltinTool::blocking(schema::validate_spec(), schema::validate),
     ]
 }
 

@@ -97,7 +97,7 @@ pub fn servers(settings: &BuiltinSettings) -> Result<Vec<BuiltinServer>, Builtin
         });
     }
     servers.extend([
-        plain("json", "Parses, writes and queries JSON without changing its numbers.", json::tools()),
+        plain("json", "Parses, writes, queries and checks JSON without changing its numbers.", json::tools()),
         plain("text", "Splits, joins, replaces, matches, compares and counts text.", text::tools()),
         plain("csv", "Turns CSV into rows and rows into CSV.", csv::tools()),
         plain("time", "Tells the time and calculates with dates and time zones.", time::tools()),

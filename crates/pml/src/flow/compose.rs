@@ -14,9 +14,10 @@ use pml_store::{TraceOrder, TraceQuery};
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::approve::{CallPermission, Effect};
+use crate::approve::{CallPermission, Effect, Policy};
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
 use crate::discover;
+use crate::knowledge::PrincipalKnowledge;
 use crate::knowledge::graph::{fields_of, output_of};
 use crate::suggest::{self, CallExample, SuggestStep, SuggestedDag, deprecated, effect};
 
@@ -45,36 +46,18 @@ pub(super) async fn compose(
 ) -> Option<SuggestedDag> {
     let (snapshot, past_runs) = (app.tools.snapshot(), app.knowledge.of_principal(principal));
     let observed = past_runs.observed();
-    let vectors = app.knowledge.embeddings.tool_vectors(&snapshot);
     let reading = Reading::of(intent);
-    // Tools are searched for in English: `text` is the gloss of a French intent.
-    let clauses = if text == intent { reading.steps() } else { Reading::of(text).steps() };
-    let effects = effect::asked_effects(&clauses);
-    let policy = app.policy();
-    let only_reads = effects.iter().all(|effect| *effect == Some(Effect::Reads));
-    let fits = |tool: &CatalogueTool| {
-        visible(&tool.id) && (!only_reads || effect::tool_effect(&policy, tool) != Some(Effect::Writes))
-    };
-    let mut chosen: Vec<(String, Vec<(&CatalogueTool, f64)>)> =
-        learned(app, principal, &snapshot, text, &fits).await;
+    let search = StepSearch::new(app, principal, &snapshot, visible);
+    let mut chosen = search.learned(intent, text).await;
     let found_before = !chosen.is_empty();
     let mut left_out = Vec::new();
-    for (clause, asked) in clauses.into_iter().zip(effects).filter(|_| !found_before) {
-        let wanted = app.knowledge.embeddings.read_intent(&clause).await;
-        let past = past_runs.advice(&snapshot, &wanted);
-        let suits = |tool: &CatalogueTool| match effect::removes_unasked(&clause, tool) {
-            true => None,
-            false => effect::suitability(asked, effect::tool_effect(&policy, tool)),
-        };
-        let eligible = |tool: &CatalogueTool| visible(&tool.id) && suits(tool).is_some();
-        let mut found =
-            discover::best_tools(&snapshot, Some(&vectors), &wanted, past.as_ref(), LOOKED_AT, eligible);
-        found.iter_mut().for_each(|(tool, score)| *score *= suits(tool).unwrap_or_default());
-        let found = without_deprecated(&snapshot, found, eligible);
-        if found.first().is_some_and(|(_, score)| *score >= LEAST_STEP) {
-            chosen.push((clause, found));
-        } else {
-            left_out.push(clause);
+    if !found_before {
+        for (clause, found) in search.steps(intent, text, LOOKED_AT).await {
+            if found.first().is_some_and(|(_, score)| *score >= LEAST_STEP) {
+                chosen.push((clause, found));
+            } else {
+                left_out.push(clause);
+            }
         }
     }
     let read: Vec<Vec<fields::ToolFields>> = chosen
@@ -111,6 +94,88 @@ pub(super) async fn compose(
         suggest::build_dag(&reading, context, &steps, |tool| output_of(tool, &observed), examples_of);
     dag.note_left_out(&left_out);
     Some(dag)
+}
+
+/// Words of a step with the tools that could serve it and their probabilities, best first.
+type StepTools<'s> = (String, Vec<(&'s CatalogueTool, f64)>);
+
+/// Finds tools for the steps of an intent, among those that are visible and do nothing that was not asked for.
+pub(super) struct StepSearch<'a, 's> {
+    app: &'a App,
+    snapshot: &'s Arc<ToolSnapshot>,
+    past_runs: Arc<PrincipalKnowledge>,
+    policy: Arc<Policy>,
+    visible: &'a (dyn Fn(&ToolId) -> bool + Send + Sync),
+}
+
+impl<'a, 's> StepSearch<'a, 's> {
+    pub(super) fn new(
+        app: &'a App,
+        principal: &Principal,
+        snapshot: &'s Arc<ToolSnapshot>,
+        visible: &'a (dyn Fn(&ToolId) -> bool + Send + Sync),
+    ) -> StepSearch<'a, 's> {
+        let past_runs = app.knowledge.of_principal(principal);
+        StepSearch { app, snapshot, past_runs, policy: app.policy(), visible }
+    }
+
+    /// For each step of the intent, at most `most` tools. Tools are searched for in English: `text` is the gloss of a
+    /// French intent.
+    pub(super) async fn steps(&self, intent: &str, text: &str, most: usize) -> Vec<StepTools<'s>> {
+        let clauses = clauses(intent, text);
+        let effects = effect::asked_effects(&clauses);
+        let vectors = self.app.knowledge.embeddings.tool_vectors(self.snapshot);
+        let mut steps = Vec::with_capacity(clauses.len());
+        for (clause, asked) in clauses.into_iter().zip(effects) {
+            let wanted = self.app.knowledge.embeddings.read_intent(&clause).await;
+            let past = self.past_runs.advice(self.snapshot, &wanted);
+            let suits = |tool: &CatalogueTool| match effect::removes_unasked(&clause, tool) {
+                true => None,
+                false => effect::suitability(asked, effect::tool_effect(&self.policy, tool)),
+            };
+            let eligible = |tool: &CatalogueTool| (self.visible)(&tool.id) && suits(tool).is_some();
+            let mut found =
+                discover::best_tools(self.snapshot, Some(&vectors), &wanted, past.as_ref(), most, eligible);
+            found.iter_mut().for_each(|(tool, score)| *score *= suits(tool).unwrap_or_default());
+            let found = without_deprecated(self.snapshot, found, eligible);
+            steps.push((clause, found));
+        }
+        steps
+    }
+
+    /// The tools that earlier, similar requests make likely, each with its confidence. Empty if words and embeddings
+    /// tell more.
+    async fn learned(&self, intent: &str, text: &str) -> Vec<StepTools<'s>> {
+        let effects = effect::asked_effects(&clauses(intent, text));
+        let only_reads = effects.iter().all(|effect| *effect == Some(Effect::Reads));
+        let fits = |tool: &CatalogueTool| {
+            let writes = effect::tool_effect(&self.policy, tool) == Some(Effect::Writes);
+            (self.visible)(&tool.id) && !(only_reads && writes)
+        };
+        let wanted = self.app.knowledge.embeddings.read_intent(text).await;
+        let vectors = self.app.knowledge.embeddings.tool_vectors(self.snapshot);
+        let found = self.past_runs.with_experience(|experience| {
+            let (tools, suggestion) = experience.suggest(self.snapshot, &vectors, &wanted)?;
+            let ids: Vec<ToolId> = tools.iter().map(|tool| tool.id.clone()).collect();
+            Some((ids, f64::from(suggestion.confidence)))
+        });
+        let Some((ids, confidence)) = found.flatten().filter(|(_, confidence)| *confidence >= LEARNED) else {
+            return Vec::new();
+        };
+        let tools: Vec<&CatalogueTool> = ids.iter().filter_map(|id| self.snapshot.tool(id).ok()).collect();
+        if tools.len() != ids.len() || !tools.iter().all(|tool| fits(tool)) {
+            return Vec::new();
+        }
+        // The confidences of all steps together multiply to `confidence`.
+        let each = confidence.powf(1.0 / tools.len().max(1) as f64);
+        let step =
+            |tool: &'s CatalogueTool| (tool.definition.name.replace(['_', '-'], " "), vec![(tool, each)]);
+        tools.into_iter().map(step).collect()
+    }
+}
+
+fn clauses(intent: &str, text: &str) -> Vec<String> {
+    if text == intent { Reading::of(intent).steps() } else { Reading::of(text).steps() }
 }
 
 /// Ranks deprecated tools last. A deprecated tool whose description names a replacement passes its score on to that;
@@ -151,35 +216,6 @@ fn also<'s>(found: &[(&'s CatalogueTool, f64)], place: usize) -> Vec<&'s Catalog
     others.map(|(_, (tool, _))| *tool).collect()
 }
 
-/// The tools that earlier, similar requests make likely, each with its confidence. Empty if words and embeddings tell
-/// more.
-async fn learned<'s>(
-    app: &Arc<App>,
-    principal: &Principal,
-    snapshot: &'s Arc<ToolSnapshot>,
-    text: &str,
-    fits: &(dyn Fn(&CatalogueTool) -> bool + Send + Sync),
-) -> Vec<(String, Vec<(&'s CatalogueTool, f64)>)> {
-    let wanted = app.knowledge.embeddings.read_intent(text).await;
-    let vectors = app.knowledge.embeddings.tool_vectors(snapshot);
-    let found = app.knowledge.of_principal(principal).with_experience(|experience| {
-        let (tools, suggestion) = experience.suggest(snapshot, &vectors, &wanted)?;
-        let ids: Vec<ToolId> = tools.iter().map(|tool| tool.id.clone()).collect();
-        Some((ids, f64::from(suggestion.confidence)))
-    });
-    let Some((ids, confidence)) = found.flatten().filter(|(_, confidence)| *confidence >= LEARNED) else {
-        return Vec::new();
-    };
-    let tools: Vec<&CatalogueTool> = ids.iter().filter_map(|id| snapshot.tool(id).ok()).collect();
-    if tools.len() != ids.len() || !tools.iter().all(|tool| fits(tool)) {
-        return Vec::new();
-    }
-    // The confidences of all steps together multiply to `confidence`.
-    let each = confidence.powf(1.0 / tools.len().max(1) as f64);
-    let step = |tool: &'s CatalogueTool| (tool.definition.name.replace(['_', '-'], " "), vec![(tool, each)]);
-    tools.into_iter().map(step).collect()
-}
-
 /// Whether the policy lets every tool of the DAG be called without approval, and none of them changes anything.
 pub(super) fn only_reads(app: &App, snapshot: &ToolSnapshot, dag: &SuggestedDag) -> bool {
     dag.tool_schemas.keys().all(|id| {
@@ -189,7 +225,7 @@ pub(super) fn only_reads(app: &App, snapshot: &ToolSnapshot, dag: &SuggestedDag)
 }
 
 /// Whether a tool may be called without approval and changes nothing.
-fn reads(app: &App, tool: &CatalogueTool) -> bool {
+pub(super) fn reads(app: &App, tool: &CatalogueTool) -> bool {
     let verdict = app.policy().verdict(&tool.id, &tool.definition.annotations);
     verdict.mode == CallPermission::Auto && verdict.read_only
 }

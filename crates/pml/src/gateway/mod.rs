@@ -9,6 +9,7 @@ mod direct;
 mod discover;
 mod dry_run;
 mod execute;
+mod explore;
 mod listing;
 mod meta_tools;
 mod passthrough;

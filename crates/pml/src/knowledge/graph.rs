@@ -98,6 +98,11 @@ impl ToolGraph {
         closest_nodes(&self.graph, &self.insights.snapshot, used)
     }
 
+    /// The tools from which this one could best get what it needs.
+    pub(crate) fn best_sources(&self, id: &str) -> Vec<&str> {
+        self.provides.best_sources(id)
+    }
+
     /// The path in the results of one tool, such as `user.id`, that could fill a parameter of another.
     pub(crate) fn feeding_path(&self, from: &str, to: &str, parameter: &str) -> Option<String> {
         let link = self.provides.link_between(from, to)?;

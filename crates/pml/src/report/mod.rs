@@ -1,6 +1,7 @@
 //! The report of a run: its path, its calls, its status and its result.
 
 mod dry_run;
+mod exploration;
 mod path;
 
 use pml_model::ErrorCode;
@@ -16,6 +17,9 @@ use crate::plan::Plan;
 pub use dry_run::{
     Branch, BranchCoverage, CapturedCall, DryRunEffect, DryRunMode, DryRunReport, DryRunStatus,
     DryRunWarning, ExploredPath,
+};
+pub use exploration::{
+    Exploration, ExplorationTrace, ExploredCall, FailedPath, PathOutput, ToolHistory, ViablePath,
 };
 pub use path::{ExecutedPath, LoopTurns, PathDecision};
 pub use pml_mock::MockOrigin as ValueOrigin;
