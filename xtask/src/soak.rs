@@ -59,13 +59,6 @@ const SOAKS: &[Soak] = &[
         count: 300,
     },
     Soak {
-        name: "explore",
-        what: "explorations that call nothing that could have an effect",
-        test: ("pml", "explore", "honeypot::"),
-        variable: "PML_EXPLORATIONS",
-        count: 1000,
-    },
-    Soak {
         name: "hyperpaths",
         what: "random hypergraphs whose cheapest hyperpaths are those of brute force",
         test: ("pml-graph", "hyperpaths", ""),

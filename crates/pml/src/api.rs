@@ -1,13 +1,12 @@
 //! The HTTP API beside MCP, for the operator's own programs and pages.
 //!
 //! `POST /api/analyse` analyses a program (`{"code": "…"}`) or a DAG document (`{"dagStructure": {…}}`) without
-//! running it. `POST /api/explore` tries ways to serve an intent. `/api/approvals` lists and answers the questions that wait for a person, `/api/quarantine` lists and
+//! running it. `/api/approvals` lists and answers the questions that wait for a person, `/api/quarantine` lists and
 //! accepts the quarantined tools. `/api/capabilities` and `/api/traces` serve what was learned, `/api/graph` the
 //! graph of tools and capabilities, `/api/mocks` the recorded results. Authentication happens in front of every route, not here.
 
 pub mod approvals;
 mod capabilities;
-mod explore;
 mod graph;
 pub mod quarantine;
 
@@ -40,7 +39,6 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/analyse", post(analyse))
         .merge(approvals::router())
         .merge(capabilities::router())
-        .merge(explore::router())
         .merge(graph::router())
         .merge(quarantine::router())
         .with_state(app)

@@ -9,7 +9,6 @@ mod direct;
 mod discover;
 mod dry_run;
 mod execute;
-mod explore;
 mod listing;
 mod meta_tools;
 mod passthrough;

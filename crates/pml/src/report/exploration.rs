@@ -1,7 +1,5 @@
 //! The report of an exploration, as it is sent to clients.
 
-use std::fmt::Write as _;
-
 use pml_model::name::{printable, truncate_text};
 use serde::Serialize;
 use serde_json::Value;
@@ -173,19 +171,19 @@ impl Exploration {
     pub fn text(&self) -> String {
         let mut text = format!("{} paths explored, {} viable", self.paths_explored, self.viable_paths.len());
         for (number, path) in (1..).zip(&self.viable_paths) {
-            let _ = write!(text, "\n{number}. {}", path.text());
+            text.push_str(&format!("\n{number}. {}", path.text()));
         }
         for path in &self.failed_paths {
             let at = path.failure_point.as_deref().map(|at| format!(" at {at}")).unwrap_or_default();
             let error = printable(&truncate_text(&path.error, MESSAGE_CHARACTERS));
-            let _ = write!(text, "\nfailed: {}{at}: {error}", path.path.join(" → "));
+            text.push_str(&format!("\nfailed: {}{at}: {error}", path.path.join(" → ")));
         }
         for warning in self.warnings.iter().take(MOST_LISTED) {
-            let _ = write!(text, "\nnote: {}", printable(&truncate_text(warning, MESSAGE_CHARACTERS)));
+            text.push_str(&format!("\nnote: {}", printable(&truncate_text(warning, MESSAGE_CHARACTERS))));
         }
         if let Some(path) = self.viable_paths.first() {
             let call = format!(r#"{{"explorePath": "{}", "confirm": true}}"#, path.path_id);
-            let _ = write!(text, "\nrun the first with `pml_execute` {call}");
+            text.push_str(&format!("\nrun the first with `pml_execute` {call}"));
         }
         text
     }
@@ -204,18 +202,18 @@ impl ViablePath {
         if let Some(result) = &self.result {
             let result = printable(&truncate_text(result.get(), RESULT_CHARACTERS));
             let mark = if self.mocked_executions > 0 { " (partly made up)" } else { "" };
-            let _ = write!(text, "\n   returns{mark}: {result}");
+            text.push_str(&format!("\n   returns{mark}: {result}"));
         }
         for effect in self.effects.iter().take(MOST_LISTED) {
-            let _ = write!(text, "\n   {}", printable(&truncate_text(&effect.text, MESSAGE_CHARACTERS)));
+            text.push_str(&format!("\n   {}", printable(&truncate_text(&effect.text, MESSAGE_CHARACTERS))));
         }
         for warning in self.warnings.iter().take(MOST_LISTED) {
-            let _ = write!(text, "\n   note: {}", printable(&truncate_text(warning, MESSAGE_CHARACTERS)));
+            text.push_str(&format!("\n   note: {}", printable(&truncate_text(warning, MESSAGE_CHARACTERS))));
         }
         let failing = self.history.iter().filter(|history| history.failures > 0);
         for history in failing.take(MOST_LISTED) {
             let ToolHistory { tool, calls, failures } = history;
-            let _ = write!(text, "\n   {tool} failed {failures} of {calls} times before");
+            text.push_str(&format!("\n   {tool} failed {failures} of {calls} times before"));
         }
         text
     }

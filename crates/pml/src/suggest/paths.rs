@@ -23,6 +23,9 @@ use super::values::WantedParameter;
 use super::{escape_braces, reference_path, words};
 use crate::catalogue::CatalogueTool;
 
+/// A parameter, the path in a result that could fill it, and how well it fits.
+type FieldLink = (String, String, f64);
+
 /// Least fit of a value of the intent with a required parameter, as in [`super::build_dag`].
 const LEAST_FIT: f64 = super::MEANT as f64;
 /// Least fit of a value with an optional parameter: only a parameter made for such values.
@@ -385,7 +388,7 @@ impl<'r, 's> PathDraft<'r, 's> {
     /// Adds what calls could take from one another: within a strand, and from any strand outside of all.
     fn add_links(&mut self) {
         let tools: Vec<&ToolFields> = self.request.tools.iter().map(|tool| &tool.fields).collect();
-        let mut by_pair: HashMap<(usize, usize), Vec<(String, String, f64)>> = HashMap::new();
+        let mut by_pair: HashMap<(usize, usize), Vec<FieldLink>> = HashMap::new();
         for (from, to, mapping) in possible_mappings(&tools) {
             let required = tools[to].input(&mapping.to).is_some_and(|input| input.required);
             if required {

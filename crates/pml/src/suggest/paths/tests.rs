@@ -1,6 +1,5 @@
 //! Candidate paths over the built-in tools.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
@@ -86,16 +85,11 @@ fn render(found: &CandidatePaths) -> String {
     let mut text = String::new();
     for path in &found.paths {
         for task in path.document["tasks"].as_array().into_iter().flatten() {
-            let _ = writeln!(
-                text,
-                "{} {} {}",
-                task["id"].as_str().unwrap_or_default(),
-                task["tool"],
-                task["arguments"]
-            );
+            let id = task["id"].as_str().unwrap_or_default();
+            text.push_str(&format!("{id} {} {}\n", task["tool"], task["arguments"]));
         }
         for warning in &path.warnings {
-            let _ = writeln!(text, "  {warning}");
+            text.push_str(&format!("  {warning}\n"));
         }
         text.push('\n');
     }
