@@ -108,7 +108,7 @@ const ASKING: &[(&str, &str)] = &[
     ("F44 assertion", "asks for danger:delete"),
     ("F44 non-null", "asks for danger:delete"),
     ("F44 satisfies", "asks for danger:delete"),
-    ("F06", "INVALID_ARGUMENTS, 37 calls"),
+    ("F06", "INVALID_ARGUMENTS, 38 calls"),
     ("F08", "INVALID_ARGUMENTS, 1 call"),
     ("F11", "PROGRAM_ERROR EvalError"),
     ("F12", "PROGRAM_ERROR EvalError"),
