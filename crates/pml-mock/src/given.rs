@@ -150,14 +150,6 @@ impl GivenMocks {
         self.tools.get(tool)?.answer(arguments, earlier_calls).cloned()
     }
 
-    /// The result of the first call of `tool` with `arguments`; `None` if nothing is given, or a failure.
-    pub fn get(&self, tool: &ToolId, arguments: &Value) -> Option<Value> {
-        match self.answer(tool, arguments, 0)? {
-            GivenAnswer::Value(value) => Some(value),
-            GivenAnswer::Error(_) => None,
-        }
-    }
-
     /// Arguments of the program that replace those of the request.
     pub fn args(&self) -> &Map<String, Value> {
         &self.arguments

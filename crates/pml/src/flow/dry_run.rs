@@ -6,6 +6,7 @@
 
 mod aim;
 mod answers;
+mod condition_words;
 mod effects;
 mod entities;
 mod explore;
