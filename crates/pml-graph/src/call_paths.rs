@@ -9,6 +9,10 @@ use std::collections::HashSet;
 
 use crate::hyperpaths::{HyperedgeError, Hypergraph, Hyperpath, edge_weight};
 
+/// Hyperpaths looked at for paths in which no value is an argument twice. Where many parameters could take the same few
+/// values, more hyperpaths than can ever be listed use one of them twice.
+const MOST_HYPERPATHS: usize = 2_000;
+
 /// What could be called, and where arguments could come from.
 #[derive(Debug, Clone, Default)]
 pub struct CallOptions {
@@ -200,10 +204,11 @@ impl<'o> CallGraph<'o> {
     }
 
     /// Paths that serve all steps, computed as they are asked for, in the order of their hyperpaths' costs, in which
-    /// each use counts. A value is no argument twice in the same call.
+    /// each use counts. A value is no argument twice in the same call; paths that come after thousands of hyperpaths
+    /// in which one is are not found.
     pub fn paths(&mut self) -> impl Iterator<Item = CallPath> {
         let CallGraph { options, graph, meanings, weights, goal } = self;
-        let paths = graph.best(*goal).map(|path| CallPath {
+        let paths = graph.best(*goal).take(MOST_HYPERPATHS).map(|path| CallPath {
             cost: path.steps.iter().map(|(_, edge)| weights[*edge]).sum(),
             ..call_path(options, meanings, &path)
         });

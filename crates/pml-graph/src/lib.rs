@@ -9,6 +9,7 @@ pub mod confidence;
 pub mod graph;
 pub mod hyperpaths;
 mod kernel;
+pub mod layout;
 pub mod lexical;
 mod linear;
 mod measure;

@@ -1,7 +1,10 @@
 //! Predicts the next tool, given an intent and the tools used so far.
 //!
 //! Two things speak for a tool: that it is part of what serves the intent at all, and that it came next when similar
-//! intents had got as far. When no similar intent had, the general successors of the last tool are used instead.
+//! intents had got as far. When no similar intent had, the general successors of the last tool are used instead. Where
+//! schemas are known, [`paths`] tells which of the tools that nothing was observed of can be called with what is at hand.
+
+pub mod paths;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -43,6 +46,13 @@ pub enum NextReason {
     },
     /// The request asks for it.
     MatchesRequest,
+    /// It can be called with what is at hand, and serves the request or leads to what does.
+    Path {
+        /// Index of the used tool whose result it takes.
+        from: u32,
+        /// Index of the tool that serves the request; its own where it does so itself.
+        towards: u32,
+    },
 }
 
 /// Weight of the log probability that a tool serves the intent. This and the next two weights were fitted on three sets

@@ -103,3 +103,25 @@ fn a_probability_of_0_is_refused() {
     options.links[0].fit = 0.0;
     assert!(CallGraph::new(&options).is_err());
 }
+
+/// Eleven values for twelve parameters: billions of hyperpaths use a value twice, and each of them does.
+#[test]
+fn too_few_values_for_many_parameters_are_noticed_soon() {
+    let names: Vec<String> = (0..12).map(|number| format!("p{number}")).collect();
+    let given = (0..11).flat_map(|value| {
+        let argument = move |parameter: &String| GivenArgument {
+            call: 0,
+            parameter: parameter.clone(),
+            value,
+            fit: 0.9,
+        };
+        names.iter().map(argument).collect::<Vec<_>>()
+    });
+    let options = CallOptions {
+        given: given.collect(),
+        calls: vec![PossibleCall { required: names.clone(), reliability: 0.9 }],
+        steps: vec![vec![(0, 0.8)]],
+        links: Vec::new(),
+    };
+    assert_eq!(paths(&options), []);
+}

@@ -214,6 +214,8 @@ pub enum CapabilityOrigin {
     Emergent,
     /// A person wrote it.
     Manual,
+    /// From explorations in which it was viable. It runs by name only until a run of it has succeeded.
+    Explored,
 }
 
 /// An intent that a capability was run for.
@@ -251,7 +253,11 @@ pub struct CapabilityStatistics {
 
 /// Posterior probability of success after `worked` of `tried` attempts, with a prior of 0.8 that weighs two attempts.
 pub fn expected_success(worked: u64, tried: u64) -> f64 {
-    (worked as f64 + 1.6) / (tried as f64 + 2.0)
+    weighted_success(worked as f64, tried as f64)
+}
+
+fn weighted_success(worked: f64, tried: f64) -> f64 {
+    (worked + 1.6) / (tried + 2.0)
 }
 
 /// Probability of success from which on [`reliability`] is 1.
@@ -259,7 +265,12 @@ const GOOD: f64 = 0.8;
 
 /// Factor from 0 to 1 for the rank of something that succeeded in `worked` of `tried` attempts.
 pub fn reliability(worked: u64, tried: u64) -> f64 {
-    (expected_success(worked, tried) / GOOD).min(1.0)
+    weighted_reliability(worked as f64, tried as f64)
+}
+
+/// As [`reliability`], for attempts that do not all count fully.
+pub fn weighted_reliability(worked: f64, tried: f64) -> f64 {
+    (weighted_success(worked, tried) / GOOD).min(1.0)
 }
 
 impl CapabilityStatistics {

@@ -54,7 +54,7 @@ pub struct NewTrace {
     pub is_nested: bool,
     /// Whether the result came from the cache.
     pub cached: bool,
-    /// Whether it was run to find something out, not for its result.
+    /// Whether it was run to find something out, not for its result. Then it counts for nothing here.
     pub exploratory: bool,
     /// Whether its intent counts for its capability.
     pub intent_counts: bool,
@@ -156,7 +156,9 @@ pub fn fold_traces(state: LearningState, traces: Vec<NewTrace>) -> LearningChang
     let mut fold = Fold { state, changes: LearningChanges::default() };
     for trace in traces {
         fold.learn_capability(&trace);
-        fold.learn_surroundings(trace);
+        if !trace.exploratory {
+            fold.learn_surroundings(trace);
+        }
     }
     fold.changes
 }
@@ -177,6 +179,11 @@ struct Fold {
 
 impl Fold {
     fn learn_capability(&mut self, trace: &NewTrace) {
+        if trace.exploratory {
+            // A path that was only explored is a run of nothing.
+            self.changes.priorities.push(0.0);
+            return;
+        }
         let known = trace.capability.as_ref().filter(|id| self.state.capabilities.contains_key(*id));
         let Some(id) = known else {
             // Without a capability nothing is known to compare with, so evidence counts as fully surprising.
@@ -332,8 +339,6 @@ impl LearnedCapability {
         if !trace.is_own_procedure {
             // The nodes are those of a merged procedure, which has another structure.
             0.0
-        } else if trace.exploratory {
-            self.learning.priority(&lesson.path, worked, duration)
         } else {
             self.learning.learn_run(&lesson.path, &lesson.decisions, worked, duration)
         }

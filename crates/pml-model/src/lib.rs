@@ -5,6 +5,8 @@
 
 pub mod capability;
 mod error_code;
+pub mod exploration;
+mod explored_path;
 mod id;
 pub mod json;
 mod keeping;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::explored_path::ExploredPath;
 use crate::id::CapabilityId;
 use crate::structure::NodeId;
 use crate::{Digest, Principal, RunId};
@@ -118,6 +119,9 @@ pub struct TraceBody {
     /// Share of the calls that were not made, from 0 to 1: [`TraceBody::share_of_mocks`] when the trace was built.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub mock_ratio: f64,
+    /// The explored path that was tried or run, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explored: Option<Box<ExploredPath>>,
 }
 
 impl TraceBody {

@@ -101,11 +101,22 @@ pub fn infer_flow(calls: &PlannedCalls<'_>) -> CallFlow {
 /// by name, by description, or because the parameter takes any content. Fields that repeat an argument or say only
 /// whether the call succeeded are left out.
 pub fn possible_mappings(tools: &[&ToolFields]) -> Vec<(usize, usize, FieldMapping)> {
+    mappings_among(tools, |_, _| true, |_| true)
+}
+
+/// As [`possible_mappings`], for the pairs and the parameters that are asked for: comparing all fields of many tools takes
+/// long.
+pub(crate) fn mappings_among(
+    tools: &[&ToolFields],
+    is_pair: impl Fn(usize, usize) -> bool,
+    is_parameter: impl Fn(&InputField) -> bool,
+) -> Vec<(usize, usize, FieldMapping)> {
     let keys: Vec<ToolFieldKeys> = tools.iter().map(|tool| ToolFieldKeys::of(tool)).collect();
     let mut found = Vec::new();
     for (from, giver) in tools.iter().enumerate() {
-        for (to, taker) in tools.iter().enumerate() {
-            for (at, input) in taker.inputs.iter().enumerate() {
+        for (to, taker) in tools.iter().enumerate().filter(|(to, _)| is_pair(from, *to)) {
+            let inputs = taker.inputs.iter().enumerate();
+            for (at, input) in inputs.filter(|(_, input)| is_parameter(input)) {
                 let fits = giver.outputs.iter().zip(&keys[from].outputs).filter_map(|(output, given)| {
                     let (weight, basis) = fit(output, input, (given, &keys[to].inputs[at]), None)?;
                     let weight = weight * telling_share(giver, output, input, basis);

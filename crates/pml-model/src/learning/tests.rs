@@ -99,7 +99,7 @@ impl Stored {
                 state.observed.extend(self.observed.get(&key).map(|shape| (key.clone(), shape.clone())));
             }
         }
-        for trace in before.iter().filter(|trace| !trace.is_nested) {
+        for trace in before.iter().filter(|trace| !trace.is_nested && !trace.exploratory) {
             let previous = PreviousTrace {
                 capability: trace.capability.clone(),
                 created_at: trace.created_at,
@@ -278,6 +278,27 @@ fn a_cached_answer_is_a_use_and_nothing_else() {
     let statistics = &changes.capabilities[&capability("a")].statistics;
     assert_eq!((statistics.usage_count, statistics.success_count), (1, 0));
     assert!(changes.intents.is_empty());
+}
+
+#[test]
+fn an_explored_path_is_a_run_of_nothing() {
+    let explored = |seq| {
+        let lesson = mixed(1, 1).remove(0).lesson;
+        let tool = Some("fs:read".to_owned());
+        let (first_tool, last_tool) = (tool.clone(), tool);
+        NewTrace { exploratory: true, first_tool, last_tool, lesson, ..trace(seq) }
+    };
+    let failing = NewTrace { status: TraceStatus::Failed, ..explored(2) };
+    let changes = fold_traces(known(&["a"]), vec![explored(1), failing.clone()]);
+    assert_eq!(changes, LearningChanges { priorities: vec![0.0, 0.0], ..LearningChanges::default() });
+    let alone = NewTrace { capability: None, ..failing };
+    assert_eq!(fold_traces(known(&["a"]), vec![alone]).priorities, [0.0]);
+    let runs = |between: Vec<NewTrace>| {
+        let next = NewTrace { capability: Some(capability("b")), ..trace(9) };
+        let all = [trace(1)].into_iter().chain(between).chain([next]).collect();
+        fold_traces(known(&["a", "b"]), all).edges
+    };
+    assert_eq!(runs(vec![explored(2)]), runs(Vec::new()), "what follows what is not interrupted");
 }
 
 #[test]
