@@ -144,6 +144,43 @@ impl BlockingStore {
         })
     }
 
+    /// Audit entries of a principal: up to `limit` of those before number `before`, newest first.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn audit_entries_before(
+        &self,
+        principal: &Principal,
+        before: i64,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, Error> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT seq, at, principal, run, kind, body, hash FROM audit
+                     WHERE seq < ?2 AND principal = ?1 ORDER BY seq DESC LIMIT ?3",
+                )?
+                .query_map((&principal.0, before, limit), audit_row)?
+                .collect()
+        })
+    }
+
+    /// Audit entries of a principal about a run, oldest first.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn audit_entries_of_run(&self, principal: &Principal, run: &RunId) -> Result<Vec<AuditEntry>, Error> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT seq, at, principal, run, kind, body, hash FROM audit
+                     WHERE run = ?2 AND principal = ?1 ORDER BY seq",
+                )?
+                .query_map((&principal.0, run.as_str()), audit_row)?
+                .collect()
+        })
+    }
+
     /// Verifies the audit log: no entry was changed, removed, inserted, moved or cut off.
     ///
     /// # Errors

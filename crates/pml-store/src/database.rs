@@ -34,6 +34,8 @@ const MIGRATIONS: &[&str] = &[
     MARKS,
     include_str!("../migrations/0015_speculation.sql"),
     include_str!("../migrations/0016_mocks.sql"),
+    include_str!("../migrations/0017_explored_paths.sql"),
+    include_str!("../migrations/0018_run_lists.sql"),
 ];
 
 /// The migration that introduced row marks; existing rows are marked right after it.

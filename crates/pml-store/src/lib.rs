@@ -29,6 +29,7 @@ mod memory;
 mod mock;
 mod rule;
 mod run;
+mod savings;
 mod seal;
 mod sign_in;
 mod speculation;
@@ -59,10 +60,13 @@ pub use memory::{
 pub use mock::{FoundMock, MockLookups, MockScope, NewMock, StoredMock};
 pub use rule::{ApprovalRule, EndedRule, NewApprovalRule, RuleMaker};
 pub use run::{
-    AnswerOutcome, AskingRun, AskingRunOutcome, Claim, Idempotency, JournalEntry, JournalEntryKind, Lease,
-    NewAnswer, NewRun, OpenApprovalLimit, QuestionOutcome, RunChange, RunKind, RunOverview, RunQuery,
-    RunRecord, RunRow, StoredAnswer, UnattendedRun, VoidedQuestion,
+    AnswerOutcome, AskingRun, AskingRunOutcome, CallEntries, Claim, FollowedEntry, FollowedRun, Idempotency,
+    JournalEntry, JournalEntryKind, Lease, ListedRun, NewAnswer, NewRun, OpenApprovalLimit, OpenRun,
+    OpenRuns, QuestionOutcome, RunCallCounts, RunChange, RunHistory, RunKind, RunListQuery, RunNews,
+    RunOverview, RunQuery, RunRecord, RunRow, RunSavings, StoredAnswer, UnattendedRun, VoidedQuestion,
+    WorkPeriod,
 };
+pub use savings::DailySavings;
 pub use sign_in::SignInAttempt;
 pub use speculation::{SpeculationCounts, ToolSpeculation};
 pub use state::{ProcessIdentity, PublishedServerState};

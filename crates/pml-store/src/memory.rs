@@ -8,6 +8,7 @@
 mod cache;
 mod capability;
 mod edge;
+mod explored;
 mod intents;
 mod learn;
 mod manage;

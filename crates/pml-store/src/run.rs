@@ -7,6 +7,8 @@
 mod append;
 mod ask;
 mod claim;
+mod follow;
+mod history;
 mod open;
 mod place;
 mod purge;
@@ -16,8 +18,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pml_model::question::{Answer, Question};
-use pml_model::{Digest, Principal, RunId, RunState};
+use pml_model::{CapabilityId, Digest, Principal, RunId, RunState};
 
+pub use follow::{FollowedEntry, FollowedRun, OpenRun, OpenRuns, RunNews};
+pub use history::{CallEntries, ListedRun, RunHistory, RunListQuery, WorkPeriod};
 pub use open::{AskingRunOutcome, OpenApprovalLimit, VoidedQuestion};
 pub(crate) use open::{has_questions_about_server, void_questions};
 
@@ -66,6 +70,8 @@ pub struct NewRun {
     pub intent: String,
     /// Hash of the code.
     pub code_hash: String,
+    /// The capability that it executes, if it executes one.
+    pub capability: Option<CapabilityId>,
     /// Everything that replay needs beside the journal; sealed when stored.
     pub plan: Vec<u8>,
     /// When a waiting run expires; `None` for never.
@@ -218,8 +224,14 @@ pub struct RunChange {
     pub requested_end: Option<Vec<u8>>,
     /// Code of the error that ended the run.
     pub error_code: Option<String>,
-    /// Number of calls made so far.
-    pub calls: Option<u32>,
+    /// Message of the error that ended the run, without secrets: it is not sealed.
+    pub error_message: Option<String>,
+    /// The calls so far.
+    pub calls: Option<RunCallCounts>,
+    /// The capability that the run became.
+    pub learned: Option<CapabilityId>,
+    /// What the run saved.
+    pub savings: Option<RunSavings>,
     /// The run has recorded the request to pause before its next layer; the request is deleted.
     pub pause_acknowledged: bool,
     /// The owner releases the run: any process may claim it.
@@ -230,6 +242,28 @@ pub struct RunChange {
     pub audit: Vec<NewAuditEntry>,
     /// Time in milliseconds since the Unix epoch.
     pub at: i64,
+}
+
+/// The numbers of calls of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunCallCounts {
+    /// Calls that were made.
+    pub made: u32,
+    /// Calls that failed.
+    pub failed: u32,
+    /// Calls that were made before the program asked for them.
+    pub speculated: u32,
+}
+
+/// What a run saved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunSavings {
+    /// Milliseconds that it waited less because of calls made ahead.
+    pub waited_less_ms: u64,
+    /// Bytes of the results of its calls.
+    pub call_bytes: u64,
+    /// Bytes of its own result, which is all that the client got.
+    pub result_bytes: u64,
 }
 
 /// Outcome of claiming a run.
@@ -303,12 +337,22 @@ pub struct RunRow {
     pub intent: String,
     /// Hash of the code.
     pub code_hash: String,
+    /// The capability that it executes, if it executes one.
+    pub capability: Option<CapabilityId>,
+    /// The capability that it became, if it became one.
+    pub learned: Option<CapabilityId>,
     /// Current state.
     pub state: RunState,
     /// Code of the error that ended it; `None` for every other run.
     pub error_code: Option<String>,
+    /// Message of that error, without secrets.
+    pub error_message: Option<String>,
     /// Number of calls made, as last recorded.
     pub calls: u32,
+    /// Number of calls that failed, as last recorded.
+    pub failed_calls: u32,
+    /// Number of calls made before the program asked for them, as last recorded.
+    pub speculated_calls: u32,
     /// Id of the open question, if any.
     pub question_id: Option<String>,
     /// When the run was created.

@@ -108,6 +108,24 @@ pub(crate) const TABLES: &[MarkedTable] = &[
     // Learning reads nothing of the body but the lesson.
     MarkedTable { name: "trace_body", mark: "mark", key: &["seq"], columns: &["lesson"], marks_key: true },
     MarkedTable {
+        name: "explored_path",
+        mark: "mark",
+        key: &["seq"],
+        columns: &[
+            "principal",
+            "exploration",
+            "path",
+            "procedure",
+            "definitions",
+            "intent",
+            "outcome",
+            "weight",
+            "cause",
+            "message",
+        ],
+        marks_key: true,
+    },
+    MarkedTable {
         name: "edge",
         mark: "mark",
         key: &["principal", "source", "kind", "target"],

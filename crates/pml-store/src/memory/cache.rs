@@ -168,6 +168,26 @@ impl BlockingStore {
         })
     }
 
+    /// Number of all cache entries of a principal, and of hits.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn whole_cache_usage(&self, principal: &Principal, now: i64) -> Result<CacheUsage, Error> {
+        self.read(|connection| {
+            let entries = connection
+                .prepare_cached(
+                    "SELECT count(*) FROM cached_result WHERE principal = ?1 AND expires_at > ?2",
+                )?
+                .query_row(params![principal.0, now], |row| row.get(0))?;
+            let hit_count = connection
+                .prepare_cached(
+                    "SELECT count(*) FROM trace INDEXED BY trace_cached WHERE principal = ?1 AND cached = 1",
+                )?
+                .query_row([&principal.0], |row| row.get(0))?;
+            Ok(CacheUsage { entries, hit_count })
+        })
+    }
+
     /// A number that grows whenever cache entries are dropped that a lookup might still find.
     ///
     /// # Errors

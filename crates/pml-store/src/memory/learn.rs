@@ -57,9 +57,30 @@ impl BlockingStore {
     /// # Errors
     /// A change could not be stored.
     pub fn relearn_all(&self, now: i64) -> Result<usize, Error> {
+        self.relearn_all_observed(now, |_, _| ())
+    }
+
+    /// As [`BlockingStore::relearn_all`]. `progress` is called now and then with the number of traces learned so far
+    /// and the number of all.
+    ///
+    /// # Errors
+    /// A change could not be stored.
+    pub fn relearn_all_observed(&self, now: i64, progress: impl Fn(usize, usize)) -> Result<usize, Error> {
         self.reset_learning()?;
+        let (all, mut learned) = (self.count_traces()?, 0);
+        progress(learned, all);
         // Other processes may learn at the same time.
-        while self.learn_traces(CHUNK, now)?.has_more {}
+        loop {
+            let batch = self.learn_traces(CHUNK, now)?;
+            learned += batch.traces;
+            progress(learned, all);
+            if !batch.has_more {
+                return self.count_traces();
+            }
+        }
+    }
+
+    fn count_traces(&self) -> Result<usize, Error> {
         self.read(|connection| {
             connection.prepare_cached("SELECT count(*) FROM trace")?.query_row([], |row| row.get(0))
         })

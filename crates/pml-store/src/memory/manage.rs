@@ -299,7 +299,7 @@ fn delete(
         .prepare_cached(&format!(
             "UPDATE trace SET capability = NULL, priority = CASE
                 WHEN priority IS NULL THEN NULL
-                WHEN NOT cached AND status IN ({}) THEN 1.0
+                WHEN NOT cached AND NOT exploratory AND status IN ({}) THEN 1.0
                 ELSE 0.0 END
              WHERE capability = ?1",
             telling.join(", ")

@@ -9,6 +9,7 @@ use pml_model::{Principal, RunId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::capability::{self, NewProcedure};
+use super::explored::insert_explored;
 use super::{IntentFit, RunMemory};
 use crate::column::{run_id, trace_status, unexpected_value};
 use crate::connection::MAX_BODY_BYTES;
@@ -299,13 +300,17 @@ impl EncodedMemory {
             last.map(|task| &task.tool),
             !self.untaught && self.intent != IntentFit::Misfit,
         ])?;
+        let seq = connection.last_insert_rowid();
         connection
             .prepare_cached(&format!(
                 "INSERT INTO trace_body (seq, lesson, body, mark) VALUES (?1, ?2, ?3, {})",
                 mark_sql("trace_body", &["seq", "lesson"])
             ))?
-            .execute(params![connection.last_insert_rowid(), self.lesson, self.body])
-            .map(drop)
+            .execute(params![seq, self.lesson, self.body])?;
+        match &trace.body.explored {
+            Some(explored) => insert_explored(connection, seq, &trace.principal, explored),
+            None => Ok(()),
+        }
     }
 
     /// Adds the intent at once, so that it finds the capability before learning counts it.

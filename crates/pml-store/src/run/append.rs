@@ -5,7 +5,7 @@
 use std::sync::PoisonError;
 
 use pml_model::question::Question;
-use pml_model::{Digest, RunId, RunState};
+use pml_model::{CapabilityId, Digest, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::place::{
@@ -43,7 +43,8 @@ impl BlockingStore {
         let log = self.prepare_audit(std::mem::take(&mut run.audit))?;
         let (bytes, urgency) = (plan.len() + run.intent.len() + log.bytes(), log.required_urgency(urgency));
         let work = move |connection: &Connection| {
-            insert_run(connection, &run, &wrapped, &plan)?;
+            let number = insert_run(connection, &run, &wrapped, &plan)?;
+            record_claim(connection, number, FIRST_FENCE, run.now)?;
             log.store(connection)
         };
         let made = lease.clone();
@@ -249,6 +250,11 @@ impl SealedChange {
                     voided_by = CASE WHEN ?7 AND question_id IS NOT ?8 THEN NULL ELSE voided_by END,
                     expires_at = CASE WHEN ?12 THEN ?13 ELSE expires_at END,
                     error_code = coalesce(?9, error_code), calls = coalesce(?10, calls),
+                    failed_calls = coalesce(?14, failed_calls),
+                    speculated_calls = coalesce(?15, speculated_calls),
+                    error_message = coalesce(?16, error_message), learned = coalesce(?17, learned),
+                    saved_ms = coalesce(?18, saved_ms), call_bytes = coalesce(?19, call_bytes),
+                    result_bytes = coalesce(?20, result_bytes),
                     owner_pid = CASE WHEN ?11 THEN NULL ELSE owner_pid END,
                     owner_started = CASE WHEN ?11 THEN NULL ELSE owner_started END,
                     lease_until = CASE WHEN ?11 THEN NULL ELSE lease_until END
@@ -264,10 +270,17 @@ impl SealedChange {
                 self.question.is_some(),
                 self.question.as_ref().and_then(|question| Some(&question.as_ref()?.0)),
                 change.error_code,
-                change.calls,
+                change.calls.map(|calls| calls.made),
                 released,
                 change.expires_at.is_some(),
                 change.expires_at.flatten(),
+                change.calls.map(|calls| calls.failed),
+                change.calls.map(|calls| calls.speculated),
+                change.error_message,
+                change.learned.as_ref().map(CapabilityId::as_str),
+                change.savings.map(|saved| saved.waited_less_ms),
+                change.savings.map(|saved| saved.call_bytes),
+                change.savings.map(|saved| saved.result_bytes),
             ])?;
         if let Some(outcome) = &change.outcome {
             put_body(connection, number, "outcome", outcome)?;
@@ -313,8 +326,8 @@ pub(super) fn insert_run(
         .prepare_cached(
             "INSERT INTO run (id, principal, session, kind, intent, code_hash, state, created_at, updated_at,
                 expires_at, owner_pid, owner_started, lease_until, fence, idempotency_key, request_digest,
-                request_mark)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                request_mark, capability)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         )?
         .execute(params![
             run.id.as_str(),
@@ -332,6 +345,7 @@ pub(super) fn insert_run(
             key,
             request,
             run.request_mark,
+            run.capability.as_ref().map(CapabilityId::as_str),
         ])?;
     let number = connection.last_insert_rowid();
     connection
@@ -339,6 +353,14 @@ pub(super) fn insert_run(
         .execute(params![number, wrapped])?;
     put_body(connection, number, "plan", plan)?;
     Ok(number)
+}
+
+/// Records that a process begins to work on a run.
+pub(super) fn record_claim(connection: &Connection, run: i64, fence: i64, at: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO run_claim (run, fence, at) VALUES (?1, ?2, ?3)")?
+        .execute(params![run, fence, at])
+        .map(drop)
 }
 
 /// Takes an idempotency key away from an earlier run for which it is no longer valid.

@@ -6,6 +6,7 @@
 use pml_model::{Principal, RunId, RunState};
 use rusqlite::{Connection, Row, params};
 
+use super::append::record_claim;
 use super::read::{find_run, owner, wrapped_key};
 use super::{Claim, Lease, UnattendedRun};
 use crate::column::{run_id, run_state};
@@ -191,13 +192,14 @@ fn take(
     if let Some((by, until)) = owner.filter(|(owner, until)| is_held(owner, *until, now)) {
         return Ok(ClaimAttempt::Held { by, until });
     }
-    let fence = connection
+    let fence: i64 = connection
         .prepare_cached(
             "UPDATE run SET state = 'running', owner_pid = ?2, owner_started = ?3, lease_until = ?4,
                 fence = fence + 1, wake_at = NULL, updated_at = ?5
              WHERE number = ?1 RETURNING fence",
         )?
         .query_row(params![run, new_owner.pid, new_owner.started, lease_until, now], |row| row.get(0))?;
+    record_claim(connection, run, fence, now)?;
     let next = connection
         .prepare_cached("SELECT coalesce(max(seq), 0) + 1 FROM journal WHERE run = ?1")?
         .query_row([run], |row| row.get(0))?;

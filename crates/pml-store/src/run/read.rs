@@ -1,7 +1,7 @@
 //! Queries about runs, each for one principal.
 
 use pml_model::question::{Answer, Question};
-use pml_model::{Digest, Principal, RunId, RunState};
+use pml_model::{CapabilityId, Digest, Principal, RunId, RunState};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::place::{
@@ -20,7 +20,8 @@ pub(super) const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// The columns that [`run_row`] reads.
 pub(super) const ROW: &str = "id, principal, session, kind, intent, code_hash, state, error_code, calls, question_id,
-    created_at, updated_at, ended_at, wake_at, expires_at, purged_at, owner_pid, owner_started, lease_until, fence";
+    created_at, updated_at, ended_at, wake_at, expires_at, purged_at, owner_pid, owner_started, lease_until, fence, capability, learned,
+    failed_calls, speculated_calls, error_message";
 
 impl BlockingStore {
     /// A run without its sealed bodies.
@@ -232,7 +233,19 @@ pub(super) fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         purged_at: row.get(15)?,
         owner: owner(row, 16)?,
         fence: row.get(19)?,
+        capability: capability_id(row, 20)?,
+        learned: capability_id(row, 21)?,
+        failed_calls: row.get(22)?,
+        speculated_calls: row.get(23)?,
+        error_message: row.get(24)?,
     })
+}
+
+/// The id of a capability, if the column has one.
+fn capability_id(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<CapabilityId>> {
+    let text: Option<String> = row.get(column)?;
+    let parsed = text.map(|text| CapabilityId::parse(&text)).transpose();
+    parsed.map_err(|error| unexpected_value(column, error.to_string()))
 }
 
 /// The owner and the end of its lease, from three columns.
@@ -245,16 +258,16 @@ pub(super) fn owner(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<(Pr
 
 /// The sealed bodies of a run, without its row and its journal.
 #[derive(Default)]
-struct SealedRun {
-    key: Option<Vec<u8>>,
-    plan: Option<Vec<u8>>,
-    question: Option<Vec<u8>>,
-    outcome: Option<Vec<u8>>,
+pub(super) struct SealedRun {
+    pub(super) key: Option<Vec<u8>>,
+    pub(super) plan: Option<Vec<u8>>,
+    pub(super) question: Option<Vec<u8>>,
+    pub(super) outcome: Option<Vec<u8>>,
     wish: Option<Vec<u8>>,
 }
 
 impl SealedRun {
-    fn read(connection: &Connection, run: i64) -> rusqlite::Result<SealedRun> {
+    pub(super) fn read(connection: &Connection, run: i64) -> rusqlite::Result<SealedRun> {
         let mut sealed = SealedRun { key: wrapped_key(connection, run)?, ..SealedRun::default() };
         let mut parts = connection.prepare_cached("SELECT part, body FROM run_body WHERE run = ?1")?;
         let mut rows = parts.query([run])?;
@@ -275,28 +288,30 @@ impl SealedRun {
 
 /// The journal entries with their numbers; bodies are still sealed.
 fn entries(connection: &Connection, run: i64) -> rusqlite::Result<Vec<(i64, JournalEntry)>> {
-    let entry = |row: &Row<'_>| {
-        let word = row.get_ref(1)?.as_str()?;
-        let kind = JournalEntryKind::parse(word)
-            .ok_or_else(|| unexpected_value(1, format!("`{word}` is no kind of entry")))?;
-        let entry = JournalEntry {
-            kind,
-            call: row.get(2)?,
-            frame: row.get(3)?,
-            node: row.get(4)?,
-            tool: row.get(5)?,
-            digest: optional_digest(row, 6)?,
-            at: row.get(7)?,
-            body: row.get(8)?,
-        };
-        Ok((row.get(0)?, entry))
-    };
     connection
         .prepare_cached(
             "SELECT seq, kind, call, frame, node, tool, digest, at, body FROM journal WHERE run = ?1 ORDER BY seq",
         )?
-        .query_map([run], entry)?
+        .query_map([run], sealed_entry)?
         .collect()
+}
+
+/// A journal entry with its number; its body is still sealed.
+pub(super) fn sealed_entry(row: &Row<'_>) -> rusqlite::Result<(i64, JournalEntry)> {
+    let word = row.get_ref(1)?.as_str()?;
+    let kind = JournalEntryKind::parse(word)
+        .ok_or_else(|| unexpected_value(1, format!("`{word}` is no kind of entry")))?;
+    let entry = JournalEntry {
+        kind,
+        call: row.get(2)?,
+        frame: row.get(3)?,
+        node: row.get(4)?,
+        tool: row.get(5)?,
+        digest: optional_digest(row, 6)?,
+        at: row.get(7)?,
+        body: row.get(8)?,
+    };
+    Ok((row.get(0)?, entry))
 }
 
 fn open_entries(
@@ -315,14 +330,14 @@ fn open_entries(
     (1..).zip(entries).map(open).collect()
 }
 
-struct SealedAnswer {
+pub(super) struct SealedAnswer {
     question_id: String,
     principal: Principal,
     at: i64,
     body: Vec<u8>,
 }
 
-fn answers(connection: &Connection, run: i64) -> rusqlite::Result<Vec<SealedAnswer>> {
+pub(super) fn answers(connection: &Connection, run: i64) -> rusqlite::Result<Vec<SealedAnswer>> {
     connection
         .prepare_cached("SELECT question_id, principal, at, body FROM answer WHERE run = ?1 ORDER BY at")?
         .query_map([run], SealedAnswer::of_row)?
@@ -335,7 +350,7 @@ impl SealedAnswer {
         Ok(SealedAnswer { question_id: row.get(0)?, principal, at: row.get(2)?, body: row.get(3)? })
     }
 
-    fn open(self, key: &SealKey, run: &RunId) -> Result<StoredAnswer, Error> {
+    pub(super) fn open(self, key: &SealKey, run: &RunId) -> Result<StoredAnswer, Error> {
         let place = answer_context(run, &self.question_id, &self.principal, self.at);
         let text = key.open(&place, self.body)?;
         let answer: Answer = serde_json::from_slice(&text).map_err(|_| key.unsealed_error(&place))?;
@@ -343,7 +358,11 @@ impl SealedAnswer {
     }
 }
 
-fn open(key: &SealKey, place: &SealContext, sealed: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {
+pub(super) fn open(
+    key: &SealKey,
+    place: &SealContext,
+    sealed: Option<Vec<u8>>,
+) -> Result<Option<Vec<u8>>, Error> {
     sealed.map(|sealed| key.open(place, sealed)).transpose()
 }
 

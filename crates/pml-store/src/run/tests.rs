@@ -45,6 +45,7 @@ fn a_run_that_met_a_full_disk_resumes_from_what_was_stored() {
         kind: RunKind::Code,
         intent: String::new(),
         code_hash: String::new(),
+        capability: None,
         plan: Vec::new(),
         expires_at: None,
         idempotency: None,

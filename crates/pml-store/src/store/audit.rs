@@ -1,5 +1,7 @@
 //! The audit log.
 
+use pml_model::{Principal, RunId};
+
 use super::Store;
 use crate::{AuditEntry, AuditVerification, BlockingStore, Error, NewAuditEntry};
 
@@ -18,6 +20,33 @@ impl Store {
     /// Those of [`BlockingStore::audit_entries`].
     pub async fn audit_entries(&self, after: i64, limit: u32) -> Result<Vec<AuditEntry>, Error> {
         self.ask(move |store| store.audit_entries(after, limit)).await
+    }
+
+    /// Audit entries of a principal: up to `limit` of those before number `before`, newest first.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::audit_entries_before`].
+    pub async fn audit_entries_before(
+        &self,
+        principal: &Principal,
+        before: i64,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.audit_entries_before(&principal, before, limit)).await
+    }
+
+    /// Audit entries of a principal about a run, oldest first.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::audit_entries_of_run`].
+    pub async fn audit_entries_of_run(
+        &self,
+        principal: &Principal,
+        run: &RunId,
+    ) -> Result<Vec<AuditEntry>, Error> {
+        let (principal, run) = (principal.clone(), run.clone());
+        self.ask(move |store| store.audit_entries_of_run(&principal, &run)).await
     }
 
     /// Verifies the audit log: no entry was changed, removed, inserted, moved or cut off.

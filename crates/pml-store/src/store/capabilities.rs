@@ -9,7 +9,7 @@ use super::Store;
 use crate::memory::OwnedInvalidationScope;
 use crate::{
     CacheInvalidation, CacheKey, CacheUsage, CachedResult, CapabilityChanges, CapabilityQuery, CreateOutcome,
-    Error, InvalidationScope, RenameOutcome, ServedIntent,
+    DailySavings, Error, InvalidationScope, RenameOutcome, ServedIntent,
 };
 
 impl Store {
@@ -50,6 +50,24 @@ impl Store {
     ) -> Result<CacheUsage, Error> {
         let (principal, id) = (principal.clone(), id.clone());
         self.ask(move |store| store.cache_usage(&principal, &id, now)).await
+    }
+
+    /// Number of all cache entries of a principal, and of hits.
+    ///
+    /// # Errors
+    /// Those of [`crate::BlockingStore::whole_cache_usage`].
+    pub async fn whole_cache_usage(&self, principal: &Principal, now: i64) -> Result<CacheUsage, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.whole_cache_usage(&principal, now)).await
+    }
+
+    /// What was saved on each day since `since` on which something happened, oldest first.
+    ///
+    /// # Errors
+    /// Those of [`crate::BlockingStore::daily_savings`].
+    pub async fn daily_savings(&self, principal: &Principal, since: i64) -> Result<Vec<DailySavings>, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.daily_savings(&principal, since)).await
     }
 
     /// The principal's cache invalidations, latest first.
@@ -197,6 +215,20 @@ impl Store {
     ) -> Result<CreateOutcome, Error> {
         let intent = intent.to_owned();
         self.ask(move |store| store.create_capability(procedure, name, &intent, now)).await
+    }
+
+    /// Makes a procedure that was only explored a capability. Returns whether that is new.
+    ///
+    /// # Errors
+    /// Those of [`crate::BlockingStore::promote_explored`].
+    pub async fn promote_explored(
+        &self,
+        procedure: Procedure,
+        intent: &str,
+        now: i64,
+    ) -> Result<bool, Error> {
+        let intent = intent.to_owned();
+        self.ask(move |store| store.promote_explored(procedure, &intent, now)).await
     }
 
     /// Renames a capability.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pml_model::exploration::ExploredPath;
 use pml_model::learning::CallCounts;
 use pml_model::trace::EdgeKind;
 use pml_model::trace::Trace;
@@ -21,6 +22,19 @@ impl Store {
     pub async fn speculation(&self, principal: &Principal) -> Result<Vec<ToolSpeculation>, Error> {
         let principal = principal.clone();
         self.ask(move |store| store.speculation(&principal)).await
+    }
+
+    /// What the latest traces of the principal's explored paths show, oldest first.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::explored_paths`].
+    pub async fn explored_paths(
+        &self,
+        principal: &Principal,
+        limit: u32,
+    ) -> Result<Vec<ExploredPath>, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.explored_paths(&principal, limit)).await
     }
 
     /// All embeddings that `model` gave for texts of the principal.
@@ -117,13 +131,18 @@ impl Store {
         self.ask(BlockingStore::reset_learning).await
     }
 
-    /// Deletes all learned numbers, learns them again from all traces, and returns the number of traces. If this is
-    /// interrupted, [`BlockingStore::learn_traces`] continues.
+    /// Deletes all learned numbers, learns them again from all traces, and returns the number of traces. `progress` is
+    /// told how many are learned so far, and of how many. If this is interrupted, [`BlockingStore::learn_traces`]
+    /// continues.
     ///
     /// # Errors
-    /// Those of [`BlockingStore::relearn_all`].
-    pub async fn relearn_all(&self, now: i64) -> Result<usize, Error> {
-        self.ask(move |store| store.relearn_all(now)).await
+    /// Those of [`BlockingStore::relearn_all_observed`].
+    pub async fn relearn_all(
+        &self,
+        now: i64,
+        progress: impl Fn(usize, usize) + Send + 'static,
+    ) -> Result<usize, Error> {
+        self.ask(move |store| store.relearn_all_observed(now, progress)).await
     }
 
     /// The schema observed for a tool under the definition with this digest.

@@ -5,9 +5,9 @@ use pml_model::{Digest, Principal, RunId};
 
 use super::Store;
 use crate::{
-    AnswerOutcome, AskingRun, AskingRunOutcome, BlockingStore, Claim, Error, Lease, NewAnswer, NewRun,
-    OpenApprovalLimit, ProcessIdentity, QuestionOutcome, RunOverview, RunQuery, RunRecord, RunRow,
-    UnattendedRun,
+    AnswerOutcome, AskingRun, AskingRunOutcome, BlockingStore, CallEntries, Claim, Error, FollowedRun, Lease,
+    ListedRun, NewAnswer, NewRun, OpenApprovalLimit, OpenRuns, ProcessIdentity, QuestionOutcome, RunHistory,
+    RunListQuery, RunNews, RunOverview, RunQuery, RunRecord, RunRow, UnattendedRun,
 };
 
 impl Store {
@@ -165,6 +165,44 @@ impl Store {
         self.ask(move |store| store.purge_ended_runs(now, keep_ms)).await
     }
 
+    /// See [`BlockingStore::open_runs`].
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::open_runs`].
+    pub async fn open_runs(&self) -> Result<OpenRuns, Error> {
+        self.ask(BlockingStore::open_runs).await
+    }
+
+    /// See [`BlockingStore::runs_after`].
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::runs_after`].
+    pub async fn runs_after(&self, number: i64) -> Result<Vec<(i64, RunRow)>, Error> {
+        self.ask(move |store| store.runs_after(number)).await
+    }
+
+    /// See [`BlockingStore::runs_since`].
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::runs_since`].
+    pub async fn runs_since(
+        &self,
+        principal: &Principal,
+        since: i64,
+        most: (usize, u64),
+    ) -> Result<Option<Vec<(i64, RunRow)>>, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.runs_since(&principal, since, most)).await
+    }
+
+    /// See [`BlockingStore::run_news`].
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::run_news`].
+    pub async fn run_news(&self, followed: Vec<FollowedRun>) -> Result<Vec<RunNews>, Error> {
+        self.ask(move |store| store.run_news(&followed)).await
+    }
+
     /// A run without its sealed bodies.
     ///
     /// # Errors
@@ -181,6 +219,52 @@ impl Store {
     pub async fn runs(&self, principal: &Principal, filter: &RunQuery) -> Result<Vec<RunRow>, Error> {
         let (principal, filter) = (principal.clone(), filter.clone());
         self.ask(move |store| store.runs(&principal, &filter)).await
+    }
+
+    /// The principal's runs that match a filter, latest first.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::list_runs`].
+    pub async fn list_runs(
+        &self,
+        principal: &Principal,
+        filter: RunListQuery,
+    ) -> Result<Vec<ListedRun>, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.list_runs(&principal, &filter)).await
+    }
+
+    /// A run with everything but its journal; `None` if the principal has no such run.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::run_history`].
+    pub async fn run_history(&self, principal: &Principal, id: &RunId) -> Result<Option<RunHistory>, Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.ask(move |store| store.run_history(&principal, &id)).await
+    }
+
+    /// The plan of a run; `None` once its records are purged.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::run_plan`].
+    pub async fn run_plan(&self, principal: &Principal, id: &RunId) -> Result<Option<Vec<u8>>, Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.ask(move |store| store.run_plan(&principal, &id)).await
+    }
+
+    /// The journal entries of the calls after number `after`, at most `limit` calls.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::run_calls`].
+    pub async fn run_calls(
+        &self,
+        principal: &Principal,
+        id: &RunId,
+        after: u32,
+        limit: u32,
+    ) -> Result<CallEntries, Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.ask(move |store| store.run_calls(&principal, &id, after, limit)).await
     }
 
     /// The run that a request with this idempotency key created within the last 24 hours, and the digest of that

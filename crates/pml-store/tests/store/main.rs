@@ -99,6 +99,7 @@ fn new_run(number: u128) -> NewRun {
         kind: RunKind::Code,
         intent: "count the files".to_owned(),
         code_hash: "c0de".to_owned(),
+        capability: None,
         plan: format!("plan of {number}").into_bytes(),
         expires_at: None,
         idempotency: None,

@@ -2,6 +2,7 @@
 
 mod cache;
 mod capabilities;
+mod explored;
 mod intents;
 mod learning;
 mod traces;

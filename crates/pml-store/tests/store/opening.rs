@@ -129,7 +129,7 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
     rusqlite::Connection::open(&fixture.path)
         .unwrap()
         .execute_batch(
-            "DROP TABLE question_tool; DROP TABLE journal; DROP TABLE answer; DROP TABLE run_body; DROP TABLE run_key; DROP TABLE run;
+            "DROP TABLE question_tool; DROP TABLE run_claim; DROP TABLE journal; DROP TABLE answer; DROP TABLE run_body; DROP TABLE run_key; DROP TABLE run;
              DROP TABLE audit; DROP TABLE approval_rule;
              DROP TABLE memory; DROP TABLE trace_body; DROP TABLE trace; DROP TABLE capability_alias;
              DROP TABLE forgotten_intent; DROP TABLE capability_intent; DROP TABLE capability_procedure; DROP TABLE capability_gone;
@@ -138,7 +138,7 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
              DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
              DROP TABLE vector; DROP TABLE tool_use;
              DROP TABLE allowed; DROP TABLE client_key; DROP TABLE sign_in; DROP TABLE process; DROP TABLE speculation;
-             DROP TABLE mock; DROP TABLE mock_lookup;
+             DROP TABLE mock; DROP TABLE mock_lookup; DROP TABLE explored_path;
              ALTER TABLE definition DROP COLUMN mark; ALTER TABLE tool DROP COLUMN mark;
              PRAGMA user_version = 1",
         )
@@ -166,7 +166,12 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
     rusqlite::Connection::open(&fixture.path)
         .unwrap()
         .execute_batch(
-            "DROP TABLE question_tool; DROP INDEX run_request; ALTER TABLE run DROP COLUMN voided_by;
+            "DROP TABLE run_claim; DROP INDEX journal_call; DROP INDEX run_capability; DROP INDEX run_created;
+             ALTER TABLE run DROP COLUMN capability; ALTER TABLE run DROP COLUMN learned;
+             ALTER TABLE run DROP COLUMN failed_calls; ALTER TABLE run DROP COLUMN speculated_calls;
+             ALTER TABLE run DROP COLUMN error_message; ALTER TABLE run DROP COLUMN saved_ms;
+             ALTER TABLE run DROP COLUMN call_bytes; ALTER TABLE run DROP COLUMN result_bytes;
+             DROP TABLE question_tool; DROP INDEX run_request; ALTER TABLE run DROP COLUMN voided_by;
              ALTER TABLE run DROP COLUMN request_mark;
              DROP TABLE audit; DROP TABLE approval_rule;
              DROP TABLE memory; DROP TABLE trace_body; DROP TABLE trace; DROP TABLE capability_alias;
@@ -176,7 +181,7 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
              DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
              DROP TABLE vector; DROP TABLE tool_use;
              DROP TABLE allowed; DROP TABLE client_key; DROP TABLE sign_in; DROP TABLE process; DROP TABLE speculation;
-             DROP TABLE mock; DROP TABLE mock_lookup;
+             DROP TABLE mock; DROP TABLE mock_lookup; DROP TABLE explored_path;
              ALTER TABLE definition DROP COLUMN mark; ALTER TABLE tool DROP COLUMN mark;
              DROP INDEX run_owned; DROP INDEX run_interrupted; DROP INDEX run_asks; DROP INDEX run_wakes;
              DROP INDEX run_expires; ALTER TABLE run DROP COLUMN answered;

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use pml_model::{Digest, RunState};
 use pml_store::{
     AnswerOutcome, BlockingStore, Claim, Error, Idempotency, JournalEntry, JournalEntryKind, ProcessIdentity,
-    RunChange, RunQuery, Urgency,
+    RunCallCounts, RunChange, RunQuery, Urgency,
 };
 
 use super::{
@@ -34,7 +34,10 @@ fn a_run_comes_back_as_it_was_stored_also_after_a_restart() {
         })
         .chain([JournalEntry { call: None, body: Vec::new(), ..entry("") }])
         .collect();
-    let change = RunChange { calls: Some(7), ..park(Some(5000), Some("q1")).unwrap() };
+    let change = RunChange {
+        calls: Some(RunCallCounts { made: 7, ..RunCallCounts::default() }),
+        ..park(Some(5000), Some("q1")).unwrap()
+    };
     append(&fixture.store, &lease, entries.clone(), Some(change)).unwrap();
     fixture.store.store_answer(&me(), &id(1), said("q1", "42", 2000, Vec::new())).unwrap();
     drop(fixture.store);

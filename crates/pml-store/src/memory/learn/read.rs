@@ -219,7 +219,8 @@ impl<'a> TraceBatch<'a> {
             .connection
             .prepare_cached(
                 "SELECT capability, created_at, last_tool FROM trace
-                 WHERE principal = ?1 AND session = ?2 AND parent IS NULL AND seq < ?3 ORDER BY seq DESC LIMIT 1",
+                 WHERE principal = ?1 AND session = ?2 AND parent IS NULL AND NOT exploratory AND seq < ?3
+                 ORDER BY seq DESC LIMIT 1",
             )?
             .query_row(params![row.principal.0, row.session, row.seq], |row| {
                 Ok((row.get::<_, Option<i64>>(0)?, row.get(1)?, row.get(2)?))

@@ -73,7 +73,7 @@ fn expected(memories: &[RunMemory], identity: &str) -> (u64, u64, u64) {
         let trace = &memory.trace;
         let is_it =
             memory.procedure.as_ref().is_some_and(|procedure| procedure.id == capability_id(identity));
-        if is_it && trace.status != TraceStatus::Blocked {
+        if is_it && !trace.exploratory && trace.status != TraceStatus::Blocked {
             used += 1;
             match trace.status.evidence() {
                 Some(true) if !trace.cached => worked += 1,

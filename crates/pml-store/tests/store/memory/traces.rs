@@ -35,6 +35,7 @@ fn full(number: u128) -> Trace {
             edges: vec![TraceEdge { from: 0, to: 0, kind: EdgeKind::Sequence }],
             initial_context: Some(raw(r#"{"a" : 1.0}"#)),
             mock_ratio: 0.25,
+            explored: None,
         },
         ..trace(number)
     }
@@ -47,7 +48,7 @@ fn a_trace_comes_back_as_it_was_stored() {
     learn(&fixture.store);
     let stored = fixture.store.trace(&me(), &TraceId::of(&id(1))).unwrap().unwrap();
     let expected =
-        Trace { capability_id: Some(capability_id("p")), learn_seq: Some(1), priority: Some(1.0), ..full(1) };
+        Trace { capability_id: Some(capability_id("p")), learn_seq: Some(1), priority: Some(0.0), ..full(1) };
     assert_eq!(serde_json::to_string(&stored).unwrap(), serde_json::to_string(&expected).unwrap());
     assert!(fixture.store.trace(&ann(), &TraceId::of(&id(1))).unwrap().is_none());
     assert!(fixture.store.trace(&me(), &TraceId::of(&id(2))).unwrap().is_none());
