@@ -8,17 +8,25 @@ mod approvals;
 mod authority;
 mod capabilities;
 mod compose;
+mod counting;
 mod direct;
 mod dry_run;
 mod explore;
+mod explore_learning;
+mod explored_choice;
+mod history;
 mod lift;
 mod mocks;
+mod path_search;
 mod predict;
+mod preview;
 mod read_request;
 mod recall;
 mod repeated;
 mod replan;
+mod spans;
 mod speculation;
+mod views;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +35,6 @@ use pml_analysis::render::ComplaintReport;
 use pml_graph::graph::closeness::CloseNode;
 use pml_mcp::Caller;
 use pml_model::json::empty_object;
-use pml_model::name::printable;
 use pml_model::{Principal, RunId, ToolId};
 use pml_store::Idempotency;
 
@@ -36,13 +43,13 @@ use crate::catalogue::CatalogueTool;
 use crate::clock::now_ms;
 use crate::discover::{self, DiscoverPage, DiscoverRequest};
 use crate::execute::replay::{self, Recording, ReplayOutcome};
-use crate::execute::{self, AskFirstOutcome, PlannedRun, ResultPage, ResumeOutcome, RunDetails, RunHandle};
+use crate::execute::{
+    self, AskFirstOutcome, EarlierRead, PlannedRun, ResultPage, ResumeOutcome, RunDetails, RunHandle,
+};
 use crate::knowledge::cache;
 use crate::knowledge::embeddings;
-use crate::knowledge::graph::{GraphView, GraphViewPath};
 use crate::knowledge::{CapabilityCandidate, may_call_capabilities};
-use crate::plan::Bounds;
-use crate::plan::Plan;
+use crate::plan::{Bounds, ExploredChoice, Plan};
 use crate::planning;
 use crate::planning::{PlanRefusal, PlanningContext, RunRequest};
 use crate::problem::{ErrorCode, Problem};
@@ -58,20 +65,29 @@ pub use approvals::{
 pub use authority::{AnswerChannel, needs_person};
 pub use capabilities::{
     CapabilityRecord, ContainedCapability, NewCapability, TracePage, cache_drop_log, capabilities,
-    capability, capability_record, configure_result_cache, delete_capability, drop_results, forget_intent,
-    make_capability, merge_capabilities, page_of_traces, recent_traces, relearn, rename_capability, trace,
+    capability, capability_record, configure_result_cache, daily_savings, delete_capability, drop_results,
+    forget_intent, make_capability, merge_capabilities, page_of_traces, recent_traces, relearn,
+    rename_capability, trace, whole_cache_usage,
 };
 pub use direct::{DirectOutcome, NamedCall, call};
 pub use dry_run::{
     DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
 };
 pub use explore::{ExploreInput, ExploringClient, explore};
+pub use history::{
+    PastOutcome, PastQuestion, PastRun, list_runs, past_run, question_kind, run_call, run_calls,
+};
 pub use mocks::{MockRecord, MockStats, drop_mocks, mock, mock_stats, mocks, pin_mock};
 pub use predict::prediction_task;
+pub use preview::{ExecutePreview, preview_execute};
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
 pub use replan::replan;
 pub use speculation::{SpeculationStats, speculation_stats};
+pub use views::{
+    GraphWays, definition, find_graph_nodes, find_graph_paths, graph, graph_layout, graph_node, graph_ways,
+    invocation,
+};
 
 /// Finds the tools and capabilities that could serve an intent and that the caller may see.
 ///
@@ -99,6 +115,7 @@ pub async fn discover(
         page.put_first(id.as_str(), call);
     }
     page.add_notes(readiness_notes(app));
+    counting::note_search(app, request, &page);
     Ok(page)
 }
 
@@ -139,33 +156,6 @@ fn rank_for_request(
         close_by_id: close,
     };
     discover::find(&snapshot, &known, request, visible)
-}
-
-/// The tool graph: how tools and capabilities relate.
-///
-/// # Errors
-/// The database cannot be read.
-pub async fn graph(app: &App, principal: &Principal) -> Result<GraphView, Problem> {
-    let graph = app.knowledge.graph(principal).await?;
-    Ok(run_blocking(move || graph.view()).await)
-}
-
-/// The most likely paths from one tool or capability to another.
-///
-/// # Errors
-/// One of them is unknown, or the database cannot be read.
-pub async fn find_graph_paths(
-    app: &App,
-    principal: &Principal,
-    from: &str,
-    to: &str,
-) -> Result<Vec<GraphViewPath>, Problem> {
-    let graph = app.knowledge.graph(principal).await?;
-    graph.best_paths(from, to).ok_or_else(|| {
-        let (from, to) = (printable(from), printable(to));
-        Problem::new(ErrorCode::NotFound, format!("`{from}` or `{to}` is no tool or capability"))
-            .hint("give tools as `server:tool` and capabilities by id; `pml graph --json` lists them")
-    })
 }
 
 /// A DAG of tools that could serve an intent; `None` if no tool matches it.
@@ -277,6 +267,25 @@ pub async fn execute(
     asked: RunRequest,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<ExecuteOutcome, Problem> {
+    execute_confirmed(app, asked, DryRunLegacy::default(), visible).await
+}
+
+/// What a run takes over from the dry run that it confirms.
+#[derive(Default)]
+struct DryRunLegacy {
+    /// The reads that were made.
+    reads: Vec<EarlierRead>,
+    /// The path of an exploration that it was.
+    explored: Option<Box<ExploredChoice>>,
+}
+
+/// As [`execute`], for the request of a dry run.
+async fn execute_confirmed(
+    app: &Arc<App>,
+    asked: RunRequest,
+    legacy: DryRunLegacy,
+    visible: impl Fn(&ToolId) -> bool + Send + Sync,
+) -> Result<ExecuteOutcome, Problem> {
     discover::check_intent_length(&asked.intent)?;
     if let Some(idempotency) = &asked.idempotency
         && let Some(known) = find_repeated_run(app, &asked.principal, idempotency).await?
@@ -284,16 +293,22 @@ pub async fn execute(
         return Ok(known);
     }
     app.tools.ensure_manifests_loaded().await;
+    let whose = (asked.principal.clone(), asked.session.clone());
     let asked = match recall::resolve_work(app, asked, &visible).await? {
         RecallOutcome::Run(asked) => *asked,
-        RecallOutcome::Suggested(suggested) => return Ok(ExecuteOutcome::Suggested(suggested)),
+        RecallOutcome::Suggested(suggested) => {
+            counting::note_suggestions(app, &whose, &suggested);
+            return Ok(ExecuteOutcome::Suggested(suggested));
+        }
     };
-    let mut plan = match plan_request(app, &asked, &visible).await {
+    let mut plan = match spans::in_analysis_span(app, plan_request(app, &asked, &visible)).await {
         Ok(plan) => plan,
         Err(refused) => return Ok(ExecuteOutcome::Refused(refused)),
     };
+    counting::note_plan(app, &whose, &plan);
     let catalogue = app.knowledge.catalogue_for(&asked.principal, &plan.source);
     lift::lift_named_values(&mut plan, &catalogue);
+    plan.explored = legacy.explored;
     let request_mark = repeated::request_mark(app, &asked, &plan).await?;
     if let Some(mark) = &request_mark
         && let Some(open) = repeated::find_open_run(app, &asked.principal, mark).await?
@@ -316,7 +331,7 @@ pub async fn execute(
         false => None,
     };
     if let Some(ticket) = &ticket
-        && let Some(hit) = app.knowledge.cache.get(&app.knowledge, ticket).await
+        && let Some(hit) = counting::cached(app, ticket, &plan).await
     {
         app.runs.note_cache_hit(ticket.key());
         return Ok(ExecuteOutcome::Cached(known(app, &principal, &plan, hit).await?));
@@ -333,6 +348,7 @@ pub async fn execute(
         request_mark,
         max_wait: patience,
         ticket,
+        earlier_reads: legacy.reads,
     };
     let begun = match question {
         None => execute::start(&app.runs, asked).await.map(ExecuteOutcome::Running),

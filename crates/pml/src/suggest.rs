@@ -342,7 +342,7 @@ fn place_by_kind(literal: &IntentLiteral, tasks: &mut [DraftTask]) -> bool {
 }
 
 /// The value as a DAG document has to write it: double braces would be read as a reference.
-fn escape_braces(value: Value) -> Value {
+pub(crate) fn escape_braces(value: Value) -> Value {
     if value.to_string().contains("{{") { json!({ "$literal": value }) } else { value }
 }
 

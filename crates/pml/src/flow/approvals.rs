@@ -19,6 +19,7 @@ use crate::approve::differs;
 use crate::approve::question::{grants_by_rules as allowed_by_rules, rules_that_count};
 use crate::clock::now_ms;
 use crate::execute::{self, TOOL_CHANGED, no_run};
+use crate::metrics::ApprovalEvent;
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
 use crate::report::RunStatus;
@@ -90,7 +91,15 @@ pub async fn answer(
 ) -> Result<(), Problem> {
     let whose = app.store.run_principal(run).await?.ok_or_else(|| no_run(run))?;
     let said = in_words(&answer);
+    let decided = match &answer {
+        Answer::Approval(decision) if decision.approved => Some(ApprovalEvent::Approved),
+        Answer::Approval(_) => Some(ApprovalEvent::Denied),
+        _ => None,
+    };
     let taken = take(app, &whose, run, question_id, answer, by).await;
+    if let (Ok(()), Some(decided)) = (&taken, decided) {
+        app.runs.metrics.note_approval(decided);
+    }
     if let Err(problem) = &taken
         && let ErrorCode::Denied | ErrorCode::ToolChanged | ErrorCode::AlreadyAnswered | ErrorCode::Gone =
             problem.code

@@ -7,8 +7,8 @@ use pml_model::name::{is_inherited, printable};
 use pml_model::trace::{EdgeKind, Trace};
 use pml_model::{CapabilityId, Principal, TraceId};
 use pml_store::{
-    CacheInvalidation, CacheUsage, CapabilityQuery, CreateOutcome, InvalidationScope, RenameOutcome,
-    TraceOrder, TraceQuery,
+    CacheInvalidation, CacheUsage, CapabilityQuery, CreateOutcome, DailySavings, InvalidationScope,
+    RenameOutcome, TraceOrder, TraceQuery,
 };
 use serde::Serialize;
 
@@ -21,6 +21,9 @@ use crate::knowledge::cache;
 use crate::planning::{PlanRefusal, Work};
 use crate::problem::{ErrorCode, Problem};
 use crate::reuse::ArgumentBinding;
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The number of called capabilities listed per capability.
 const MOST_CONTAINED: u32 = 64;
@@ -348,8 +351,8 @@ pub async fn merge_capabilities(
 ///
 /// # Errors
 /// The database cannot be written.
-pub async fn relearn(app: &App) -> Result<usize, Problem> {
-    Ok(app.store.relearn_all(now_ms()).await?)
+pub async fn relearn(app: &App, progress: impl Fn(usize, usize) + Send + 'static) -> Result<usize, Problem> {
+    Ok(app.store.relearn_all(now_ms(), progress).await?)
 }
 
 /// The log of invalidated cache entries, latest first.
@@ -362,6 +365,27 @@ pub async fn cache_drop_log(
     limit: u32,
 ) -> Result<Vec<CacheInvalidation>, Problem> {
     Ok(app.store.cache_invalidations(principal, limit).await?)
+}
+
+/// The number of all cached results of a principal, and of hits.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn whole_cache_usage(app: &App, principal: &Principal) -> Result<CacheUsage, Problem> {
+    Ok(app.store.whole_cache_usage(principal, now_ms()).await?)
+}
+
+/// What was saved on each of the last `days` days on which something happened, oldest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn daily_savings(
+    app: &App,
+    principal: &Principal,
+    days: u32,
+) -> Result<Vec<DailySavings>, Problem> {
+    let today = now_ms() / DAY_MS * DAY_MS;
+    Ok(app.store.daily_savings(principal, today - i64::from(days.saturating_sub(1)) * DAY_MS).await?)
 }
 
 /// Drops all cached results. Returns their number.

@@ -4,7 +4,7 @@
 //! approval becomes a run of that one call, which asks for it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pml_mcp::Caller;
 use pml_model::json::Fields;
@@ -73,9 +73,11 @@ pub async fn call(
         principal, session, direct, tool, arguments, extra_params: passing, caller, cancel, ..
     } = call;
     let context = CallContext::direct(principal.clone(), direct, caller.clone(), cancel);
+    let began = Instant::now();
     let outcome = tools::call(&app.tools, &context, tool, arguments, passing).await;
     let (CallOutcome::NeedsApproval(_), tools::Authority::Direct(direct)) = (&outcome, context.authority)
     else {
+        app.runs.metrics.note_call(tool, outcome.status(), began.elapsed());
         return Ok(DirectOutcome::Answered(outcome));
     };
     let execution = RunRequest {

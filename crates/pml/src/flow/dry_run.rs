@@ -7,27 +7,35 @@
 mod aim;
 mod answers;
 mod condition_words;
+mod cost;
 mod effects;
 mod entities;
 mod explore;
 mod recorded;
 mod taint;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pml_mock::{GivenMocks, MockError};
 use pml_model::ToolId;
 use pml_model::json::{Fields, raw};
+use pml_model::mocks::MockStatus;
+use pml_model::structure::NodeId;
 use serde_json::{Map, Value};
 
-use super::{ExecuteOutcome, RecallOutcome, Suggestions, plan_request, recall};
+use super::{
+    DryRunLegacy, ExecuteOutcome, RecallOutcome, Suggestions, explored_choice, plan_request, recall,
+};
 use crate::app::App;
 use crate::builtin::{FsOverlay, OverlayBase};
+use crate::dry_runs::KeptReads;
+use crate::execute::EarlierRead;
 use crate::execute::dry_run::{DryCallRecord, DryRunRecord, dry_plan, run_dry};
+use crate::knowledge::cache;
 use crate::knowledge::graph::output_of;
-use crate::plan::Plan;
+use crate::plan::{LearningPlan, Plan};
 use crate::planning::{PlanRefusal, RunRequest};
 use crate::problem::{ErrorCode, Problem};
 use crate::report::{
@@ -70,6 +78,21 @@ pub enum DryRunOutcome {
     Suggested(Box<Suggestions>),
 }
 
+/// What a dry run shows beside its report, for whoever learns from it.
+pub(super) struct DryRunEvidence {
+    /// The id to confirm it with.
+    pub(super) id: String,
+    pub(super) plan: Plan,
+    /// What a run of the plan would teach; `None` if nothing is to be learned.
+    pub(super) learn: Option<LearningPlan>,
+    pub(super) record: DryRunRecord,
+    /// The calls that were answered with a recorded result that has proved itself.
+    pub(super) canonical: BTreeSet<u32>,
+    /// The calls whose arguments depend on made-up values.
+    pub(super) tainted: BTreeSet<NodeId>,
+    pub(super) took: Duration,
+}
+
 /// Runs a request dry: nothing is changed, stored or learned.
 ///
 /// # Errors
@@ -80,20 +103,33 @@ pub async fn dry_run(
     options: DryRunOptions,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<DryRunOutcome, Problem> {
+    Ok(dry_run_with_evidence(app, asked, options, visible).await?.0)
+}
+
+/// As [`dry_run`]; a request that was run comes with what it shows.
+pub(super) async fn dry_run_with_evidence(
+    app: &Arc<App>,
+    asked: RunRequest,
+    options: DryRunOptions,
+    visible: impl Fn(&ToolId) -> bool + Send + Sync,
+) -> Result<(DryRunOutcome, Option<DryRunEvidence>), Problem> {
     crate::discover::check_intent_length(&asked.intent)?;
     app.tools.ensure_manifests_loaded().await;
     let given = parse_mocks(app, options.mocks.as_ref())?;
     let asked = match recall::resolve_work(app, asked, &visible).await? {
         RecallOutcome::Run(asked) => *asked,
-        RecallOutcome::Suggested(suggested) => return Ok(DryRunOutcome::Suggested(suggested)),
+        RecallOutcome::Suggested(suggested) => return Ok((DryRunOutcome::Suggested(suggested), None)),
     };
     let mut tried = asked.clone();
     if !given.args().is_empty() {
         tried.arguments = with_arguments(&asked.arguments, given.args());
     }
-    let plan = match plan_request(app, &tried, &visible).await {
-        Ok(plan) => dry_plan(plan, options.seed),
-        Err(refused) => return Ok(DryRunOutcome::Refused(refused)),
+    let (plan, learn) = match plan_request(app, &tried, &visible).await {
+        Ok(mut plan) => {
+            let learn = plan.learn.take();
+            (dry_plan(plan, options.seed), learn)
+        }
+        Err(refused) => return Ok((DryRunOutcome::Refused(refused), None)),
     };
     let started = Instant::now();
     let limit = options.timeout.unwrap_or(match options.explore_branches {
@@ -107,10 +143,22 @@ pub async fn dry_run(
         plan,
         deadline: started + limit,
     };
-    let (first, exploration) = dry.explore(options.explore_branches).await?;
+    let (mut first, exploration) = dry.explore(options.explore_branches).await?;
     let mut report = dry.report(&first, &exploration, &options, started);
-    report.id = app.dry_runs.keep(&tried, &dry.plan)?;
-    Ok(DryRunOutcome::Report(Box::new(report)))
+    let reads = reusable_reads(app, &dry.plan, &mut first.record);
+    let tools = (&*dry.plan.tools, &*app.tools.snapshot());
+    report.id = app.dry_runs.keep(&tried, tools, reads, Instant::now())?;
+    let canonical = first.used.iter().filter(|mock| mock.status == MockStatus::Canonical);
+    let evidence = DryRunEvidence {
+        id: report.id.clone(),
+        learn,
+        canonical: canonical.map(|mock| mock.call).collect(),
+        tainted: report.warnings.iter().filter_map(|warning| warning.node_id).collect(),
+        took: started.elapsed(),
+        record: first.record,
+        plan: dry.plan,
+    };
+    Ok((DryRunOutcome::Report(Box::new(report)), Some(evidence)))
 }
 
 /// Runs the request of an earlier dry run for real.
@@ -123,9 +171,12 @@ pub async fn confirm_dry_run(
     id: &str,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<ExecuteOutcome, Problem> {
-    let kept = app.dry_runs.take(&asked.principal, id)?;
+    let kept = app.dry_runs.take(&asked.principal, id, Instant::now())?;
     app.tools.ensure_manifests_loaded().await;
-    kept.check_tools(&app.tools.snapshot())?;
+    if let Err(changed) = kept.check_tools(&app.tools.snapshot()) {
+        explored_choice::note_changed_tools(app, &asked, &kept, &changed).await;
+        return Err(changed);
+    }
     let intent = if asked.intent.is_empty() { kept.intent } else { asked.intent.clone() };
     let confirmed = RunRequest {
         intent,
@@ -135,7 +186,29 @@ pub async fn confirm_dry_run(
         timeout: asked.timeout.or(kept.timeout),
         ..asked
     };
-    super::execute(app, confirmed, visible).await
+    // Results are used again only where cached ones may be.
+    let reads = match confirmed.use_cache {
+        true => kept.reads.filter(|reads| cache::generation(&app.knowledge) == Some(reads.generation)),
+        false => None,
+    };
+    let reads = reads.map(|reads| reads.reads).unwrap_or_default();
+    let legacy = DryRunLegacy { reads, explored: kept.explored };
+    super::execute_confirmed(app, confirmed, legacy, visible).await
+}
+
+/// The reads of a dry run that the run which confirms it may use, if they are still valid then: those that the result
+/// cache would keep and that contain no secret.
+fn reusable_reads(app: &App, plan: &Plan, record: &mut DryRunRecord) -> Option<KeptReads> {
+    let sanitiser = app.knowledge.memory.sanitiser().with_secrets_in(&plan.arguments);
+    let is_secret = |call: &DryCallRecord, read: &EarlierRead| {
+        sanitiser.clean_json(&call.arguments).changed || sanitiser.clean_json(&read.result).changed
+    };
+    let reads = record.calls.iter_mut().filter_map(|call| {
+        let read = call.read.take()?;
+        let is_kept = cache::call_lifetime(&app.tools, &read.tool).is_ok() && !is_secret(call, &read);
+        is_kept.then_some(read)
+    });
+    Some(KeptReads { generation: cache::generation(&app.knowledge)?, reads: reads.collect() })
 }
 
 fn parse_mocks(app: &App, mocks: Option<&Value>) -> Result<GivenMocks, Problem> {
@@ -336,8 +409,8 @@ impl DryRequest<'_> {
         let FinishedDryRun { record, effects, .. } = run;
         let taint = taint::follow(&self.plan, &record.report.path, &record.calls);
         let mut calls_by_server: BTreeMap<String, u32> = BTreeMap::new();
-        let made = record.calls.iter().filter(|call| call.end.is_some());
-        made.for_each(|call| *calls_by_server.entry(call.tool.server.to_string()).or_default() += 1);
+        let made = || record.calls.iter().filter(|call| call.end.is_some());
+        made().for_each(|call| *calls_by_server.entry(call.tool.server.to_string()).or_default() += 1);
         let mut warnings = taint.warnings;
         warnings.extend(record.calls.iter().filter(|call| call.unknown_state).map(unknown_state));
         DryRunReport {
@@ -352,7 +425,11 @@ impl DryRequest<'_> {
             warnings,
             effects: effects::effects(effects, &taint.calls),
             branches: explored.coverage.clone(),
-            estimated_cost: None,
+            estimated_cost: cost::estimate(
+                &self.app.config().prices,
+                made().map(|call| &call.tool),
+                |tool| self.app.tools.builtin(tool.server.as_str()).is_some(),
+            ),
             estimated_api_calls: calls_by_server,
             paths: explored.paths.clone(),
             dag: explored.dag.clone(),

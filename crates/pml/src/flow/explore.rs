@@ -1,31 +1,30 @@
 //! Explores an intent that nothing serves yet: finds several ways, and tries each without changing anything.
 //!
-//! Every step of the intent gets its likeliest tools, and tools that only read are added where they could give these
-//! what they need. The cheapest hyperpaths become DAGs ([`suggest::paths`](crate::suggest::paths)), and each is run dry:
-//! tools that are safe are called, the others are answered with made-up values. The id of a dry run is the id to
-//! confirm the path with.
+//! Every step of the intent gets its likeliest tools and capabilities, and tools that only read are added where they
+//! could give these what they need. The cheapest hyperpaths become DAGs ([`suggest::paths`](crate::suggest::paths)), and
+//! each is run dry: tools that are safe are called, the others are answered with made-up values. The id of a dry run is
+//! the id to confirm the path with.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use pml_language::Reading;
 use pml_mcp::Caller;
-use pml_model::capability::reliability;
+use pml_model::capability::CapabilityStatistics;
 use pml_model::json::empty_object;
+use pml_model::learning::CallCounts;
 use pml_model::question::Answerer;
 use pml_model::{Principal, ToolId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::compose::{StepSearch, reads};
-use super::dry_run::{DryRunOptions, DryRunOutcome, dry_run};
+use super::dry_run::{DryRunEvidence, DryRunOptions, DryRunOutcome, dry_run_with_evidence};
+use super::explore_learning::ExplorationMemory;
+use super::path_search::PathSearch;
 use crate::app::App;
-use crate::catalogue::CatalogueTool;
 use crate::discover;
 use crate::knowledge::ToolUseCounts;
-use crate::knowledge::graph::{ToolGraph, fields_of};
 use crate::plan::Pause;
 use crate::planning::{RunRequest, Work};
 use crate::problem::{ErrorCode, Problem};
@@ -33,10 +32,7 @@ use crate::report::{
     CapturedCall, DryRunMode, DryRunReport, DryRunStatus, Exploration, ExplorationTrace, ExploredCall,
     FailedPath, PathOutput, ToolHistory, ViablePath,
 };
-use crate::suggest::deprecated;
-use crate::suggest::paths::{
-    CandidatePath, CandidatePaths, PathRequest, PathStep, PathTool, candidate_paths,
-};
+use crate::suggest::paths::{CandidatePath, PathCallee};
 
 /// 30 s: the time limit of one path.
 const PATH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,12 +40,12 @@ const PATH_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_PATHS: u32 = 10;
 /// The longest chain of calls; longer ones are never found by their schemas alone.
 const MAX_DEPTH: u32 = 10;
-/// Tools considered for each step: more than a suggestion considers, because wrong ones fail when tried.
-const TOOLS_PER_STEP: usize = 6;
-/// Least probability of a tool for a step. A wrong path costs a dry run and not a mistake.
-const LEAST_STEP: f64 = 0.1;
-/// Tools in the graph of one exploration.
-const MOST_TOOLS: usize = 32;
+/// 10 s: how long to wait for embeddings of tools that are new; then the words of those without one must do.
+const EMBEDDING: Duration = Duration::from_secs(10);
+/// Paths tried at most for each path that is wanted: wrong wirings fail at once, and the next may be right.
+const TRIES_PER_PATH: u32 = 4;
+/// 20 s: after this no further path is begun, since clients give up after about 60 s.
+const NEW_TRIES: Duration = Duration::from_secs(20);
 /// The factor on the confidence of a path of which nothing was really called.
 const ALL_MOCKED: f64 = 0.5;
 
@@ -104,14 +100,24 @@ pub async fn explore(
 ) -> Result<Exploration, Problem> {
     check_input(&input)?;
     app.tools.ensure_manifests_loaded().await;
-    let found = find_paths(app, &client.principal, &input, &visible).await?;
-    let runs = found.paths.iter().map(|path| try_path(app, &client, &input, path, &visible));
-    let mut outcomes = Vec::new();
-    for outcome in join_all(runs).await {
-        outcomes.push(outcome?);
-    }
-    let uses = app.knowledge.of_principal(&client.principal).uses();
-    let mut exploration = assemble(&input.intent, &found.paths, outcomes, &uses);
+    // Words alone rank tools too roughly for a chain of them.
+    crate::knowledge::embed_for(&app.knowledge, EMBEDDING).await;
+    let memory = ExplorationMemory::load(app, &client.principal, &input.intent).await?;
+    let search = PathSearch {
+        app,
+        principal: &client.principal,
+        intent: &input.intent,
+        context: &input.context,
+        max_depth: input.max_depth,
+        visible: &visible,
+    };
+    let mut found = search.find().await?;
+    memory.prefer(&mut found.paths).await?;
+    found.paths.splice(..0, found.complete);
+    let (tried, evidence) = try_paths(app, &client, &input, found.paths, &visible).await?;
+    let uses = call_counts(app, &client.principal, &tried).await?;
+    let mut exploration = assemble(&input.intent, tried, &uses);
+    memory.learn(&client.session, evidence, &mut exploration).await?;
     if found.too_deep {
         let told = format!("paths with more than {} calls in a row were left out", input.max_depth);
         exploration.warnings.push(told);
@@ -134,111 +140,107 @@ fn check_input(input: &ExploreInput) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Candidate paths for an intent.
-async fn find_paths(
+/// A path with what came of it.
+type TriedPath = (CandidatePath, DryRunOutcome);
+
+/// Tries the paths in their order, until as many returned as are wanted. Further ones are tried in place of those that
+/// fail. Returns what can be learned from them too.
+async fn try_paths(
     app: &Arc<App>,
-    principal: &Principal,
+    client: &ExploringClient,
     input: &ExploreInput,
+    candidates: Vec<CandidatePath>,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
-) -> Result<CandidatePaths, Problem> {
-    let intent = input.intent.as_str();
-    let snapshot = app.tools.snapshot();
-    let known = app.knowledge.of_principal(principal);
-    let (observed, uses) = (known.observed(), known.uses());
-    let graph = app.knowledge.graph(principal).await?;
-    let wanted = app.knowledge.embeddings.read_intent(intent).await;
-    let search = StepSearch::new(app, principal, &snapshot, visible);
-    let mut tools: Vec<&CatalogueTool> = Vec::new();
-    let mut steps: Vec<(String, Vec<(ToolId, f64)>)> = Vec::new();
-    for (clause, found) in search.steps(intent, &wanted.text, TOOLS_PER_STEP).await {
-        let likely: Vec<_> = found.into_iter().filter(|(_, score)| *score >= LEAST_STEP).collect();
-        for (tool, _) in &likely {
-            if tools.iter().all(|other| other.id != tool.id) {
-                tools.push(tool);
+) -> Result<(Vec<TriedPath>, Vec<DryRunEvidence>), Problem> {
+    let (wanted, most) = (input.max_paths as usize, (input.max_paths * TRIES_PER_PATH) as usize);
+    let begun = Instant::now();
+    let mut candidates: VecDeque<CandidatePath> = candidates.into();
+    let (mut tried, mut learnable): (Vec<TriedPath>, Vec<DryRunEvidence>) = (Vec::new(), Vec::new());
+    let mut lessons = Lessons::default();
+    while lessons.viable < wanted && tried.len() < most && (tried.is_empty() || begun.elapsed() < NEW_TRIES) {
+        let mut batch: Vec<CandidatePath> = Vec::new();
+        while batch.len() < (wanted - lessons.viable).min(most - tried.len())
+            && let Some(path) = candidates.pop_front()
+        {
+            // A path with the tools of another waits until that has failed.
+            let tools = path.sorted_callees();
+            if batch.iter().any(|other| is_part_of(&other.sorted_callees(), &tools)) {
+                lessons.waiting.push(path);
+            } else if lessons.is_open(&path) {
+                batch.push(path);
             }
         }
-        steps.push((clause, likely.into_iter().map(|(tool, score)| (tool.id.clone(), score)).collect()));
-    }
-    let unserved: Vec<String> =
-        steps.iter().filter(|(_, tools)| tools.is_empty()).map(|(clause, _)| clause.clone()).collect();
-    if !unserved.is_empty() {
-        return Err(nothing_reached(&unserved, &tools));
-    }
-    let is_helper =
-        |tool: &CatalogueTool| visible(&tool.id) && reads(app, tool) && !deprecated::is_deprecated(tool);
-    for id in helpers(&graph, &tools, input.max_depth) {
-        let tool = ToolId::parse(&id).ok().and_then(|id| snapshot.tool(&id).ok());
-        tools.extend(tool.filter(|tool| is_helper(tool) && tools.len() < MOST_TOOLS));
-    }
-    let policy = app.policy();
-    let path_tools: Vec<PathTool<'_>> = tools
-        .iter()
-        .map(|tool| PathTool {
-            tool,
-            fields: fields_of(tool, &observed),
-            is_safe: policy.verdict(&tool.id, &tool.definition.annotations).can_speculate(),
-            reads_only: reads(app, tool),
-            reliability: reliability_of(&uses, &tool.id),
-        })
-        .collect();
-    let index = |id: &ToolId| tools.iter().position(|tool| tool.id == *id).unwrap_or_default();
-    let path_steps: Vec<PathStep> = steps
-        .iter()
-        .map(|(words, found)| PathStep {
-            words: words.clone(),
-            candidates: found.iter().map(|(id, score)| (index(id), *score)).collect(),
-        })
-        .collect();
-    let reading = Reading::of(intent);
-    let found = candidate_paths(&PathRequest {
-        intent: &reading,
-        context: &input.context,
-        tools: &path_tools,
-        steps: &path_steps,
-        max_paths: input.max_paths as usize,
-        max_depth: input.max_depth as usize,
-    });
-    match found.paths.is_empty() {
-        false => Ok(found),
-        true if found.too_deep => {
-            let told = format!("every path has more than {} calls in a row", input.max_depth);
-            Err(Problem::new(ErrorCode::NotFound, told).hint("raise `maxDepth`, or ask for less at once"))
+        let runs = batch.iter().map(|path| try_path(app, client, input, path, visible));
+        let outcomes = join_all(runs).await;
+        if batch.is_empty() {
+            break;
         }
-        true => Err(nothing_reached(&[intent.to_owned()], &tools[..tools.len().min(5)])),
+        for (path, outcome) in batch.into_iter().zip(outcomes) {
+            let (outcome, evidence) = outcome?;
+            learnable.extend(evidence);
+            lessons.note(&path, &outcome);
+            tried.push((path, outcome));
+        }
+        lessons.waiting.drain(..).rev().for_each(|path| candidates.push_front(path));
+    }
+    Ok((tried, learnable))
+}
+
+/// What the paths tried so far say about the others.
+#[derive(Default)]
+struct Lessons {
+    /// How many paths returned.
+    viable: usize,
+    /// The tools of paths that returned.
+    served: Vec<Vec<String>>,
+    /// Calls that failed, with everything they depend on: they would fail again.
+    failing: HashSet<String>,
+    /// Paths with the tools of one that is being tried.
+    waiting: Vec<CandidatePath>,
+}
+
+impl Lessons {
+    /// Whether a path may bring something new. More calls than those of a path that returned are a detour.
+    fn is_open(&self, path: &CandidatePath) -> bool {
+        let tools = path.sorted_callees();
+        !self.served.iter().any(|served| is_part_of(served, &tools))
+            && !path.wirings().iter().any(|wiring| self.failing.contains(wiring))
+    }
+
+    fn note(&mut self, path: &CandidatePath, outcome: &DryRunOutcome) {
+        let DryRunOutcome::Report(report) = outcome else { return };
+        match report.status {
+            DryRunStatus::Success => {
+                self.viable += 1;
+                self.served.push(path.sorted_callees());
+            }
+            DryRunStatus::Failed => {
+                let failed = report.captured_calls.iter().filter(|call| call.error.is_some());
+                let wirings = path.wirings();
+                self.failing.extend(failed.filter_map(|call| wirings.get(task_of(path, call)?).cloned()));
+            }
+        }
     }
 }
 
-/// The tools from which those could get what they need, through as many calls as a path may have.
-fn helpers(graph: &ToolGraph, tools: &[&CatalogueTool], max_depth: u32) -> Vec<String> {
-    let mut layer: Vec<String> = tools.iter().map(|tool| tool.id.to_string()).collect();
-    let mut seen: HashSet<String> = layer.iter().cloned().collect();
-    let mut found = Vec::new();
-    for _ in 1..max_depth {
-        let sources: Vec<String> =
-            layer.iter().flat_map(|id| graph.best_sources(id)).map(str::to_owned).collect();
-        layer = sources.into_iter().filter(|id| seen.insert(id.clone())).collect();
-        found.extend(layer.iter().cloned());
+/// The place of the task that made a call.
+fn task_of(path: &CandidatePath, call: &CapturedCall) -> Option<usize> {
+    match &call.capability {
+        // The tasks of a document are its first nodes, in its order.
+        None => Some(call.node_id?.number as usize - 1),
+        Some(name) => {
+            let is_called = |callee: &PathCallee| *callee == PathCallee::Capability(name.clone());
+            let mut tasks = path.callees.iter().enumerate().filter(|(_, callee)| is_called(callee));
+            // Which of several calls of the same capability it was is not known.
+            tasks.next().map(|(place, _)| place).filter(|_| tasks.next().is_none())
+        }
     }
-    found
 }
 
-fn reliability_of(uses: &ToolUseCounts, tool: &ToolId) -> f64 {
-    let (calls, failures) = uses.get(&tool.to_string()).map_or((0, 0), |uses| (uses.calls, uses.failures));
-    reliability(calls.saturating_sub(failures), calls)
-}
-
-fn nothing_reached(steps: &[String], nearest: &[&CatalogueTool]) -> Problem {
-    let steps: Vec<String> = steps.iter().map(|step| format!("“{step}”")).collect();
-    let told = format!("no tools can be put together for {}", steps.join(" and "));
-    let nearest: Vec<String> = nearest.iter().take(5).map(|tool| format!("`{}`", tool.id)).collect();
-    let hint = match nearest.is_empty() {
-        true => "no tool comes near; add a server that does this".to_owned(),
-        false => format!(
-            "the nearest tools are {}; give the values they need in `intent` or `context`",
-            nearest.join(", ")
-        ),
-    };
-    Problem::new(ErrorCode::NotFound, told).hint(hint)
+/// Whether all of the first tools are among the second, each as often. Both are sorted.
+fn is_part_of(tools: &[String], others: &[String]) -> bool {
+    let mut others = others.iter();
+    tools.iter().all(|tool| others.any(|other| other == tool))
 }
 
 /// Runs one path dry. Only a few run at a time, whoever asks for them.
@@ -248,7 +250,7 @@ async fn try_path(
     input: &ExploreInput,
     path: &CandidatePath,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
-) -> Result<DryRunOutcome, Problem> {
+) -> Result<(DryRunOutcome, Option<DryRunEvidence>), Problem> {
     let _turn = app.explorations.acquire().await;
     let config = app.config();
     let ExploringClient { principal, session, caller } = client.clone();
@@ -264,7 +266,7 @@ async fn try_path(
         max_wait: PATH_TIMEOUT,
         answerer: config.approvals.answerer.unwrap_or(Answerer::Human),
         dynamic: config.approvals.dynamic,
-        learn: false,
+        learn: config.memory.learn,
         capability: None,
         use_cache: false,
         speculate: false,
@@ -275,19 +277,16 @@ async fn try_path(
         timeout: Some(PATH_TIMEOUT),
         ..DryRunOptions::default()
     };
-    dry_run(app, request, dry, visible).await
+    dry_run_with_evidence(app, request, dry, visible).await
 }
 
 /// Sorts the tried paths into those that returned and those that failed.
-fn assemble(
-    intent: &str,
-    paths: &[CandidatePath],
-    outcomes: Vec<DryRunOutcome>,
-    uses: &ToolUseCounts,
-) -> Exploration {
+fn assemble(intent: &str, tried: Vec<TriedPath>, uses: &ToolUseCounts) -> Exploration {
+    let paths_explored = tried.len();
     let mut calls = Vec::new();
     let (mut viable, mut failed) = (Vec::new(), Vec::new());
-    for (number, (path, outcome)) in paths.iter().zip(outcomes).enumerate() {
+    for (number, (path, outcome)) in tried.into_iter().enumerate() {
+        let path = &path;
         match outcome {
             DryRunOutcome::Report(report) => {
                 calls.extend(report.captured_calls.iter().map(|call| ExploredCall::new(number, call)));
@@ -297,7 +296,7 @@ fn assemble(
                 }
             }
             DryRunOutcome::Refused(refused) => failed.push(FailedPath {
-                path: tool_names(path),
+                path: path.callee_names(),
                 failure_point: None,
                 code: refused.problem.code,
                 error: refused.problem.message,
@@ -310,8 +309,9 @@ fn assemble(
     viable.sort_by(|one: &ViablePath, other| other.confidence.total_cmp(&one.confidence));
     let mocked = calls.iter().filter(|call| call.mocked).count();
     Exploration {
+        exploration_id: None,
         intent: intent.to_owned(),
-        paths_explored: paths.len(),
+        paths_explored,
         viable_paths: viable,
         failed_paths: failed,
         warnings: Vec::new(),
@@ -327,7 +327,7 @@ fn viable_path(path: &CandidatePath, report: DryRunReport, uses: &ToolUseCounts)
     let real = report.captured_calls.iter().filter(|call| call.is_real()).count();
     let told = report.warnings.iter().map(|warning| warning.message.clone());
     ViablePath {
-        path: tool_names(path),
+        path: path.callee_names(),
         confidence: confidence(path, &report),
         real_executions: real,
         mocked_executions: report.captured_calls.len() - real,
@@ -345,7 +345,7 @@ fn failed_path(path: &CandidatePath, report: &DryRunReport) -> FailedPath {
     let failed = report.captured_calls.iter().find(|call| call.error.is_some());
     let error = report.error.as_ref().or(failed.and_then(|call| call.error.as_ref()));
     FailedPath {
-        path: tool_names(path),
+        path: path.callee_names(),
         failure_point: failed.map(|call| format!("{}:{}", call.server, call.tool)),
         code: error.map_or(ErrorCode::ProgramError, |error| error.code),
         error: error.map_or_else(|| "it did not return".to_owned(), |error| error.message.clone()),
@@ -371,8 +371,30 @@ fn share(part: usize, of: usize) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
-fn tool_names(path: &CandidatePath) -> Vec<String> {
-    path.tools.iter().map(ToString::to_string).collect()
+/// How often what these paths call was called before, and how often that failed.
+async fn call_counts(
+    app: &App,
+    principal: &Principal,
+    tried: &[TriedPath],
+) -> Result<ToolUseCounts, Problem> {
+    let uses = app.knowledge.of_principal(principal).uses();
+    let mut counts = ToolUseCounts::new();
+    for callee in tried.iter().flat_map(|(path, _)| &path.callees) {
+        let name = callee.to_string();
+        let of_callee = match callee {
+            PathCallee::Tool(_) => uses.get(&name).copied(),
+            PathCallee::Capability(_) => {
+                let known = app.knowledge.memory.find_by_name(principal, &name).await?;
+                known.map(|known| {
+                    let CapabilityStatistics { success_count, failure_count: failures, .. } =
+                        known.statistics;
+                    CallCounts { calls: success_count + failures, failures }
+                })
+            }
+        };
+        counts.extend(of_callee.map(|of_callee| (name, of_callee)));
+    }
+    Ok(counts)
 }
 
 fn history(path: &CandidatePath, uses: &ToolUseCounts) -> Vec<ToolHistory> {
@@ -380,6 +402,7 @@ fn history(path: &CandidatePath, uses: &ToolUseCounts) -> Vec<ToolHistory> {
         let counts = uses.get(&tool)?;
         Some((tool.clone(), ToolHistory { tool, calls: counts.calls, failures: counts.failures }))
     };
-    let by_tool: BTreeMap<String, ToolHistory> = tool_names(path).into_iter().filter_map(of_tool).collect();
+    let by_tool: BTreeMap<String, ToolHistory> =
+        path.callee_names().into_iter().filter_map(of_tool).collect();
     by_tool.into_values().collect()
 }

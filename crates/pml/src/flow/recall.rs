@@ -1,5 +1,9 @@
 //! Reuses learned capabilities: one requested by name, or one that serves an intent.
 
+mod for_step;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use pml_model::capability::{CapabilitySource, CapabilityState, CapabilityStatistics};
@@ -26,6 +30,7 @@ use crate::suggest::SuggestedDag;
 
 use super::compose::{compose, only_reads};
 use super::read_request::ReadRequest;
+pub(super) use for_step::{StepCapability, capabilities_for_step};
 
 /// The number of capabilities and of tools that are suggested.
 const SUGGESTED: usize = 5;
@@ -289,6 +294,7 @@ async fn by_intent(
         found = app.knowledge.find(&asked.principal, &asked.intent, &wanted).await?;
     }
     found.retain(|candidate| is_worth_suggesting(&candidate.capability.statistics));
+    app.runs.metrics.note_search(!found.is_empty());
     app.knowledge.order_candidates(&asked.principal, &mut found, &wanted);
     found.truncate(LOOKED_AT);
     let read = ReadRequest::new(&asked)?;
@@ -307,8 +313,9 @@ async fn by_intent(
     let kept_from = match found.first() {
         None => None,
         Some((best, binding)) => {
-            // A capability that contradicts the intent is no rival.
+            // A capability that contradicts the intent is no rival, nor one that was only explored.
             let next = found.get(1).filter(|_| contradictions[1].is_none()).map(|next| &next.0);
+            let next = next.filter(|next| !next.capability.is_unproven());
             match &contradictions[0] {
                 Some(contradiction) => Some(refused(&best.capability, contradiction)),
                 None => match kept_from(app, best, binding, next) {
@@ -320,9 +327,12 @@ async fn by_intent(
     };
     let composed = compose(app, &asked.principal, &asked.intent, &read.context, &wanted.text, visible).await;
     // A composed DAG must not bypass a likely capability, nor do in another way what a contradicted constant rules out.
-    let likely = found.first().is_some_and(|(best, _)| likelihood(best) >= LIKELY)
+    let is_proven = |candidate: &CapabilityCandidate| !candidate.capability.is_unproven();
+    let likely = found.first().is_some_and(|(best, _)| is_proven(best) && likelihood(best) >= LIKELY)
         || contradictions.first().is_some_and(Option::is_some)
-        || composed.as_ref().is_some_and(|dag| found.iter().any(|(candidate, _)| does_more(candidate, dag)));
+        || composed.as_ref().is_some_and(|dag| {
+            found.iter().any(|(candidate, _)| is_proven(candidate) && does_more(candidate, dag))
+        });
     if let Some(dag) = composed.as_ref().filter(|dag| !likely && sure(app, &snapshot, dag)) {
         asked.work = Work::Dag { document: dag.dag_structure.to_string(), pause: Pause::None };
         return Ok(RecallOutcome::Run(Box::new(asked)));
@@ -370,15 +380,17 @@ pub(super) fn ready_call(
         let candidate = CapabilityCandidate { similarity: binding.similarity, ..candidate.clone() };
         let contradiction = contradiction(&candidate.capability, &request, &binding);
         let contradicted = contradiction.is_some().then(|| likelihood(&candidate));
-        (suggestion(&candidate, &binding, contradiction), contradicted)
+        let is_proven = !candidate.capability.is_unproven();
+        (suggestion(&candidate, &binding, contradiction), contradicted, is_proven)
     });
-    let suggestions: Vec<(CapabilitySuggestion, Option<f64>)> = suggestions.collect();
-    let contradicted = suggestions.iter().filter_map(|(_, likelihood)| *likelihood).fold(0.0, f64::max);
-    let calls = suggestions.into_iter().filter_map(|(suggestion, _)| {
-        Some((suggestion.confidence, suggestion.id.clone(), suggestion.ready_call(intent)?))
+    let suggestions: Vec<(CapabilitySuggestion, Option<f64>, bool)> = suggestions.collect();
+    let contradicted = suggestions.iter().filter_map(|(_, likelihood, _)| *likelihood).fold(0.0, f64::max);
+    let calls = suggestions.into_iter().filter_map(|(suggestion, _, is_proven)| {
+        let rank = (suggestion.confidence, is_proven);
+        Some((rank, suggestion.id.clone(), suggestion.ready_call(intent)?))
     });
-    let best = calls.max_by(|one, other| one.0.total_cmp(&other.0));
-    best.filter(|(confidence, ..)| *confidence >= EQUALLY * contradicted).map(|(_, id, call)| (id, call))
+    let best = calls.max_by(|(one, ..), (other, ..)| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+    best.filter(|((confidence, _), ..)| *confidence >= EQUALLY * contradicted).map(|(_, id, call)| (id, call))
 }
 
 /// Proves the lifted forms of the best candidates that nobody has proven yet, and returns whether there were any. Mostly
@@ -505,7 +517,9 @@ fn bar(statistics: &CapabilityStatistics) -> f64 {
 
 /// The rank of a candidate: those that surely serve come first, the others by all that speaks for them.
 fn rank(candidate: &CapabilityCandidate) -> f64 {
-    if candidate.similarity >= reuse::SURE { 1.0 + confidence(candidate) } else { candidate.score }
+    // What was only explored never comes before what surely serves and was run.
+    let is_sure = candidate.similarity >= reuse::SURE && !candidate.capability.is_unproven();
+    if is_sure { 1.0 + confidence(candidate) } else { candidate.score }
 }
 
 /// How likely the client means this capability, from 0 to 1. Unlike [`confidence`], which decides whether it runs
@@ -536,6 +550,9 @@ fn kept_from(
     }
     if !binding.is_complete() {
         return Some(format!("`{}` needs to be told more", known.name));
+    }
+    if known.is_unproven() {
+        return Some(format!("`{}` was explored and never run, so it is run by name only", known.name));
     }
     let asks = verdicts(app, known)
         .any(|verdict| verdict.is_none_or(|verdict| verdict.mode != CallPermission::Auto));
@@ -673,6 +690,3 @@ pub(super) fn request_for_capability(
     };
     Ok(RecallOutcome::Run(Box::new(asked)))
 }
-
-#[cfg(test)]
-mod tests;

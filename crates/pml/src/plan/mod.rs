@@ -3,6 +3,7 @@
 //! The stages share this leaf module: planning makes a [`Plan`], approval inspects it, execution carries it out and
 //! learning records it.
 
+mod explored;
 mod grant;
 mod learn;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::config::Config;
+pub use explored::ExploredChoice;
 pub use grant::Grant;
 pub(crate) use learn::remove_required;
 pub use learn::{LearningPlan, LiftedPlan, PlanLiteral};
@@ -76,6 +78,9 @@ pub struct Plan {
     /// The hash of the document that replaced the requested one, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replanned_hash: Option<String>,
+    /// The explored path that was chosen, if this is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explored: Option<Box<ExploredChoice>>,
 }
 
 /// The tools and capabilities that a program sees.
@@ -331,6 +336,7 @@ impl Plan {
             session: String::new(),
             learn: None,
             replanned_hash: None,
+            explored: None,
         }
     }
 

@@ -1,30 +1,31 @@
 //! Candidate paths for an intent: several different DAGs that could serve it, most promising first.
 //!
-//! Tools that could serve the steps of the intent, and tools that could give these what they need, become the calls of
-//! a [`CallGraph`]. Its best hyperpaths become DAG documents in which every required argument is a value of the intent
+//! Tools and capabilities that could serve the steps of the intent, and tools that could give these what they need,
+//! become the calls of a [`CallGraph`]. Its best hyperpaths become DAG documents in which every required argument is a value of the intent
 //! or of `context`, or a reference to the result of another task. The module is pure.
 
+mod candidate;
+mod direction;
+mod links;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use pml_graph::call_paths::{
     ArgumentSource, CallGraph, CallOptions, CallPath, GivenArgument, PathCall, PossibleCall, ResultLink,
 };
-use pml_graph::graph::feeds::{possible_mappings, value_fit};
+use pml_graph::graph::feeds::value_fit;
 use pml_graph::graph::fields::{InputField, ToolFields};
 use pml_language::Reading;
 use pml_language::literals::{IntentLiteral, LiteralClass};
-use pml_model::ToolId;
 use serde_json::{Map, Value, json};
 
 use super::values::WantedParameter;
 use super::{escape_braces, reference_path, words};
-use crate::catalogue::CatalogueTool;
-
-/// A parameter, the path in a result that could fill it, and how well it fits.
-type FieldLink = (String, String, f64);
+pub(crate) use candidate::{CandidatePath, PathCallee};
+use direction::StepDirection;
+use links::{FieldLink, field_links};
 
 /// Least fit of a value of the intent with a required parameter, as in [`super::build_dag`].
 const LEAST_FIT: f64 = super::MEANT as f64;
@@ -41,19 +42,23 @@ const NAMED_OTHERWISE: f64 = 0.5;
 const UNSAFE: f64 = 0.7;
 /// Factor on the probability that a call serves a step, where its strand is about a value of another step.
 const OTHER_STEP: f64 = 0.5;
-/// Cost of each value of the request that a path has no place for, and of each call that is told nothing: as much as a
-/// step with the least probability that is suggested (−ln 0.25).
+/// Cost of each value of the request that a path has no place for, of each call that is told nothing, and of each step
+/// that should work on the result of the one before and does not: as much as a step with the least probability that is
+/// suggested (−ln 0.25).
 const GAP_COST: f64 = 1.4;
 /// Things that calls of the same tool are made for.
 const MOST_STRANDS: usize = 3;
-/// Hyperpaths looked at to find the wanted number of different ones.
-const LOOKED_AT: usize = 300;
+/// Hyperpaths looked at.
+const LOOKED_AT: usize = 1_000;
 /// Most calls in one path.
 const MOST_CALLS: usize = 12;
 
-/// A tool that a path may call.
-pub(crate) struct PathTool<'s> {
-    pub(crate) tool: &'s CatalogueTool,
+/// A tool or a capability that a path may call.
+pub(crate) struct PathTool {
+    pub(crate) callee: PathCallee,
+    pub(crate) input_schema: Value,
+    /// The schema of its result, declared or observed; null if it is not known.
+    pub(crate) output_schema: Value,
     pub(crate) fields: ToolFields,
     /// Whether it may be called for real while exploring.
     pub(crate) is_safe: bool,
@@ -72,51 +77,25 @@ pub(crate) struct PathStep {
 }
 
 /// What is asked for, and what may be called.
-pub(crate) struct PathRequest<'r, 's> {
+pub(crate) struct PathRequest<'r> {
     pub(crate) intent: &'r Reading<'r>,
     pub(crate) context: &'r Map<String, Value>,
-    pub(crate) tools: &'r [PathTool<'s>],
+    pub(crate) tools: &'r [PathTool],
     pub(crate) steps: &'r [PathStep],
-    pub(crate) max_paths: usize,
     pub(crate) max_depth: usize,
-}
-
-/// One way to serve the intent.
-#[derive(Debug, Clone)]
-pub(crate) struct CandidatePath {
-    /// The DAG document.
-    pub(crate) document: Value,
-    /// The tool of each task.
-    pub(crate) tools: Vec<ToolId>,
-    /// What speaks against it: values without a place, a list of which only the first element is used.
-    pub(crate) warnings: Vec<String>,
-    /// The probability that its tools serve the steps.
-    pub(crate) probability: f64,
-    /// Its cost, which orders the paths.
-    pub(crate) cost: f64,
-}
-
-impl CandidatePath {
-    /// Whether two tasks make the same call.
-    fn repeats_a_call(&self) -> bool {
-        let mut seen = HashSet::new();
-        let tasks = self.document["tasks"].as_array().into_iter().flatten();
-        let calls = tasks.map(|task| format!("{} {}", task["tool"], task["arguments"]));
-        calls.into_iter().any(|call| !seen.insert(call))
-    }
 }
 
 /// The paths found.
 #[derive(Debug, Default)]
 pub(crate) struct CandidatePaths {
-    /// Different paths, best first.
+    /// Paths that differ in their tools or in where arguments come from, best first.
     pub(crate) paths: Vec<CandidatePath>,
     /// Whether a path was left out because its chain of calls is longer than allowed.
     pub(crate) too_deep: bool,
 }
 
-/// The best different paths; empty where some step cannot be reached from what is given.
-pub(crate) fn candidate_paths(request: &PathRequest<'_, '_>) -> CandidatePaths {
+/// The paths, best first; empty where some step cannot be reached from what is given.
+pub(crate) fn candidate_paths(request: &PathRequest<'_>) -> CandidatePaths {
     let draft = PathDraft::new(request);
     let mut graph = match CallGraph::new(&draft.options) {
         Ok(graph) => graph,
@@ -125,29 +104,21 @@ pub(crate) fn candidate_paths(request: &PathRequest<'_, '_>) -> CandidatePaths {
             return CandidatePaths::default();
         }
     };
-    // The same tools with arguments from elsewhere are the same way; the cheapest of them counts.
-    let mut best: HashMap<Vec<usize>, CandidatePath> = HashMap::new();
+    let mut paths: Vec<CandidatePath> = Vec::new();
     let mut too_deep = false;
     for path in graph.paths().take(LOOKED_AT) {
         if path.depth() > request.max_depth || path.calls.len() > MOST_CALLS {
             too_deep = true;
             continue;
         }
-        let mut tools: Vec<usize> = path.calls.iter().map(|call| draft.tool_of[call.call]).collect();
-        tools.sort_unstable();
         let candidate = draft.candidate(&path);
-        if candidate.repeats_a_call() {
-            continue;
-        }
-        let known = best.get(&tools);
-        if known.is_none_or(|known| candidate.cost < known.cost) {
-            best.insert(tools, candidate);
+        if !candidate.repeats_a_call() {
+            paths.push(candidate);
         }
     }
-    let mut paths: Vec<CandidatePath> = best.into_values().collect();
     let order = |path: &CandidatePath| path.document.to_string();
     paths.sort_by(|one, other| one.cost.total_cmp(&other.cost).then_with(|| order(one).cmp(&order(other))));
-    paths.truncate(request.max_paths);
+    paths.dedup_by(|one, other| one.document == other.document);
     CandidatePaths { paths, too_deep }
 }
 
@@ -170,9 +141,8 @@ struct Strand {
 }
 
 /// Everything that could be part of a path.
-struct PathDraft<'r, 's> {
-    request: &'r PathRequest<'r, 's>,
-    schemas: Vec<Value>,
+struct PathDraft<'r> {
+    request: &'r PathRequest<'r>,
     values: Vec<GivenValue<'r>>,
     strands: Vec<Strand>,
     options: CallOptions,
@@ -182,16 +152,12 @@ struct PathDraft<'r, 's> {
     strand_of: Vec<Option<usize>>,
 }
 
-impl<'r, 's> PathDraft<'r, 's> {
-    fn new(request: &'r PathRequest<'r, 's>) -> PathDraft<'r, 's> {
+impl<'r> PathDraft<'r> {
+    fn new(request: &'r PathRequest<'r>) -> PathDraft<'r> {
         let literals = request.intent.literals().map(GivenValue::Literal);
         let context = request.context.iter().map(|(name, value)| GivenValue::Context(name, value));
-        let schema = |tool: &PathTool<'_>| {
-            serde_json::from_str(tool.tool.definition.input_schema.get()).unwrap_or_default()
-        };
         let mut draft = PathDraft {
             request,
-            schemas: request.tools.iter().map(schema).collect(),
             values: literals.chain(context).collect(),
             strands: Vec::new(),
             options: CallOptions::default(),
@@ -226,12 +192,9 @@ impl<'r, 's> PathDraft<'r, 's> {
                 _ => None,
             })
             .collect();
-        if files.len() > 1 {
+        if !files.is_empty() {
             self.strands = files;
-        } else if files.is_empty()
-            && !self.context_gives_place()
-            && self.request.intent.literals().any(is_directory)
-        {
+        } else if !self.context_gives_place() && self.request.intent.literals().any(is_directory) {
             for word in self.named_parameters() {
                 self.strands.push(Strand { value: self.values.len(), words: vec![word.clone()] });
                 self.values.push(GivenValue::Glob(word));
@@ -250,19 +213,11 @@ impl<'r, 's> PathDraft<'r, 's> {
     fn named_parameters(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for step in self.request.steps {
-            let mut bare = step.words.clone();
-            for literal in self.request.intent.literals() {
-                bare = bare.replace(&literal.text, " ");
-            }
-            let said = words(&bare);
+            let direction = self.direction(step);
             for (tool, _) in &step.candidates {
                 for input in self.request.tools[*tool].fields.inputs.iter().filter(|input| input.required) {
                     let name = input.name.to_lowercase();
-                    // What something is turned into is not there yet.
-                    let made =
-                        said.windows(2).any(|pair| pair[1] == name && INTO.contains(&pair[0].as_str()));
-                    if said.contains(&name)
-                        && !made
+                    if direction.gives(&name)
                         && !found.contains(&name)
                         && !self.request.context.contains_key(&name)
                     {
@@ -272,6 +227,14 @@ impl<'r, 's> PathDraft<'r, 's> {
             }
         }
         found
+    }
+
+    fn direction(&self, step: &PathStep) -> StepDirection {
+        let mut bare = step.words.clone();
+        for literal in self.request.intent.literals() {
+            bare = bare.replace(&literal.text, " ");
+        }
+        StepDirection::of(&bare)
     }
 
     /// Whether a tool is called for one strand alone: it only reads, and it takes one thing.
@@ -338,7 +301,7 @@ impl<'r, 's> PathDraft<'r, 's> {
 
     /// A required parameter with a default can be left to it.
     fn add_default(&mut self, call: usize, tool: usize, parameter: &str) {
-        let default = self.schemas[tool]["properties"][parameter]["default"].clone();
+        let default = self.request.tools[tool].input_schema["properties"][parameter]["default"].clone();
         if !default.is_null() {
             let (parameter, value) = (parameter.to_owned(), self.values.len());
             self.values.push(GivenValue::Default(default));
@@ -354,14 +317,19 @@ impl<'r, 's> PathDraft<'r, 's> {
             _ if self.request.context.contains_key(parameter) => None,
             GivenValue::Literal(literal) => {
                 let input = self.request.tools[tool].fields.input(parameter)?;
-                let described = self.schemas[tool]["properties"][parameter]["description"].as_str();
+                let described =
+                    self.request.tools[tool].input_schema["properties"][parameter]["description"].as_str();
                 let of_place = [words(parameter), words(described.unwrap_or_default())].concat();
                 let takes_directory = of_place.iter().any(|word| DIRECTORY.contains(&word.as_str()));
                 let takes_file = of_place.iter().any(|word| FILE.contains(&word.as_str()));
-                // A directory is no file, and a file no directory.
+                // A directory is no file, a file no directory, and a path within a document neither.
+                let is_place = described
+                    .is_none_or(|text| words(text).iter().any(|word| PLACE.contains(&word.as_str())))
+                    || takes_directory
+                    || takes_file;
                 let suits = match literal.class {
                     LiteralClass::Path if is_directory(literal) => takes_directory,
-                    LiteralClass::Path => takes_file || !takes_directory,
+                    LiteralClass::Path => is_place && (takes_file || !takes_directory),
                     _ => true,
                 };
                 suits.then(|| f64::from(value_fit(self.request.intent, literal, input)))
@@ -373,7 +341,7 @@ impl<'r, 's> PathDraft<'r, 's> {
 
     /// The value as the argument of a parameter; `None` where the schema does not allow it.
     fn argument(&self, tool: usize, parameter: &str, value: usize) -> Option<Value> {
-        let schema = &self.schemas[tool]["properties"][parameter];
+        let schema = &self.request.tools[tool].input_schema["properties"][parameter];
         match &self.values[value] {
             GivenValue::Literal(literal) => {
                 let wanted = WantedParameter { name: parameter, schema, is_named: false };
@@ -387,28 +355,18 @@ impl<'r, 's> PathDraft<'r, 's> {
 
     /// Adds what calls could take from one another: within a strand, and from any strand outside of all.
     fn add_links(&mut self) {
-        let tools: Vec<&ToolFields> = self.request.tools.iter().map(|tool| &tool.fields).collect();
-        let mut by_pair: HashMap<(usize, usize), Vec<FieldLink>> = HashMap::new();
-        for (from, to, mapping) in possible_mappings(&tools) {
-            let required = tools[to].input(&mapping.to).is_some_and(|input| input.required);
-            if required {
-                let link = (mapping.to, mapping.from, f64::from(mapping.weight).min(1.0));
-                by_pair.entry((from, to)).or_default().push(link);
-            }
-        }
+        let by_pair = field_links(self.request.tools);
         let mut links = Vec::new();
         for from in 0..self.tool_of.len() {
             for to in (0..self.tool_of.len()).filter(|to| *to != from) {
                 let joins = self.strand_of[to].is_none() || self.strand_of[to] == self.strand_of[from];
-                let Some(found) = by_pair.get(&(self.tool_of[from], self.tool_of[to])).filter(|_| joins)
-                else {
-                    continue;
-                };
-                let most = found.iter().map(|link| link.2).fold(0.0, f64::max);
+                let pair = (self.tool_of[from], self.tool_of[to]);
+                let Some(found) = by_pair.get(&pair).filter(|_| joins) else { continue };
+                let most = found.iter().map(|link| link.fit).fold(0.0, f64::max);
                 let referred = self.is_referred_to(from, to);
-                for (parameter, path, fit) in found {
+                for FieldLink { parameter, path, fit, share } in found {
                     let fit = if referred && *fit == most { fit.max(NAMED) } else { *fit };
-                    let fit = self.strand_fit((from, to), parameter, fit);
+                    let fit = self.strand_fit((from, to), parameter, fit) * share;
                     if fit >= LEAST_LINK {
                         let (parameter, path) = (parameter.clone(), path.clone());
                         links.push(ResultLink { from, to, parameter, path, fit });
@@ -431,7 +389,7 @@ impl<'r, 's> PathDraft<'r, 's> {
             named.min(1.0)
         } else if required.iter().any(|other| is_about(other)) {
             fit * NAMED_OTHERWISE
-        } else if is_about(&self.request.tools[self.tool_of[to]].tool.id.to_string()) {
+        } else if is_about(&self.request.tools[self.tool_of[to]].callee.to_string()) {
             named.min(1.0)
         } else {
             fit
@@ -443,15 +401,13 @@ impl<'r, 's> PathDraft<'r, 's> {
         let serves = |step: &PathStep, call: usize| {
             step.candidates.iter().any(|(tool, _)| *tool == self.tool_of[call])
         };
-        self.request.steps.windows(2).any(|pair| {
-            let refers = words(&pair[1].words).iter().any(|word| super::REFERRING.contains(&word.as_str()));
-            refers && serves(&pair[0], from) && serves(&pair[1], to)
-        })
+        let mut pairs = self.request.steps.windows(2);
+        pairs.any(|pair| refers_back(&pair[1]) && serves(&pair[0], from) && serves(&pair[1], to))
     }
 
     /// The calls that could serve a step.
     fn calls_for(&self, step: &PathStep) -> Vec<(usize, f64)> {
-        let said = step.words.to_lowercase();
+        let (said, direction) = (step.words.to_lowercase(), self.direction(step));
         let mut calls = Vec::new();
         for (call, tool) in self.tool_of.iter().enumerate() {
             let Some((_, probability)) = step.candidates.iter().find(|(other, _)| other == tool) else {
@@ -463,6 +419,7 @@ impl<'r, 's> PathDraft<'r, 's> {
                     GivenValue::Glob(word) => !said.contains(word.as_str()),
                     _ => false,
                 });
+            let probability = direction.weigh(*probability, &self.request.tools[*tool].fields);
             let probability = probability.clamp(f64::EPSILON, 1.0);
             calls.push((call, probability * if elsewhere { OTHER_STEP } else { 1.0 }));
         }
@@ -480,23 +437,37 @@ impl<'r, 's> PathDraft<'r, 's> {
                 |(_, source)| matches!(source, ArgumentSource::Result { path, .. } if path.contains("[]")),
             );
         let told_nothing = tasks.iter().filter(|task| self.is_told_nothing(task)).count();
+        // The context may hold more than is needed.
+        let said = unused.iter().filter(|value| !matches!(self.values[**value], GivenValue::Context(..)));
+        let gap_cost = GAP_COST * (said.count() + told_nothing + self.unused_results(path, &tasks)) as f64;
         let mut warnings: Vec<String> = unused.iter().map(|value| self.no_place(*value)).collect();
         if first_only {
             warnings.push("only the first of several results is passed on".to_owned());
         }
         CandidatePath {
             document: json!({ "tasks": tasks.iter().map(PathTask::document).collect::<Vec<_>>() }),
-            tools: tasks.iter().map(|task| self.request.tools[task.tool].tool.id.clone()).collect(),
+            callees: tasks.iter().map(|task| task.callee.clone()).collect(),
             warnings,
-            probability: self.probability(path),
-            cost: path.cost + GAP_COST * (unused.len() + told_nothing) as f64,
+            probability: self.probability(path) * (-gap_cost).exp(),
+            cost: path.cost + gap_cost,
         }
+    }
+
+    /// How many steps refer to the result of the one before ("check it") and do not get it.
+    fn unused_results(&self, path: &CallPath, tasks: &[PathTask]) -> usize {
+        let place = |call: usize| path.calls.iter().position(|other| other.call == call).unwrap_or_default();
+        let is_missed = |(pair, calls): (&[PathStep], &[usize])| {
+            refers_back(&pair[1]) && !reaches(tasks, place(calls[1]), place(calls[0]))
+        };
+        self.request.steps.windows(2).zip(path.steps.windows(2)).filter(|pair| is_missed(*pair)).count()
     }
 
     fn probability(&self, path: &CallPath) -> f64 {
         let of_step = |(step, call): (&PathStep, &usize)| {
-            let found = step.candidates.iter().find(|(tool, _)| *tool == self.tool_of[*call]);
-            found.map_or(0.0, |(_, probability)| *probability)
+            let tool = self.tool_of[*call];
+            let found = step.candidates.iter().find(|(other, _)| *other == tool);
+            let fields = &self.request.tools[tool].fields;
+            found.map_or(0.0, |(_, probability)| self.direction(step).weigh(*probability, fields))
         };
         self.request.steps.iter().zip(&path.steps).map(of_step).product()
     }
@@ -520,8 +491,8 @@ impl<'r, 's> PathDraft<'r, 's> {
             arguments.insert(name.clone(), value);
         }
         let depends_on = call.sources().map(id_of).collect();
-        let name = self.request.tools[tool].tool.id.to_string();
-        PathTask { id: format!("t{}", at + 1), tool, name, arguments, depends_on }
+        let callee = self.request.tools[tool].callee.clone();
+        PathTask { id: format!("t{}", at + 1), tool, callee, arguments, depends_on }
     }
 
     /// Whether a task of a tool with parameters has no argument.
@@ -591,11 +562,15 @@ impl<'r, 's> PathDraft<'r, 's> {
     }
 }
 
+/// Whether a step refers to the result of the one before.
+fn refers_back(step: &PathStep) -> bool {
+    words(&step.words).iter().any(|word| super::REFERRING.contains(&word.as_str()))
+}
+
 /// Words for a directory in names and descriptions of parameters.
 const DIRECTORY: &[&str] = &["directory", "directories", "folder", "dir"];
-
-/// Words before what something is turned into.
-const INTO: &[&str] = &["to", "into", "as"];
+/// Words for a place in a file system, in descriptions of parameters.
+const PLACE: &[&str] = &["path", "paths", "root", "disk", "filesystem"];
 /// Words for a file.
 const FILE: &[&str] = &["file", "files", "filename"];
 
@@ -607,7 +582,7 @@ fn is_directory(literal: &IntentLiteral) -> bool {
 struct PathTask {
     id: String,
     tool: usize,
-    name: String,
+    callee: PathCallee,
     arguments: Map<String, Value>,
     depends_on: BTreeSet<String>,
 }
@@ -616,7 +591,7 @@ impl PathTask {
     fn document(&self) -> Value {
         json!({
             "id": self.id,
-            "tool": self.name,
+            self.callee.member(): self.callee.to_string(),
             "arguments": self.arguments,
             "dependsOn": self.depends_on,
         })

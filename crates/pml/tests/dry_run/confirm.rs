@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::place::{Place, server};
 
 fn confirm(place: &mut Place, request: &Value) -> Value {
     place.gateway.call("pml_execute", request)
@@ -35,18 +35,46 @@ fn a_dry_run_that_is_not_there_is_not_found() {
     assert!(told.to_string().contains("NOT_FOUND"), "{told}");
 }
 
-#[test]
-fn a_tool_that_changed_since_is_told_and_nothing_is_run() {
-    let mut place = Place::start("");
-    let code = "await mcp.a.read({}); await mcp.a.write({}); return 1;";
-    let report = crate::report(&mut place, code, &json!({}), &json!(true));
-    std::fs::write(place.home.path("definition"), "reads something else").unwrap();
+const BOTH: &str = "await mcp.a.read({}); await mcp.a.write({}); return 1;";
+
+/// Changes the definition of `a:read` after a dry run, and returns how the confirmation is refused.
+#[track_caller]
+fn refusal_after_change(place: &mut Place) -> String {
+    let report = crate::report(place, BOTH, &json!({}), &json!(true));
+    let request = json!({ "explorePath": report["id"], "confirm": true });
+    std::fs::write(place.home.path("definition"), "reads something\u{202e} else").unwrap();
+    let mut refusal = Value::Null;
     crate::harness::eventually("the change is seen", || {
-        let told =
-            place.gateway.call("pml_execute", &json!({ "explorePath": report["id"], "confirm": true }));
-        let changed = told.to_string().contains("TOOL_CHANGED")
-            || told.to_string().contains("not those of the dry run");
-        assert!(changed || told["status"] == "success" || told["status"] == "approval_required", "{told}");
-        changed
+        refusal = confirm(place, &request);
+        // A run that begins before the change is seen may fail at its call.
+        let message = refusal["error"]["message"].as_str().unwrap_or_default();
+        refusal["error"]["code"] == "TOOL_CHANGED" && message.starts_with("the tools are not")
     });
+    let begun = place.begun().len();
+    assert_eq!(confirm(place, &request), refusal);
+    assert_eq!(place.begun().len(), begun, "nothing is run");
+    refusal["error"]["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_tool_that_changed_since_is_told_with_the_difference_and_nothing_is_run() {
+    let mut place = Place::with_servers(
+        &|home| server(home, "a", "trust = \"annotations\"\ndefinitions = \"follow\"\n"),
+        "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n",
+    );
+    let refusal = refusal_after_change(&mut place);
+    let lines: Vec<&str> = refusal.lines().collect();
+    assert_eq!(lines[0], "the tools are not those of the dry run:", "{refusal}");
+    assert_eq!(lines[1], "`a:read` changed:", "{refusal}");
+    assert!(lines.contains(&"-  \"description\": \"reads the world\","), "{refusal}");
+    assert!(lines.contains(&"+  \"description\": \"reads something\\u{202e} else\","), "{refusal}");
+    assert!(!refusal.contains("a:write"), "{refusal}");
+}
+
+#[test]
+fn a_tool_that_is_held_back_since_is_told_with_the_difference() {
+    let refusal = refusal_after_change(&mut Place::start(""));
+    assert!(refusal.contains("`a:read` changed and is held back"), "{refusal}");
+    assert!(refusal.contains("`pml accept a:read`"), "{refusal}");
+    assert!(refusal.contains("reads something\\u{202e} else"), "{refusal}");
 }

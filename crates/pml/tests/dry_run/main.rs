@@ -22,7 +22,10 @@ mod honeypot;
 #[path = "../speculation/place.rs"]
 #[allow(dead_code, reason = "shared with the tests of speculation, which need more of it")]
 mod place;
+mod prices;
+mod principals;
 mod report;
+mod reuse;
 mod terminal;
 
 use serde_json::{Value, json};

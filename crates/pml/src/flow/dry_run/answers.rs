@@ -68,6 +68,8 @@ pub(super) struct Answers<'a> {
     basis: &'a AnswerBasis,
     steering: &'a Steering,
     files: Option<Arc<Mutex<FsOverlay>>>,
+    /// Whether `fs` itself still answers as the overlay would: the program has not called anything that writes files.
+    files_unwritten: bool,
     servers: ServerState,
     /// How often each tool was called.
     calls: HashMap<ToolId, usize>,
@@ -85,6 +87,7 @@ impl<'a> Answers<'a> {
         Answers {
             basis,
             steering,
+            files_unwritten: files.as_ref().is_some_and(FsOverlay::is_over_root),
             files: files.map(|files| Arc::new(Mutex::new(files))),
             servers: ServerState::default(),
             calls: HashMap::new(),
@@ -103,6 +106,17 @@ impl<'a> Answers<'a> {
 
     fn is_file_call(&self, call: &DryCall<'_>) -> bool {
         self.files.is_some() && call.tool.server.as_str() == FS
+    }
+
+    /// Whether the overlay must answer a call of `fs`. Before the first write the tool itself can: then the run that
+    /// confirms the dry run finds the result, with the state of the files that were read. A write counts from when it
+    /// is issued, because the overlay answers calls in that order.
+    fn needs_overlay(&mut self, call: &DryCall<'_>) -> bool {
+        if !self.is_file_call(call) {
+            return false;
+        }
+        self.files_unwritten &= self.facts(call.tool).effect_free;
+        !self.files_unwritten
     }
 
     fn given(&self, call: &DryCall<'_>, earlier: usize) -> Option<GivenAnswer> {
@@ -159,7 +173,7 @@ impl<'a> Answers<'a> {
         }
         let (value, origin) = match self.basis.recorded.find(call.tool, &arguments).await {
             Some(recorded) => {
-                self.used.push(UsedMock { call: number, id: recorded.id });
+                self.used.push(UsedMock { call: number, id: recorded.id, status: recorded.status });
                 (recorded.value, ValueOrigin::Recorded)
             }
             None => {
@@ -209,8 +223,8 @@ impl AnswerSource for Answers<'_> {
     fn sending(&mut self, call: &DryCall<'_>) -> DrySending {
         let facts = self.facts(call.tool);
         let earlier = self.calls.get(call.tool).copied().unwrap_or(0);
-        let own = self.basis.mode == DryRunMode::Mocked
-            || self.is_file_call(call)
+        let own = self.needs_overlay(call)
+            || self.basis.mode == DryRunMode::Mocked
             || self.given(call, earlier).is_some()
             || self.known(call).is_some()
             || self.steering.steers(call.node)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use pml_model::mocks::{MockId, MockOutcome};
+use pml_model::mocks::{MockId, MockOutcome, MockStatus};
 use pml_model::structure::{NodeId, Structure};
 use pml_model::trace::ErrorType;
 use pml_model::{Digest, Principal, ToolId};
@@ -28,6 +28,7 @@ pub(super) struct RecordedResults {
 pub(super) struct UsedMock {
     pub(super) call: u32,
     pub(super) id: MockId,
+    pub(super) status: MockStatus,
 }
 
 impl RecordedResults {

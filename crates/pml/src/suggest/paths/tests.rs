@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use pml_graph::graph::fields::FieldsDefinition;
-use pml_model::ServerName;
+use pml_model::{ServerName, ToolId};
 
 use super::*;
 use crate::builtin::{BuiltinSettings, servers};
+use crate::catalogue::CatalogueTool;
 use crate::config::OwnFiles;
 
 /// All built-in tools.
@@ -33,8 +34,9 @@ fn tools() -> Vec<CatalogueTool> {
         .collect()
 }
 
-fn path_tool(tool: &CatalogueTool) -> PathTool<'_> {
+fn path_tool(tool: &CatalogueTool) -> PathTool {
     let parse = |text: &str| serde_json::from_str::<Value>(text).expect("a schema");
+    let input = parse(tool.definition.input_schema.get());
     let output = tool.definition.output_schema.as_ref().map(|schema| parse(schema.get()));
     let reads = tool.definition.annotations.read_only_hint == Some(true);
     PathTool {
@@ -42,10 +44,12 @@ fn path_tool(tool: &CatalogueTool) -> PathTool<'_> {
             id: &tool.id.to_string(),
             name: &tool.definition.name,
             description: tool.definition.description.as_deref().unwrap_or_default(),
-            input_schema: &parse(tool.definition.input_schema.get()),
+            input_schema: &input,
             output_schema: output.as_ref(),
         }),
-        tool,
+        callee: PathCallee::Tool(tool.id.clone()),
+        input_schema: input,
+        output_schema: output.unwrap_or_default(),
         is_safe: reads,
         reads_only: reads,
         reliability: 0.9,
@@ -57,12 +61,12 @@ fn find(
     intent: &str,
     context: &Value,
     steps: &[(&str, &[(&str, f64)])],
-    limits: (usize, usize),
+    (most, max_depth): (usize, usize),
 ) -> CandidatePaths {
     let catalogue = tools();
-    let tools: Vec<PathTool<'_>> = catalogue.iter().map(path_tool).collect();
+    let tools: Vec<PathTool> = catalogue.iter().map(path_tool).collect();
     let place =
-        |id: &str| tools.iter().position(|tool| tool.tool.id.to_string() == id).expect("a built-in tool");
+        |id: &str| tools.iter().position(|tool| tool.callee.to_string() == id).expect("a built-in tool");
     let steps: Vec<PathStep> = steps
         .iter()
         .map(|(words, found)| PathStep {
@@ -75,10 +79,14 @@ fn find(
         context: context.as_object().expect("an object"),
         tools: &tools,
         steps: &steps,
-        max_paths: limits.0,
-        max_depth: limits.1,
+        max_depth,
     };
-    candidate_paths(&request)
+    let mut found = candidate_paths(&request);
+    // Of the same tools in several wirings, the cheapest is enough to see.
+    let mut seen = HashSet::new();
+    found.paths.retain(|path| seen.insert(path.sorted_callees()));
+    found.paths.truncate(most);
+    found
 }
 
 fn render(found: &CandidatePaths) -> String {
@@ -112,19 +120,20 @@ fn tools_that_read_are_put_before_those_that_need_content() {
     check(
         &find(intent, &json!({}), CONVERT, (2, 5)),
         &expect![[r#"
-        t1 "fs:read" {"path":"data/orders.csv"}
-        t2 "fs:read" {"path":"data/orders.schema.json"}
-        t3 "json:parse" {"json":{"$ref":"t2.content"}}
-        t4 "csv:parse" {"csv":{"$ref":"t1.content"}}
-        t5 "json:validate" {"schema":{"$ref":"t3.data"},"data":{"$ref":"t4.rows"}}
+            t1 "fs:read" {"path":"data/orders.csv"}
+            t2 "fs:read" {"path":"data/orders.schema.json"}
+            t3 "json:parse" {"json":{"$ref":"t2.content"}}
+            t4 "csv:parse" {"csv":{"$ref":"t1.content"}}
+            t5 "json:validate" {"schema":{"$ref":"t3.data"},"data":{"$ref":"t4.rows"}}
 
-        t1 "fs:stat" {"path":"data/orders.schema.json"}
-        t2 "fs:read" {"path":"data/orders.csv"}
-        t3 "csv:parse" {"csv":{"$ref":"t2.content"}}
-        t4 "json:parse" {"json":{"$ref":"t1.type"}}
-        t5 "json:validate" {"data":{"$ref":"t3.rows"},"schema":{"$ref":"t4.data"}}
+            t1 "fs:read" {"path":"data/orders.csv"}
+            t2 "fs:read" {"path":"data/orders.schema.json"}
+            t3 "json:parse" {"json":{"$ref":"t2.content"}}
+            t4 "json:parse" {"json":{"$ref":"t1.content"}}
+            t5 "csv:parse" {"csv":{"$ref":"t4.data"}}
+            t6 "json:validate" {"schema":{"$ref":"t3.data"},"data":{"$ref":"t5.rows"}}
 
-    "#]],
+        "#]],
     );
 }
 
@@ -149,24 +158,24 @@ fn values_of_the_context_go_where_their_name_is() {
     check(
         &find(intent, &json!({}), steps, (2, 5)),
         &expect![[r#"
-        t1 "fs:search" {"pattern":"*csv*","path":"data/"}
-        t2 "fs:search" {"pattern":"*schema*","path":"data/"}
-        t3 "fs:read" {"path":{"$ref":"t2.matches[0].path"}}
-        t4 "csv:parse" {"csv":{"$ref":"t1.matches[0].text"}}
-        t5 "json:parse" {"json":{"$ref":"t3.content"}}
-        t6 "json:validate" {"data":{"$ref":"t4.rows"},"schema":{"$ref":"t5.data"}}
-          only the first of several results is passed on
+            t1 "fs:search" {"pattern":"*csv*","path":"data/"}
+            t2 "fs:search" {"pattern":"*schema*","path":"data/"}
+            t3 "fs:read" {"path":{"$ref":"t1.matches[0].path"}}
+            t4 "fs:read" {"path":{"$ref":"t2.matches[0].path"}}
+            t5 "csv:parse" {"csv":{"$ref":"t3.content"}}
+            t6 "json:parse" {"json":{"$ref":"t4.content"}}
+            t7 "json:validate" {"data":{"$ref":"t5.rows"},"schema":{"$ref":"t6.data"}}
+              only the first of several results is passed on
 
-        t1 "fs:search" {"pattern":"*csv*","path":"data/"}
-        t2 "fs:search" {"pattern":"*schema*","path":"data/"}
-        t3 "fs:read" {"path":{"$ref":"t1.matches[0].path"}}
-        t4 "fs:read" {"path":{"$ref":"t2.matches[0].path"}}
-        t5 "csv:parse" {"csv":{"$ref":"t3.content"}}
-        t6 "json:parse" {"json":{"$ref":"t4.content"}}
-        t7 "json:validate" {"data":{"$ref":"t5.rows"},"schema":{"$ref":"t6.data"}}
-          only the first of several results is passed on
+            t1 "fs:search" {"pattern":"*csv*","path":"data/"}
+            t2 "fs:search" {"pattern":"*schema*","path":"data/"}
+            t3 "fs:read" {"path":{"$ref":"t2.matches[0].path"}}
+            t4 "json:parse" {"json":{"$ref":"t3.content"}}
+            t5 "csv:parse" {"csv":{"$ref":"t1.matches[0].text"}}
+            t6 "json:validate" {"schema":{"$ref":"t4.data"},"data":{"$ref":"t5.rows"}}
+              only the first of several results is passed on
 
-    "#]],
+        "#]],
     );
 }
 
