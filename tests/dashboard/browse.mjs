@@ -1,19 +1,20 @@
 // Plays a scenario on the dashboard in a real Chromium, as a person would, and prints what was seen as one JSON
 // object. Usage: browse.mjs SCENARIO JSON, where JSON has `url`, `passphrase` and what else the scenario needs.
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import puppeteer from 'puppeteer-core';
+import { chromium } from 'playwright-core';
 
 const given = JSON.parse(process.argv[3]);
-const browser = await puppeteer.launch({
+const browser = await chromium.launch({
   executablePath: process.env.PATH.split(':').map((folder) => join(folder, 'chromium')).find(existsSync),
   // Tests may run as root, where Chromium's own sandbox does not start.
   args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],
 });
+const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
 
 /** A tab that notes whatever should not happen. */
 async function tab() {
-  const page = await browser.newPage();
+  const page = await context.newPage();
   // Longer than anything takes, on however busy a machine.
   page.setDefaultTimeout(60_000);
   page.wrong = [];
@@ -32,10 +33,10 @@ async function tab() {
   return page;
 }
 
-async function signIn(page, { hash = '', passphrase = given.passphrase } = {}) {
-  await page.goto(`${given.url}/${hash}`);
-  await page.waitForSelector('#passphrase');
-  await page.type('#passphrase', passphrase);
+/** Signs in and waits for the cards of the inbox. */
+async function signIn(page) {
+  await page.goto(`${given.url}/inbox`);
+  await page.fill('#passphrase', given.passphrase);
   await page.keyboard.press('Enter');
   await page.waitForSelector('article');
   await still(page);
@@ -47,7 +48,7 @@ async function still(page) {
 }
 
 async function press(page, text) {
-  await page.locator(`::-p-xpath(//button[normalize-space(.)=${JSON.stringify(text)}])`).click();
+  await page.getByRole('button', { name: text, exact: true }).first().click();
 }
 
 const outcome = (page) => page.waitForSelector('.outcome').then((node) => node.evaluate((line) => line.textContent));
@@ -57,14 +58,14 @@ const scenarios = {
     const page = await tab();
     await page.goto(`${given.url}/#${given.run}`);
     const redirected = page.url();
-    await page.type('#passphrase', 'not this one');
+    await page.fill('#passphrase', 'not this one');
     await page.keyboard.press('Enter');
     const problem = await page.waitForSelector('#problem:not([hidden])').then((node) => node.evaluate((line) => line.textContent));
-    const before = await browser.cookies();
-    await page.type('#passphrase', given.passphrase);
+    const before = await context.cookies();
+    await page.fill('#passphrase', given.passphrase);
     await page.keyboard.press('Enter');
     await page.waitForSelector('article');
-    const cookies = await browser.cookies();
+    const cookies = (await context.cookies()).map((cookie) => ({ ...cookie, session: cookie.expires === -1 }));
     const focused = await page.evaluate(() => document.activeElement.dataset.run);
     const readable = await page.evaluate(() => document.cookie);
     const inbox = page.url();
@@ -99,7 +100,7 @@ const scenarios = {
 
   async narrow() {
     const page = await tab();
-    await page.setViewport({ width: 400, height: 800 });
+    await page.setViewportSize({ width: 400, height: 800 });
     await signIn(page);
     await page.evaluate(() => document.querySelectorAll('details').forEach((details) => { details.open = true; }));
     const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
@@ -133,15 +134,48 @@ const scenarios = {
     return { card, told: await outcome(page), wrong: page.wrong };
   },
 
+  async expired() {
+    const page = await tab();
+    await signIn(page);
+    await press(page, 'Deny…');
+    await page.getByLabel('Reason').fill('not on a Friday');
+    await context.clearCookies();
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Sign in' });
+    await dialog.waitFor();
+    await dialog.getByLabel('Passphrase').fill(given.passphrase);
+    await page.keyboard.press('Enter');
+    return { asked: true, told: await outcome(page), wrong: page.wrong };
+  },
+
+  async restarting() {
+    const page = await tab();
+    await signIn(page);
+    await press(page, 'Deny…');
+    await page.getByLabel('Reason').fill('not on a Friday');
+    writeFileSync(given.typed, '');
+    await page.getByText('PML does not answer').waitFor();
+    writeFileSync(given.missed, '');
+    await page.getByText('PML does not answer').waitFor({ state: 'hidden' });
+    // Sessions end with the process, so that it asks who is there.
+    const dialog = page.getByRole('dialog', { name: 'Sign in' });
+    await dialog.waitFor();
+    await dialog.getByLabel('Passphrase').fill(given.passphrase);
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    const reason = await page.getByLabel('Reason').inputValue();
+    await press(page, 'Deny');
+    return { reason, told: await outcome(page), wrong: page.wrong };
+  },
+
   async two_tabs() {
     const [first, second] = [await tab(), await tab()];
     await signIn(first);
-    await second.goto(given.url);
+    await second.goto(`${given.url}/inbox`);
     await second.waitForSelector('article');
     await still(second);
     // The second tab hears no more of what is going on.
-    await second.setRequestInterception(true);
-    second.on('request', (request) => (request.method() === 'GET' ? request.abort() : request.continue()));
+    await second.route('**', (route) => (route.request().method() === 'GET' ? route.abort() : route.continue()));
     await first.bringToFront();
     await press(first, 'Approve');
     const told = await outcome(first);
@@ -153,7 +187,7 @@ const scenarios = {
   async noticing() {
     const [first, second] = [await tab(), await tab()];
     await signIn(first);
-    await second.goto(given.url);
+    await second.goto(`${given.url}/inbox`);
     await second.waitForSelector('article');
     await first.bringToFront();
     await press(first, 'Approve');
@@ -171,7 +205,7 @@ const scenarios = {
     await page.waitForSelector('dialog[open]');
     const asked = await page.evaluate(() => document.querySelector('dialog').innerText);
     await page.keyboard.press('Escape');
-    await page.waitForSelector('dialog:not([open])');
+    await page.waitForSelector('dialog', { state: 'detached' });
     const cancelled = await page.$('.outcome') === null;
     await approved.focus();
     await page.keyboard.press('a');
@@ -194,13 +228,13 @@ const scenarios = {
     const cards = await page.$$('article');
     for (const card of cards) await card.$eval('details.ways', (details) => { details.open = true; });
     await cards[0].$eval('input[aria-label="Most calls"]', (field) => { field.value = '5'; });
-    await (await cards[0].$('::-p-xpath(.//button[.="Approve any arguments"])')).click();
+    await (await cards[0].$('button:text-is("Approve any arguments")')).click();
     await page.waitForFunction(() => document.querySelectorAll('.outcome').length === 1);
     await still(page);
     await cards[1].$eval('select', (field) => { field.value = 'tool'; });
     await cards[1].$eval('input[aria-label="Days"]', (field) => { field.value = '7'; });
     await (await cards[1].$('.ways input[type="checkbox"]')).click();
-    await (await cards[1].$('::-p-xpath(.//button[starts-with(., "Approve and")])')).click();
+    await (await cards[1].$('button:text("Approve and")')).click();
     await page.waitForFunction(() => document.querySelectorAll('.outcome').length === 2);
     const told = await page.$$eval('.outcome', (lines) => lines.map((line) => line.textContent));
     return { told, wrong: page.wrong };
@@ -216,7 +250,7 @@ const scenarios = {
     await page.keyboard.press('a');
     const refused = await page.$eval('.problem', (line) => line.textContent);
     await (await page.$('.large button')).click();
-    await page.waitForSelector('.large', { hidden: true });
+    await page.waitForSelector('.large', { state: 'detached' });
     const after = await able();
     const whole = await page.$eval('pre.value', (value) => value.textContent);
     const scrolls = await page.$eval('pre.value', (value) => value.scrollHeight > value.clientHeight);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -15,9 +15,10 @@ use pml_mcp::server::access::Admission;
 use pml_model::question::Question;
 use pml_model::{Principal, RunId};
 use serde::Serialize;
-use serde_json::json;
+use utoipa::{OpenApi, ToSchema};
 
-use super::{is_json, json_response, not_json_response, problem_response};
+use super::extract::{ApiPath, is_json};
+use super::reply::{SCHEMA_VERSION, json_response, list_response, not_json_response, problem_response};
 use crate::app::App;
 use crate::clock::now_ms;
 use crate::flow::{self, AnswerChannel, AnswerInput, OpenQuestion};
@@ -26,15 +27,16 @@ use crate::problem::{ErrorCode, Problem};
 /// The largest body of an answer, in bytes.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// The path prefix that a signed-in person may use.
-pub const PATH: &str = "/api/approvals";
+#[derive(OpenApi)]
+#[openapi(paths(list, answer))]
+pub(super) struct Docs;
 
 pub(super) fn router() -> Router<Arc<App>> {
     Router::new().route("/api/approvals", get(list)).route("/api/approvals/{run}/{question}", post(answer))
 }
 
 /// An open question, as listed.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ApprovalListItem<'a> {
     workflow_id: &'a str,
@@ -43,9 +45,20 @@ struct ApprovalListItem<'a> {
     intent: &'a str,
     asked_at: i64,
     expires_at: Option<i64>,
+    #[schema(value_type = Object)]
     question: &'a Question,
 }
 
+/// The open questions, oldest first.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ApprovalsReply<'a> {
+    schema_version: u32,
+    approvals: Vec<ApprovalListItem<'a>>,
+}
+
+/// Lists the open questions.
+#[utoipa::path(get, path = "/api/approvals", tag = "approvals", responses((status = 200, body = ApprovalsReply), (status = 304, description = "The list is the one that the client has")))]
 async fn list(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
@@ -55,8 +68,8 @@ async fn list(
         Ok(open) => open,
         Err(problem) => return problem_response(&problem),
     };
-    let listed: Vec<ApprovalListItem<'_>> = open.iter().map(ApprovalListItem::from).collect();
-    super::list_response(&headers, &json!({ "approvals": listed }))
+    let approvals = open.iter().map(ApprovalListItem::from).collect();
+    list_response(&headers, &ApprovalsReply { schema_version: SCHEMA_VERSION, approvals })
 }
 
 impl<'a> From<&'a OpenQuestion> for ApprovalListItem<'a> {
@@ -73,10 +86,40 @@ impl<'a> From<&'a OpenQuestion> for ApprovalListItem<'a> {
     }
 }
 
+/// The answer to a question; which fields it needs depends on the question.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "it documents `AnswerInput`, which the MCP tool reads too")]
+struct AnswerBody {
+    /// For an approval, or to go on after a layer.
+    approved: Option<bool>,
+    /// Why it is denied.
+    reason: Option<String>,
+    /// Approves so many calls of each tool with any arguments.
+    any_arguments: Option<u32>,
+    /// Makes a standing rule; people only.
+    #[schema(value_type = Option<Object>)]
+    remember: Option<serde_json::Value>,
+    /// Verdicts on calls in doubt.
+    #[schema(value_type = Option<Vec<Object>>)]
+    calls: Option<serde_json::Value>,
+}
+
+/// Whether the answer was stored.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AnsweredReply {
+    schema_version: u32,
+    /// `answered`.
+    status: &'static str,
+}
+
+/// Answers a question.
+#[utoipa::path(post, path = "/api/approvals/{run}/{question}", tag = "approvals", params(("run" = String, Path, description = "The id of the run"), ("question" = String, Path, description = "The id of the question")), request_body = AnswerBody, responses((status = 200, body = AnsweredReply)))]
 async fn answer(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admission>,
-    Path((run, question_id)): Path<(String, String)>,
+    ApiPath((run, question_id)): ApiPath<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
@@ -88,7 +131,10 @@ async fn answer(
         return problem_response(&Problem::new(ErrorCode::TooLarge, text));
     };
     match store_answer(&app, &admitted, &run, &question_id, &body).await {
-        Ok(()) => json_response(StatusCode::OK, &json!({ "status": "answered" })),
+        Ok(()) => json_response(
+            StatusCode::OK,
+            &AnsweredReply { schema_version: SCHEMA_VERSION, status: "answered" },
+        ),
         Err(problem) => problem_response(&problem),
     }
 }
@@ -108,6 +154,8 @@ async fn store_answer(
     let principal = admitted.principal().ok_or_else(unknown)?;
     let by = match admitted {
         Admission::Session(_) => AnswerChannel::Dashboard,
+        // Access is refused in front of the routes; an answer of a viewer must not count even if that were lost.
+        Admission::Viewer(_) => return Err(Problem::new(ErrorCode::Denied, "a viewer cannot answer")),
         Admission::Token(_) | Admission::Key(..) | Admission::Open => AnswerChannel::Api,
     };
     // A run of another principal looks exactly like one that does not exist (404).

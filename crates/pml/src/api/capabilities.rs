@@ -1,30 +1,35 @@
-//! `/api/capabilities` and `/api/traces`: the learned capabilities and the traces they were learned from.
+//! `/api/capabilities`: the learned capabilities.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::{Extension, Path, Query, State};
-use axum::http::StatusCode;
-use axum::response::Response;
+use axum::extract::{Extension, State};
 use axum::routing::{get, post};
+use pml_model::Principal;
+use pml_model::ToolId;
 use pml_model::capability::{CacheChange, CapabilityState};
 use pml_model::json::empty_object;
-use pml_model::{CapabilityId, Principal, ToolId, TraceId};
-use pml_store::{CapabilityQuery, TraceOrder, TraceQuery};
+use pml_store::CapabilityQuery;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use utoipa::{OpenApi, ToSchema};
 
-use super::{MAX_BODY_BYTES, json_response, problem_response};
+use super::extract::{ApiJson, ApiPath, ApiQuery, bad_cursor};
+use super::reply::{Reply, SCHEMA_VERSION};
 use crate::app::App;
 use crate::flow::{self, NewCapability};
 use crate::plan::Pause;
 use crate::planning::Work;
 use crate::problem::{ErrorCode, Problem};
 
-/// The largest `limit` of a list; larger values are clamped.
-const MOST: u32 = 200;
+/// The capabilities on one page, unless the client says otherwise, and at most; other sizes are clamped.
+const PAGE: u32 = 50;
+const LARGEST_PAGE: u32 = 200;
+
+#[derive(OpenApi)]
+#[openapi(paths(list, create, show, delete, rename, merge, forget_intent, change_cache))]
+pub(super) struct Docs;
 
 pub(super) fn router() -> Router<Arc<App>> {
     Router::new()
@@ -34,52 +39,104 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/api/capabilities/{name}/merge", post(merge))
         .route("/api/capabilities/{name}/forget-intent", post(forget_intent))
         .route("/api/capabilities/{name}/cache", post(change_cache))
-        .route("/api/traces", get(all_traces))
-        .route("/api/traces/{capability}", get(traces))
-        .route("/api/trace/{id}", get(trace))
 }
 
-#[derive(Deserialize)]
+/// Which capabilities to list.
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct CapabilitiesQuery {
+    /// Only those in this state: `planned`, `active` or `degraded`.
+    #[param(value_type = Option<String>)]
     state: Option<CapabilityState>,
+    /// The latest used first.
     #[serde(default)]
     recent: bool,
+    /// The size of the page; 50 by default, 200 at most.
     limit: Option<u32>,
+    /// The number of capabilities to skip.
     offset: Option<u32>,
+    /// The `nextCursor` of the previous page, in place of `offset`.
+    cursor: Option<String>,
 }
 
+/// A page of capabilities.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CapabilityPage {
+    schema_version: u32,
+    #[schema(value_type = Vec<Object>)]
+    capabilities: Value,
+    /// The cursor of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// Lists capabilities.
+#[utoipa::path(get, path = "/api/capabilities", tag = "capabilities", params(CapabilitiesQuery), responses((status = 200, body = CapabilityPage)))]
 async fn list(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-    Query(listing): Query<CapabilitiesQuery>,
-) -> Response {
-    let wanted = CapabilityQuery {
-        state: listing.state,
-        recent: listing.recent,
-        limit: listing.limit.unwrap_or(50).min(MOST),
-        offset: listing.offset.unwrap_or(0),
+    ApiQuery(listing): ApiQuery<CapabilitiesQuery>,
+) -> Result<Reply<CapabilityPage>, Problem> {
+    let limit = listing.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let offset = match (listing.offset, listing.cursor) {
+        (offset, None) => offset.unwrap_or(0),
+        (None, Some(cursor)) => cursor.parse().map_err(|_| bad_cursor())?,
+        (Some(_), Some(_)) => {
+            return Err(Problem::new(ErrorCode::InvalidRequest, "give either `offset` or `cursor`"));
+        }
     };
-    result_response("capabilities", flow::capabilities(&app, &principal, wanted).await)
+    let wanted = CapabilityQuery { state: listing.state, recent: listing.recent, limit: limit + 1, offset };
+    let mut found = flow::capabilities(&app, &principal, wanted).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let next_cursor = more.then(|| offset.saturating_add(limit).to_string());
+    Ok(Reply(CapabilityPage { schema_version: SCHEMA_VERSION, capabilities: json!(found), next_cursor }))
 }
 
+/// A capability.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CapabilityReply {
+    schema_version: u32,
+    /// The procedure, its parameters, and what was learned of it.
+    #[schema(value_type = Object)]
+    capability: Value,
+}
+
+impl CapabilityReply {
+    fn new(capability: impl Serialize) -> Reply<CapabilityReply> {
+        Reply(CapabilityReply { schema_version: SCHEMA_VERSION, capability: json!(capability) })
+    }
+}
+
+/// Shows one capability, by name or id.
+#[utoipa::path(get, path = "/api/capabilities/{name}", tag = "capabilities", params(("name" = String, Path, description = "The name or the id")), responses((status = 200, body = CapabilityReply)))]
 async fn show(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-    Path(name): Path<String>,
-) -> Response {
-    result_response("capability", flow::capability_record(&app, &principal, &name).await)
+    ApiPath(name): ApiPath<String>,
+) -> Result<Reply<CapabilityReply>, Problem> {
+    Ok(CapabilityReply::new(flow::capability_record(&app, &principal, &name).await?))
 }
 
-/// The body that creates a capability: exactly one of `code`, `dagStructure` and `toolId`.
-#[derive(Deserialize)]
+/// A capability to create: exactly one of `code`, `dagStructure` and `toolId`.
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CreateCapabilityBody {
+    /// What it is for.
     intent: String,
     name: Option<String>,
+    /// A program in TypeScript.
     code: Option<String>,
+    /// A DAG document.
+    #[schema(value_type = Option<Object>)]
     dag_structure: Option<Box<RawValue>>,
+    /// A tool, as `server:tool`.
     tool_id: Option<String>,
+    /// Arguments of the tool that its callers may leave out.
+    #[schema(value_type = Option<Object>)]
     default_args: Option<Box<RawValue>>,
 }
 
@@ -101,188 +158,106 @@ impl CreateCapabilityBody {
     }
 }
 
+/// Creates a capability without running it.
+#[utoipa::path(post, path = "/api/capabilities", tag = "capabilities", request_body = CreateCapabilityBody, responses((status = 200, body = CapabilityReply)))]
 async fn create(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-    body: Body,
-) -> Response {
-    let made = async {
-        let mut new: CreateCapabilityBody = read(body).await?;
-        let work = new.work()?;
-        let new = NewCapability { work, intent: new.intent, name: new.name };
-        let id = flow::make_capability(&app, &principal, new).await?;
-        flow::capability(&app, &principal, id.as_str()).await
-    };
-    result_response("capability", made.await)
+    ApiJson(mut new): ApiJson<CreateCapabilityBody>,
+) -> Result<Reply<CapabilityReply>, Problem> {
+    let work = new.work()?;
+    let new = NewCapability { work, intent: new.intent, name: new.name };
+    let id = flow::make_capability(&app, &principal, new).await?;
+    Ok(CapabilityReply::new(flow::capability(&app, &principal, id.as_str()).await?))
 }
 
-#[derive(Deserialize)]
+/// The new name of a capability.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RenameCapabilityBody {
     name: String,
 }
 
+/// Renames a capability.
+#[utoipa::path(post, path = "/api/capabilities/{name}/rename", tag = "capabilities", params(("name" = String, Path, description = "The name or the id")), request_body = RenameCapabilityBody, responses((status = 200, body = CapabilityReply)))]
 async fn rename(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-    Path(name): Path<String>,
-    body: Body,
-) -> Response {
-    let renamed = async {
-        let to: RenameCapabilityBody = read(body).await?;
-        let id = flow::rename_capability(&app, &principal, &name, &to.name).await?;
-        flow::capability(&app, &principal, id.as_str()).await
-    };
-    result_response("capability", renamed.await)
+    ApiPath(name): ApiPath<String>,
+    ApiJson(to): ApiJson<RenameCapabilityBody>,
+) -> Result<Reply<CapabilityReply>, Problem> {
+    let id = flow::rename_capability(&app, &principal, &name, &to.name).await?;
+    Ok(CapabilityReply::new(flow::capability(&app, &principal, id.as_str()).await?))
 }
 
-#[derive(Deserialize)]
+/// The capability that is merged into another one.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct MergeCapabilitiesBody {
+    /// Its name or id.
     from: String,
 }
 
+/// Merges another capability into this one.
+#[utoipa::path(post, path = "/api/capabilities/{name}/merge", tag = "capabilities", params(("name" = String, Path, description = "The name or the id")), request_body = MergeCapabilitiesBody, responses((status = 200, body = CapabilityReply)))]
 async fn merge(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-    Path(name): Path<String>,
-    body: Body,
-) -> Response {
-    let merged = async {
-        let other: MergeCapabilitiesBody = read(body).await?;
-        let id = flow::merge_capabilities(&app, &principal, &name, &other.from).await?;
-        flow::capability(&app, &principal, id.as_str()).await
-    };
-    result_response("capability", merged.await)
+    ApiPath(name): ApiPath<String>,
+    ApiJson(other): ApiJson<MergeCapabilitiesBody>,
+) -> Result<Reply<CapabilityReply>, Problem> {
+    let id = flow::merge_capabilities(&app, &principal, &name, &other.from).await?;
+    Ok(CapabilityReply::new(flow::capability(&app, &principal, id.as_str()).await?))
 }
 
-#[derive(Deserialize)]
+/// An intent that was learned wrongly.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ForgetIntentBody {
     intent: String,
 }
 
+/// Removes an intent that was learned wrongly.
+#[utoipa::path(post, path = "/api/capabilities/{name}/forget-intent", tag = "capabilities", params(("name" = String, Path, description = "The name or the id")), request_body = ForgetIntentBody, responses((status = 200, body = CapabilityReply)))]
 async fn forget_intent(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-    Path(name): Path<String>,
-    body: Body,
-) -> Response {
-    let forgotten = async {
-        let served: ForgetIntentBody = read(body).await?;
-        let id = flow::forget_intent(&app, &principal, &name, &served.intent).await?;
-        flow::capability(&app, &principal, id.as_str()).await
-    };
-    result_response("capability", forgotten.await)
+    ApiPath(name): ApiPath<String>,
+    ApiJson(served): ApiJson<ForgetIntentBody>,
+) -> Result<Reply<CapabilityReply>, Problem> {
+    let id = flow::forget_intent(&app, &principal, &name, &served.intent).await?;
+    Ok(CapabilityReply::new(flow::capability(&app, &principal, id.as_str()).await?))
 }
 
+/// Changes how the results of a capability are cached.
+#[utoipa::path(post, path = "/api/capabilities/{name}/cache", tag = "capabilities", params(("name" = String, Path, description = "The name or the id")), request_body = Object, responses((status = 200, body = CapabilityReply)))]
 async fn change_cache(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-    Path(name): Path<String>,
-    body: Body,
-) -> Response {
-    let kept = async {
-        let change: CacheChange = read(body).await?;
-        let kept = flow::configure_result_cache(&app, &principal, &name, &change).await?;
-        flow::capability_record(&app, &principal, kept.procedure.id.as_str()).await
-    };
-    result_response("capability", kept.await)
+    ApiPath(name): ApiPath<String>,
+    ApiJson(change): ApiJson<CacheChange>,
+) -> Result<Reply<CapabilityReply>, Problem> {
+    let kept = flow::configure_result_cache(&app, &principal, &name, &change).await?;
+    let record = flow::capability_record(&app, &principal, kept.procedure.id.as_str()).await?;
+    Ok(CapabilityReply::new(record))
 }
 
+/// A capability that was deleted.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DeletedCapabilityReply {
+    schema_version: u32,
+    /// Its id.
+    deleted: String,
+}
+
+/// Deletes a capability; its traces stay.
+#[utoipa::path(delete, path = "/api/capabilities/{name}", tag = "capabilities", params(("name" = String, Path, description = "The name or the id")), responses((status = 200, body = DeletedCapabilityReply)))]
 async fn delete(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-    Path(name): Path<String>,
-) -> Response {
-    result_response("deleted", flow::delete_capability(&app, &principal, &name).await)
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TracesQuery {
-    order: Option<String>,
-    limit: Option<u32>,
-    /// The `nextCursor` of the previous page.
-    cursor: Option<String>,
-}
-
-impl TracesQuery {
-    /// The query for the traces of one capability, or of all where `capability` is `None`.
-    fn into_trace_filter(self, capability: Option<CapabilityId>) -> Result<TraceQuery, Problem> {
-        let order = match self.order.as_deref() {
-            None | Some("newest") => TraceOrder::Newest,
-            Some("priority") => TraceOrder::Priority,
-            Some(_) => {
-                return Err(Problem::new(
-                    ErrorCode::InvalidRequest,
-                    "`order` is neither `newest` nor `priority`",
-                ));
-            }
-        };
-        let limit = self.limit.unwrap_or(20).clamp(1, MOST);
-        let after = self.cursor.as_deref().map(TraceId::from_text);
-        Ok(TraceQuery { capability, order, limit, after })
-    }
-}
-
-async fn all_traces(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Query(page): Query<TracesQuery>,
-) -> Response {
-    let found = async { flow::page_of_traces(&app, &principal, page.into_trace_filter(None)?).await };
-    page_of_traces(found.await)
-}
-
-async fn traces(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Path(capability): Path<String>,
-    Query(page): Query<TracesQuery>,
-) -> Response {
-    let found = async {
-        let id = match CapabilityId::parse(&capability) {
-            Ok(id) => id,
-            Err(_) => flow::capability(&app, &principal, &capability).await?.procedure.id,
-        };
-        flow::page_of_traces(&app, &principal, page.into_trace_filter(Some(id))?).await
-    };
-    page_of_traces(found.await)
-}
-
-fn page_of_traces(found: Result<flow::TracePage, Problem>) -> Response {
-    match found {
-        Ok(page) => {
-            let mut body = json!({ "schemaVersion": 1, "traces": page.traces });
-            if let Some(next) = page.next {
-                body["nextCursor"] = json!(next);
-            }
-            json_response(StatusCode::OK, &body)
-        }
-        Err(problem) => problem_response(&problem),
-    }
-}
-
-async fn trace(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Path(id): Path<String>,
-) -> Response {
-    result_response("trace", flow::trace(&app, &principal, &id).await)
-}
-
-async fn read<T: for<'de> Deserialize<'de>>(body: Body) -> Result<T, Problem> {
-    let too_large =
-        |_| Problem::new(ErrorCode::TooLarge, format!("the body is larger than {MAX_BODY_BYTES} bytes"));
-    let body = to_bytes(body, MAX_BODY_BYTES).await.map_err(too_large)?;
-    serde_json::from_slice(&body)
-        .map_err(|error| Problem::new(ErrorCode::InvalidRequest, format!("the body cannot be read: {error}")))
-}
-
-fn result_response<T: Serialize>(what: &str, found: Result<T, Problem>) -> Response {
-    match found {
-        Ok(found) => json_response(StatusCode::OK, &json!({ "schemaVersion": 1, what: found })),
-        Err(problem) => problem_response(&problem),
-    }
+    ApiPath(name): ApiPath<String>,
+) -> Result<Reply<DeletedCapabilityReply>, Problem> {
+    let deleted = flow::delete_capability(&app, &principal, &name).await?.to_string();
+    Ok(Reply(DeletedCapabilityReply { schema_version: SCHEMA_VERSION, deleted }))
 }

@@ -1,78 +1,170 @@
-//! `/api/graph`: the graph of tools and capabilities; `/api/speculation`: what came of calls made ahead; `/api/mocks`:
-//! recorded results.
+//! `/api/graph`: the graph of tools and capabilities, as data and as a map.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::extract::{Extension, RawQuery, State};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::get;
-use serde::Deserialize;
-use serde_json::json;
+use pml_model::Principal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::{OpenApi, ToSchema};
 
-use super::{json_response, problem_response};
+use super::extract::ApiQuery;
+use super::reply::{Reply, SCHEMA_VERSION, list_response};
 use crate::app::App;
-use crate::flow;
+use crate::flow::{self, GraphWays};
+use crate::knowledge::graph::{GraphLayout, LayoutNode, NodeDetails};
+use crate::problem::{ErrorCode, Problem};
+
+#[derive(OpenApi)]
+#[openapi(paths(graph, layout, node, search, ways))]
+pub(super) struct Docs;
 
 pub(super) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/api/graph", get(graph))
+        .route("/api/graph/layout", get(layout))
+        .route("/api/graph/node", get(node))
+        .route("/api/graph/search", get(search))
         .route("/api/graph/ways", get(ways))
-        .route("/api/speculation", get(speculation))
-        .route("/api/mocks", get(mocks))
-        .route("/api/mocks/{id}", get(mock))
 }
 
-async fn graph(State(app): State<Arc<App>>) -> Response {
-    match flow::graph(&app, &app.principal).await {
-        Ok(view) => json_response(StatusCode::OK, &view),
-        Err(problem) => problem_response(&problem),
+/// Shows the whole graph.
+#[utoipa::path(get, path = "/api/graph", tag = "graph", responses((status = 200, body = Object)))]
+async fn graph(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+) -> Result<Reply<Value>, Problem> {
+    let mut view = json!(flow::graph(&app, &principal).await?);
+    view["schemaVersion"] = SCHEMA_VERSION.into();
+    Ok(Reply(view))
+}
+
+/// The longest list of communities to open, in bytes.
+const MAX_QUERY_BYTES: usize = 16 * 1024;
+
+/// The graph as a map.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct GraphLayoutReply {
+    schema_version: u32,
+    #[serde(flatten)]
+    layout: GraphLayout,
+}
+
+/// Shows the graph as a map with positions, the same every time. More than 300 nodes: communities are closed.
+#[utoipa::path(get, path = "/api/graph/layout", tag = "graph", params(("expand" = Option<Vec<String>>, Query, description = "The ids of the communities to open, or `all`; repeated, or separated by commas")), responses(
+    (status = 200, body = GraphLayoutReply),
+    (status = 304, description = "The same as the `ETag` in `If-None-Match`"),
+))]
+async fn layout(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let layout = flow::graph_layout(&app, &principal, expanded(&query.unwrap_or_default())?).await?;
+    Ok(list_response(&headers, &GraphLayoutReply { schema_version: SCHEMA_VERSION, layout }))
+}
+
+/// The communities to open. serde's queries have no repeated parameters.
+fn expanded(query: &str) -> Result<BTreeSet<String>, Problem> {
+    if query.len() > MAX_QUERY_BYTES {
+        let text = format!("the query is longer than {MAX_QUERY_BYTES} bytes");
+        return Err(Problem::new(ErrorCode::InvalidRequest, text).hint("`expand=all` opens all communities"));
     }
+    let given = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "expand");
+    Ok(given.flat_map(|(_, ids)| ids.split(',').map(str::to_owned).collect::<Vec<_>>()).collect())
 }
 
-async fn speculation(State(app): State<Arc<App>>) -> Response {
-    match flow::speculation_stats(&app, &app.principal).await {
-        Ok(stats) => json_response(StatusCode::OK, &json!({ "schemaVersion": 1, "tools": stats })),
-        Err(problem) => problem_response(&problem),
-    }
-}
-
-#[derive(Deserialize)]
+/// Which node to show.
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
-struct MocksQuery {
-    tool: Option<String>,
+#[into_params(parameter_in = Query)]
+struct GraphNodeQuery {
+    /// `server:tool`, or the id or the name of a capability.
+    id: String,
 }
 
-async fn mocks(State(app): State<Arc<App>>, Query(wanted): Query<MocksQuery>) -> Response {
-    let listed = async {
-        let mocks = flow::mocks(&app, &app.principal, wanted.tool.as_deref()).await?;
-        let stats = flow::mock_stats(&app, &app.principal).await?;
-        Ok(json!({ "schemaVersion": 1, "mocks": mocks, "tools": stats }))
-    };
-    match listed.await {
-        Ok(listed) => json_response(StatusCode::OK, &listed),
-        Err(problem) => problem_response(&problem),
-    }
+/// A tool or capability.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct GraphNodeReply {
+    schema_version: u32,
+    #[serde(flatten)]
+    node: NodeDetails,
 }
 
-async fn mock(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response {
-    match flow::mock(&app, &app.principal, &id).await {
-        Ok(mock) => json_response(StatusCode::OK, &mock),
-        Err(problem) => problem_response(&problem),
-    }
+/// Shows a tool or capability with its schemas, its neighbours, and why they are neighbours.
+#[utoipa::path(get, path = "/api/graph/node", tag = "graph", params(GraphNodeQuery), responses((status = 200, body = GraphNodeReply)))]
+async fn node(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    ApiQuery(wanted): ApiQuery<GraphNodeQuery>,
+) -> Result<Reply<GraphNodeReply>, Problem> {
+    let node = flow::graph_node(&app, &principal, &wanted.id).await?;
+    Ok(Reply(GraphNodeReply { schema_version: SCHEMA_VERSION, node }))
 }
 
-#[derive(Deserialize)]
+/// Which nodes to find.
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct GraphSearchQuery {
+    /// Words that the name must contain.
+    q: String,
+}
+
+/// The nodes that were found, best first.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct GraphSearchReply {
+    schema_version: u32,
+    items: Vec<LayoutNode>,
+}
+
+/// Finds tools and capabilities by their names, at most 50.
+#[utoipa::path(get, path = "/api/graph/search", tag = "graph", params(GraphSearchQuery), responses((status = 200, body = GraphSearchReply)))]
+async fn search(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    ApiQuery(wanted): ApiQuery<GraphSearchQuery>,
+) -> Result<Reply<GraphSearchReply>, Problem> {
+    let items = flow::find_graph_nodes(&app, &principal, wanted.q).await?;
+    Ok(Reply(GraphSearchReply { schema_version: SCHEMA_VERSION, items }))
+}
+
+/// The two ends of a way.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct GraphWaysQuery {
+    /// `server:tool`, or the id or the name of a capability.
     from: String,
+    /// `server:tool`, or the id or the name of a capability.
     to: String,
 }
 
-async fn ways(State(app): State<Arc<App>>, Query(ends): Query<GraphWaysQuery>) -> Response {
-    match flow::find_graph_paths(&app, &app.principal, &ends.from, &ends.to).await {
-        Ok(ways) => json_response(StatusCode::OK, &json!({ "ways": ways })),
-        Err(problem) => problem_response(&problem),
-    }
+/// The ways between two nodes, best first, and the schemas of both.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct GraphWaysReply {
+    schema_version: u32,
+    #[serde(flatten)]
+    found: GraphWays,
+}
+
+/// Finds the ways between two tools or capabilities.
+#[utoipa::path(get, path = "/api/graph/ways", tag = "graph", params(GraphWaysQuery), responses((status = 200, body = GraphWaysReply)))]
+async fn ways(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    ApiQuery(ends): ApiQuery<GraphWaysQuery>,
+) -> Result<Reply<GraphWaysReply>, Problem> {
+    let found = flow::graph_ways(&app, &principal, &ends.from, &ends.to).await?;
+    Ok(Reply(GraphWaysReply { schema_version: SCHEMA_VERSION, found }))
 }

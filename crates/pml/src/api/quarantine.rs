@@ -7,54 +7,79 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
 use pml_mcp::server::access::Admission;
 use pml_model::{Digest, ToolId};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use utoipa::{OpenApi, ToSchema};
 
-use super::{is_json, json_response, list_response, not_json_response, problem_response};
+use super::extract::{ApiPath, is_json};
+use super::reply::{SCHEMA_VERSION, json_response, list_response, not_json_response, problem_response};
 use crate::accepted;
 use crate::app::App;
 use crate::catalogue::{QuarantineReason, QuarantinedTool};
 use crate::problem::{ErrorCode, Problem};
 
-/// The path prefix that a signed-in person may use.
-pub const PATH: &str = "/api/quarantine";
-
 /// The largest body of an acceptance, in bytes; it holds one digest.
 const MAX_BODY_BYTES: usize = 4 * 1024;
+
+#[derive(OpenApi)]
+#[openapi(paths(list, accept))]
+pub(super) struct Docs;
 
 pub(super) fn router() -> Router<Arc<App>> {
     Router::new().route("/api/quarantine", get(list)).route("/api/quarantine/{tool}", post(accept))
 }
 
 /// A quarantined tool, as listed.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct QuarantineListItem {
+    #[schema(value_type = String)]
     tool: ToolId,
     /// The reason for the quarantine, as text.
     why: String,
     /// The digest of the definition that would be accepted.
+    #[schema(value_type = String)]
     definition: Digest,
     /// The digest of the definition that was accepted before; `None` for a new tool.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     before: Option<Digest>,
     /// The line-by-line difference between the two definitions.
     difference: String,
 }
 
 /// The body of an acceptance: the digest of the definition that the person was shown.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AcceptToolBody {
+    #[schema(value_type = String)]
     definition: Digest,
 }
 
+/// The quarantined tools.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct QuarantineReply {
+    schema_version: u32,
+    tools: Vec<QuarantineListItem>,
+}
+
+/// Whether the tool was accepted.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AcceptedReply {
+    schema_version: u32,
+    /// `accepted`.
+    status: &'static str,
+}
+
+/// Lists the tools in quarantine with their differences.
+#[utoipa::path(get, path = "/api/quarantine", tag = "approvals", responses((status = 200, body = QuarantineReply), (status = 304, description = "The list is the one that the client has")))]
 async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     let snapshot = app.tools.snapshot();
     let tools: Vec<QuarantineListItem> = snapshot
@@ -63,7 +88,7 @@ async fn list(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
         .filter(|held| held.reason.needs_acceptance())
         .map(QuarantineListItem::from)
         .collect();
-    list_response(&headers, &json!({ "tools": tools }))
+    list_response(&headers, &QuarantineReply { schema_version: SCHEMA_VERSION, tools })
 }
 
 impl From<&QuarantinedTool> for QuarantineListItem {
@@ -84,10 +109,12 @@ impl From<&QuarantinedTool> for QuarantineListItem {
     }
 }
 
+/// Accepts the definition of a tool; a person's session only.
+#[utoipa::path(post, path = "/api/quarantine/{tool}", tag = "approvals", params(("tool" = String, Path, description = "The tool, as `server:tool`")), request_body = AcceptToolBody, responses((status = 200, body = AcceptedReply)))]
 async fn accept(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admission>,
-    Path(tool): Path<String>,
+    ApiPath(tool): ApiPath<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
@@ -99,7 +126,10 @@ async fn accept(
         return problem_response(&Problem::new(ErrorCode::TooLarge, text));
     };
     match accept_definition(&app, &admitted, &tool, &body).await {
-        Ok(()) => json_response(StatusCode::OK, &json!({ "status": "accepted" })),
+        Ok(()) => json_response(
+            StatusCode::OK,
+            &AcceptedReply { schema_version: SCHEMA_VERSION, status: "accepted" },
+        ),
         Err(problem) => problem_response(&problem),
     }
 }

@@ -4,19 +4,22 @@
 //! the API. [`DashboardSessions`] knows who is signed in; which routes a session opens is decided in front of all of
 //! them.
 
+mod assets;
 mod session;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, ORIGIN, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use pml_mcp::server::access::AccessRefusal;
+use pml_mcp::server::access::{AccessRefusal, RequestEffect};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::passphrase::{self, SignInDoor};
@@ -25,7 +28,25 @@ use crate::problem::{ErrorCode, Problem};
 pub use session::DashboardSessions;
 
 /// Paths that need no authentication: their content is the same for every visitor.
-pub const OPEN: [&str; 4] = ["/", LOGIN, "/logout", "/assets/"];
+pub const OPEN: [&str; 4] = [LOGIN, "/logout", "/assets/", OPEN_LINK];
+
+/// The path, before the ticket, of the link that makes a browser a viewer.
+const OPEN_LINK: &str = "/open/";
+
+/// The paths of the pages, open as well; one that ends with `/` has a name below it. `page/router.js` knows the same.
+pub const PAGES: [&str; 11] = [
+    "/",
+    "/runs",
+    "/runs/",
+    "/capabilities",
+    "/capabilities/",
+    "/graph",
+    "/inbox",
+    "/discover",
+    "/test",
+    "/servers",
+    "/savings",
+];
 
 /// The path of the sign-in form.
 pub const LOGIN: &str = "/login";
@@ -35,11 +56,17 @@ pub const MAX_FORM_BYTES: usize = 8 * 1024;
 
 /// The routes of the pages, of signing in and of signing out.
 pub fn router(sessions: Arc<DashboardSessions>) -> Router {
-    Router::new()
-        .route("/", get(inbox))
-        .route(LOGIN, get(login_page).post(login))
+    let mut router = Router::new();
+    for path in PAGES {
+        let path =
+            if path.ends_with('/') && path != "/" { format!("{path}{{name}}") } else { path.to_owned() };
+        router = router.route(&path, get(page));
+    }
+    router
+        .route("/login", get(login_page).post(login))
         .route("/logout", post(logout))
-        .route("/assets/{name}", get(asset))
+        .route("/open/{ticket}", get(open))
+        .route("/assets/{*name}", get(assets::asset))
         .with_state(sessions)
 }
 
@@ -62,18 +89,21 @@ pub async fn add_security_headers(request: Request, next: Next) -> Response {
     response
 }
 
-async fn inbox(State(sessions): State<Arc<DashboardSessions>>, headers: HeaderMap) -> Response {
-    if sessions.record_visit(&headers) {
-        page(include_str!("page/index.html"))
-    } else {
-        (StatusCode::SEE_OTHER, [(LOCATION, "/login")]).into_response()
+/// Answers every page with the same HTML: its script reads the address.
+async fn page(State(sessions): State<Arc<DashboardSessions>>, uri: Uri, headers: HeaderMap) -> Response {
+    if sessions.record_visit(&headers) || sessions.is_viewer(&headers) {
+        return assets::page("index.html");
     }
+    let wanted = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let to: String = url::form_urlencoded::byte_serialize(wanted.as_bytes()).collect();
+    let login = if wanted == "/" { LOGIN.to_owned() } else { format!("{LOGIN}?to={to}") };
+    (StatusCode::SEE_OTHER, [(LOCATION, login)]).into_response()
 }
 
 async fn login_page(State(sessions): State<Arc<DashboardSessions>>) -> Response {
     match passphrase::is_set(sessions.paths()) {
-        Ok(true) => page(include_str!("page/login.html")),
-        Ok(false) => page(include_str!("page/unset.html")),
+        Ok(true) => assets::page("login.html"),
+        Ok(false) => assets::page("unset.html"),
         Err(problem) => page_problem_response(&problem),
     }
 }
@@ -90,17 +120,50 @@ async fn login(State(sessions): State<Arc<DashboardSessions>>, headers: HeaderMa
     let given = given.map(|(_, value)| value.into_owned()).unwrap_or_default();
     match sign_in(&sessions, &given).await {
         Ok(session) => {
-            // A page loaded over https sends an https origin, even where a proxy in front of us speaks http to us.
-            let secure = headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
             let body = json!({ "csrf": session.csrf_token }).to_string();
             let headers = [
-                (SET_COOKIE, session.set_cookie_header(secure)),
+                (SET_COOKIE, session.set_cookie_header(over_https(&headers))),
                 (CONTENT_TYPE, "application/json".to_owned()),
             ];
             (headers, body).into_response()
         }
         Err(problem) => page_problem_response(&problem),
     }
+}
+
+/// The page that the link leads to.
+#[derive(Deserialize)]
+struct OpenQuery {
+    to: Option<String>,
+}
+
+/// Makes the browser a viewer, and sends it to a page.
+async fn open(
+    State(sessions): State<Arc<DashboardSessions>>,
+    Path(ticket): Path<String>,
+    Query(target): Query<OpenQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(cookie) = sessions.viewer_cookie_header(&ticket, over_https(&headers)) else {
+        let text = "this link is not valid any more; `pml serve` prints one whenever it starts\n";
+        return (StatusCode::NOT_FOUND, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response();
+    };
+    let to = target.to.filter(|to| is_own_page(to)).and_then(|to| HeaderValue::try_from(to).ok());
+    let to = to.unwrap_or(HeaderValue::from_static("/"));
+    let mut response = (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie)]).into_response();
+    response.headers_mut().insert(LOCATION, to);
+    response
+}
+
+/// Whether a redirection stays with this server: browsers read `//host` and `/\host` as another one.
+fn is_own_page(to: &str) -> bool {
+    let plain = to.chars().all(|character| character.is_ascii_graphic() && character != '\\');
+    plain && to.starts_with('/') && !to.starts_with("//")
+}
+
+/// A page loaded over https sends an https origin, even where a proxy in front of us speaks http to us.
+fn over_https(headers: &HeaderMap) -> bool {
+    headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"))
 }
 
 async fn sign_in(sessions: &DashboardSessions, given: &str) -> Result<session::NewDashboardSession, Problem> {
@@ -114,12 +177,8 @@ async fn sign_in(sessions: &DashboardSessions, given: &str) -> Result<session::N
     Err(Problem::new(ErrorCode::Unauthorized, "that is not the passphrase"))
 }
 
-async fn logout(
-    State(sessions): State<Arc<DashboardSessions>>,
-    method: Method,
-    headers: HeaderMap,
-) -> Response {
-    match sessions.authenticate(&method, &headers) {
+async fn logout(State(sessions): State<Arc<DashboardSessions>>, headers: HeaderMap) -> Response {
+    match sessions.authenticate(RequestEffect::Changes, &headers) {
         Ok(_) => {
             sessions.end_session(&headers);
             (StatusCode::NO_CONTENT, [(SET_COOKIE, session::GONE)]).into_response()
@@ -128,32 +187,12 @@ async fn logout(
     }
 }
 
-async fn asset(Path(name): Path<String>) -> Response {
-    let (kind, body) = match name.as_str() {
-        "style.css" => ("text/css; charset=utf-8", include_str!("page/style.css")),
-        "inbox.js" => (SCRIPT, include_str!("page/inbox.js")),
-        "card.js" => (SCRIPT, include_str!("page/card.js")),
-        "text.js" => (SCRIPT, include_str!("page/text.js")),
-        "login.js" => (SCRIPT, include_str!("page/login.js")),
-        "icon.svg" => ("image/svg+xml", include_str!("page/icon.svg")),
-        _ => return StatusCode::NOT_FOUND.into_response(),
-    };
-    // Another version of the program serves other content under the same name.
-    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")], body).into_response()
-}
-
-const SCRIPT: &str = "text/javascript; charset=utf-8";
-
-fn page(html: &'static str) -> Response {
-    ([(CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
-}
-
 fn is_form(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().is_some_and(|kind| kind.trim() == "application/x-www-form-urlencoded")
 }
 
 fn page_problem_response(problem: &Problem) -> Response {
-    let body = json!({ "error": problem }).to_string();
+    let body = json!({ "schemaVersion": 1, "error": problem }).to_string();
     (problem.http_status(), [(CONTENT_TYPE, "application/json")], body).into_response()
 }

@@ -1,4 +1,8 @@
-//! The sessions of people signed in to the dashboard. They live in memory and end with the process.
+//! The browser sessions of the dashboard: of viewers, and of people who have signed in. They live in memory and end with
+//! the process.
+//!
+//! A viewer has the *ticket* of the link that `pml serve` prints. It may be in a log that an agent reads, so it opens
+//! the dashboard for reading only.
 //!
 //! A session has two secrets. Browsers send the cookie to every server on the same host, whatever its port. The CSRF
 //! token is sent once, in the reply to the sign-in, and the page keeps it in the storage of its own origin. An answer
@@ -9,11 +13,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
-use axum::http::{HeaderMap, Method};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use pml_mcp::server::access::AccessRefusal;
+use pml_mcp::server::access::{AccessRefusal, RequestEffect, SessionRole};
 use pml_model::{Digest, Principal};
 use pml_store::Store;
 
@@ -22,6 +26,8 @@ use crate::passphrase;
 use crate::problem::{ErrorCode, Problem};
 
 const COOKIE_NAME: &str = "pml_session";
+/// The cookie of a viewer. It stands beside that of a session, so that a viewer goes on reading when a session ends.
+const VIEWER_COOKIE_NAME: &str = "pml_view";
 /// The `Set-Cookie` value that deletes the cookie.
 pub(super) const GONE: &str = "pml_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0";
 /// 12 h: a session ends after this long without use. Polling by an open page does not count as use.
@@ -37,6 +43,11 @@ pub struct DashboardSessions {
     principal: Principal,
     /// Sessions by the digest of their cookie: lookup time reveals nothing about a cookie, and no cookie is stored.
     by_cookie_digest: Mutex<HashMap<Digest, DashboardSession>>,
+    /// The secret in the link that the program prints.
+    ticket: String,
+    /// The digest of the cookie that the link gives. It is another secret than the ticket, because browsers send
+    /// cookies to every server on the same host.
+    viewer_cookie: (String, Digest),
 }
 
 struct DashboardSession {
@@ -61,32 +72,66 @@ impl NewDashboardSession {
 }
 
 impl DashboardSessions {
-    /// An empty set of sessions. Every session acts as `principal`.
-    pub fn new(paths: Paths, store: Store, principal: Principal) -> DashboardSessions {
-        DashboardSessions { paths, store, principal, by_cookie_digest: Mutex::default() }
-    }
-
-    /// The principal of the session that a request belongs to. A request that changes something must carry the CSRF
-    /// token.
+    /// An empty set of sessions, with a new ticket for viewers. Every session acts as `principal`.
     ///
     /// # Errors
-    /// The request belongs to a session but lacks the CSRF token.
+    /// The system gives no random bytes.
+    pub fn new(paths: Paths, store: Store, principal: Principal) -> Result<DashboardSessions, Problem> {
+        let cookie = random()?;
+        let digest = Digest::of(cookie.as_bytes());
+        Ok(DashboardSessions {
+            paths,
+            store,
+            principal,
+            by_cookie_digest: Mutex::default(),
+            ticket: random()?,
+            viewer_cookie: (cookie, digest),
+        })
+    }
+
+    /// The path that makes a browser a viewer. It is valid while the process runs.
+    pub fn viewer_path(&self) -> String {
+        format!("{}{}", super::OPEN_LINK, self.ticket)
+    }
+
+    /// The `Set-Cookie` value for a browser that presents `ticket`; `None` if that is not the ticket.
+    pub(super) fn viewer_cookie_header(&self, ticket: &str, secure: bool) -> Option<String> {
+        // Digests are compared, so that the time tells nothing about the ticket.
+        if Digest::of(ticket.as_bytes()) != Digest::of(self.ticket.as_bytes()) {
+            return None;
+        }
+        let secure = if secure { "; Secure" } else { "" };
+        // `Lax`: the link may be opened from a page, such as a terminal in a browser, and a viewer changes nothing.
+        Some(format!("{VIEWER_COOKIE_NAME}={}; HttpOnly; SameSite=Lax; Path=/{secure}", self.viewer_cookie.0))
+    }
+
+    /// The session that a request belongs to. A request of a person that changes something must carry the CSRF token.
+    ///
+    /// # Errors
+    /// The request belongs to the session of a person but lacks the CSRF token.
     pub fn authenticate(
         &self,
-        method: &Method,
+        effect: RequestEffect,
         headers: &HeaderMap,
-    ) -> Result<Option<Principal>, AccessRefusal> {
-        let reads = *method == Method::GET || *method == Method::HEAD;
+    ) -> Result<Option<(Principal, SessionRole)>, AccessRefusal> {
         let mut open = self.lock();
-        let Some(session) = self.find(&mut open, headers, Instant::now()) else { return Ok(None) };
-        if !reads {
+        let Some(session) = self.find(&mut open, headers, Instant::now()) else {
+            let viewer = self.is_viewer(headers).then(|| (self.principal.clone(), SessionRole::Viewer));
+            return Ok(viewer);
+        };
+        if effect == RequestEffect::Changes {
             let given = headers.get("x-pml-csrf").map(|value| Digest::of(value.as_bytes()));
             if given.as_ref() != Some(&session.csrf_digest) {
                 return Err(AccessRefusal::MissingCsrfProof);
             }
             session.last_used_at = Instant::now();
         }
-        Ok(Some(self.principal.clone()))
+        Ok(Some((self.principal.clone(), SessionRole::Person)))
+    }
+
+    /// Whether the request has the cookie of the link.
+    pub(super) fn is_viewer(&self, headers: &HeaderMap) -> bool {
+        cookies(headers, VIEWER_COOKIE_NAME).any(|value| Digest::of(value.as_bytes()) == self.viewer_cookie.1)
     }
 
     pub(super) fn paths(&self) -> &Paths {
@@ -126,7 +171,7 @@ impl DashboardSessions {
 
     pub(super) fn end_session(&self, headers: &HeaderMap) {
         let mut open = self.lock();
-        for value in cookies(headers) {
+        for value in cookies(headers, COOKIE_NAME) {
             open.remove(&Digest::of(value.as_bytes()));
         }
     }
@@ -139,8 +184,9 @@ impl DashboardSessions {
         now: Instant,
     ) -> Option<&'a mut DashboardSession> {
         // Other servers on this host can set a cookie of the same name beside ours.
-        let key =
-            cookies(headers).map(|value| Digest::of(value.as_bytes())).find(|key| open.contains_key(key))?;
+        let key = cookies(headers, COOKIE_NAME)
+            .map(|value| Digest::of(value.as_bytes()))
+            .find(|key| open.contains_key(key))?;
         let edition = passphrase::passphrase_fingerprint(&self.paths).ok().flatten();
         let lives = open.get(&key).is_some_and(|session| {
             now.saturating_duration_since(session.last_used_at) < IDLE
@@ -158,12 +204,12 @@ impl DashboardSessions {
     }
 }
 
-/// All values of our cookie in a request.
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+/// All values of one of our cookies in a request.
+fn cookies<'h>(headers: &'h HeaderMap, name: &'static str) -> impl Iterator<Item = &'h str> {
     let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|value| value.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .filter_map(|(name, value)| (name == COOKIE_NAME && !value.is_empty()).then_some(value))
+        .filter_map(move |(known, value)| (known == name && !value.is_empty()).then_some(value))
 }
 
 /// A random secret of 256 bits.
@@ -184,7 +230,7 @@ mod tests {
         let paths = Paths { config: dir.path().join("pml.toml"), data: dir.path().to_owned() };
         passphrase::set(&paths, "correct horse").await.unwrap();
         let store = Store::open(paths.database()).await.unwrap();
-        (dir, DashboardSessions::new(paths, store, Principal::local()))
+        (dir, DashboardSessions::new(paths, store, Principal::local()).unwrap())
     }
 
     fn begin(sessions: &DashboardSessions) -> NewDashboardSession {
@@ -202,20 +248,46 @@ mod tests {
     async fn reading_needs_the_cookie_and_changing_the_second_secret_too() {
         let (_dir, sessions) = sessions().await;
         let (fresh, other) = (begin(&sessions), begin(&sessions));
-        let known = |method: Method, headers: &HeaderMap| sessions.authenticate(&method, headers);
-        assert_eq!(known(Method::GET, &HeaderMap::new()), Ok(None));
-        assert_eq!(known(Method::GET, &headers(&fresh, "")), Ok(Some(Principal::local())));
-        assert_eq!(known(Method::POST, &headers(&fresh, &fresh.csrf_token)), Ok(Some(Principal::local())));
+        let known = |effect: RequestEffect, headers: &HeaderMap| sessions.authenticate(effect, headers);
+        let person = Ok(Some((Principal::local(), SessionRole::Person)));
+        assert_eq!(known(RequestEffect::Reads, &HeaderMap::new()), Ok(None));
+        assert_eq!(known(RequestEffect::Reads, &headers(&fresh, "")), person);
+        assert_eq!(known(RequestEffect::Changes, &headers(&fresh, &fresh.csrf_token)), person);
         for wrong in ["", "x", other.csrf_token.as_str(), fresh.cookie_value.as_str()] {
             assert_eq!(
-                known(Method::POST, &headers(&fresh, wrong)),
+                known(RequestEffect::Changes, &headers(&fresh, wrong)),
                 Err(AccessRefusal::MissingCsrfProof),
                 "{wrong}"
             );
         }
         sessions.end_session(&headers(&fresh, ""));
-        assert_eq!(known(Method::POST, &headers(&fresh, &fresh.csrf_token)), Ok(None));
+        assert_eq!(known(RequestEffect::Changes, &headers(&fresh, &fresh.csrf_token)), Ok(None));
         assert!(sessions.record_visit(&headers(&other, "")), "another session goes on");
+    }
+
+    #[tokio::test]
+    async fn the_ticket_makes_a_viewer_and_no_person() {
+        let (_dir, sessions) = sessions().await;
+        assert_eq!(sessions.viewer_cookie_header("", false), None);
+        assert_eq!(sessions.viewer_cookie_header(&sessions.viewer_cookie.0, false), None);
+        let path = sessions.viewer_path();
+        let given = sessions.viewer_cookie_header(path.strip_prefix("/open/").unwrap(), false).unwrap();
+        let cookie = given.split(';').next().unwrap();
+        assert!(!cookie.contains(&sessions.ticket), "another server on this host sees the cookie");
+        let with = |cookie: &str| -> HeaderMap { [(COOKIE, cookie.parse().unwrap())].into_iter().collect() };
+        let viewer = Ok(Some((Principal::local(), SessionRole::Viewer)));
+        for effect in [RequestEffect::Reads, RequestEffect::Changes] {
+            assert_eq!(sessions.authenticate(effect, &with(cookie)), viewer);
+        }
+        let secret = cookie.strip_prefix("pml_view=").unwrap();
+        assert_eq!(
+            sessions.authenticate(RequestEffect::Reads, &with(&format!("{COOKIE_NAME}={secret}"))),
+            Ok(None)
+        );
+        let fresh = begin(&sessions);
+        let both = format!("{cookie}; {COOKIE_NAME}={}", fresh.cookie_value);
+        let person = Ok(Some((Principal::local(), SessionRole::Person)));
+        assert_eq!(sessions.authenticate(RequestEffect::Reads, &with(&both)), person);
     }
 
     #[tokio::test]

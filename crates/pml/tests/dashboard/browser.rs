@@ -10,7 +10,13 @@ use crate::place::PASSPHRASE;
 /// What was seen. Nothing may have gone wrong in the page, whatever was shown.
 #[track_caller]
 pub fn play(served: &Served, scenario: &str, more: &[(&str, &str)]) -> Value {
-    let mut given = json!({ "url": served.url.strip_suffix("/mcp").unwrap(), "passphrase": PASSPHRASE });
+    play_at(served.url.strip_suffix("/mcp").unwrap(), scenario, more)
+}
+
+/// The same at an address, where the process behind it may change.
+#[track_caller]
+pub fn play_at(url: &str, scenario: &str, more: &[(&str, &str)]) -> Value {
+    let mut given = json!({ "url": url, "passphrase": PASSPHRASE });
     for (name, value) in more {
         given[name] = json!(value);
     }

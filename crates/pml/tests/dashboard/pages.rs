@@ -7,7 +7,7 @@ use pml_model::question::{
 };
 use serde_json::{Value, json};
 
-use crate::browser::play;
+use crate::browser::{play, play_at};
 use crate::harness::eventually;
 use crate::place::{Place, approval, call};
 
@@ -27,7 +27,10 @@ fn a_person_signs_in_lands_at_the_run_of_the_link_and_signs_out() {
     let url = served.url.strip_suffix("/mcp").unwrap();
     assert_eq!(seen["redirected"], format!("{url}/login#{run}"));
     assert_eq!((&seen["problem"], &seen["before"]), (&json!("that is not the passphrase"), &json!(0)));
-    assert_eq!((&seen["inbox"], &seen["focused"]), (&json!(format!("{url}/#{run}")), &json!(run.as_str())));
+    assert_eq!(
+        (&seen["inbox"], &seen["focused"]),
+        (&json!(format!("{url}/inbox#{run}")), &json!(run.as_str()))
+    );
     let cookies = seen["cookies"].as_array().unwrap();
     assert_eq!(cookies.len(), 1, "{cookies:?}");
     assert_eq!((&cookies[0]["httpOnly"], &cookies[0]["sameSite"]), (&json!(true), &json!("Strict")));
@@ -107,7 +110,7 @@ fn a_card_tells_all_there_is_to_know() {
     ] {
         assert!(card.replace("\n\n", "\n").contains(told), "{told}\n\n{card}");
     }
-    assert_eq!(seen["title"], "(1) Approvals · PML");
+    assert_eq!(seen["title"], "(1) Inbox · PML");
 }
 
 /// Ways to become more than text.
@@ -461,4 +464,41 @@ fn it_fits_a_narrow_window() {
     let served = place.serve();
     assert_eq!(play(&served, "narrow", &[])["wide"], false);
     assert_eq!(play(&served, "reading", &[])["wide"], false);
+}
+
+#[test]
+fn a_session_that_ends_in_mid_answer_costs_nothing_but_the_passphrase() {
+    let place = Place::new();
+    let (run, _) = place.ask("save the notes", approval(vec![call("fs:write", WRITES)]));
+    let seen = play(&place.serve(), "expired", &[]);
+    assert_eq!((&seen["asked"], &seen["told"]), (&json!(true), &json!("Denied.")));
+    let answers = place.answers(&run);
+    let [Answer::Approval(decision)] = answers.as_slice() else { panic!("{answers:?}") };
+    assert_eq!((decision.approved, decision.reason.as_deref()), (false, Some("not on a Friday")));
+}
+
+#[test]
+fn a_gateway_that_restarts_under_an_open_page_is_found_again() {
+    let place = Place::new();
+    let (run, _) = place.ask("save the notes", approval(vec![call("fs:write", WRITES)]));
+    let served = place.serve();
+    let url = served.url.strip_suffix("/mcp").unwrap().to_owned();
+    let address = url.strip_prefix("http://").unwrap().to_owned();
+    let (typed, missed) = (place.home.path("typed"), place.home.path("missed"));
+    let files = [("typed", typed.display().to_string()), ("missed", missed.display().to_string())];
+    let seen = std::thread::scope(|scope| {
+        let browser = scope.spawn(|| {
+            let files: Vec<(&str, &str)> = files.iter().map(|(name, path)| (*name, path.as_str())).collect();
+            play_at(&url, "restarting", &files)
+        });
+        eventually("the reason is typed", || typed.exists());
+        drop(served);
+        eventually("the page says that PML is away", || missed.exists());
+        let _again = place.home.serve_by(place.home.command(&["serve", "--listen", &address]));
+        browser.join().unwrap()
+    });
+    assert_eq!((&seen["reason"], &seen["told"]), (&json!("not on a Friday"), &json!("Denied.")));
+    let answers = place.answers(&run);
+    let [Answer::Approval(decision)] = answers.as_slice() else { panic!("{answers:?}") };
+    assert_eq!((decision.approved, decision.reason.as_deref()), (false, Some("not on a Friday")));
 }

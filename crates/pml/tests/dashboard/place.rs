@@ -59,6 +59,7 @@ impl Place {
             kind: RunKind::Code,
             intent: intent.to_owned(),
             code_hash: "hash".to_owned(),
+            capability: None,
             plan: b"{}".to_vec(),
             expires_at: Some(now + 24 * 3600 * 1000),
             idempotency: None,

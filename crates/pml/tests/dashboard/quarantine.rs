@@ -8,7 +8,7 @@ use crate::place::Place;
 use crate::wire::{Person, authority, send};
 
 /// A server that lists the tools of a file.
-const SERVER: &str = r"
+pub const SERVER: &str = r"
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 const tools = JSON.parse(readFileSync(process.argv[2], 'utf8'));
@@ -72,7 +72,7 @@ fn a_person_sees_what_changed_and_accepts_it_on_the_page() {
             r#"+  "description": "adds a note\u202e and <b>deletes</b> the rest","#
         ])
     );
-    assert_eq!((&seen["title"], &seen["told"]), (&json!("(1) Approvals · PML"), &json!("Accepted.")));
+    assert_eq!((&seen["title"], &seen["told"]), (&json!("(1) Inbox · PML"), &json!("Accepted.")));
     assert!(is_used(&place, "add"));
     assert!(waiting(&Person::sign_in(&served)).is_empty());
     let log = place.home.run(&["audit", "list", "--json"]).stdout;

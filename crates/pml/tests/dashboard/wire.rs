@@ -12,12 +12,12 @@ use crate::place::{PASSPHRASE, Place, approval, call};
 
 pub struct Reply {
     pub status: u16,
-    headers: Vec<(String, String)>,
-    body: String,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
 }
 
 impl Reply {
-    fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
@@ -67,6 +67,11 @@ impl Person<'_> {
 
     pub fn get(&self, path: &str) -> Reply {
         send(self.served, "GET", path, &[("Host", authority(self.served)), ("Cookie", &self.cookie)], "")
+    }
+
+    /// The cookie, as a browser sends it.
+    pub fn cookie(&self) -> &str {
+        &self.cookie
     }
 
     /// Says something to a question.
@@ -210,7 +215,7 @@ fn an_answer_counts_once_and_only_for_the_question_it_was_given_to() {
 
     let said = json!({"approved": true, "anyArguments": 5, "remember": {"only": "tool", "anyArguments": true, "days": 7}});
     let reply = person.say(asked, &said);
-    assert_eq!((reply.status, reply.json()), (200, json!({"status": "answered"})));
+    assert_eq!((reply.status, reply.json()), (200, json!({"schemaVersion": 1, "status": "answered"})));
     let again = person.say(asked, &json!({"approved": false, "reason": "no"}));
     assert_eq!((again.status, &again.json()["error"]["code"]), (409, &json!("ALREADY_ANSWERED")));
     let answers = place.answers(&run);
@@ -245,17 +250,17 @@ fn what_waits_is_listed_for_people_and_programs_of_its_owner() {
     assert_eq!(send(&served, "GET", "/api/approvals", &[("Host", host)], "").status, 401);
 
     person.say((run.as_str(), &question), &json!({"approved": false}));
-    assert_eq!(person.get("/api/approvals").json(), json!({"approvals": []}));
+    assert_eq!(person.get("/api/approvals").json(), json!({"schemaVersion": 1, "approvals": []}));
 }
 
 #[test]
-fn a_session_opens_the_inbox_alone_and_ends() {
+fn a_session_opens_the_pages_and_the_api_and_ends() {
     let place = Place::new();
     let served = place.serve();
     let person = Person::sign_in(&served);
     assert_eq!((person.get("/").status, person.get("/api/approvals").status), (200, 200));
     assert_eq!(person.get("/mcp").status, 401);
-    assert_eq!(person.post("/api/analyse", &[], r#"{"code": "return 1"}"#).status, 401);
+    assert_eq!(person.post("/api/analyse", &[], r#"{"code": "return 1"}"#).status, 200);
     assert_eq!(person.post("/logout", &[("X-Pml-Csrf", "")], "").status, 403);
     assert_eq!(person.get("/").status, 200);
     assert_eq!(person.post("/logout", &[], "").status, 204);
@@ -268,8 +273,90 @@ fn a_session_opens_the_inbox_alone_and_ends() {
     assert_eq!(person.get("/api/approvals").status, 401, "a new passphrase ends the sessions of the old one");
 }
 
+/// A browser that came by the link.
+pub fn viewer(served: &Served) -> Person<'_> {
+    let path = served.link.strip_prefix(&format!("http://{}", authority(served))).unwrap();
+    let opened = send(served, "GET", path, &[("Host", authority(served))], "");
+    assert_eq!((opened.status, opened.header("location")), (303, "/"), "{}", opened.body);
+    let (cookie, flags) = opened.header("set-cookie").split_once("; ").unwrap();
+    assert_eq!(flags, "HttpOnly; SameSite=Lax; Path=/");
+    assert!(!path.contains(cookie.split_once('=').unwrap().1), "the cookie is another secret than the link");
+    Person { served, cookie: cookie.to_owned(), csrf: "none".to_owned() }
+}
+
+#[test]
+fn the_link_opens_the_dashboard_for_reading_and_nothing_more() {
+    let place = Place::new();
+    let (run, question) = place.ask("write it down", approval(vec![call("fs:write", WRITES)]));
+    let served = place.serve();
+    let host = authority(&served);
+    let viewer = viewer(&served);
+    let session = viewer.get("/api/session").json();
+    let expected = json!({"schemaVersion": 1, "role": "viewer", "passphraseSet": true, "principal": "local",
+        "version": session["version"]});
+    assert_eq!(session, expected);
+    for path in ["/", "/api/approvals", "/api/quarantine", "/api/capabilities", "/api/traces", "/api/graph"] {
+        assert_eq!(viewer.get(path).status, 200, "{path}");
+    }
+    assert_eq!(viewer.post("/api/analyse", &[], r#"{"code": "return 1"}"#).status, 200);
+    let answer = format!("/api/approvals/{run}/{question}");
+    for (path, body) in [
+        (answer.as_str(), r#"{"approved": true}"#),
+        ("/api/quarantine/s:tool", "{}"),
+        ("/api/explore", r#"{"intent": "x"}"#),
+        ("/api/capabilities", r#"{"intent": "x", "code": "return 1"}"#),
+        ("/api/capabilities/x/rename", r#"{"name": "y"}"#),
+    ] {
+        let refused = viewer.post(path, &[], body);
+        let code = &refused.json()["error"]["code"];
+        assert_eq!((refused.status, code), (401, &json!("SIGN_IN_REQUIRED")), "{path}");
+    }
+    assert_eq!(viewer.get("/mcp").status, 401);
+    assert_eq!(viewer.get("/api/approvals").json()["approvals"].as_array().unwrap().len(), 1);
+
+    let person = Person::sign_in(&served);
+    let both = format!("{}; {}", viewer.cookie, person.cookie);
+    let both = Person { served: &served, cookie: both, csrf: person.csrf };
+    assert_eq!(both.get("/api/session").json()["role"], "person");
+    assert_eq!(both.post(&answer, &[], r#"{"approved": true}"#).status, 200, "the same request, signed in");
+    let unproven = both.post(&answer, &[("X-Pml-Csrf", "")], r#"{"approved": true}"#);
+    assert_eq!((unproven.status, &unproven.json()["error"]["code"]), (403, &json!("SIGN_IN_REQUIRED")));
+    let token = format!("Bearer {}", served.token);
+    let program = send(&served, "GET", "/api/session", &[("Host", host), ("Authorization", &token)], "");
+    assert_eq!(program.json()["role"], "program");
+    assert_eq!(send(&served, "GET", "/api/session", &[("Host", host)], "").status, 401);
+}
+
+#[test]
+fn the_link_leads_to_pages_of_ours_and_ends_with_the_process() {
+    let place = Place::new();
+    let served = place.serve();
+    let ticket = served.link.rsplit_once('/').unwrap().1;
+    let open = |path: &str| send(&served, "GET", path, &[("Host", authority(&served))], "");
+    for (to, expected) in [
+        ("%2Fruns%2Frun_1%3Fcall%3D2%23timeline", "/runs/run_1?call=2#timeline"),
+        ("/capabilities/days", "/capabilities/days"),
+        ("//evil.example", "/"),
+        ("/%5Cevil.example", "/"),
+        ("https://evil.example", "/"),
+        ("/a%0D%0Aset-cookie:x=y", "/"),
+        ("", "/"),
+    ] {
+        let opened = open(&format!("/open/{ticket}?to={to}"));
+        assert_eq!((opened.status, opened.header("location")), (303, expected), "{to}");
+    }
+    for wrong in ["x", &ticket[1..], &format!("{ticket}x")] {
+        let refused = open(&format!("/open/{wrong}"));
+        assert_eq!((refused.status, refused.header("set-cookie")), (404, ""), "{wrong}");
+    }
+    let earlier = viewer(&served);
+    let again = place.serve();
+    let later = Person { served: &again, cookie: earlier.cookie, csrf: String::new() };
+    assert_eq!(later.get("/api/session").status, 401, "another process has another link");
+}
+
 /// Every route, and some that are none.
-const ROUTES: [(&str, &str); 18] = [
+const ROUTES: [(&str, &str); 21] = [
     ("GET", "/"),
     ("GET", "/login"),
     ("POST", "/login"),
@@ -283,7 +370,10 @@ const ROUTES: [(&str, &str); 18] = [
     ("GET", "/api/quarantine"),
     ("POST", "/api/quarantine/s:tool"),
     ("POST", "/api/analyse"),
+    ("GET", "/api/session"),
+    ("GET", "/open/x"),
     ("GET", "/health"),
+    ("GET", "/ready"),
     ("GET", "/mcp"),
     ("POST", "/mcp"),
     ("DELETE", "/"),

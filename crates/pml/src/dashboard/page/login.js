@@ -15,7 +15,7 @@ form.addEventListener('submit', async (event) => {
     const answer = await response.json();
     if (response.ok) {
       localStorage.setItem('pml-csrf', answer.csrf);
-      location.replace(`/${location.hash}`);
+      location.replace(target());
       return;
     }
     const { message, hint } = answer.error;
@@ -27,3 +27,10 @@ form.addEventListener('submit', async (event) => {
   button.disabled = false;
   field.select();
 });
+
+/** The page that was asked for. Only a path of this server counts: an address of another one may stand in a link. */
+function target() {
+  const wanted = new URL(new URLSearchParams(location.search).get('to') ?? '/', location.origin);
+  const own = wanted.origin === location.origin ? wanted.pathname + wanted.search : '/';
+  return `${own}${location.hash}`;
+}

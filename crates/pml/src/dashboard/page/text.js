@@ -25,20 +25,29 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /**
- * Appends `text` to `node`. With `breaks` a line break is one: as it is for texts whose lines mean something
- * ('plain'), or after the sign for it ('marked').
+ * The pieces of `text`: strings that can be shown as they are, and `{ escape, common }` for characters that are written
+ * out. With `breaks` a line break is one: as it is for texts whose lines mean something ('plain'), or after the sign for
+ * it ('marked').
  */
-export function fill(node, text, breaks = 'none', indent = '') {
+export function* pieces(text, breaks = 'none', indent = '') {
   let from = 0;
   for (const match of text.matchAll(HIDDEN)) {
     const plain = match[0] === '\n' && breaks === 'plain';
     if (plain) continue;
-    if (match.index > from) node.append(text.slice(from, match.index));
-    node.append(el('span', { class: match[0] in SHORT ? 'escape common' : 'escape' }, escaped(match[0])));
+    if (match.index > from) yield text.slice(from, match.index);
+    yield { escape: escaped(match[0]), common: match[0] in SHORT };
     from = match.index + match[0].length;
-    if (match[0] === '\n' && breaks === 'marked' && from < text.length) node.append(`\n${indent}`);
+    if (match[0] === '\n' && breaks === 'marked' && from < text.length) yield `\n${indent}`;
   }
-  if (from < text.length) node.append(text.slice(from));
+  if (from < text.length) yield text.slice(from);
+}
+
+/** Appends the pieces of `text` to `node`. */
+export function fill(node, text, breaks = 'none', indent = '') {
+  for (const piece of pieces(text, breaks, indent)) {
+    if (typeof piece === 'string') node.append(piece);
+    else node.append(el('span', { class: piece.common ? 'escape common' : 'escape' }, piece.escape));
+  }
   return node;
 }
 

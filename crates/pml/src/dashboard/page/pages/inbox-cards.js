@@ -1,35 +1,28 @@
-// The inbox: asks every two seconds what waits for a person, shows it, and sends what the person says.
+// The cards of the inbox: what waits for a person, and what the person says to it.
+//
+// Built of DOM nodes by hand and kept while other pages are open: a card that stays is never drawn anew, so that neither
+// a half-typed reason nor a value that was opened is lost, and nothing can be approved that was not shown as it stands.
 
-import { body, summary } from './card.js';
-import { el, fill, said, span } from './text.js';
+import { ApiError, send as sendTo } from '../api.js';
+import { body, summary } from '../card.js';
+import { el, fill, said, span } from '../text.js';
+import { confirm } from '../ui/dialog.js';
+import { look } from '../waiting.js';
 
-const EVERY_MS = 2000;
 /** After cards have moved, a click may have been meant for what stood there before. */
 const SETTLING_MS = 600;
 
-const list = document.getElementById('list');
-const empty = document.getElementById('empty');
-const notice = document.getElementById('notice');
-const count = document.getElementById('count');
-const keys = document.getElementById('keys');
-const dialog = document.getElementById('confirm');
-const csrf = localStorage.getItem('pml-csrf');
+/** The element with all cards. */
+export const list = el('div', { id: 'list' });
 const cards = new Map();
-/** Where what waits comes from, and what was last heard from there. */
-const sources = [
-  { path: '/api/approvals', items: [], read: (said) => said.approvals },
-  { path: '/api/quarantine', items: [], read: (said) => said.tools.map(heldBack) },
-];
 let settledAt = 0;
 let linked = null;
+let changed = () => {};
 
-function signIn() {
-  location.replace(`/login${location.hash}`);
-}
-
-function tell(text) {
-  notice.textContent = text;
-  notice.hidden = text === '';
+/** Tells how many cards wait and how many there are, whenever that changes. */
+export function onChange(listener) {
+  changed = listener;
+  counted();
 }
 
 function moved() {
@@ -40,37 +33,13 @@ function moved() {
   }, SETTLING_MS);
 }
 
-async function look() {
-  try {
-    const heard = await Promise.all(sources.map(hear));
-    if (heard.includes(401)) return signIn();
-    if (heard.includes(200)) show(sources.flatMap((source) => source.items));
-    const wrong = heard.find((status) => status !== 200 && status !== 304);
-    tell(wrong ? `PML answers with an error (${wrong}); trying again.` : '');
-  } catch {
-    tell('PML does not answer; trying again.');
-  }
-  times();
-  setTimeout(look, EVERY_MS);
-}
-
-async function hear(source) {
-  const headers = source.tag ? { 'if-none-match': source.tag } : {};
-  const response = await fetch(source.path, { headers, cache: 'no-store' });
-  if (response.status === 200) {
-    source.tag = response.headers.get('etag');
-    source.items = source.read(await response.json());
-  }
-  return response.status;
-}
-
 /** A tool that is held back, as a question: another definition is another one. */
-function heldBack(tool) {
+export function heldBack(tool) {
   return { workflowId: tool.tool, questionId: tool.definition, intent: `${tool.tool} is held back`, question: { type: 'held_back', ...tool } };
 }
 
 /** Brings the cards in line with what is asked. Cards that stay are left as they are: a person may be typing. */
-function show(open) {
+export function show(open) {
   const asked = new Set(open.map(keyOf));
   for (const [key, card] of cards) {
     if (!asked.has(key) && !card.over) close(card, 'This is not asked any more: it was answered elsewhere, ended or expired.');
@@ -83,7 +52,6 @@ function show(open) {
     moved();
   }
   counted();
-  follow();
 }
 
 function keyOf(item) {
@@ -91,12 +59,7 @@ function keyOf(item) {
 }
 
 function counted() {
-  const waiting = [...cards.values()].filter((card) => !card.over).length;
-  count.textContent = waiting;
-  count.hidden = waiting === 0;
-  keys.hidden = waiting === 0;
-  empty.hidden = cards.size > 0;
-  document.title = waiting ? `(${waiting}) Approvals · PML` : 'Approvals · PML';
+  changed({ waiting: [...cards.values()].filter((card) => !card.over).length, all: cards.size });
 }
 
 function build(item) {
@@ -114,7 +77,8 @@ function build(item) {
   return card;
 }
 
-function times() {
+/** Brings the times on the cards up to date. */
+export function times() {
   const now = Date.now();
   for (const { item, meta, over } of cards.values()) {
     if (over) continue;
@@ -217,22 +181,21 @@ async function send(card, answer, done) {
   hold(card);
   card.problem.hidden = true;
   try {
-    const response = await fetch(where(card.item), {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-pml-csrf': csrf },
-      body: JSON.stringify(answer),
-    });
-    if (response.status === 401) return signIn();
-    const said = await response.json();
-    if (response.ok) return close(card, `${done}.`);
-    const text = said.error.hint ? `${said.error.message}: ${said.error.hint}` : said.error.message;
-    if (response.status === 409 || response.status === 410 || response.status === 404) return close(card, text);
-    complain(card, text);
-  } catch {
-    complain(card, 'PML does not answer, so it is not known whether your answer arrived. Try again: only the first one counts.');
+    await sendTo('POST', where(card.item), answer);
+    close(card, `${done}.`);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.code === 'UNREACHABLE') {
+      complain(card, 'PML does not answer, so it is not known whether your answer arrived. Try again: only the first one counts.');
+    } else if (error.status === 409 || error.status === 410 || error.status === 404) {
+      close(card, error.text);
+    } else {
+      complain(card, error.text);
+    }
   } finally {
     card.busy = false;
     if (!card.over) hold(card);
+    look();
   }
 }
 
@@ -273,41 +236,25 @@ async function keyed(card, event) {
   if (event.key === 'a' && card.item.question.type === 'approval') {
     event.preventDefault();
     if (card.node.querySelector('[data-unopened]')) return complain(card, 'Open the large values first.');
-    if (await confirmed(`${card.item.intent}\n${summary(card.item.question)}`)) send(card, { approved: true }, 'Approved');
+    const asked = { title: 'Approve?', text: `${card.item.intent}\n${summary(card.item.question)}`, yes: 'Approve' };
+    if (await confirm(asked)) send(card, { approved: true }, 'Approved');
     else card.node.focus();
   }
 }
 
-function confirmed(text) {
-  const line = document.getElementById('confirm-text');
-  fill((line.replaceChildren(), line), text, 'plain');
-  dialog.returnValue = 'no';
-  dialog.showModal();
-  return new Promise((decided) => {
-    dialog.addEventListener('close', () => decided(dialog.returnValue === 'yes'), { once: true });
-  });
-}
-
-/** Goes to the run that the address names, once. */
-function follow() {
-  const wanted = decodeURIComponent(location.hash.slice(1));
-  if (!wanted || linked === wanted) return;
+/** Goes to the run that the address names, once. Says whether the run asks something; `true` if none is named. */
+export function follow(hash) {
+  const wanted = decodeURIComponent(hash.slice(1));
+  if (!wanted || linked === wanted) return true;
   linked = wanted;
   const card = [...cards.values()].find(({ item }) => item.workflowId === wanted);
-  if (card) {
-    card.node.scrollIntoView({ block: 'start' });
-    card.node.focus({ preventScroll: true });
-  } else {
-    list.before(said('p', `${wanted} asks nothing, or no longer.`, { class: 'notice', role: 'status' }));
-  }
+  if (!card) return false;
+  card.node.scrollIntoView({ block: 'start' });
+  card.node.focus({ preventScroll: true });
+  return true;
 }
 
-document.getElementById('out').addEventListener('click', async () => {
-  await fetch('/logout', { method: 'POST', headers: { 'x-pml-csrf': csrf } });
-  localStorage.removeItem('pml-csrf');
-  location.replace('/login');
-});
-window.addEventListener('hashchange', follow);
-
-if (csrf) look();
-else signIn();
+/** Forgets which link was followed, so that the same one leads there again. */
+export function unfollow() {
+  linked = null;
+}

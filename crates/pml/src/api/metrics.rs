@@ -1,0 +1,77 @@
+//! `GET /metrics`: figures for Prometheus.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use pml_store::OpenRun;
+use utoipa::OpenApi;
+
+use super::reply::problem_response;
+use crate::app::App;
+use crate::metrics::MetricsText;
+use crate::problem::Problem;
+
+#[derive(OpenApi)]
+#[openapi(paths(metrics))]
+pub(super) struct Docs;
+
+pub(super) fn router() -> Router<Arc<App>> {
+    Router::new().route("/metrics", get(metrics))
+}
+
+/// Figures for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "access", responses(
+    (status = 200, description = "The text format of Prometheus", body = String, content_type = "text/plain"),
+))]
+async fn metrics(State(app): State<Arc<App>>) -> Response {
+    let mut text = MetricsText::default();
+    app.runs.metrics.write(&mut text);
+    match write_gauges(&app, &mut text).await {
+        Ok(()) => ([(CONTENT_TYPE, MetricsText::CONTENT_TYPE)], text.into_string()).into_response(),
+        Err(problem) => problem_response(&problem),
+    }
+}
+
+/// Writes what is so now, in the store that all processes share and in this process.
+async fn write_gauges(app: &App, text: &mut MetricsText) -> Result<(), Problem> {
+    let open = app.store.open_runs().await?.runs;
+    let mut by_state: BTreeMap<&str, u32> = [("running", 0), ("waiting", 0), ("interrupted", 0)].into();
+    let mut asking = 0;
+    for OpenRun { run, .. } in &open {
+        *by_state.entry(run.state.as_str()).or_default() += 1;
+        asking += u32::from(run.question_id.is_some());
+    }
+    let states: Vec<_> = by_state
+        .into_iter()
+        .map(|(state, runs)| (vec![("state", state.to_owned())], f64::from(runs)))
+        .collect();
+    text.gauge("pml_runs_open", "Runs in the store that have not ended, of all processes.", &states);
+    let mut gauge = |name: &str, help: &str, value: f64| text.gauge(name, help, &[(Vec::new(), value)]);
+    gauge("pml_questions_open", "Runs in the store that wait for an answer.", f64::from(asking));
+    let snapshot = app.tools.snapshot();
+    gauge("pml_servers", "Configured servers.", count(snapshot.servers.len()));
+    gauge("pml_tools", "Tools that may be called.", count(snapshot.tools.len()));
+    gauge("pml_store_backlog_bytes", "Changes that are not written yet.", count(app.store.backlog_bytes()));
+    gauge("pml_event_readers", "Readers of /events.", count(app.runs.feed.readers()));
+    if let Some(embedding) = app.knowledge.embeddings.progress() {
+        gauge("pml_embedding_texts", "Texts that are embedded.", count(embedding.embedded));
+        gauge(
+            "pml_embedding_texts_remaining",
+            "Texts that are not embedded yet.",
+            count(embedding.remaining),
+        );
+    }
+    let build = [(vec![("version", env!("PML_VERSION").to_owned())], 1.0)];
+    text.gauge("pml_build_info", "The version of this program.", &build);
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+fn count(value: usize) -> f64 {
+    value as f64
+}

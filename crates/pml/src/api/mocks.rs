@@ -1,0 +1,92 @@
+//! `/api/mocks`: recorded results; `/api/speculation`: what came of calls made ahead.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Extension, State};
+use axum::routing::get;
+use pml_model::Principal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::{OpenApi, ToSchema};
+
+use super::extract::{ApiPath, ApiQuery};
+use super::reply::{Reply, SCHEMA_VERSION};
+use crate::app::App;
+use crate::flow;
+use crate::problem::Problem;
+
+#[derive(OpenApi)]
+#[openapi(paths(list, show, speculation))]
+pub(super) struct Docs;
+
+pub(super) fn router() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/mocks", get(list))
+        .route("/api/mocks/{id}", get(show))
+        .route("/api/speculation", get(speculation))
+}
+
+/// Which recorded results to list.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct MocksQuery {
+    /// Only those of this tool, as `server:tool`.
+    tool: Option<String>,
+}
+
+/// Recorded results.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct MocksReply {
+    schema_version: u32,
+    #[schema(value_type = Vec<Object>)]
+    mocks: Value,
+    /// How often they were found, by tool.
+    #[schema(value_type = Vec<Object>)]
+    tools: Value,
+}
+
+/// Lists recorded results.
+#[utoipa::path(get, path = "/api/mocks", tag = "learning", params(MocksQuery), responses((status = 200, body = MocksReply)))]
+async fn list(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    ApiQuery(wanted): ApiQuery<MocksQuery>,
+) -> Result<Reply<MocksReply>, Problem> {
+    let mocks = flow::mocks(&app, &principal, wanted.tool.as_deref()).await?;
+    let tools = flow::mock_stats(&app, &principal).await?;
+    Ok(Reply(MocksReply { schema_version: SCHEMA_VERSION, mocks: json!(mocks), tools: json!(tools) }))
+}
+
+/// Shows one recorded result.
+#[utoipa::path(get, path = "/api/mocks/{id}", tag = "learning", params(("id" = String, Path, description = "The id of the recorded result")), responses((status = 200, body = Object)))]
+async fn show(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Reply<Value>, Problem> {
+    let mut mock = json!(flow::mock(&app, &principal, &id).await?);
+    mock["schemaVersion"] = SCHEMA_VERSION.into();
+    Ok(Reply(mock))
+}
+
+/// What came of calls made ahead.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SpeculationReply {
+    schema_version: u32,
+    #[schema(value_type = Vec<Object>)]
+    tools: Value,
+}
+
+/// Tells what came of calls made ahead, by tool.
+#[utoipa::path(get, path = "/api/speculation", tag = "learning", responses((status = 200, body = SpeculationReply)))]
+async fn speculation(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+) -> Result<Reply<SpeculationReply>, Problem> {
+    let tools = json!(flow::speculation_stats(&app, &principal).await?);
+    Ok(Reply(SpeculationReply { schema_version: SCHEMA_VERSION, tools }))
+}

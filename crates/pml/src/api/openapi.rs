@@ -1,0 +1,227 @@
+//! `GET /api/openapi.json`: the OpenAPI document of all routes.
+//!
+//! The modules that answer describe their own routes, with the types that they serialise. What is true of every route,
+//! its errors above all, is added here.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
+use utoipa::openapi::{
+    ContentBuilder, HttpMethod, OpenApi as Document, PathItem, Ref, RefOr, ResponseBuilder,
+};
+use utoipa::{OpenApi, ToSchema};
+
+use super::reply::{ErrorBody, ErrorReply, json_response};
+use super::{
+    analyse, approvals, audit, cache, calls, capabilities, discover, events, execute, explore, graph,
+    metrics, mocks, policy, quarantine, ready, rules, runs, savings, servers, session, traces, views,
+};
+use crate::app::App;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "PML",
+        description = "The HTTP API of `pml serve`. Times are milliseconds since the Unix epoch, durations are milliseconds.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    paths(
+        document,
+        other::mcp_post,
+        other::mcp_get,
+        other::mcp_delete,
+        other::health,
+        other::home,
+        other::login_page,
+        other::login,
+        other::logout,
+        other::open,
+        other::asset
+    ),
+    components(schemas(ErrorReply, ErrorBody, HealthReply, SignedInReply))
+)]
+struct Docs;
+
+pub(super) fn router() -> Router<Arc<App>> {
+    Router::new().route("/api/openapi.json", get(document))
+}
+
+/// The document; it is the same for every request.
+static DOCUMENT: LazyLock<Document> = LazyLock::new(build);
+
+/// Describes all routes.
+#[utoipa::path(get, path = "/api/openapi.json", tag = "access", responses((status = 200, body = Object)))]
+async fn document(State(_): State<Arc<App>>) -> Response {
+    json_response(axum::http::StatusCode::OK, &*DOCUMENT)
+}
+
+/// Whether PML serves.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it documents a constant reply")]
+struct HealthReply {
+    /// `ok`.
+    status: String,
+}
+
+/// Routes that are not part of the API but of the same server.
+#[expect(dead_code, reason = "these functions carry descriptions of routes that other modules serve")]
+mod other {
+    /// Takes MCP requests (streamable HTTP, JSON-RPC).
+    #[utoipa::path(post, path = "/mcp", tag = "mcp", request_body = Object, responses(
+        (status = 200, description = "The reply, or a stream of messages"),
+        (status = 202, description = "A notification was taken"),
+    ))]
+    fn mcp_post() {}
+
+    /// Streams the messages of the server to an MCP session.
+    #[utoipa::path(get, path = "/mcp", tag = "mcp", responses((status = 200, description = "A stream of messages", content_type = "text/event-stream")))]
+    fn mcp_get() {}
+
+    /// Ends an MCP session.
+    #[utoipa::path(delete, path = "/mcp", tag = "mcp", responses((status = 200, description = "It has ended"), (status = 204, description = "It has ended")))]
+    fn mcp_delete() {}
+
+    /// Tells whether PML serves; needs no credential.
+    #[utoipa::path(get, path = "/health", tag = "access", responses((status = 200, body = super::HealthReply)))]
+    fn health() {}
+
+    /// The pages, for a browser that came by the link or has signed in.
+    #[utoipa::path(get, path = "/", tag = "pages", responses((status = 200, description = "The page", content_type = "text/html"), (status = 303, description = "Sign in first")))]
+    fn home() {}
+
+    /// The page to sign in.
+    #[utoipa::path(get, path = "/login", tag = "pages", responses((status = 200, description = "The page", content_type = "text/html")))]
+    fn login_page() {}
+
+    /// Signs in with the passphrase; answers with the value of the header `x-pml-csrf`.
+    #[utoipa::path(post, path = "/login", tag = "access", request_body(content = String, content_type = "application/x-www-form-urlencoded", description = "`passphrase`"), responses((status = 200, body = super::SignedInReply)))]
+    fn login() {}
+
+    /// Signs out.
+    #[utoipa::path(post, path = "/logout", tag = "access", responses((status = 204, description = "Signed out")))]
+    fn logout() {}
+
+    /// Opens the pages for reading, by the link that `pml serve` prints.
+    #[utoipa::path(get, path = "/open/{ticket}", tag = "access", params(("ticket" = String, Path, description = "The ticket of the link"), ("to" = Option<String>, Query, description = "The page to go to")), responses((status = 303, description = "To the page, with a cookie")))]
+    fn open() {}
+
+    /// Scripts and styles of the pages.
+    #[utoipa::path(get, path = "/assets/{name}", tag = "pages", params(("name" = String, Path, description = "The name of the file")), responses((status = 200, description = "The file")))]
+    fn asset() {}
+}
+
+/// Signed in.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it documents the reply of the dashboard")]
+struct SignedInReply {
+    /// The value of the header `x-pml-csrf` of requests that change something.
+    csrf: String,
+}
+
+fn build() -> Document {
+    let mut document = Docs::openapi();
+    document.info.version = env!("PML_VERSION").to_owned();
+    for part in [
+        analyse::Docs::openapi(),
+        approvals::Docs::openapi(),
+        audit::Docs::openapi(),
+        cache::Docs::openapi(),
+        calls::Docs::openapi(),
+        capabilities::Docs::openapi(),
+        discover::Docs::openapi(),
+        events::Docs::openapi(),
+        execute::Docs::openapi(),
+        explore::Docs::openapi(),
+        graph::Docs::openapi(),
+        metrics::Docs::openapi(),
+        ready::Docs::openapi(),
+        mocks::Docs::openapi(),
+        policy::Docs::openapi(),
+        quarantine::Docs::openapi(),
+        rules::Docs::openapi(),
+        runs::Docs::openapi(),
+        savings::Docs::openapi(),
+        servers::Docs::openapi(),
+        session::Docs::openapi(),
+        traces::Docs::openapi(),
+        views::Docs::openapi(),
+    ] {
+        document.merge(part);
+    }
+    add_security(&mut document);
+    for (path, item) in &mut document.paths.paths {
+        add_errors(path, item);
+    }
+    document
+}
+
+fn add_security(document: &mut Document) {
+    let components = document.components.get_or_insert_default();
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("The token that `pml serve` prints, or a client key"));
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer.build()));
+    let cookie = ApiKeyValue::with_description("pml_session", "The session of the dashboard");
+    components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
+    let cookie =
+        ApiKeyValue::with_description("pml_view", "The link that `pml serve` prints: for reading only");
+    components.add_security_scheme("viewer", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
+    document.security = Some(vec![
+        SecurityRequirement::new::<_, [String; 0], String>("bearer", []),
+        SecurityRequirement::new::<_, [String; 0], String>("session", []),
+        SecurityRequirement::new::<_, [String; 0], String>("viewer", []),
+    ]);
+}
+
+/// Errors of every route.
+const COMMON: [(&str, &str); 9] = [
+    ("400", "The request is wrong"),
+    ("401", "No credential, or a wrong one; with the code `SIGN_IN_REQUIRED`, signing in helps"),
+    ("403", "This principal may not do that, or the request comes from another site"),
+    ("404", "There is no such thing, or it belongs to somebody else"),
+    ("405", "The route does not take that method"),
+    ("410", "It is over, or its records are no longer kept"),
+    ("413", "The request is too large"),
+    ("415", "The body must be `application/json`"),
+    ("429", "Too many questions are open, or a limit was exceeded"),
+];
+
+/// Errors of every route that do not depend on the request alone.
+const UNAVAILABLE: [(&str, &str); 2] = [("500", "An internal error"), ("503", "Busy; try again")];
+
+/// Errors of routes that change something.
+const CHANGING: [(&str, &str); 3] = [
+    ("408", "The body did not arrive in time"),
+    ("409", "Somebody was faster: it is answered already, or changed meanwhile"),
+    ("507", "The disk is full"),
+];
+
+fn add_errors(path: &str, item: &mut PathItem) {
+    if path == "/health" {
+        return;
+    }
+    let add = |method: HttpMethod, operation: &mut Option<Operation>| {
+        let Some(operation) = operation else { return };
+        let changes = if method == HttpMethod::Get { &[][..] } else { &CHANGING };
+        for (status, description) in COMMON.iter().chain(&UNAVAILABLE).chain(changes) {
+            let schema = RefOr::Ref(Ref::from_schema_name("ErrorReply"));
+            let content = ContentBuilder::new().schema(Some(schema)).build();
+            let response =
+                ResponseBuilder::new().description(*description).content("application/json", content).build();
+            let known = &mut operation.responses.responses;
+            known.entry((*status).to_owned()).or_insert(RefOr::T(response));
+        }
+    };
+    add(HttpMethod::Get, &mut item.get);
+    add(HttpMethod::Post, &mut item.post);
+    add(HttpMethod::Delete, &mut item.delete);
+    add(HttpMethod::Put, &mut item.put);
+    add(HttpMethod::Patch, &mut item.patch);
+}

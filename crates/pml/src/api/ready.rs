@@ -1,0 +1,49 @@
+//! `GET /ready`: whether PML can take requests, for load balancers and supervisors.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use serde::Serialize;
+use utoipa::{OpenApi, ToSchema};
+
+use super::reply::{error_response, json_response};
+use crate::app::App;
+use crate::problem::{ErrorCode, Problem};
+
+/// How long the store may take. Probes that get no answer within a second or two count PML as lost.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(OpenApi)]
+#[openapi(paths(ready), components(schemas(ReadyReply)))]
+pub(super) struct Docs;
+
+pub(super) fn router() -> Router<Arc<App>> {
+    Router::new().route("/ready", get(ready))
+}
+
+/// PML can take requests.
+#[derive(Serialize, ToSchema)]
+struct ReadyReply {
+    /// `ready`.
+    status: &'static str,
+}
+
+/// Tells whether PML can take requests, which needs a store that answers; needs no credential.
+#[utoipa::path(get, path = "/ready", tag = "access", responses((status = 200, body = ReadyReply)))]
+async fn ready(State(app): State<Arc<App>>) -> Response {
+    // The reason is for those who may read the log: anybody may ask here.
+    let problem = Problem::new(ErrorCode::StorageBusy, "the store does not answer");
+    match tokio::time::timeout(PATIENCE, app.store.catalogue_version()).await {
+        Ok(Ok(_)) => json_response(StatusCode::OK, &ReadyReply { status: "ready" }),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "not ready: the store does not answer");
+            error_response(StatusCode::SERVICE_UNAVAILABLE, &problem)
+        }
+        Err(_) => error_response(StatusCode::SERVICE_UNAVAILABLE, &problem),
+    }
+}
