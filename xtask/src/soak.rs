@@ -59,6 +59,20 @@ const SOAKS: &[Soak] = &[
         count: 300,
     },
     Soak {
+        name: "explore",
+        what: "explorations that call nothing that could have an effect",
+        test: ("pml", "explore", "honeypot::"),
+        variable: "PML_EXPLORATIONS",
+        count: 1000,
+    },
+    Soak {
+        name: "api",
+        what: "generated requests that the HTTP API answers as its OpenAPI document says",
+        test: ("pml", "dashboard", "openapi::generated"),
+        variable: "PML_API_CASES",
+        count: 5000,
+    },
+    Soak {
         name: "hyperpaths",
         what: "random hypergraphs whose cheapest hyperpaths are those of brute force",
         test: ("pml-graph", "hyperpaths", ""),

@@ -1,8 +1,10 @@
 //! The smallest useful MCP server, for the cost of a call in which nothing is done.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pml::problem::Problem;
 use pml_mcp::param_headers::MirroredParameter;
 use pml_mcp::server::{
     ChangeNotice, ConnectedClient, Handler, HandlerFuture, IncomingRequest, McpServer, ServerIntroduction,
@@ -15,14 +17,26 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use crate::discovery::definitions_of_server;
+
 struct EchoBenchServer {
-    tools: usize,
+    definitions: Arc<Vec<Value>>,
     changes: broadcast::Sender<ChangeNotice>,
 }
 
-/// Serves on standard input and output until the input ends.
+/// Serves this many tools on standard input and output until the input ends.
 pub(super) async fn serve(tools: usize) {
-    let echo = EchoBenchServer { tools, changes: broadcast::Sender::new(1) };
+    serve_definitions((0..tools).map(tool).collect()).await;
+}
+
+/// Lists the tools that a data set has of one server. Every call gives back its argument `text`.
+pub(super) async fn serve_catalogue(catalogue: &Path, server: &str) -> Result<(), Problem> {
+    serve_definitions(definitions_of_server(catalogue, server)?).await;
+    Ok(())
+}
+
+async fn serve_definitions(definitions: Vec<Value>) {
+    let echo = EchoBenchServer { definitions: Arc::new(definitions), changes: broadcast::Sender::new(1) };
     stdio::serve(McpServer::new(Arc::new(echo)), Principal::local().into(), CancellationToken::new()).await;
 }
 
@@ -32,10 +46,10 @@ impl Handler for EchoBenchServer {
     }
 
     fn handle(&self, request: IncomingRequest) -> HandlerFuture {
-        let tools = self.tools;
+        let definitions = Arc::clone(&self.definitions);
         Box::pin(async move {
             match request.method.as_str() {
-                "tools/list" => Ok(raw(&json!({ "tools": (0..tools).map(tool).collect::<Vec<_>>() }))),
+                "tools/list" => Ok(raw(&json!({ "tools": *definitions }))),
                 "tools/call" => {
                     let arguments: Value = Fields::parse(request.params.get())
                         .unwrap_or_default()

@@ -27,6 +27,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use pml::config::Env;
 use pml::problem::{ErrorCode, Problem};
+use pml::progress::ProgressBar;
 use pml::runtime::{self, run_blocking};
 
 use discovery::{DiscoveryBenchArgs, DiscoveryBenchPart};
@@ -99,11 +100,17 @@ enum BenchCommand {
         #[arg(long)]
         examples: bool,
     },
-    /// Cost of a dry run beside the run itself, and paths explored in a second
+    /// Cost of dry runs and of finding paths; with data sets, how right the explored paths are
     Explore {
         /// Runs per measurement
         #[arg(long, default_value_t = 20)]
         rounds: usize,
+        /// A directory with the data sets, one folder each
+        #[arg(long)]
+        data: Option<PathBuf>,
+        /// Write the explored paths to this directory, one file for each data set
+        #[arg(long, value_name = "DIR", requires = "data")]
+        out: Option<PathBuf>,
     },
     /// Cost of storing traces, and time saved by capabilities and the cache
     Memory {
@@ -127,6 +134,8 @@ enum BenchCommand {
     Provides(DiscoveryBenchArgs),
     /// Latency of discovery
     Latency(DiscoveryBenchArgs),
+    /// Ranking by past executions with and without explored ones, whose calls are partly made up
+    MockedLearning(DiscoveryBenchArgs),
     /// Run hostile programs and check how each ends
     Attacks {
         /// A directory with an `engine.jsonl` of programs (`id`, `source`, `required`)
@@ -151,6 +160,12 @@ enum BenchCommand {
         /// How many tools it lists
         #[arg(long, default_value_t = 1)]
         tools: usize,
+        /// A file with the tools to list instead
+        #[arg(long, requires = "server")]
+        catalogue: Option<PathBuf>,
+        /// The server whose tools are listed from the file
+        #[arg(long)]
+        server: Option<String>,
     },
 }
 
@@ -167,13 +182,29 @@ fn main() -> ExitCode {
             return fail(&problem, cli.global.json);
         }
     };
-    let code = match runtime.block_on(run(cli.bench)) {
+    let is_server = matches!(cli.bench, BenchCommand::EchoServer { .. } | BenchCommand::BuiltInServer { .. });
+    // On a thread of the runtime: some measurements occupy this one.
+    let time_shown = (!is_server).then(|| runtime.spawn(show_time()));
+    let measured = runtime.block_on(run(cli.bench));
+    if let Some(shown) = time_shown {
+        shown.abort();
+        // Ended, so that the line is cleared before the figures are printed.
+        runtime.block_on(shown).ok();
+    }
+    let code = match measured {
         Ok(figures) => show(&figures, cli.global.json),
         Err(problem) => fail(&problem, cli.global.json),
     };
     // A thread may be blocked reading standard input; nothing is left to wait for.
     runtime.shutdown_background();
     code
+}
+
+/// Shows on a terminal how long the measurement has taken. It counts no rounds: drawing within a measured loop would
+/// be measured too.
+async fn show_time() {
+    let bar = ProgressBar::new("measuring");
+    bar.during(|| (0, None), std::future::pending::<()>()).await;
 }
 
 async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
@@ -189,7 +220,14 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
         BenchCommand::Speculation { rounds, examples: true } => {
             speculation::measure_examples(&Programs::find()?, rounds).await
         }
-        BenchCommand::Explore { rounds } => explore::measure(&Programs::find()?, rounds).await,
+        BenchCommand::Explore { rounds, data, out } => {
+            let programs = Programs::find()?;
+            let mut figures = explore::measure(&programs, rounds).await?;
+            if let Some(data) = data {
+                figures.extend(explore::measure_quality(&programs, &data, out.as_deref()).await?);
+            }
+            Ok(figures)
+        }
         BenchCommand::Memory { rounds } => {
             Programs::find()?;
             memory::measure(rounds).await
@@ -197,6 +235,7 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
         BenchCommand::Discovery(settings) => of_discovery(settings, &DiscoveryBenchPart::ALL).await,
         BenchCommand::Retrieval(settings) => of_discovery(settings, &[DiscoveryBenchPart::Retrieval]).await,
         BenchCommand::Learning(settings) => of_discovery(settings, &[DiscoveryBenchPart::Learning]).await,
+        BenchCommand::MockedLearning(settings) => of_discovery(settings, &[DiscoveryBenchPart::Mocked]).await,
         BenchCommand::DagPrediction(settings) => of_discovery(settings, &[DiscoveryBenchPart::Dags]).await,
         BenchCommand::NextTool(settings) => of_discovery(settings, &[DiscoveryBenchPart::Next]).await,
         BenchCommand::Priors(settings) => of_discovery(settings, &[DiscoveryBenchPart::Priors]).await,
@@ -207,7 +246,11 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
             delayed::serve(&name, &root, std::time::Duration::from_millis(wait_ms)).await?;
             Ok(Vec::new())
         }
-        BenchCommand::EchoServer { tools } => {
+        BenchCommand::EchoServer { catalogue: Some(catalogue), server, .. } => {
+            echo::serve_catalogue(&catalogue, &server.unwrap_or_default()).await?;
+            Ok(Vec::new())
+        }
+        BenchCommand::EchoServer { tools, .. } => {
             echo::serve(tools).await;
             Ok(Vec::new())
         }

@@ -173,6 +173,7 @@ pub(super) fn trace(number: usize, capability: usize) -> RunMemory {
             edges: edges.collect(),
             initial_context: None,
             mock_ratio: 0.0,
+            explored: None,
         },
     };
     let values = Map::from_iter([("path".to_owned(), json!(format!("notes/{number}.txt")))]);

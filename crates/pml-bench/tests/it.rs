@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::SystemTime;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const BENCH: &str = env!("CARGO_BIN_EXE_pml-bench");
 
@@ -78,6 +78,48 @@ fn programs_are_run_by_workers_of_the_pml_beside() {
     assert_eq!(figures[0], ("sum".to_owned(), "ok    VALUE 2".to_owned()));
     let (id, endless) = &figures[1];
     assert!(id == "endless" && endless.contains("TIMEOUT"), "{figures:?}");
+}
+
+#[test]
+fn exploration_is_measured_on_data_sets() {
+    let data = tempfile::tempdir().unwrap();
+    let text = |names: &[&str]| {
+        let fields: serde_json::Map<String, Value> =
+            names.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
+        json!({ "type": "object", "properties": fields, "required": names })
+    };
+    for (set, links) in [("nestful", "edges"), ("ultratool", "links")] {
+        let find = json!({ "id": "find", "server": "shop", "name": "find_order",
+            "description": "Find the order of a customer by email", "input_schema": text(&["email"]),
+            "output_schema": text(&["order_number"]) });
+        let cancel = json!({ "id": "cancel", "server": "shop", "name": "cancel_order",
+            "description": "Cancel an order by its number", "input_schema": text(&["order_number"]),
+            "output_schema": text(&["status"]) });
+        let mut row = json!({ "id": "1", "seq": ["find", "cancel"], "gold": ["find", "cancel"],
+            "query": "find the order of ann@example.com and cancel the order" });
+        row[links] = if links == "edges" { json!([[0, 1]]) } else { json!([["find", "cancel"]]) };
+        std::fs::create_dir(data.path().join(set)).unwrap();
+        std::fs::write(data.path().join(set).join("tools.jsonl"), format!("{find}\n{cancel}\n")).unwrap();
+        std::fs::write(data.path().join(set).join("dev.jsonl"), format!("{row}\n")).unwrap();
+    }
+    let data = data.path().display().to_string();
+    let figures = figures(&["explore", "--rounds", "1", "--data", &data, "--json"]);
+    let names: Vec<&str> = figures.iter().map(|(what, _)| what.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "a dry run of 20 instant calls beside the run itself",
+            "dry paths of a program in a second",
+            "dry paths of three calls in a second",
+            "a hypergraph of 5000 tools, built: median / slowest",
+            "its 3 best hyperpaths, from cold",
+            "the same after one changed weight",
+            "nestful: node F1 / link F1 of the plain suggestion, 1 requests",
+            "nestful: the same of the best explored path",
+            "ultratool: node F1 / link F1 of the plain suggestion, 1 requests",
+            "ultratool: the same of the best explored path",
+        ]
+    );
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl Generator<'_> {
         !self.attempt.optional || place.depth > FULL_DEPTH || self.places.get() > FULL_PLACES
     }
 
-    /// The value of an argument that belongs here, if its type fits.
+    /// The value of an argument that belongs here, if its type and its format fit.
     fn echoed(&self, schema: &Map<String, Value>, place: &Place) -> Option<Value> {
         if !self.attempt.echoes || place.name.is_empty() {
             return None;
@@ -194,7 +194,10 @@ impl Generator<'_> {
                     || (value.is_i64() || value.is_u64()) && types.contains(&"number")
             }
         };
-        (fits && !value.is_object()).then(|| value.clone())
+        let has_format = || {
+            schema.get("format").and_then(Value::as_str).is_none_or(|format| valid::has_format(value, format))
+        };
+        (fits && !value.is_object() && has_format()).then(|| value.clone())
     }
 
     /// The type of value to generate.

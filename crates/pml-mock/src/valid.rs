@@ -2,7 +2,7 @@
 
 use jsonschema::{PatternOptions, Validator};
 use pml_model::name::{printable, truncate_text};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The first violation of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,4 +27,11 @@ pub(crate) fn violation(schema: &Value, value: &Value) -> Option<Violation> {
         path: error.instance_path().to_string(),
         reason: printable(&truncate_text(&error.to_string(), 200)),
     })
+}
+
+/// Whether `value` has the `format` of a schema, which validators do not check by default; one that is not known says
+/// nothing about a value.
+pub(crate) fn has_format(value: &Value, format: &str) -> bool {
+    let validator = jsonschema::options().should_validate_formats(true).build(&json!({"format": format}));
+    validator.is_ok_and(|validator| validator.is_valid(value))
 }

@@ -23,6 +23,7 @@ use crate::keys::{self, ClientKeys};
 use crate::knowledge::{self, Knowledge};
 use crate::problem::{ErrorCode, Problem};
 use crate::settings::AppSettings;
+use crate::telemetry::{self, Telemetry};
 use crate::tools::Toolset;
 
 /// All state of the program. Each kind of state has exactly one owner here.
@@ -87,8 +88,10 @@ impl App {
             AcceptedCommands::open(&settings.paths)
                 .accept(commands.servers.iter().map(config::launch_digest))?;
         }
-        let tools =
-            Toolset::open(Arc::clone(&settings), store.clone(), process.clone(), is_gateway, &stop).await?;
+        let collector = settings.config().telemetry.clone();
+        let (telemetry, spans) = Telemetry::new(collector.is_some());
+        let shared = (Arc::clone(&settings), telemetry);
+        let tools = Toolset::open(shared, store.clone(), process.clone(), is_gateway, &stop).await?;
         let knowledge =
             Knowledge::new(Arc::clone(&settings), Arc::clone(&tools), store.clone(), stop.clone());
         let owners = (Arc::clone(&settings), Arc::clone(&tools), Arc::clone(&knowledge));
@@ -108,6 +111,9 @@ impl App {
         });
         app.keys.refresh(&app.store).await?;
         app.start_tasks(role);
+        if let (Some(collector), Some(spans)) = (collector, spans) {
+            app.spawn_task(telemetry::export_task(collector, spans, app.stop.clone()));
+        }
         Ok(app)
     }
 
@@ -117,6 +123,7 @@ impl App {
         tasks.spawn(execute::lease_renewal_task(Arc::clone(&self.runs)));
         tasks.spawn(knowledge::learning_task(Arc::clone(&self.knowledge)));
         if role == ProcessRole::Gateway {
+            tasks.spawn(execute::follow_runs_task(Arc::clone(&self.runs)));
             tasks.spawn(knowledge::checking_task(Arc::clone(&self.knowledge)));
             tasks.spawn(knowledge::embedding_task(Arc::clone(&self.knowledge)));
             tasks.spawn(tasks::follow_config(Arc::clone(self)));
@@ -166,6 +173,8 @@ impl App {
     /// Suspends the runs of this process, so that another process can resume them. No new run is accepted afterwards.
     pub async fn suspend_runs(&self) {
         self.runs.close().await;
+        // After the runs, so that watchers hear how those were left.
+        self.runs.feed.close();
     }
 
     /// Ends every server and every background task.

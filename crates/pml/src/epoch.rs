@@ -52,6 +52,7 @@ impl WriteReach {
 
 /// The state of the epoch at one moment; equal marks mean that nothing was written in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(test, derive(Default))]
 pub struct EpochMark {
     own: u64,
     others: i64,

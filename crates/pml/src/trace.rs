@@ -340,6 +340,7 @@ impl Recorder {
                 omitted: self.omitted,
                 initial_context: Some(bounded(about.sanitiser.clean_json(about.arguments).value)),
                 mock_ratio: 0.0,
+                explored: None,
             },
         }
     }

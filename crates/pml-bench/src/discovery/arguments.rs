@@ -80,14 +80,9 @@ pub(super) fn measure(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>
 fn snapshot(tools: &[data::BenchTool]) -> Result<ToolSnapshot, Problem> {
     let mut servers: BTreeMap<ServerName, Vec<Definition>> = BTreeMap::new();
     for tool in tools {
-        let mut definition = json!({
-            "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema,
-        });
-        if tool.output_schema.is_object() {
-            definition["outputSchema"] = tool.output_schema.clone();
-        }
         let server = ServerName::new(&tool.server).map_err(failed)?;
-        servers.entry(server).or_default().push(Definition::parse(raw(&definition)).map_err(failed)?);
+        let definition = Definition::parse(raw(&data::definition(tool))).map_err(failed)?;
+        servers.entry(server).or_default().push(definition);
     }
     Ok(ToolSnapshot::new(ingest::listings(servers), ToolNaming::Qualified))
 }

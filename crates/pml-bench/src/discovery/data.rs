@@ -6,18 +6,18 @@ use pml::problem::Problem;
 use pml_graph::lexical::{LexicalIndex, ToolDocument};
 use pml_graph::rank::ScoredItem;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::score::{self, RankingScore};
 use crate::lines::json_lines;
 
 /// A tool of a catalogue.
 #[derive(Debug, Deserialize)]
-pub(super) struct BenchTool {
-    pub(super) id: String,
+pub(crate) struct BenchTool {
+    pub(crate) id: String,
     #[serde(default)]
-    pub(super) server: String,
-    pub(super) name: String,
+    pub(crate) server: String,
+    pub(crate) name: String,
     #[serde(default)]
     pub(super) description: Option<String>,
     #[serde(default)]
@@ -33,15 +33,15 @@ pub(super) struct BenchTool {
 
 /// A labelled request or a recorded execution.
 #[derive(Debug, Deserialize)]
-pub(super) struct BenchRequest {
-    pub(super) id: String,
-    pub(super) query: String,
+pub(crate) struct BenchRequest {
+    pub(crate) id: String,
+    pub(crate) query: String,
     #[serde(default)]
-    pub(super) gold: Vec<String>,
+    pub(crate) gold: Vec<String>,
     #[serde(default)]
     gold_groups: Vec<Vec<String>>,
     #[serde(default)]
-    pub(super) role: Option<String>,
+    pub(crate) role: Option<String>,
     /// The number of a recorded execution among those of its kind.
     #[serde(default)]
     pub(super) k: Option<u32>,
@@ -50,13 +50,13 @@ pub(super) struct BenchRequest {
     #[serde(default)]
     pub(super) intent_key: Option<String>,
     #[serde(default)]
-    pub(super) seq: Option<Vec<String>>,
+    pub(crate) seq: Option<Vec<String>>,
     #[serde(default)]
-    pub(super) links: Vec<(String, String)>,
+    pub(crate) links: Vec<(String, String)>,
     #[serde(default)]
-    pub(super) edges: Vec<(usize, usize)>,
+    pub(crate) edges: Vec<(usize, usize)>,
     #[serde(default = "yes")]
-    pub(super) clean: bool,
+    pub(crate) clean: bool,
 }
 
 fn yes() -> bool {
@@ -82,7 +82,7 @@ impl BenchRequest {
         }
     }
 
-    pub(super) fn has_role(&self, role: &str) -> bool {
+    pub(crate) fn has_role(&self, role: &str) -> bool {
         self.role.as_deref() == Some(role)
     }
 }
@@ -124,8 +124,24 @@ pub(super) fn read_moments(data: &Path, name: &str) -> Result<Vec<BenchMoment>, 
 }
 
 /// The tools of a file.
-pub(super) fn read_tools(path: &Path) -> Result<Vec<BenchTool>, Problem> {
+pub(crate) fn read_tools(path: &Path) -> Result<Vec<BenchTool>, Problem> {
     json_lines(path)
+}
+
+/// The definitions of a server's tools, as the server would list them.
+pub(crate) fn definitions_of_server(catalogue: &Path, server: &str) -> Result<Vec<Value>, Problem> {
+    let tools = read_tools(catalogue)?;
+    Ok(tools.iter().filter(|tool| tool.server == server).map(definition).collect())
+}
+
+/// The definition of a tool. A tool without a schema takes any arguments.
+pub(super) fn definition(tool: &BenchTool) -> Value {
+    let input = if tool.input_schema.is_object() { &tool.input_schema } else { &json!({ "type": "object" }) };
+    let mut definition = json!({ "name": tool.name, "description": tool.description, "inputSchema": input });
+    if tool.output_schema.is_object() {
+        definition["outputSchema"] = tool.output_schema.clone();
+    }
+    definition
 }
 
 /// The lexical index of a catalogue.

@@ -10,6 +10,7 @@ mod data;
 mod harm;
 mod latency;
 mod learning;
+mod mocked;
 mod next;
 mod priors;
 mod provides;
@@ -26,7 +27,9 @@ use pml::problem::Problem;
 use serde_json::Value;
 
 use crate::figure::{BenchFigure, failed};
+pub(crate) use data::{BenchRequest, BenchTool, definitions_of_server, read_tools};
 use reader::BenchEmbedder;
+pub(crate) use score::{f1, mean};
 
 /// Where the data is, and where predictions go.
 #[derive(Debug, Args)]
@@ -52,6 +55,8 @@ pub(super) enum DiscoveryBenchPart {
     Priors,
     Provides,
     Latency,
+    /// No part of the whole: it decides about learning and says nothing of what is found.
+    Mocked,
 }
 
 impl DiscoveryBenchPart {
@@ -85,6 +90,7 @@ pub(super) fn measure(
                 Ok(figures)
             }),
             DiscoveryBenchPart::Latency => latency::measure(&mut bench),
+            DiscoveryBenchPart::Mocked => mocked::measure(&mut bench),
         }?);
     }
     Ok(figures)
@@ -100,7 +106,7 @@ struct DiscoveryBench<'s> {
 impl DiscoveryBench<'_> {
     fn open(settings: &DiscoveryBenchArgs) -> Result<DiscoveryBench<'_>, Problem> {
         if let Some(out) = &settings.out {
-            std::fs::create_dir_all(out).map_err(|error| failed(format!("{}: {error}", out.display())))?;
+            create_directory(out)?;
         }
         Ok(DiscoveryBench {
             data: &settings.data,
@@ -111,12 +117,21 @@ impl DiscoveryBench<'_> {
 
     /// Writes predictions, where an output directory was given.
     fn write(&self, name: &str, predictions: &[Value]) -> Result<(), Problem> {
-        let Some(out) = self.out else { return Ok(()) };
-        let mut lines = String::new();
-        for prediction in predictions {
-            writeln!(lines, "{prediction}").map_err(failed)?;
-        }
-        let path = out.join(format!("{name}.jsonl"));
-        std::fs::write(&path, lines).map_err(|error| failed(format!("{}: {error}", path.display())))
+        self.out.map_or(Ok(()), |out| write_predictions(out, name, predictions))
     }
+}
+
+/// Creates the directory for predictions.
+pub(crate) fn create_directory(out: &Path) -> Result<(), Problem> {
+    std::fs::create_dir_all(out).map_err(|error| failed(format!("{}: {error}", out.display())))
+}
+
+/// Writes predictions to a directory that is there.
+pub(crate) fn write_predictions(out: &Path, name: &str, predictions: &[Value]) -> Result<(), Problem> {
+    let mut lines = String::new();
+    for prediction in predictions {
+        writeln!(lines, "{prediction}").map_err(failed)?;
+    }
+    let path = out.join(format!("{name}.jsonl"));
+    std::fs::write(&path, lines).map_err(|error| failed(format!("{}: {error}", path.display())))
 }

@@ -1,49 +1,151 @@
-//! Predicts the next tool from the request and the tools used so far.
+//! Predicts the next tool from the request and the tools used so far, with and without paths through schemas.
 
 use pml::problem::Problem;
+use pml_graph::graph::provides::ProvidesIndex;
+use pml_graph::next::paths::{CallableTools, next_on_paths};
 use pml_graph::next::predict_next_tools;
-use serde_json::json;
+use pml_graph::vectors::VectorTable;
+use pml_language::Reading;
+use serde_json::{Value, json};
 
 use super::dags::DagBenchMemory;
-use super::data::{self, BenchRequest, BenchSet};
-use super::{DiscoveryBench, retrieval};
+use super::data::{self, BenchMoment, BenchRequest, BenchSet};
+use super::{DiscoveryBench, provides, retrieval};
 use crate::figure::BenchFigure;
 
-/// The sets, each with the required share of right first guesses.
+/// The sets with recorded executions, each with the required share of right first guesses.
 const SETS: [(&str, Option<f64>); 2] = [("ultratool", Some(0.74)), ("traject", None)];
+/// A set whose tools declare what they return, so that paths lead from one to another.
+const TYPED_SET: &str = "nestful";
 
 pub(super) fn measure(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>, Problem> {
     let mut figures = Vec::new();
     for (name, least) in SETS {
-        let set = BenchSet::read(bench.data, name)?;
-        let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
-        let traces: Vec<&BenchRequest> = set.requests.iter().filter(|row| row.has_role("trace")).collect();
-        let learned = DagBenchMemory::learn_rows(bench, &set, &vectors, &traces)?;
+        let set = NextBenchSet::read(bench, name)?;
+        let traces: Vec<&BenchRequest> =
+            set.set.requests.iter().filter(|row| row.has_role("trace")).collect();
         let moments = data::read_moments(bench.data, name)?;
-        let (mut first, mut third, mut predictions) = (0.0, 0.0, Vec::new());
-        for moment in &moments {
-            let asked = learned.read_request(&mut bench.reader, &set, &vectors, &moment.query)?;
-            let used: Vec<u32> =
-                moment.context.iter().filter_map(|id| set.place(id)).map(|place| place as u32).collect();
-            let prediction = predict_next_tools(&learned.memory, &asked.request(&moment.query), &used);
-            let ranked: Vec<&str> =
-                prediction.tools.iter().map(|next| set.tools[next.tool as usize].id.as_str()).collect();
-            let right =
-                |most: usize| ranked.iter().take(most).any(|id| moment.targets.iter().any(|t| t == id));
-            first += f64::from(u8::from(right(1)));
-            third += f64::from(u8::from(right(3)));
-            predictions.push(json!({ "id": moment.id, "ranked": &ranked[..ranked.len().min(20)] }));
-        }
+        let (scores, predictions) = set.predict_all(bench, &traces, &moments)?;
         bench.write(&format!("next_{name}"), &predictions)?;
-        let all = moments.len().max(1) as f64;
-        let figure = BenchFigure::of(
-            format!("{name}: next tool right at first / among three, of {}", moments.len()),
-            format!("{:.3} / {:.3}", first / all, third / all),
-        );
+        let figure = scores.figure(&format!("{name}: next tool right at first / among three"));
+        let first = scores.with_paths.0 / scores.moments;
         figures.push(match least {
-            Some(least) => figure.target(format!("first ≥ {least}"), first / all >= least),
+            Some(least) => figure.target(format!("first ≥ {least}"), first >= least),
             None => figure,
         });
+        figures.push(scores.without_paths(name));
     }
+    figures.extend(measure_typed(bench)?);
     Ok(figures)
+}
+
+/// Every call of a sequence but the first is to be predicted; without executions, and from every other one.
+fn measure_typed(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>, Problem> {
+    let set = NextBenchSet::read(bench, TYPED_SET)?;
+    let rows: Vec<&BenchRequest> = set.set.requests.iter().filter(|row| row.clean).collect();
+    let all: Vec<BenchMoment> = rows.iter().flat_map(|row| moments_of(row)).collect();
+    let (nothing, predictions) = set.predict_all(bench, &[], &all)?;
+    bench.write(&format!("next_{TYPED_SET}"), &predictions)?;
+    let learned: Vec<&BenchRequest> = rows.iter().copied().step_by(2).collect();
+    let others: Vec<BenchMoment> = rows.iter().skip(1).step_by(2).flat_map(|row| moments_of(row)).collect();
+    let (half, _) = set.predict_all(bench, &learned, &others)?;
+    Ok(vec![
+        nothing.figure(&format!("{TYPED_SET}: the same, nothing learned")),
+        nothing.without_paths(TYPED_SET),
+        half.figure(&format!("{TYPED_SET}: the same, from {} executions", learned.len())),
+        half.without_paths(TYPED_SET),
+    ])
+}
+
+fn moments_of(row: &BenchRequest) -> Vec<BenchMoment> {
+    let sequence = row.seq.as_deref().unwrap_or_default();
+    let moment = |at: usize| BenchMoment {
+        id: format!("{}@{at}", row.id),
+        query: row.query.clone(),
+        context: sequence[..at].to_vec(),
+        targets: vec![sequence[at].clone()],
+    };
+    (1..sequence.len()).map(moment).collect()
+}
+
+/// A set with what its tools take and give.
+struct NextBenchSet {
+    set: BenchSet,
+    vectors: VectorTable,
+    provides: ProvidesIndex,
+}
+
+/// How many predictions were right: at first, and among three.
+#[derive(Default)]
+struct NextBenchScores {
+    with_paths: (f64, f64),
+    plain: (f64, f64),
+    moments: f64,
+}
+
+impl NextBenchSet {
+    fn read(bench: &mut DiscoveryBench<'_>, name: &str) -> Result<NextBenchSet, Problem> {
+        let set = BenchSet::read(bench.data, name)?;
+        let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
+        let provides = ProvidesIndex::build(provides::read(&set.tools).into_values());
+        Ok(NextBenchSet { set, vectors, provides })
+    }
+
+    fn predict_all(
+        &self,
+        bench: &mut DiscoveryBench<'_>,
+        traces: &[&BenchRequest],
+        moments: &[BenchMoment],
+    ) -> Result<(NextBenchScores, Vec<Value>), Problem> {
+        let set = &self.set;
+        let learned = DagBenchMemory::learn_rows(bench, set, &self.vectors, traces)?;
+        let (mut scores, mut predictions) = (NextBenchScores::default(), Vec::new());
+        for moment in moments {
+            let asked = learned.read_request(&mut bench.reader, set, &self.vectors, &moment.query)?;
+            let used: Vec<u32> =
+                moment.context.iter().filter_map(|id| set.place(id)).map(|place| place as u32).collect();
+            let mut prediction = predict_next_tools(&learned.memory, &asked.request(&moment.query), &used);
+            let ids = |tools: &[pml_graph::next::NextToolCandidate]| -> Vec<String> {
+                tools.iter().map(|next| set.tools[next.tool as usize].id.clone()).collect()
+            };
+            scores.plain = added(scores.plain, &ids(&prediction.tools), moment);
+            let tools = CallableTools {
+                provides: &self.provides,
+                id_of: &|tool| set.tools[tool as usize].id.clone(),
+                index_of: &|id| set.place(id).map(|place| place as u32),
+            };
+            let paths = next_on_paths(&prediction, &Reading::of(&moment.query), &used, tools);
+            prediction.add_paths(&paths);
+            let ranked = ids(&prediction.tools);
+            scores.with_paths = added(scores.with_paths, &ranked, moment);
+            scores.moments += 1.0;
+            predictions.push(json!({ "id": moment.id, "ranked": &ranked[..ranked.len().min(20)] }));
+        }
+        Ok((scores, predictions))
+    }
+}
+
+fn added(so_far: (f64, f64), ranked: &[String], moment: &BenchMoment) -> (f64, f64) {
+    let right = |most: usize| {
+        f64::from(u8::from(ranked.iter().take(most).any(|id| moment.targets.iter().any(|t| t == id))))
+    };
+    (so_far.0 + right(1), so_far.1 + right(3))
+}
+
+impl NextBenchScores {
+    fn told(&self, (first, third): (f64, f64)) -> String {
+        let all = self.moments.max(1.0);
+        format!("{:.3} / {:.3}", first / all, third / all)
+    }
+
+    fn figure(&self, what: &str) -> BenchFigure {
+        BenchFigure::of(format!("{what}, of {}", self.moments), self.told(self.with_paths))
+    }
+
+    /// The same without paths, which have to earn their place.
+    fn without_paths(&self, name: &str) -> BenchFigure {
+        let not_worse = self.with_paths.0 >= self.plain.0 && self.with_paths.1 >= self.plain.1;
+        BenchFigure::of(format!("{name}: the same without paths"), self.told(self.plain))
+            .target("not above those with paths", not_worse)
+    }
 }

@@ -41,7 +41,8 @@ pub(super) fn measure(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>
     ])
 }
 
-fn read(tools: &[data::BenchTool]) -> HashMap<&str, ToolFields> {
+/// The fields of the tools, by id.
+pub(super) fn read(tools: &[data::BenchTool]) -> HashMap<&str, ToolFields> {
     let read = |tool: &data::BenchTool| {
         ToolFields::from_definition(&FieldsDefinition {
             id: &tool.id,

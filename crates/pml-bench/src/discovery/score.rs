@@ -42,14 +42,14 @@ pub(super) fn ranking(ranked: &[&str], groups: &[Vec<String>]) -> RankingScore {
 }
 
 /// The mean of one measure.
-pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (sum, number) =
         values.into_iter().fold((0.0, 0_u32), |(sum, number), value| (sum + value, number + 1));
     if number == 0 { 0.0 } else { sum / f64::from(number) }
 }
 
 /// The F1 score of two sets: the harmonic mean of precision and recall.
-pub(super) fn f1<T: std::hash::Hash + Eq>(found: &HashSet<T>, right: &HashSet<T>) -> f64 {
+pub(crate) fn f1<T: std::hash::Hash + Eq>(found: &HashSet<T>, right: &HashSet<T>) -> f64 {
     if found.is_empty() && right.is_empty() {
         return 1.0;
     }

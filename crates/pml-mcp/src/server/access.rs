@@ -2,8 +2,8 @@
 //!
 //! `Host` and `Origin` keep out web pages that point their own name at this machine. The bearer token keeps out other
 //! programs of the machine. A client key in place of the token also identifies the client. A route needs a token or a
-//! key unless it was declared open, or open to the sessions of people who have signed in. Sessions are managed
-//! elsewhere.
+//! key unless it was declared open, or open to browser sessions. A session is that of a viewer, who may only read, or of
+//! a person who has signed in. Sessions are managed elsewhere.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -36,11 +36,40 @@ pub struct AccessRules {
     tokens: HashMap<Digest, Principal>,
     keys: Option<KeyLookup>,
     open: Vec<String>,
-    signed_in: Option<(Vec<String>, SessionLookup)>,
+    sessions: Option<SessionRules>,
 }
 
-/// Finds the principal of the session that a request belongs to; see [`AccessRules::with_sessions`].
-type SessionLookupFn = dyn Fn(&Method, &HeaderMap) -> Result<Option<Principal>, AccessRefusal> + Send + Sync;
+/// The paths that browser sessions open, and how a session is found.
+#[derive(Debug, Clone)]
+struct SessionRules {
+    paths: Vec<String>,
+    /// POSTs that change nothing, so that a viewer may send them.
+    reading_posts: Vec<String>,
+    lookup: SessionLookup,
+}
+
+/// Whether a request can change something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestEffect {
+    /// It only reads.
+    Reads,
+    /// It may change something; a session has to prove that one of our own pages sent it.
+    Changes,
+}
+
+/// What the holder of a browser session may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionRole {
+    /// Came by the link that the program prints: may read.
+    Viewer,
+    /// Signed in with the passphrase.
+    Person,
+}
+
+/// Finds the session that a request belongs to; see [`AccessRules::with_sessions`].
+type SessionLookupFn = dyn Fn(RequestEffect, &HeaderMap) -> Result<Option<(Principal, SessionRole)>, AccessRefusal>
+    + Send
+    + Sync;
 
 #[derive(Clone)]
 struct SessionLookup(Arc<SessionLookupFn>);
@@ -74,6 +103,8 @@ pub enum Admission {
     Key(Principal, KeyId),
     /// By a session: a person who has signed in.
     Session(Principal),
+    /// By the session of somebody who has the link and has not signed in; the request changes nothing.
+    Viewer(Principal),
 }
 
 impl Admission {
@@ -81,9 +112,10 @@ impl Admission {
     pub fn principal(&self) -> Option<&Principal> {
         match self {
             Admission::Open => None,
-            Admission::Token(principal) | Admission::Key(principal, _) | Admission::Session(principal) => {
-                Some(principal)
-            }
+            Admission::Token(principal)
+            | Admission::Key(principal, _)
+            | Admission::Session(principal)
+            | Admission::Viewer(principal) => Some(principal),
         }
     }
 
@@ -91,7 +123,7 @@ impl Admission {
     fn identity(&self) -> Option<ClientIdentity> {
         let key = match self {
             Admission::Key(_, key) => Some(*key),
-            Admission::Open | Admission::Token(_) | Admission::Session(_) => None,
+            Admission::Open | Admission::Token(_) | Admission::Session(_) | Admission::Viewer(_) => None,
         };
         Some(ClientIdentity { principal: self.principal()?.clone(), key })
     }
@@ -114,7 +146,7 @@ impl AccessRules {
             tokens: HashMap::new(),
             keys: None,
             open: Vec::new(),
-            signed_in: None,
+            sessions: None,
         }
     }
 
@@ -150,16 +182,23 @@ impl AccessRules {
         self
     }
 
-    /// Admits people who have signed in to these paths, and all below them, without a token. `known` finds the
-    /// principal of a session, and refuses requests that a page of another origin can have sent.
+    /// Admits browser sessions to these paths, and all below them, without a token. A viewer may send what changes
+    /// nothing: GETs, and POSTs to `reading_posts`. `known` finds the session of a request, and refuses requests that a
+    /// page of another origin can have sent.
     #[must_use]
     pub fn with_sessions(
         mut self,
         paths: &[&str],
-        known: impl Fn(&Method, &HeaderMap) -> Result<Option<Principal>, AccessRefusal> + Send + Sync + 'static,
+        reading_posts: &[&str],
+        known: impl Fn(RequestEffect, &HeaderMap) -> Result<Option<(Principal, SessionRole)>, AccessRefusal>
+        + Send
+        + Sync
+        + 'static,
     ) -> AccessRules {
-        let paths = paths.iter().map(|&path| path.to_owned()).collect();
-        self.signed_in = Some((paths, SessionLookup(Arc::new(known))));
+        let owned = |paths: &[&str]| paths.iter().map(|&path| path.to_owned()).collect();
+        let lookup = SessionLookup(Arc::new(known));
+        self.sessions =
+            Some(SessionRules { paths: owned(paths), reading_posts: owned(reading_posts), lookup });
         self
     }
 
@@ -177,17 +216,11 @@ impl AccessRules {
         if self.open.iter().any(|open| path == open || open.len() > 1 && below(path, open)) {
             return Ok(Admission::Open);
         }
-        let session = self.signed_in.as_ref().filter(|(paths, _)| {
-            paths.iter().any(|known| {
-                path == known || path.strip_prefix(known.as_str()).is_some_and(|rest| rest.starts_with('/'))
-            })
-        });
         // A request with a token is judged by that alone, and not by a cookie that a browser adds.
-        if let Some((_, sessions)) = session
+        if let Some(sessions) = self.sessions.as_ref().filter(|sessions| sessions.open(path))
             && !headers.contains_key(AUTHORIZATION)
         {
-            let known = (sessions.0)(method, headers)?;
-            return known.map(Admission::Session).ok_or(AccessRefusal::SignIn);
+            return sessions.admit(method, path, headers);
         }
         let token = text(headers, &AUTHORIZATION).and_then(bearer).ok_or(AccessRefusal::Token)?;
         if let Some(principal) = self.tokens.get(&Digest::of(token.as_bytes())) {
@@ -219,6 +252,27 @@ impl AccessRules {
             }
         }
         Ok(())
+    }
+}
+
+impl SessionRules {
+    /// Whether sessions open this path.
+    fn open(&self, path: &str) -> bool {
+        let below =
+            |known: &String| path.strip_prefix(known.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        self.paths.iter().any(|known| path == known || below(known))
+    }
+
+    fn admit(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Admission, AccessRefusal> {
+        let reads = matches!(*method, Method::GET | Method::HEAD)
+            || *method == Method::POST && self.reading_posts.iter().any(|known| known == path);
+        let effect = if reads { RequestEffect::Reads } else { RequestEffect::Changes };
+        match (self.lookup.0)(effect, headers)? {
+            Some((principal, SessionRole::Person)) => Ok(Admission::Session(principal)),
+            Some((principal, SessionRole::Viewer)) if reads => Ok(Admission::Viewer(principal)),
+            Some((_, SessionRole::Viewer)) => Err(AccessRefusal::ViewerChanges),
+            None => Err(AccessRefusal::SignIn),
+        }
     }
 }
 
@@ -278,8 +332,15 @@ pub enum AccessRefusal {
     )]
     Token,
     /// Neither a session nor a token was presented.
-    #[error("sign in at `/login`, or send the bearer token that `pml serve` prints")]
+    #[error(
+        "open the dashboard by the link that `pml serve` prints, sign in at `/login`, or send the bearer token"
+    )]
     SignIn,
+    /// A viewer asks for a change.
+    #[error(
+        "this needs the passphrase: the link that `pml serve` prints opens the dashboard for reading only"
+    )]
+    ViewerChanges,
     /// A change in a session lacks the CSRF proof that PML's own pages send.
     #[error("the header `x-pml-csrf` is missing or is not that of this session; sign in again at `/login`")]
     MissingCsrfProof,
@@ -290,14 +351,22 @@ pub enum AccessRefusal {
 
 impl IntoResponse for AccessRefusal {
     fn into_response(self) -> Response {
-        let code = if self == AccessRefusal::TooManyConnections { "BUSY" } else { "FORBIDDEN" };
-        let body = serde_json::json!({ "error": { "code": code, "message": self.to_string() } }).to_string();
+        let code = match self {
+            AccessRefusal::Host | AccessRefusal::Origin | AccessRefusal::Token => "FORBIDDEN",
+            // Signing in helps with all of these, so that a page can ask for the passphrase and repeat the request.
+            AccessRefusal::SignIn | AccessRefusal::ViewerChanges | AccessRefusal::MissingCsrfProof => {
+                "SIGN_IN_REQUIRED"
+            }
+            AccessRefusal::TooManyConnections => "BUSY",
+        };
+        let error = serde_json::json!({ "code": code, "message": self.to_string() });
+        let body = serde_json::json!({ "schemaVersion": 1, "error": error }).to_string();
         let json = (CONTENT_TYPE, "application/json");
         match self {
             AccessRefusal::Host | AccessRefusal::Origin | AccessRefusal::MissingCsrfProof => {
                 (StatusCode::FORBIDDEN, [json], body).into_response()
             }
-            AccessRefusal::Token | AccessRefusal::SignIn => {
+            AccessRefusal::Token | AccessRefusal::SignIn | AccessRefusal::ViewerChanges => {
                 (StatusCode::UNAUTHORIZED, [json, (WWW_AUTHENTICATE, "Bearer")], body).into_response()
             }
             AccessRefusal::TooManyConnections => {
@@ -353,14 +422,18 @@ mod tests {
         .with_token("secret", Principal::local())
         .with_keys(|key| (key == "pmlk_mine").then(|| (Principal::local(), KeyId(7))))
         .with_open_paths(&["/", "/health", "/assets/"])
-        .with_sessions(&["/api/asked"], |method, headers| {
-            if headers.get("cookie").is_none_or(|cookie| cookie != "s") {
-                return Ok(None);
+        .with_sessions(&["/api/asked"], &["/api/asked/search"], |effect, headers| {
+            match headers.get("cookie").map(http::HeaderValue::as_bytes) {
+                Some(b"s") => {
+                    let proven = headers.get("proof").is_some_and(|proof| proof == "p");
+                    if effect == RequestEffect::Changes && !proven {
+                        return Err(AccessRefusal::MissingCsrfProof);
+                    }
+                    Ok(Some((Principal::local(), SessionRole::Person)))
+                }
+                Some(b"v") => Ok(Some((Principal::local(), SessionRole::Viewer))),
+                _ => Ok(None),
             }
-            if method != Method::GET && headers.get("proof").is_none_or(|proof| proof != "p") {
-                return Err(AccessRefusal::MissingCsrfProof);
-            }
-            Ok(Some(Principal::local()))
         });
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
@@ -490,5 +563,30 @@ mod tests {
         for path in ["/mcp", "/api/askedx", "/api/analyse"] {
             assert_eq!(admit_to(get, path, &[host, session]), Err(AccessRefusal::Token), "{path}");
         }
+    }
+
+    #[test]
+    fn a_viewer_reads_and_changes_nothing() {
+        let viewer = [("host", "localhost"), ("cookie", "v")];
+        let by_viewer = Ok(Admission::Viewer(Principal::local()));
+        for (method, path) in
+            [(Method::GET, "/api/asked"), (Method::HEAD, "/api/asked/1"), (Method::POST, "/api/asked/search")]
+        {
+            assert_eq!(admit_to(&method, path, &viewer), by_viewer, "{method} {path}");
+        }
+        for (method, path) in [
+            (Method::POST, "/api/asked/1"),
+            (Method::POST, "/api/asked/search/more"),
+            (Method::DELETE, "/api/asked/search"),
+            (Method::PUT, "/api/asked"),
+            (Method::OPTIONS, "/api/asked"),
+        ] {
+            let refused = admit_to(&method, path, &viewer);
+            assert_eq!(refused, Err(AccessRefusal::ViewerChanges), "{method} {path}");
+        }
+        assert_eq!(admit_to(&Method::GET, "/mcp", &viewer), Err(AccessRefusal::Token));
+        let person = [("host", "localhost"), ("cookie", "s")];
+        let by_person = Ok(Admission::Session(Principal::local()));
+        assert_eq!(admit_to(&Method::POST, "/api/asked/search", &person), by_person, "nothing is changed");
     }
 }

@@ -76,7 +76,7 @@ impl BodyRefusal {
 impl IntoResponse for BodyRefusal {
     fn into_response(self) -> Response {
         let error = serde_json::json!({ "code": self.code(), "message": self.to_string() });
-        let body = serde_json::json!({ "error": error }).to_string();
+        let body = serde_json::json!({ "schemaVersion": 1, "error": error }).to_string();
         // The connection is closed, so that the rest of the body is not read as the next request.
         let headers = [(CONTENT_TYPE, "application/json"), (CONNECTION, "close")];
         (self.status(), headers, body).into_response()

@@ -259,6 +259,13 @@ fn schema() -> impl Strategy<Value = Value> {
     })
 }
 
+#[test]
+fn an_argument_is_repeated_only_where_it_has_the_format() {
+    let schema = json!({"type": "object", "properties": {"owner": {"type": "string", "format": "email"}}, "required": ["owner"]});
+    assert_eq!(of_schema(&schema, &json!({"owner": "ann@example.org"}))["owner"], "ann@example.org");
+    assert_ne!(of_schema(&schema, &json!({"owner": "ann"}))["owner"], "ann");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 

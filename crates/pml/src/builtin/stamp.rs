@@ -105,7 +105,7 @@ impl ReadRecorder {
     }
 
     /// Records a read that cannot be checked later.
-    pub(super) fn record_unknown(&self) {
+    pub(crate) fn record_unknown(&self) {
         self.lock().is_incomplete = true;
     }
 

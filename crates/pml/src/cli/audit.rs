@@ -7,7 +7,7 @@ use pml_model::name::{printable, truncate_text};
 use pml_store::{AuditEntry, AuditVerification, Store};
 use serde_json::json;
 
-use super::runs::format_time;
+use super::run_table::format_time;
 use super::{CommandContext, out};
 use crate::problem::Problem;
 

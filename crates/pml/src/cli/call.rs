@@ -26,6 +26,7 @@ use crate::discover::{DiscoverFilter, DiscoverRequest, ResultDetail, ResultKind,
 use crate::flow::{self, DirectOutcome, ExecuteOutcome, NamedCall};
 use crate::knowledge;
 use crate::problem::{ErrorCode, Problem, SentStatus};
+use crate::progress::ProgressBar;
 use crate::report::RunStatus;
 use crate::tools::{CallOutcome, DirectCaller, ToolError};
 
@@ -196,7 +197,17 @@ async fn show_progress(mut messages: mpsc::Receiver<CallerMessage>) {
 }
 
 /// How long a command waits for embeddings before it ranks tools; a small catalogue takes less.
-pub(super) const READING: Duration = Duration::from_secs(2);
+const READING: Duration = Duration::from_secs(2);
+
+/// Waits for embeddings, with a bar where they take long.
+pub(super) async fn embed_with_bar(app: &App) {
+    let progress = || match app.knowledge.embeddings.progress() {
+        Some(progress) => (progress.embedded, Some(progress.embedded + progress.remaining)),
+        None => (0, None),
+    };
+    let embedding = knowledge::embed_for(&app.knowledge, READING);
+    ProgressBar::new("embedding tools").during(progress, embedding).await;
+}
 
 pub(super) async fn discover(here: &CommandContext, discover: DiscoverArgs) -> Result<ExitCode, Problem> {
     let app = here.open_app(ProcessRole::Command).await?;
@@ -208,7 +219,7 @@ pub(super) async fn discover(here: &CommandContext, discover: DiscoverArgs) -> R
         detail: if discover.full { ResultDetail::Full } else { ResultDetail::Brief },
     };
     app.tools.ensure_manifests_loaded().await;
-    knowledge::embed_for(&app.knowledge, READING).await;
+    embed_with_bar(&app).await;
     let page = flow::discover(&app, (&app.principal, None), &request, |_| true).await;
     app.close().await;
     let page = page?;

@@ -14,13 +14,14 @@ use pml_model::trace::Trace;
 use pml_store::CapabilityQuery;
 use serde_json::{Value, json};
 
-use super::runs::format_time;
+use super::run_table::format_time;
 use super::{CommandContext, analyse, out, results};
 use crate::app::{App, ProcessRole};
 use crate::flow::{self, CapabilityRecord, ContainedCapability, NewCapability};
 use crate::plan::Pause;
 use crate::planning::Work;
 use crate::problem::{ErrorCode, Problem};
+use crate::progress::ProgressBar;
 
 /// What to do with capabilities.
 #[derive(Debug, Subcommand)]
@@ -110,7 +111,8 @@ pub(super) enum LearnCommand {
 pub(super) async fn learn(here: &CommandContext, learn: LearnCommand) -> Result<ExitCode, Problem> {
     let app = here.open_app(ProcessRole::Command).await?;
     let LearnCommand::Rebuild = learn;
-    let learned = flow::relearn(&app).await;
+    let bar = ProgressBar::new("learning from traces");
+    let learned = flow::relearn(&app, move |done, all| bar.show(done, Some(all))).await;
     app.close().await;
     let traces = learned?;
     if here.json {
@@ -301,6 +303,7 @@ fn facts(record: &CapabilityRecord) {
     let origin = match procedure.origin {
         CapabilityOrigin::Emergent => "a run that worked",
         CapabilityOrigin::Manual => "written down by hand",
+        CapabilityOrigin::Explored => "paths that were viable when explored",
     };
     let structure: Vec<String> = procedure.static_structure.nodes.iter().map(step).collect();
     let contained = |one: &ContainedCapability| {

@@ -8,11 +8,10 @@ use pml_model::question::Answerer;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::call::READING;
+use super::call::embed_with_bar;
 use super::{CommandContext, out};
 use crate::app::{App, ProcessRole};
 use crate::config::{self, DeclaredTransport};
-use crate::knowledge;
 use crate::passphrase;
 use crate::problem::Problem;
 use crate::servers::ServerHandle;
@@ -141,7 +140,7 @@ async fn check_database(app: &Arc<App>) -> Vec<Finding> {
 
 /// Checks whether tools and intents get embeddings; `None` where no model is configured.
 async fn check_embeddings(app: &Arc<App>) -> Option<Finding> {
-    knowledge::embed_for(&app.knowledge, READING).await;
+    embed_with_bar(app).await;
     let progress = app.knowledge.embeddings.progress()?;
     let (model, left) = (pml_model::name::printable(&progress.model), progress.remaining);
     Some(match progress.last_error {

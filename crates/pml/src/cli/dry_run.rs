@@ -98,6 +98,10 @@ fn print_lines(report: &DryRunReport) {
     if report.captured_calls.len() > MAX_CALLS {
         out::line(format!("  and {} more; --json shows all", report.captured_calls.len() - MAX_CALLS));
     }
+    if let Some(cost) = &report.estimated_cost {
+        title("estimated cost");
+        out::line(format!("  {cost}"));
+    }
     print_branches(report);
     match (&report.result, &report.error) {
         (_, Some(error)) => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use pml_mcp::Caller;
 use pml_model::name::printable;
 use pml_model::question::Answerer;
 use serde_json::json;
@@ -13,15 +14,14 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
 use super::ask::answer_questions;
-use super::call::READING;
+use super::call::embed_with_bar;
 use super::dry_run::{self, DryRunArgs};
 use super::follow::{PATIENCE, print_and_follow, print_progress, print_run_id, progress_caller};
 use super::run_output::{print_excerpt, print_status};
 use super::{CommandContext, analyse, out};
-use crate::app::ProcessRole;
+use crate::app::{App, ProcessRole};
 use crate::discover::ReadyCall;
 use crate::flow::{self, CapabilitySuggestion, DryRunOutcome, ExecuteOutcome, Suggestions};
-use crate::knowledge;
 use crate::plan::Pause;
 use crate::planning::session::{given_session_id, named_session};
 use crate::planning::{PlanRefusal, RunRequest, Work};
@@ -94,83 +94,125 @@ pub(super) async fn run(here: &CommandContext, execute: ExecuteArgs) -> Result<E
     })?;
     let dry = execute.dry.options(here, execute.timeout)?;
     let app = here.open_app(ProcessRole::Command).await?;
-    let (caller, messages) = progress_caller();
-    let mut showing = JoinSet::new();
-    showing.spawn(print_progress(messages));
-    let config = app.config();
     let intent = execute.intent.unwrap_or_else(|| name.clone());
+    let run = TerminalRun::new(app, intent, execute.yes);
+    let request = run.request(work, arguments);
     let execution = RunRequest {
-        principal: app.principal.clone(),
-        session: execute
-            .session
-            .or_else(|| given_session_id(&arguments))
-            .map_or_else(|| TERMINAL.to_owned(), |id| named_session(TERMINAL, &id)),
-        intent: intent.clone(),
-        work,
-        arguments,
+        session: execute.session.map_or(request.session, |id| named_session(TERMINAL, &id)),
         timeout: execute.timeout.map(Duration::from_millis),
-        caller: caller.clone(),
-        idempotency: None,
-        max_wait: PATIENCE,
-        answerer: config.approvals.answerer.unwrap_or(Answerer::Client),
-        dynamic: config.approvals.dynamic,
-        learn: config.memory.learn && !execute.no_learn,
-        capability: None,
-        use_cache: config.memory.cache && !execute.no_cache,
+        learn: request.learn && !execute.no_learn,
+        use_cache: request.use_cache && !execute.no_cache,
         speculate: !execute.no_speculation,
+        ..request
     };
+    let app = &run.app;
     if matches!(execution.work, Work::Intent) {
         app.tools.ensure_manifests_loaded().await;
-        knowledge::embed_for(&app.knowledge, READING).await;
+        embed_with_bar(app).await;
     }
     if let Some(options) = dry {
-        let outcome = flow::dry_run(&app, execution, options, |_| true).await;
-        drop(caller);
+        let outcome = flow::dry_run(app, execution, options, |_| true).await;
         app.close().await;
         return match outcome? {
             DryRunOutcome::Report(report) => Ok(dry_run::print_report(here, &report)),
-            DryRunOutcome::Suggested(suggested) => Ok(print_suggestions(here, &intent, &suggested)),
+            DryRunOutcome::Suggested(suggested) => Ok(print_suggestions(here, &run.intent, &suggested)),
             DryRunOutcome::Refused(refused) => Ok(print_refusal(here, &name, &code, &refused)),
         };
     }
-    let ended = match flow::execute(&app, execution, |_| true).await {
-        Ok(ExecuteOutcome::Running(handle)) => Ok((handle.id.clone(), print_and_follow(&handle).await)),
-        Ok(ExecuteOutcome::Status(id, standing)) => Ok((id, standing)),
-        Ok(ExecuteOutcome::AlreadyWaiting(id, standing)) => {
-            out::note(format!("the same waits for an answer already, in {id}"));
-            Ok((id, standing))
-        }
-        Ok(ExecuteOutcome::Cached(known)) => Ok((known.id, RunStatus::Finished(Arc::new(known.report)))),
-        Ok(ExecuteOutcome::Suggested(suggested)) => {
-            app.close().await;
-            return Ok(print_suggestions(here, &intent, &suggested));
-        }
-        Ok(ExecuteOutcome::Refused(refused)) => {
-            app.close().await;
-            return Ok(print_refusal(here, &name, &code, &refused));
-        }
-        Err(problem) => Err(problem),
-    };
-    let ended = match ended {
-        Ok((id, standing)) => {
-            if execute.yes && standing.question_id().is_some() {
-                print_run_id(&id);
-            }
-            answer_questions(here, &app, &id, standing, (&caller, execute.yes))
-                .await
-                .map(|standing| (id, standing))
-        }
-        Err(problem) => Err(problem),
-    };
-    // Dropping both senders ends the channel; messages already sent are still printed.
-    drop(caller);
-    app.close().await;
-    if tokio::time::timeout(Duration::from_millis(200), showing.join_next()).await.is_err() {
-        tracing::debug!("messages of the run are still open");
-        showing.shutdown().await;
+    let executed = flow::execute(app, execution, |_| true).await;
+    run.finish(here, executed, (&name, &code)).await
+}
+
+/// A run that a person started at the terminal, and follows there.
+pub(super) struct TerminalRun {
+    pub(super) app: Arc<App>,
+    intent: String,
+    /// Whether every call is approved beforehand.
+    yes: bool,
+    caller: Caller,
+    /// Prints messages of the run.
+    showing: JoinSet<()>,
+}
+
+impl TerminalRun {
+    pub(super) fn new(app: Arc<App>, intent: String, yes: bool) -> TerminalRun {
+        let (caller, messages) = progress_caller();
+        let mut showing = JoinSet::new();
+        showing.spawn(print_progress(messages));
+        TerminalRun { app, intent, yes, caller, showing }
     }
-    let (id, standing) = ended?;
-    Ok(print_status(here, &id, &standing, Some((&name, &code))))
+
+    /// The request to run this work with these arguments.
+    pub(super) fn request(&self, work: Work, arguments: Box<RawValue>) -> RunRequest {
+        let config = self.app.config();
+        RunRequest {
+            principal: self.app.principal.clone(),
+            session: given_session_id(&arguments)
+                .map_or_else(|| TERMINAL.to_owned(), |id| named_session(TERMINAL, &id)),
+            intent: self.intent.clone(),
+            work,
+            arguments,
+            timeout: None,
+            caller: self.caller.clone(),
+            idempotency: None,
+            max_wait: PATIENCE,
+            answerer: config.approvals.answerer.unwrap_or(Answerer::Client),
+            dynamic: config.approvals.dynamic,
+            learn: config.memory.learn,
+            capability: None,
+            use_cache: config.memory.cache,
+            speculate: true,
+        }
+    }
+
+    /// Follows the run, asks what it asks, and prints its end. `source` is the name and the text of the program.
+    pub(super) async fn finish(
+        self,
+        here: &CommandContext,
+        executed: Result<ExecuteOutcome, Problem>,
+        source: (&str, &str),
+    ) -> Result<ExitCode, Problem> {
+        let TerminalRun { app, intent, yes, caller, mut showing } = self;
+        let (name, code) = source;
+        let ended = match executed {
+            Ok(ExecuteOutcome::Running(handle)) => Ok((handle.id.clone(), print_and_follow(&handle).await)),
+            Ok(ExecuteOutcome::Status(id, standing)) => Ok((id, standing)),
+            Ok(ExecuteOutcome::AlreadyWaiting(id, standing)) => {
+                out::note(format!("the same waits for an answer already, in {id}"));
+                Ok((id, standing))
+            }
+            Ok(ExecuteOutcome::Cached(known)) => Ok((known.id, RunStatus::Finished(Arc::new(known.report)))),
+            Ok(ExecuteOutcome::Suggested(suggested)) => {
+                app.close().await;
+                return Ok(print_suggestions(here, &intent, &suggested));
+            }
+            Ok(ExecuteOutcome::Refused(refused)) => {
+                app.close().await;
+                return Ok(print_refusal(here, name, code, &refused));
+            }
+            Err(problem) => Err(problem),
+        };
+        let ended = match ended {
+            Ok((id, standing)) => {
+                if yes && standing.question_id().is_some() {
+                    print_run_id(&id);
+                }
+                answer_questions(here, &app, &id, standing, (&caller, yes))
+                    .await
+                    .map(|standing| (id, standing))
+            }
+            Err(problem) => Err(problem),
+        };
+        // Dropping both senders ends the channel; messages already sent are still printed.
+        drop(caller);
+        app.close().await;
+        if tokio::time::timeout(Duration::from_millis(200), showing.join_next()).await.is_err() {
+            tracing::debug!("messages of the run are still open");
+            showing.shutdown().await;
+        }
+        let (id, standing) = ended?;
+        Ok(print_status(here, &id, &standing, Some(source)))
+    }
 }
 
 /// Prints candidates, where nothing was run.

@@ -10,7 +10,7 @@ use pml_store::{ClientKey, Store};
 use serde_json::{Value, json};
 
 use super::ask::require_passphrase;
-use super::runs::format_time;
+use super::run_table::format_time;
 use super::{CommandContext, out};
 use crate::config::disk::{self, FileCreation};
 use crate::keys::{self, KeyRequest};

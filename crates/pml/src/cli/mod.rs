@@ -15,6 +15,7 @@ mod capabilities;
 mod doctor;
 mod dry_run;
 mod execute;
+mod explore;
 mod follow;
 mod graph;
 mod keys;
@@ -26,10 +27,12 @@ mod policy;
 mod results;
 mod rules;
 mod run_output;
+mod run_table;
 mod runs;
 mod serve;
 mod servers;
 mod speculation;
+mod watch;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -100,6 +103,8 @@ enum CliCommand {
     Analyse(analyse::AnalyseArgs),
     /// Run a program, a DAG document, or the capability that serves an intent
     Execute(execute::ExecuteArgs),
+    /// Try ways to do something that nothing learned serves; nothing is changed
+    Explore(explore::ExploreArgs),
     /// List, show, approve, resume and replay runs
     #[command(subcommand)]
     Runs(runs::RunsCommand),
@@ -225,6 +230,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         CliCommand::Discover(discover) => call::discover(&here, discover).await,
         CliCommand::Analyse(analyse) => analyse::run(&here, analyse).await,
         CliCommand::Execute(execute) => execute::run(&here, execute).await,
+        CliCommand::Explore(explore) => explore::run(&here, explore).await,
         CliCommand::Runs(runs) => runs::run(&here, runs).await,
         CliCommand::Capabilities(capabilities) => capabilities::run(&here, capabilities).await,
         CliCommand::Graph(graph) => graph::graph(&here, graph).await,

@@ -10,7 +10,7 @@ use pml_model::name::printable;
 use pml_store::CacheInvalidation;
 use serde_json::json;
 
-use super::runs::format_time;
+use super::run_table::format_time;
 use super::{CommandContext, out};
 use crate::app::{App, ProcessRole};
 use crate::flow::{self, CapabilityRecord};

@@ -7,7 +7,7 @@ use pml_model::name::printable;
 use pml_store::{ApprovalRule, RuleMaker};
 use serde_json::{Value, json};
 
-use super::runs::format_time;
+use super::run_table::format_time;
 use super::{CommandContext, out};
 use crate::app::ProcessRole;
 use crate::flow::{self, AnswerChannel};

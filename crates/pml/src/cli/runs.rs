@@ -15,6 +15,8 @@ use serde_json::json;
 use super::answer::{self, ApproveArgs, DenyArgs, parse_resolution, resolve_doubts};
 use super::follow::{parse_run_argument, resume_and_follow};
 use super::run_output::{print_calls_in_doubt, print_question, print_status};
+use super::run_table::{format_time, run_table, status_text};
+use super::watch::WatchArgs;
 use super::{CommandContext, analyse, out};
 use crate::app::{App, ProcessRole};
 use crate::execute::replay::{Recording, ReplayOutcome};
@@ -27,6 +29,8 @@ use crate::report::{CallReport, OperationReport, RunReport, RunStatus};
 pub(super) enum RunsCommand {
     /// List runs, newest first
     List(ListRunsArgs),
+    /// Watch what happens to runs, live
+    Watch(WatchArgs),
     /// Show a run: calls, executed path, result
     Show(ShowRunArgs),
     /// Resume a run that is interrupted or sleeps
@@ -113,6 +117,7 @@ pub(super) async fn run(here: &CommandContext, runs: RunsCommand) -> Result<Exit
     let app = here.open_app(ProcessRole::Command).await?;
     let done = match runs {
         RunsCommand::List(list) => self::list(here, &app, list).await,
+        RunsCommand::Watch(watch) => super::watch::watch(here, &app, &watch).await,
         RunsCommand::Show(show) => show_run(here, &app, &show).await,
         RunsCommand::Resume(resume) => self::resume(here, &app, &resume).await,
         RunsCommand::Approve(approve) => answer::approve(here, &app, &approve).await,
@@ -142,19 +147,7 @@ async fn list(here: &CommandContext, app: &App, list: ListRunsArgs) -> Result<Ex
         out::note("no runs yet; `pml execute --code FILE` makes one");
         return Ok(ExitCode::SUCCESS);
     }
-    let cells: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| {
-            vec![
-                row.id.to_string(),
-                status_text(row),
-                row.calls.to_string(),
-                format_time(row.created_at),
-                printable(&truncate_text(&row.intent, 48)),
-            ]
-        })
-        .collect();
-    out::line(out::table(&["run", "state", "calls", "begun", "for"], &cells));
+    out::line(run_table(&rows));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -162,23 +155,6 @@ async fn list(here: &CommandContext, app: &App, list: ListRunsArgs) -> Result<Ex
 fn state() -> impl TypedValueParser<Value = RunState> {
     let words = PossibleValuesParser::new(RunState::ALL.map(RunState::as_str));
     words.map(|word| RunState::parse(&word).expect("only the words for states are possible"))
-}
-
-/// The status of a run in a few words.
-fn status_text(row: &RunRow) -> String {
-    match (row.state, &row.error_code, row.wake_at, &row.question_id) {
-        (RunState::Failed, Some(code), _, _) => format!("failed {code}"),
-        (RunState::Waiting, _, _, Some(_)) => "waiting for an answer".to_owned(),
-        (RunState::Waiting, _, Some(at), None) => format!("sleeps until {}", format_time(at)),
-        (state, _, _, _) => state.to_string(),
-    }
-}
-
-/// A time in milliseconds since 1970, formatted for people.
-pub(super) fn format_time(ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(ms)
-        .map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
-        .unwrap_or_else(|_| ms.to_string())
 }
 
 fn row_json(row: &RunRow) -> serde_json::Value {
@@ -347,10 +323,14 @@ fn bar(at: i64, (ahead_ms, took_ms): (i64, i64), (from, to): (i64, i64)) -> Stri
     format!("{}{}{}", " ".repeat(blank), "░".repeat(light), "█".repeat(bar))
 }
 
-/// The status of a call, and whether it was made ahead.
+/// The status of a call, and whether it was made ahead or by the dry run that was confirmed.
 fn call_status(task: &CallReport) -> Option<String> {
     let status = serde_json::to_value(task.status).ok()?.as_str()?.to_owned();
-    Some(if task.speculated { format!("{status}, ahead") } else { status })
+    Some(match (task.speculated, task.age_ms) {
+        (true, Some(_)) => format!("{status}, from the dry run"),
+        (true, None) => format!("{status}, ahead"),
+        (false, _) => status,
+    })
 }
 
 async fn resume(here: &CommandContext, app: &Arc<App>, resume: &ResumeRunArgs) -> Result<ExitCode, Problem> {

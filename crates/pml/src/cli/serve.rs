@@ -85,18 +85,20 @@ pub(super) async fn serve(here: &CommandContext, serve: ServeArgs) -> Result<Exi
         .with_port(address.port())
         .with_token(token.reveal(), app.principal.clone())
         .with_open_paths(&["/health"])
-        .with_open_paths(&dashboard::OPEN);
+        .with_open_paths(&api::OPEN_PATHS)
+        .with_open_paths(&dashboard::OPEN)
+        .with_open_paths(&dashboard::PAGES);
     let sessions = Arc::new(DashboardSessions::new(
         app.settings.paths.clone(),
         app.store.clone(),
         app.principal.clone(),
-    ));
+    )?);
+    let link = format!("http://{}{}", reachable(address), sessions.viewer_path());
     let (signed_in, known) = (Arc::clone(&sessions), Arc::clone(&app));
     let access = access.with_keys(move |key| known.keys.find(key).map(|key| (key.principal.clone(), key.id)));
-    let access = access
-        .with_sessions(&[api::approvals::PATH, api::quarantine::PATH], move |method, headers| {
-            signed_in.authenticate(method, headers)
-        });
+    let access = access.with_sessions(&api::SESSION_PATHS, &api::READING_POSTS, move |effect, headers| {
+        signed_in.authenticate(effect, headers)
+    });
     let stop = CancellationToken::new();
     let gateway = Gateway::new(Arc::clone(&app), serve.exposure.expose.clone(), Answerer::Human);
     let server = McpServer::new(Arc::new(gateway));
@@ -108,7 +110,7 @@ pub(super) async fn serve(here: &CommandContext, serve: ServeArgs) -> Result<Exi
         .layer(axum::middleware::from_fn_with_state(Arc::new(BODIES), body::receive_body))
         .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check_access))
         .layer(axum::middleware::from_fn(dashboard::add_security_headers));
-    greet(&app, address, token.reveal(), serve.exposure.expose.as_ref());
+    greet(&app, address, token.reveal(), &link, serve.exposure.expose.as_ref());
     let serving = http::serve(listener, router, stop.clone());
     tokio::pin!(serving);
     tokio::select! {
@@ -204,7 +206,18 @@ fn in_use(address: SocketAddr, error: &std::io::Error) -> Problem {
     problem.hint("choose another address with `--listen` or `serve.listen` in pml.toml")
 }
 
-fn greet(app: &App, address: SocketAddr, token: &str, expose: Option<&Expose>) {
+/// The address by which this machine reaches a listener on all of its addresses.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(any) if any.ip().is_unspecified() => ([127, 0, 0, 1], any.port()).into(),
+        SocketAddr::V6(any) if any.ip().is_unspecified() => {
+            (std::net::Ipv6Addr::LOCALHOST, any.port()).into()
+        }
+        one => one,
+    }
+}
+
+fn greet(app: &App, address: SocketAddr, token: &str, link: &str, expose: Option<&Expose>) {
     let snapshot = app.tools.snapshot();
     let url = format!("http://{address}/mcp");
     let program =
@@ -220,7 +233,7 @@ fn greet(app: &App, address: SocketAddr, token: &str, expose: Option<&Expose>) {
         bold = out::BOLD,
         reset = out::RESET
     ));
-    out::line(format!("\nApprovals, for people: http://{address}/"));
+    out::line(format!("\nDashboard: {link}"));
     out::line("\nFor a client that speaks HTTP:");
     out::line(pretty(&http));
     out::line("\nFor a client that starts its servers itself:");

@@ -24,6 +24,9 @@ pub fn known(config: &Config, paths: &Paths, env: &Env) -> Vec<KnownSecret> {
     if let EmbeddingSettings::Endpoint(EmbeddingEndpoint { key: Some(key), .. }) = &config.embedding {
         known.push(certain(key.reveal()));
     }
+    if let Some(collector) = &config.telemetry {
+        known.extend(of_address(&collector.endpoint, &collector.headers));
+    }
     known.extend(config.servers.iter().flat_map(|server| server.secrets.iter().cloned()));
     known
 }

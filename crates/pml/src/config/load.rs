@@ -9,7 +9,7 @@ use super::launch::ConfigWarning;
 use super::names::ClaimedNames;
 use super::node::{self, ConfigFile};
 use super::paths::{Env, Paths};
-use super::permission::{self, PermissionRule, RuleFormat, YAML_FILE};
+use super::permission::{self, PermissionRule, RuleFormat, RuleSubject, YAML_FILE};
 use super::section::Section;
 use super::server::ServerDraft;
 use super::settings::{self, BUILT_IN, UserSettings};
@@ -44,7 +44,9 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
             Err(problem) => loading.findings.problems.push(problem),
         }
     }
-    loading.check_subjects(&settings.permissions, &servers);
+    let rules = settings.permissions.iter().map(|rule| (&rule.subject, &*rule.label, &*rule.place));
+    let prices = settings.prices.iter().map(|price| (&price.subject, &*price.label, &*price.place));
+    loading.check_subjects(rules.chain(prices), &servers);
     Ok(Config {
         servers,
         expose: settings.expose,
@@ -53,10 +55,12 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
         serve: settings.serve,
         names: settings.names,
         permissions: settings.permissions,
+        prices: settings.prices,
         approvals: settings.approvals,
         memory: settings.memory,
         speculation: settings.speculation,
         embedding: settings.embedding,
+        telemetry: settings.telemetry,
         limits: settings.limits,
         runs: settings.runs,
         findings: loading.findings,
@@ -99,9 +103,13 @@ impl ConfigLoader<'_> {
         Ok(permission::read_rules(&Section::open(&file, &root, "")?, RuleFormat::Yaml, rules)?)
     }
 
-    /// Warns about rules whose server name is a probable misspelling, since such a rule would forbid nothing. A name
-    /// unlike any other may belong to a project that is not open now.
-    fn check_subjects(&mut self, rules: &[PermissionRule], servers: &[ServerConfig]) {
+    /// Warns about rules and prices whose server name is a probable misspelling, since such a rule would forbid nothing.
+    /// Each comes with its label and its place. A name unlike any other may belong to a project that is not open now.
+    fn check_subjects<'r>(
+        &mut self,
+        rules: impl Iterator<Item = (&'r RuleSubject, &'r str, &'r str)>,
+        servers: &[ServerConfig],
+    ) {
         let left_out = self.findings.problems.iter().map(|problem| problem.server.as_str());
         let known: Vec<&str> = servers
             .iter()
@@ -110,13 +118,13 @@ impl ConfigLoader<'_> {
             .chain(BUILT_IN.iter().copied())
             .collect();
         let mut warnings = Vec::new();
-        for rule in rules {
-            if known.iter().any(|name| rule.subject.server.matches(name)) {
+        for (subject, label, place) in rules {
+            if known.iter().any(|name| subject.server.matches(name)) {
                 continue;
             }
-            if let Some(near) = nearest_word(rule.subject.server.as_str(), &known) {
+            if let Some(near) = nearest_word(subject.server.as_str(), &known) {
                 warnings.push(ConfigWarning {
-                    message: format!("{}: {} is about no server there is", rule.place, rule.label),
+                    message: format!("{place}: {label} is about no server there is"),
                     hint: format!("did you mean `{near}`?"),
                 });
             }

@@ -28,12 +28,14 @@ mod node;
 mod own;
 mod paths;
 mod permission;
+mod prices;
 pub mod reference;
 mod secret;
 mod section;
 mod server;
 mod settings;
 mod speculation;
+mod telemetry;
 mod token;
 pub mod trust;
 mod variables;
@@ -58,10 +60,12 @@ pub use memory::MemorySettings;
 pub use own::{OwnFiles, WideRoot, is_own_name, own_files, wide_root};
 pub use paths::{Env, Paths};
 pub use permission::{ApprovalMode, CallPermission, PermissionRule, RuleSubject, ToolScope, WildcardPattern};
+pub use prices::{Price, PriceRule};
 pub use secret::Secret;
 pub use server::{DeclaredTransport, DefinitionPolicy, ServerConfig, ServerTransport, StartPolicy};
 pub use settings::{BUILT_IN, BuiltinConfig, ClientSettings, Expose, ServeSettings, ToolNaming};
 pub use speculation::{SpeculationPreset, SpeculationSettings};
+pub use telemetry::TelemetryCollector;
 pub use token::load_token;
 pub use watch::{ConfigWatcher, POLL_INTERVAL};
 
@@ -87,6 +91,8 @@ pub struct Config {
     pub names: ToolNaming,
     /// Permission rules; no two have the same subject.
     pub permissions: Vec<PermissionRule>,
+    /// What calls cost; no two have the same subject.
+    pub prices: Vec<PriceRule>,
     /// Approval settings.
     pub approvals: ApprovalSettings,
     /// Learning and caching.
@@ -95,6 +101,8 @@ pub struct Config {
     pub speculation: SpeculationSettings,
     /// The embedding model.
     pub embedding: EmbeddingSettings,
+    /// The collector that spans are sent to; `None` if none are.
+    pub telemetry: Option<TelemetryCollector>,
     /// The limits of one run.
     pub limits: LimitSettings,
     /// How runs are stored and resumed.

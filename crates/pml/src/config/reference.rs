@@ -258,6 +258,17 @@ pub const TABLES: &[ReferenceTable] = &[
         ],
     },
     ReferenceTable {
+        path: "prices",
+        about: "What calls cost. [Dry runs](dry-run.md) add it up; prices decide nothing.",
+        settings: &[setting(
+            "PATTERN",
+            "text such as `\"0.002 USD\"`",
+            "",
+            "The price of one call, with the code of its currency. `PATTERN` is a server, a tool or a pattern with `*`, as \
+             in a rule; the most specific one counts.",
+        )],
+    },
+    ReferenceTable {
         path: "approvals",
         about: "Who approves, and how long a question waits.",
         settings: &[
@@ -364,6 +375,19 @@ pub const TABLES: &[ReferenceTable] = &[
             ),
             setting("name", TEXT, "", "The name of the model at that service; required with `url`."),
             setting("key", TEXT, "", "The bearer token of that service."),
+        ],
+    },
+    ReferenceTable {
+        path: "telemetry",
+        about: "Spans for an OpenTelemetry collector, see [operations](operations.md#traces). Off unless `otlp_endpoint` is set. `${VAR}` expands in both. Changes take effect when PML starts again.",
+        settings: &[
+            setting(
+                "otlp_endpoint",
+                TEXT,
+                "",
+                "The address of a collector that takes OTLP over HTTP, such as `\"http://127.0.0.1:4318\"`. PML sends spans to `/v1/traces` there.",
+            ),
+            setting("headers", TEXT_MAP, "", "HTTP headers of every request, such as an API key."),
         ],
     },
     ReferenceTable {

@@ -15,10 +15,12 @@ use super::memory::{self, MemorySettings};
 use super::node::{self, ConfigFile, ConfigMember, ConfigNode, ConfigValue};
 use super::paths::Env;
 use super::permission::{self, PermissionRule, RuleFormat};
+use super::prices::{self, PriceRule};
 use super::reference;
 use super::section::{Section, wrong_type};
 use super::server::ServerDraft;
 use super::speculation::{self, SpeculationSettings};
+use super::telemetry::{self, TelemetryCollector};
 
 /// How tools are named where all of them are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,10 +97,12 @@ pub(super) struct UserSettings {
     pub(super) serve: ServeSettings,
     pub(super) names: ToolNaming,
     pub(super) permissions: Vec<PermissionRule>,
+    pub(super) prices: Vec<PriceRule>,
     pub(super) approvals: ApprovalSettings,
     pub(super) memory: MemorySettings,
     pub(super) speculation: SpeculationSettings,
     pub(super) embedding: EmbeddingSettings,
+    pub(super) telemetry: Option<TelemetryCollector>,
     pub(super) limits: LimitSettings,
     pub(super) runs: RunSettings,
     pub(super) drafts: Vec<ServerDraft>,
@@ -124,10 +128,12 @@ pub(super) fn read_user(file: &ConfigFile, env: &Env) -> Result<UserSettings, Co
         serve: serve(&root)?,
         names: names(&root)?,
         permissions: permissions(&root)?,
+        prices: prices::prices(&root)?,
         approvals: approvals::approvals(&root)?,
         memory: memory::memory(&root)?,
         speculation: speculation::speculation(&root)?,
         embedding: embedding::embedding(&root, env, &base)?,
+        telemetry: telemetry::telemetry(&root, env, &base)?,
         limits: limits::limits(&root)?,
         runs: limits::runs(&root)?,
         drafts: drafts(&root)?,

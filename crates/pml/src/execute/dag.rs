@@ -178,6 +178,11 @@ impl DagRun {
         std::mem::take(&mut self.begun)
     }
 
+    /// The layers completed since the last call of this function, and the number of layers.
+    pub(super) fn take_completed_layers(&mut self) -> (Vec<usize>, usize) {
+        (self.schedule.take_completed_layers(), self.schedule.layer_count())
+    }
+
     /// The timeout of the attempt that makes `call`.
     pub(super) fn timeout(&self, call: u32) -> Option<Duration> {
         let (frame, _) = self.numbers.places.get(&call)?;
@@ -636,7 +641,13 @@ pub fn rehearse(plan: &Arc<Plan>) -> Option<u32> {
                 let value = raw(&issued.call);
                 dag.deliver(
                     plan.start,
-                    &RunDelivery::Result { call: issued.call, value, parts: Vec::new(), saved_ms: None },
+                    &RunDelivery::Result {
+                        call: issued.call,
+                        value,
+                        parts: Vec::new(),
+                        saved_ms: None,
+                        age_ms: None,
+                    },
                 );
             }
         }

@@ -30,6 +30,9 @@ pub(super) enum RunDelivery {
         /// How much sooner the result was there because the call was made ahead, in milliseconds; `None` if it was not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved_ms: Option<u64>,
+        /// The age of the result in milliseconds, if a dry run had read it; `None` if it was read for this run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        age_ms: Option<u64>,
     },
     /// The failure of a call.
     Error {

@@ -26,14 +26,20 @@ use super::driver::work::{WorkEvent, WorkSource, sleep_until};
 use super::ending::{RunEnding, fault_failure};
 use super::issued_call::IssuedCall;
 use super::journal::{History, JournalRecord};
-use super::observe::{Observer, ReportedCall};
+use super::observe::Observer;
 use super::run::{self, Action, RunCore, RunEvent};
+use super::speculation::EarlierRead;
 use super::value::{ResultBudget, outcome_delivery};
+use super::worker_event::run_event;
 use super::{PATIENCE, RunRegistry, new_run_id, take_worker};
+use crate::builtin::ReadRecorder;
+use crate::epoch::EpochMark;
+use crate::knowledge::cache;
 use crate::plan::{Pause, Plan, PlannedWork};
 use crate::problem::Problem;
 use crate::report::{RunFailure, RunReport, ValueOrigin};
 use crate::tools::{self, Authority, CallContext, CallMode, CallOutcome, DrySending, Permit};
+use crate::trace::Recorder;
 
 /// 64 MiB: the limit of all results together, as for a run.
 const MAX_RECEIVED_BYTES: usize = 64 << 20;
@@ -100,6 +106,8 @@ pub(crate) struct DryCallRecord {
     pub(crate) node: Option<NodeId>,
     pub(crate) line: Option<u32>,
     pub(crate) capability: Option<String>,
+    /// The read, for the run that confirms the dry run; `None` if the tool was not called or gave no result.
+    pub(crate) read: Option<EarlierRead>,
 }
 
 impl DryCallRecord {
@@ -122,6 +130,8 @@ pub(crate) struct DryRunRecord {
     pub(crate) report: RunReport,
     /// Its calls, in the order of issue.
     pub(crate) calls: Vec<DryCallRecord>,
+    /// What a trace of it is built from.
+    pub(crate) recorder: Recorder,
 }
 
 /// Makes a plan one that can be run dry: it asks nobody, pauses nowhere, sleeps nowhere and teaches nothing.
@@ -185,6 +195,12 @@ struct OpenCall {
     issued: IssuedCall,
     since: Instant,
     outcome: Option<CallOutcome>,
+    /// How long the call took.
+    took: Duration,
+    /// The write epoch before the call; `None` if it is unknown.
+    mark: Option<EpochMark>,
+    /// The files that the call reads.
+    witness: ReadRecorder,
 }
 
 /// What a dry run is about, and for whom.
@@ -287,7 +303,7 @@ impl DryDriver<'_> {
             biased;
             Some((call, outcome)) = self.calls.in_flight.next() => {
                 if let Some(open) = self.calls.open.get_mut(&call) {
-                    open.outcome = Some(outcome);
+                    (open.outcome, open.took) = (Some(outcome), open.since.elapsed());
                 }
                 None
             }
@@ -329,37 +345,20 @@ impl DryDriver<'_> {
 
     fn on_worker_event(&mut self, seen: WorkerEvent) -> Option<RunEvent<RunEnding>> {
         self.observer.on_event(&seen, self.clock.now);
-        Some(match seen {
-            WorkerEvent::Call { call, frame, point, context, handle, arguments } => {
-                let seen = ReportedCall { call, frame, point, context, handle, arguments };
-                RunEvent::Issued(self.observer.on_call(&seen, self.clock.now))
-            }
-            WorkerEvent::Timer { timer, delay_ms } => {
-                RunEvent::TimerSet { timer: u64::from(timer), delay_ms, from: None }
-            }
-            WorkerEvent::TimerCleared { timer } => self.timer_cleared(u64::from(timer)),
-            WorkerEvent::Quiet { taken, .. } => {
-                self.clock.taken = Some(taken);
-                RunEvent::Quiet { taken }
-            }
-            WorkerEvent::Ended(ending) => {
-                self.work.forget_worker();
-                RunEvent::Ended(self.observer.ending(&ending))
-            }
-            WorkerEvent::Console { .. }
-            | WorkerEvent::ConsoleCut
-            | WorkerEvent::Progress { .. }
-            | WorkerEvent::Hint { .. }
-            | WorkerEvent::FrameBegan { .. }
-            | WorkerEvent::FrameEnded { .. }
-            | WorkerEvent::Operation { .. }
-            | WorkerEvent::Reached { .. } => return None,
-        })
+        let now = self.clock.now;
+        let event = run_event(&mut self.observer, seen, |_| now)?;
+        self.follow(&event);
+        Some(event)
     }
 
-    fn timer_cleared(&mut self, timer: u64) -> RunEvent<RunEnding> {
-        self.clock.clear(timer);
-        RunEvent::TimerCleared { timer }
+    /// Follows what an event of the program or of a task means to the clock and the worker.
+    fn follow(&mut self, event: &RunEvent<RunEnding>) {
+        match event {
+            RunEvent::Quiet { taken } => self.clock.taken = Some(*taken),
+            RunEvent::TimerCleared { timer } => self.clock.clear(*timer),
+            RunEvent::Ended(_) => self.work.forget_worker(),
+            _ => {}
+        }
     }
 
     fn on_task_message(&mut self, task: usize, message: FrameMessage) {
@@ -375,12 +374,10 @@ impl DryDriver<'_> {
         dag.start_queued_programs(&self.work.frames);
         dag.take_started_capabilities().iter().for_each(|begun| self.observer.on_task_start(begun));
         for event in dag.take_events() {
-            match &event {
-                RunEvent::Issued(issued) => self.observer.on_task_call_request(issued),
-                RunEvent::Quiet { taken } => self.clock.taken = Some(*taken),
-                RunEvent::TimerCleared { timer } => self.clock.clear(*timer),
-                _ => {}
+            if let RunEvent::Issued(issued) = &event {
+                self.observer.on_task_call_request(issued);
             }
+            self.follow(&event);
             self.events.push_back(event);
         }
     }
@@ -449,6 +446,8 @@ impl DryDriver<'_> {
             node: self.observer.node_of(issued.call),
             within_capability: self.observer.caller_of(issued.call).is_some(),
         };
+        let witness = ReadRecorder::default();
+        let mark = self.of.runs.tools.epoch.mark_for_server(&granted.id.server).ok();
         let context = CallContext {
             principal: self.of.principal.clone(),
             run: Some(self.of.id.clone()),
@@ -457,7 +456,7 @@ impl DryDriver<'_> {
             mode: CallMode::Dry(self.answers.sending(&call)),
             caller: self.of.silent.clone(),
             authority: Authority::Run(Permit { definition: granted.digest.clone(), approval: None }),
-            witness: None,
+            witness: Some(witness.clone()),
         };
         let (toolset, id, number) = (Arc::clone(&self.of.runs.tools), granted.id.clone(), issued.call);
         self.calls.records.insert(
@@ -474,9 +473,11 @@ impl DryDriver<'_> {
                 node: call.node,
                 line: self.observer.line_of(number),
                 capability: self.observer.caller_of(number).map(str::to_owned),
+                read: None,
             },
         );
-        self.calls.open.insert(number, OpenCall { issued, since: Instant::now(), outcome: None });
+        let (since, took) = (Instant::now(), Duration::ZERO);
+        self.calls.open.insert(number, OpenCall { issued, since, outcome: None, took, mark, witness });
         self.calls.in_flight.push(Box::pin(async move {
             (number, tools::call(&toolset, &context, &id, &arguments, Fields::default()).await)
         }));
@@ -484,7 +485,8 @@ impl DryDriver<'_> {
 
     /// The delivery for a call whose turn has come, made up if its tool was not called.
     async fn settle(&mut self, call: OpenCall) -> RunDelivery {
-        let OpenCall { issued, since, outcome } = call;
+        let read = self.read_of(&call);
+        let OpenCall { issued, since, outcome, .. } = call;
         let tool = self.of.plan.tools[issued.handle as usize].id.clone();
         let (origin, unknown_state, what) = match outcome {
             Some(CallOutcome::Withheld(_)) | None => {
@@ -509,6 +511,7 @@ impl DryDriver<'_> {
             record.origin = origin;
             record.unknown_state = unknown_state;
             record.duration = since.elapsed();
+            record.read = read.filter(|_| !unknown_state);
             record.end = match &what {
                 RunDelivery::Result { value, .. } => Some(Ok(value.clone())),
                 RunDelivery::Error { error, .. } => {
@@ -521,12 +524,30 @@ impl DryDriver<'_> {
         what
     }
 
+    /// The read that a call made, if its tool returned something that can be kept.
+    fn read_of(&self, call: &OpenCall) -> Option<EarlierRead> {
+        let granted = &self.of.plan.tools[call.issued.handle as usize];
+        match &call.outcome {
+            Some(CallOutcome::Ok(result)) if result.get().len() <= cache::MOST_BYTES => Some(EarlierRead {
+                tool: granted.id.clone(),
+                arguments: Arc::clone(&call.issued.arguments),
+                definition: granted.digest.clone(),
+                mark: call.mark?,
+                began: call.since,
+                took: call.took,
+                result: result.clone(),
+                witness: call.witness.clone(),
+            }),
+            _ => None,
+        }
+    }
+
     fn made_up(&self, call: u32, tool: &ToolId, content: DryContent) -> RunDelivery {
         match content {
             DryContent::ToolResult(result) => self.delivery(call, tool, tools::ended(result)),
             DryContent::Value(value) => match self.budget().refusal(&tool.to_string(), value.get().len()) {
                 Some(error) => RunDelivery::Error { call, error },
-                None => RunDelivery::Result { call, value, parts: Vec::new(), saved_ms: None },
+                None => RunDelivery::Result { call, value, parts: Vec::new(), saved_ms: None, age_ms: None },
             },
             DryContent::Failure(message) => {
                 RunDelivery::Error { call, error: CallFailure::new(ErrorCode::ToolError, message) }
@@ -553,7 +574,11 @@ impl DryDriver<'_> {
             dag.add_to_report(&mut report);
         }
         report.add_warnings(&self.of.plan);
-        DryRunRecord { report, calls: std::mem::take(&mut self.calls.records).into_values().collect() }
+        DryRunRecord {
+            report,
+            calls: std::mem::take(&mut self.calls.records).into_values().collect(),
+            recorder: self.observer.recorder().clone(),
+        }
     }
 }
 

@@ -287,7 +287,7 @@ impl History {
                 DoubtVerdict::Again => return Ok(JournalRecord::Resend { call, at: now }),
                 DoubtVerdict::Done { result } => {
                     let value = RawValue::from_string(result.clone()).map_err(|_| call)?;
-                    RunDelivery::Result { call, value, parts: Vec::new(), saved_ms: None }
+                    RunDelivery::Result { call, value, parts: Vec::new(), saved_ms: None, age_ms: None }
                 }
                 DoubtVerdict::Failed => {
                     RunDelivery::Error { call, error: CallFailure::given_up(&doubt.tool) }

@@ -10,7 +10,9 @@ mod delivery;
 mod driver;
 pub(crate) mod dry_run;
 mod ending;
+mod follow;
 mod frames;
+mod history;
 mod issued_call;
 mod journal;
 mod keep;
@@ -24,8 +26,10 @@ pub mod replay;
 mod results;
 mod resume;
 mod run;
+mod run_span;
 mod speculation;
 mod value;
+mod worker_event;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -45,8 +49,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::now_ms;
+use crate::events::EventFeed;
 use crate::knowledge::Knowledge;
 use crate::knowledge::cache::CacheTicket;
+use crate::metrics::{ApprovalEvent, Metrics, SandboxEvent};
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
 use crate::report::{NextSuggestion, RunProgress, RunReport, RunStatus};
@@ -55,13 +61,18 @@ use crate::settings::AppSettings;
 use crate::tools::Toolset;
 pub use dag::{DagTasks, rehearse, schedule};
 use driver::{Ack, AckSender, Driver, DriverParts, StopSignals};
+use follow::OwnRuns;
+pub(crate) use follow::{follow_runs_task, missed_events};
+pub use history::{
+    CallContents, CallingCapability, PastCall, PastCallError, PastCallStatus, call_contents, page_of_calls,
+};
 use journal::History;
 pub(crate) use keep::{lease_renewal_task, upkeep_task};
 pub(crate) use prove::prove;
 pub use results::{ResultPage, ResultRequest, RunDetails, dag_tasks, overview, result_page};
 pub use resume::{abort, cancel, pause, resume};
 use speculation::Speculator;
-pub(crate) use speculation::{speculation_threshold, try_ahead};
+pub(crate) use speculation::{EarlierRead, speculation_threshold, try_ahead};
 
 /// 15 s in milliseconds: how long the lease of a run holds without renewal.
 const LEASE_MS: i64 = 15_000;
@@ -93,6 +104,12 @@ pub struct RunRegistry {
     drivers: TaskTracker,
     /// The reads made before programs ask for them.
     speculator: Arc<Speculator>,
+    /// What this process has done, in numbers.
+    pub(crate) metrics: Arc<Metrics>,
+    /// What happens to runs, for whoever watches.
+    pub(crate) feed: Arc<EventFeed>,
+    /// The runs of which drivers of this process tell the feed.
+    own: OwnRuns,
     /// Who prepares what follows the runs that end.
     ended: Mutex<Option<mpsc::Sender<FinishedRunNotice>>>,
     /// Cancelled when the program ends.
@@ -213,6 +230,8 @@ pub struct PlannedRun {
     pub max_wait: Duration,
     /// The permission to cache the result, with its cache key.
     pub(crate) ticket: Option<CacheTicket>,
+    /// The reads of the dry run that the run confirms.
+    pub(crate) earlier_reads: Vec<EarlierRead>,
 }
 
 /// The outcome of starting a run that needs approval first.
@@ -250,7 +269,9 @@ impl RunRegistry {
         process: ProcessIdentity,
         stop: CancellationToken,
     ) -> Arc<RunRegistry> {
-        let speculator = Speculator::new(Arc::clone(&tools), Arc::clone(&settings), store.clone());
+        let metrics = Arc::<Metrics>::default();
+        let owners = (Arc::clone(&tools), Arc::clone(&settings), Arc::clone(&metrics));
+        let speculator = Speculator::new(owners, store.clone());
         Arc::new(RunRegistry {
             settings,
             tools,
@@ -263,6 +284,9 @@ impl RunRegistry {
             about_to_ask: Mutex::default(),
             drivers: TaskTracker::new(),
             speculator,
+            metrics,
+            feed: EventFeed::new(),
+            own: OwnRuns::default(),
             ended: Mutex::default(),
             stop,
         })
@@ -417,7 +441,12 @@ pub async fn start(runs: &Arc<RunRegistry>, asked: PlannedRun) -> Result<Arc<Run
         None => None,
     };
     let (acks, acked) = AckSender::for_run(asked.plan.limits.calls);
-    let lease = create(runs, new_run(runs, &asked)?, acks.clone()).await?;
+    let new = new_run(runs, &asked)?;
+    runs.metrics.note_run_start(new.kind.as_str());
+    let lease = create(runs, new, acks.clone()).await?;
+    let most = asked.plan.limits.speculated_calls;
+    let reader = (&asked.principal, lease.run());
+    runs.speculator.add_earlier_reads(reader, asked.earlier_reads, most).await;
     Ok(spawn_driver(
         runs,
         DriverParts {
@@ -441,13 +470,23 @@ async fn take_worker(runs: &RunRegistry, patience: Duration) -> Result<pml_sandb
     let busy = |text: String| Problem::new(ErrorCode::Busy, text).hint("nothing was run; try again later");
     let pool = runs.ensure_pool(runs.settings.config().runs.workers)?;
     match tokio::time::timeout(patience, pool.take_worker()).await {
-        Ok(Ok(worker)) => Ok(worker),
-        Ok(Err(unavailable @ PoolUnavailable::Busy { .. })) => Err(busy(unavailable.to_string())),
+        Ok(Ok(worker)) => {
+            runs.metrics.note_sandbox(SandboxEvent::Taken);
+            Ok(worker)
+        }
+        Ok(Err(unavailable @ PoolUnavailable::Busy { .. })) => {
+            runs.metrics.note_sandbox(SandboxEvent::Busy);
+            Err(busy(unavailable.to_string()))
+        }
         Ok(Err(unavailable @ PoolUnavailable::Failed(_))) => {
+            runs.metrics.note_sandbox(SandboxEvent::Failed);
             Err(Problem::new(ErrorCode::Sandbox, unavailable.to_string())
                 .hint("`pml doctor` tells which walls stand"))
         }
-        Err(_) => Err(busy("all sandboxes are in use".to_owned())),
+        Err(_) => {
+            runs.metrics.note_sandbox(SandboxEvent::Busy);
+            Err(busy("all sandboxes are in use".to_owned()))
+        }
     }
 }
 
@@ -483,7 +522,7 @@ pub async fn create_waiting_run(
     question: ApprovalQuestion,
 ) -> Result<AskFirstOutcome, Problem> {
     let mut new = new_run(runs, &asked)?;
-    let (run, now) = (new.id.clone(), new.now);
+    let (run, now, kind) = (new.id.clone(), new.now, new.kind.as_str());
     let id = ask::question_id(&run, &question);
     new.audit.push(ask::asked_audit(&asked.principal, &run, &id, &question, now));
     let approvals = &runs.settings.config().approvals;
@@ -491,10 +530,15 @@ pub async fn create_waiting_run(
     let question = (id, Question::Approval(question));
     let (limit, stored) = (approvals.open_limit(), question.clone());
     match runs.store.create_asking_run(new, stored, limit).await? {
-        AskingRunOutcome::Created => Ok(AskFirstOutcome::Waiting(
-            run,
-            RunStatus::Waiting { question: Some(question), wake_at: None, in_flight: 0 },
-        )),
+        AskingRunOutcome::Created => {
+            runs.metrics.note_run_start(kind);
+            runs.metrics.note_approval(ApprovalEvent::Asked);
+            let most = asked.plan.limits.speculated_calls;
+            let reader = (&asked.principal, &run);
+            runs.speculator.add_earlier_reads(reader, asked.earlier_reads, most).await;
+            let status = RunStatus::Waiting { question: Some(question), wake_at: None, in_flight: 0 };
+            Ok(AskFirstOutcome::Waiting(run, status))
+        }
         AskingRunOutcome::AlreadyAsked(same) => {
             let standing = run_status(runs, &asked.principal, &same).await?;
             Ok(AskFirstOutcome::AlreadyAsked(same, standing))
@@ -530,6 +574,7 @@ fn new_run(runs: &RunRegistry, asked: &PlannedRun) -> Result<NewRun, Problem> {
         // The intent is shown in lists for as long as the run exists, and is not encrypted.
         intent: runs.knowledge.memory.sanitiser().clean_text(&asked.plan.intent).into_owned(),
         code_hash: asked.plan.code_hash.clone(),
+        capability: asked.plan.learn.as_ref().and_then(|learn| learn.capability.clone()),
         plan: serde_json::to_vec(&asked.plan).map_err(|error| {
             Problem::new(ErrorCode::InvalidRequest, format!("the plan cannot be recorded: {error}"))
         })?,
@@ -575,13 +620,16 @@ fn spawn_driver(runs: &Arc<RunRegistry>, parts: DriverParts) -> Arc<RunHandle> {
     if let Some(before) = runs.lock().insert(handle.id.clone(), Arc::clone(&handle)) {
         before.stops.lost.cancel();
     }
+    runs.own.begin(handle.id.clone(), handle.lease.fence());
     if runs.is_closing() {
         // Runs that existed when closing began have been notified already.
         handle.stops.suspend.cancel();
     }
     let (here, id, fence) = (Arc::clone(runs), handle.id.clone(), handle.lease.fence());
+    let span = run_span::begin_run(&runs.tools.telemetry, &handle, &parts.plan);
+    let driven = Arc::clone(&handle);
     runs.drivers.spawn(async move {
-        Driver::new(parts).drive().await;
+        run_span::drive_in_span(Driver::new(parts), span, driven).await;
         here.release_question(&id);
         // The run may have been lost to another driver of this very process; then the entry belongs to that driver.
         here.lock().retain(|held, handle| *held != id || handle.lease.fence() != fence);
@@ -641,4 +689,11 @@ pub(crate) fn new_run_id() -> Result<RunId, Problem> {
         Problem::new(ErrorCode::Sandbox, format!("the system gives no random numbers: {error}"))
     })?;
     Ok(RunId::new(u128::from_le_bytes(random)))
+}
+
+/// Counts the end of a run.
+fn count_run_end(metrics: &Metrics, plan: &Plan, report: &RunReport) {
+    let took = u64::try_from(report.ended_at - report.started_at).unwrap_or(0);
+    let of_capability = plan.learn.as_ref().is_some_and(|learn| learn.capability.is_some());
+    metrics.note_run_end(report.state, Duration::from_millis(took), of_capability);
 }

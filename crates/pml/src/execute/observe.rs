@@ -12,6 +12,7 @@ use pml_model::RunState;
 use pml_model::json::raw;
 use pml_model::structure::{NodeId, NodeKind};
 use pml_sandbox::{ConsoleLevel, ExceededLimit, ProgramEnding, ThrownError, WorkerEvent};
+use pml_store::RunCallCounts;
 use serde_json::value::RawValue;
 
 use super::delivery::{CallFailure, RunDelivery};
@@ -45,6 +46,8 @@ pub(super) struct Observer {
     console: Console,
     hint: Option<Box<RawValue>>,
     progress: RunProgress,
+    /// The failed and the speculated calls.
+    counts: RunCallCounts,
     /// The frames of called capabilities.
     frames: CapabilityFrames,
     repeated: RepeatedDeliveries,
@@ -58,6 +61,8 @@ pub(super) struct Observer {
 #[derive(Debug, Default)]
 struct Console {
     lines: Vec<ConsoleLine>,
+    /// When each line was printed.
+    printed_at: Vec<i64>,
     /// Whether lines are missing, because there were too many.
     is_cut: bool,
 }
@@ -74,6 +79,7 @@ impl Observer {
             console: Console::default(),
             hint: None,
             progress: RunProgress::default(),
+            counts: RunCallCounts::default(),
             frames: CapabilityFrames::default(),
             repeated: RepeatedDeliveries::default(),
             recorder: Recorder::default(),
@@ -102,6 +108,16 @@ impl Observer {
         tasks.any(|task| Some(task.node) == node && matches!(task.work, TaskWork::Code(_)))
     }
 
+    /// The report of a call so far.
+    pub(super) fn call_report(&self, call: u32) -> Option<&CallReport> {
+        self.calls.get(call).map(|call| &call.report)
+    }
+
+    /// The node of a call; one within a capability follows that of the capability, after a `/`.
+    pub(super) fn node_path(&self, call: u32) -> Option<&str> {
+        self.calls.get(call)?.node_path.as_deref()
+    }
+
     /// The recorder of the calls, for the trace.
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
@@ -121,6 +137,11 @@ impl Observer {
     /// The progress so far.
     pub(super) fn progress(&self) -> &RunProgress {
         &self.progress
+    }
+
+    /// The numbers of calls so far.
+    pub(super) fn call_counts(&self) -> RunCallCounts {
+        RunCallCounts { made: self.progress.calls, ..self.counts }
     }
 
     /// Handles a call that the program issues at the time `at`.
@@ -148,6 +169,7 @@ impl Observer {
             execution_time_ms: None,
             speculated: false,
             saved_ms: None,
+            age_ms: None,
         };
         self.calls.push(ObservedCall::new(report, node.clone(), place.line, frame));
         let asks = self.plan.tools[seen.handle as usize].asks.is_some();
@@ -208,9 +230,11 @@ impl Observer {
         let task = &mut call.report;
         task.execution_time_ms = Some(at - task.issued_at);
         match what {
-            RunDelivery::Result { value, parts, saved_ms, .. } => {
+            RunDelivery::Result { value, parts, saved_ms, age_ms, .. } => {
                 ended(task.call, &CallEnding::Result { value, saved_ms: *saved_ms });
                 (task.speculated, task.saved_ms) = (saved_ms.is_some(), *saved_ms);
+                self.counts.speculated += u32::from(saved_ms.is_some());
+                task.age_ms = *age_ms;
                 task.status = TaskStatus::Success;
                 task.result_preview = Some(preview(value.get()));
                 task.result_size = Some(value.get().len());
@@ -220,6 +244,7 @@ impl Observer {
                 let CallFailure { code, message, data, .. } = error;
                 ended(task.call, &CallEnding::Error { code: code.as_str(), message, data: data.as_deref() });
                 task.status = if error.unknown { TaskStatus::Unknown } else { TaskStatus::Error };
+                self.counts.failed += 1;
                 task.result_preview = Some(preview(&format!("{}: {}", error.code, error.message)));
                 call.hint.clone_from(&error.hint);
             }
@@ -302,7 +327,8 @@ impl Observer {
         }
     }
 
-    fn print(&mut self, frame: u32, level: ConsoleLevel, text: &str) {
+    fn print(&mut self, frame: u32, level: ConsoleLevel, text: &str, at: i64) {
+        self.console.printed_at.push(at);
         let called = self.frames.get(frame).and_then(|frame| frame.planned_capability(&self.plan));
         self.console.lines.push(ConsoleLine {
             level: level_name(level).to_owned(),
@@ -332,7 +358,7 @@ impl Observer {
             WorkerEvent::Operation { .. } => self.see_operation(0, seen, self.time_of_event(now)),
             WorkerEvent::FrameBegan { .. } | WorkerEvent::FrameEnded { .. } => self.see_frame(seen, now),
             WorkerEvent::Console { frame, level, text } => {
-                self.print(self.frames.number((0, *frame)), *level, text);
+                self.print(self.frames.number((0, *frame)), *level, text, self.time_of_event(now));
             }
             WorkerEvent::ConsoleCut => self.console.is_cut = true,
             WorkerEvent::Hint { json } => self.hint = RawValue::from_string(json.clone()).ok(),
@@ -499,6 +525,7 @@ impl Observer {
             operations: self.operations.clone(),
             path: self.path(),
             console: self.console.lines.clone(),
+            console_at: self.console.printed_at.clone(),
             console_cut: self.console.is_cut,
             outcomes: Vec::new(),
             called: self.frames.results(&self.plan),

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use pml_model::name::truncate_text;
 use pml_model::structure::{Argument, NodeId, Structure};
 use pml_model::trace::{ErrorType, Trace, TraceStatus};
 use pml_model::{CapabilityId, Digest, Principal, RunId, TraceId};
@@ -21,6 +22,9 @@ use crate::report::RunReport;
 use crate::sanitise::{Sanitiser, is_common};
 use crate::trace::{TaskInfo, TraceContext};
 use crate::validate;
+
+/// The characters of a message in a list of runs; the report has all of it.
+const LISTED_MESSAGE_CHARACTERS: usize = 500;
 
 /// A finished run.
 pub(super) struct FinishedRun<'o> {
@@ -44,6 +48,19 @@ pub(super) async fn is_known(runs: &Arc<RunRegistry>, principal: &Principal, pla
         Some(learn) => runs.knowledge.memory.is_active(principal, &learn.capability_id(principal)).await,
         None => false,
     }
+}
+
+/// The message of a failed run for lists, which are not sealed: that of the trace, which knows the secrets of the run.
+pub(super) fn listed_message(
+    runs: &RunRegistry,
+    report: &RunReport,
+    memory: Option<&RunMemory>,
+) -> Option<String> {
+    let error = report.error.as_ref()?;
+    let traced = memory.and_then(|memory| memory.trace.error.as_ref()).map(|error| error.message.clone());
+    let message =
+        traced.unwrap_or_else(|| runs.knowledge.memory.sanitiser().clean_text(&error.message).into_owned());
+    Some(truncate_text(&message, LISTED_MESSAGE_CHARACTERS))
 }
 
 /// The memory to be stored with the end of the run, including its capability unless that is `known`.
@@ -80,6 +97,13 @@ pub(super) fn build_memory(
         trace.status = TraceStatus::Partial;
         nested.iter_mut().for_each(|part| part.capability_id = None);
     }
+    // A run whose tasks were replaced, or that did not get to its end, is not a run of the path.
+    let is_of_path = !learn.changed && !cut_off;
+    trace.body.explored = over
+        .plan
+        .explored
+        .as_ref()
+        .map(|choice| Box::new(if is_of_path { choice.outcome(&trace) } else { choice.undecided() }));
     Some(Box::new(RunMemory {
         procedure: procedure.map(Box::new),
         activates: activates(over, trace.status),
@@ -286,9 +310,11 @@ pub(super) fn add_learned_to_report(
     let used: Vec<&str> = calls().map(|task| task.tool.as_str()).collect();
     let session = (&trace.principal, trace.session.as_str());
     runs.knowledge.memory.record_session_use(session, &used, session_results(trace));
-    let like = runs.knowledge.next_in_similar_requests(&trace.principal, &trace.intent, &used);
+    let graph = runs.knowledge.of_principal(&trace.principal).graph().filter(|_| !used.is_empty());
+    let like =
+        runs.knowledge.next_in_similar_requests(&trace.principal, &trace.intent, &used, graph.as_deref());
     crate::knowledge::add_next(&mut next, like, &ran);
-    if let Some(graph) = runs.knowledge.of_principal(&trace.principal).graph().filter(|_| !used.is_empty()) {
+    if let Some(graph) = graph {
         crate::knowledge::add_next(&mut next, crate::knowledge::next_related(&graph, &used), &ran);
     }
     report.next = next;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pml_model::{Principal, RunId};
-use pml_sandbox::{Delivery, WorkerEvent};
+use pml_sandbox::Delivery;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -11,8 +11,9 @@ use super::RunRegistry;
 use super::delivery::RunDelivery;
 use super::ending::{RunEnding, fault_failure};
 use super::journal::{History, LoggedCall, decode_recorded, unreadable};
-use super::observe::{Observer, ReportedCall};
+use super::observe::Observer;
 use super::run::{self, Action, RunCore, RunEvent};
+use super::worker_event::run_event;
 use super::{PATIENCE, no_run, take_worker};
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
@@ -210,20 +211,8 @@ pub async fn replay(runs: &RunRegistry, recording: &Recording, plan: Plan) -> Re
             }
         };
         observer.on_event(&seen, last);
-        let event = match seen {
-            WorkerEvent::Call { call, frame, point, context, handle, arguments } => {
-                let at = recording.calls.get(call as usize - 1).map_or(last, |call| call.at);
-                let seen = ReportedCall { call, frame, point, context, handle, arguments };
-                RunEvent::Issued(observer.on_call(&seen, at))
-            }
-            WorkerEvent::Timer { timer, delay_ms } => {
-                RunEvent::TimerSet { timer: u64::from(timer), delay_ms, from: None }
-            }
-            WorkerEvent::TimerCleared { timer } => RunEvent::TimerCleared { timer: u64::from(timer) },
-            WorkerEvent::Quiet { taken, .. } => RunEvent::Quiet { taken },
-            WorkerEvent::Ended(ending) => RunEvent::Ended(observer.ending(&ending)),
-            _ => continue,
-        };
+        let issued_at = |call: u32| recording.calls.get(call as usize - 1).map_or(last, |call| call.at);
+        let Some(event) = run_event(&mut observer, seen, issued_at) else { continue };
         let quiet = matches!(event, RunEvent::Quiet { .. });
         for action in run.on(event, last) {
             match action {

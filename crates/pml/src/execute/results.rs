@@ -170,7 +170,7 @@ fn of_capability(called: &CapabilityResult) -> Result<(TaskStatus, String), Prob
     }
 }
 
-fn told(id: &RunId, error: pml_store::Error) -> Problem {
+pub(super) fn told(id: &RunId, error: pml_store::Error) -> Problem {
     match error {
         pml_store::Error::UnknownRun { .. } => no_run(id),
         pml_store::Error::RecordsExpired { .. } => Problem::new(

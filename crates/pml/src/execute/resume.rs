@@ -381,6 +381,7 @@ async fn end(
         dag.add_to_report(&mut report);
     }
     report.add_warnings(plan);
+    super::count_run_end(&runs.metrics, plan, &report);
     let state = report.state;
     let known = remember::is_known(runs, principal, plan).await;
     let memory = remember::build_memory(
@@ -398,8 +399,13 @@ async fn end(
         },
         known,
     );
+    let error_message = remember::listed_message(runs, &report, memory.as_deref());
     let over = RunChange {
         state: Some(state),
+        error_message,
+        learned: report.capability_id.clone(),
+        calls: Some(observer.call_counts()),
+        savings: Some(report.savings()),
         memory,
         outcome: Some(serde_json::to_vec(&report).expect("a report is plain data")),
         error_code: report.error.map(|error| error.code.to_string()),

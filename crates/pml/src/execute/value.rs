@@ -70,7 +70,13 @@ pub(super) fn whole_result_delivery(
         CallOutcome::Ok(result) if !pml_mcp::protocol::is_input_required(&result) => {
             match room.refusal(tool, result.get().len()) {
                 Some(error) => RunDelivery::Error { call, error },
-                None => RunDelivery::Result { call, value: result, parts: Vec::new(), saved_ms: None },
+                None => RunDelivery::Result {
+                    call,
+                    value: result,
+                    parts: Vec::new(),
+                    saved_ms: None,
+                    age_ms: None,
+                },
             }
         }
         CallOutcome::ToolError(ToolError::Result(result)) if result.get().len() <= MAX_ERROR_BYTES => {
@@ -109,7 +115,7 @@ pub(super) fn outcome_delivery(
             let size = value.get().len() + parts.iter().map(|part| part.content.get().len()).sum::<usize>();
             match room.refusal(tool, size) {
                 Some(refusal) => failed(refusal),
-                None => RunDelivery::Result { call, value, parts, saved_ms: None },
+                None => RunDelivery::Result { call, value, parts, saved_ms: None, age_ms: None },
             }
         }
         CallOutcome::ToolError(ToolError::Result(result)) => failed(told(&result)),

@@ -61,12 +61,19 @@ impl<'r> CallSummary<'r> {
         self.is_summary().then(|| json!(counts))
     }
 
-    /// How many calls were made before the program asked for them, and how much time that saved.
+    /// How many calls were made before the program asked for them, and how much time that saved; of those that a dry run
+    /// made, how many and how old the oldest is.
     pub(super) fn speculated(&self) -> Option<Value> {
         let ahead = self.calls.iter().filter(|call| call.speculated);
         let saved_ms: u64 = ahead.clone().filter_map(|call| call.saved_ms).sum();
+        let ages: Vec<u64> = ahead.clone().filter_map(|call| call.age_ms).collect();
         let calls = ahead.count();
-        (calls > 0).then(|| json!({ "calls": calls, "savedMs": saved_ms }))
+        let mut told = json!({ "calls": calls, "savedMs": saved_ms });
+        if let Some(oldest_ms) = ages.iter().max() {
+            told["fromDryRun"] = json!(ages.len());
+            told["oldestMs"] = json!(oldest_ms);
+        }
+        (calls > 0).then_some(told)
     }
 
     fn by_tool(&self) -> BTreeMap<&'r str, StatusCounts> {

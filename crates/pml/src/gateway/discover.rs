@@ -25,8 +25,8 @@ pub(super) fn definition(connected: &str) -> Box<RawValue> {
         "name": "pml_discover",
         "title": "Find tools for an intent",
         "description": format!(
-            "Find tools, and procedures that worked before, for what you want to do, said in plain words. Call what you find from a program \
-             with `pml_execute`, or one tool alone by its `name`. Connected: {connected}."
+            "Find tools, and procedures that worked before, for what you want to do. Call them from a program with `pml_execute`, \
+             or one tool alone by its `name`. Connected: {connected}."
         ),
         "inputSchema": {
             "type": "object",

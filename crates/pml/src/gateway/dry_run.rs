@@ -137,6 +137,9 @@ fn text(report: &DryRunReport) -> String {
     section(&mut lines, "Made up", report.warnings.iter().map(|warning| warning.message.as_str()));
     let real = report.captured_calls.iter().filter(|call| call.is_real()).count();
     lines.push(format!("Calls: {}, {real} of them real", report.captured_calls.len()));
+    if let Some(cost) = &report.estimated_cost {
+        lines.push(format!("Estimated cost: {cost}"));
+    }
     let untaken = report.branches.uncovered.iter().map(|branch| {
         format!("line {} `{}` {}", branch.line, truncate_text(&branch.condition, 60), branch.outcome)
     });

@@ -179,10 +179,9 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
         "title": "Run a program over tools",
         "description": format!(
             "Run a TypeScript program over tools, instead of calling them one by one. `code` is the body of an async function: \
-             call `await mcp.server.tool({{…}})` as `pml_discover` shows it and `return` what you need; files and network are \
-             reached through tools only. Put values into `context` and read them as `args`: the second time the intent alone, \
-             with other values in it, is enough. If the reply is a ready call, confirm it by sending it as it is. \
-             Connected: {connected}."
+             call `await mcp.server.tool({{…}})` as `pml_discover` shows it and `return` what you need; tools alone reach \
+             files and network. Put values into `context` and read them as `args`: the second time the intent alone, \
+             with other values, is enough. Confirm a ready call by sending it as it is. Connected: {connected}."
         ),
         "inputSchema": {
             "type": "object",
@@ -195,7 +194,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                         "code": { "type": "string" },
                         "dagStructure": {
                             "type": "object",
-                            "description": "{tasks: [{id, tool | code, arguments, dependsOn, safeToFail?, timeoutMs?, retries?}]}; \
+                            "description": "{tasks: [{id, tool | code, arguments, dependsOn, safeToFail, timeoutMs, retries}]}; \
                                  {\"$ref\": \"t1.field\"} is a result"
                         },
                         "toolId": { "type": "string" },
@@ -207,8 +206,8 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                 "context": { "type": "object", "description": "the program's `args`" },
                 "options": {
                     "type": "object",
-                    "description": "timeoutMs, waitMs (then `running`), detach, learn, cache, speculate, idempotencyKey, dryRun, mocks; dag: \
-                         decisionPoints (none, per_layer, on_error, manual)"
+                    "description": "timeoutMs, waitMs, detach, learn, cache, speculate, idempotencyKey, dryRun, mocks, decisionPoints \
+                         (none, per_layer, on_error, manual)"
                 }
             },
             "required": ["intent"]

@@ -6,15 +6,15 @@ use pml_mcp::server::IncomingRequest;
 use pml_model::name::{is_plain, truncate_text};
 use serde_json::value::RawValue;
 
-use super::{ClientAccess, discover, execute, runs};
+use super::{ClientAccess, discover, execute, explore, runs};
 use crate::app::App;
 use crate::catalogue::ToolSnapshot;
 use crate::problem::{ErrorCode, Problem};
 
 /// The longest list of servers with their purposes, in characters; the others are counted.
-const PURPOSES_CHARACTERS: usize = 300;
+const PURPOSES_CHARACTERS: usize = 230;
 /// The longest list of servers by name, in characters.
-const NAMES_CHARACTERS: usize = 80;
+const NAMES_CHARACTERS: usize = 50;
 /// The longest purpose of a server in a description, in characters.
 const PURPOSE_CHARACTERS: usize = 50;
 
@@ -38,7 +38,7 @@ pub(super) fn definitions(snapshot: &ToolSnapshot) -> Vec<Box<RawValue>> {
     let connected = describe_servers(snapshot);
     let ours = std::iter::once(discover::definition(&connected))
         .chain(execute::definitions(&server_names(snapshot)));
-    ours.chain(runs::definitions()).collect()
+    ours.chain(runs::definitions()).chain([explore::definition()]).collect()
 }
 
 /// The server instructions: how a client should use the gateway.
@@ -108,6 +108,7 @@ pub(super) async fn call(
     match name {
         "pml_discover" => Some(discover::discover(app, arguments, request, &door.expose).await),
         "pml_execute" => Some(execute::execute(app, arguments, request, door).await),
+        "pml_explore" => Some(explore::explore(app, arguments, request, door).await),
         "pml_continue" => Some(runs::continue_run(app, arguments, request, door).await),
         "pml_replan" => Some(runs::replan(app, arguments, request, door).await),
         "pml_abort" => Some(runs::abort(app, arguments, request).await),

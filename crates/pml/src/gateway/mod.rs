@@ -9,12 +9,14 @@ mod direct;
 mod discover;
 mod dry_run;
 mod execute;
+mod explore;
 mod listing;
 mod meta_tools;
 mod passthrough;
 mod reply;
 mod request;
 mod runs;
+mod span;
 mod suggestions;
 mod wait;
 
@@ -36,6 +38,7 @@ use crate::app::App;
 use crate::catalogue::ToolSnapshot;
 use crate::config::Expose;
 use crate::problem::{ErrorCode, Problem};
+use crate::telemetry::in_context;
 
 /// The MCP server for clients. Clones share one gateway.
 #[derive(Clone)]
@@ -69,6 +72,13 @@ impl Gateway {
     }
 
     async fn serve(self, request: IncomingRequest) -> Result<Box<RawValue>, RpcError> {
+        let span = span::begin_request(&self.app.tools.telemetry, &request);
+        let answer = in_context(span.context(), self.dispatch(request)).await;
+        span::end_request(span, &answer);
+        answer
+    }
+
+    async fn dispatch(&self, request: IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         match request.method.as_str() {
             "tools/list" => self.list_tools(&request).await,
             "tools/call" => self.call_tool(request).await,

@@ -17,6 +17,7 @@ use super::{Gateway, is_visible, listing};
 use crate::config::ToolNaming;
 use crate::problem::Problem;
 use crate::servers::{ServerHandle, ServerUseGuard};
+use crate::telemetry::{add_trace_context, current};
 
 /// How long one server may take to list its prompts or resources, or to subscribe to a resource.
 const LIST_PATIENCE: Duration = Duration::from_secs(10);
@@ -193,8 +194,11 @@ impl Gateway {
         &self,
         request: &IncomingRequest,
         server: &ServerName,
-        params: Fields<'_>,
+        mut params: Fields<'_>,
     ) -> Result<Box<RawValue>, RpcError> {
+        if let Some(context) = current() {
+            add_trace_context(&mut params, &context);
+        }
         let (_in_use, connection) = self.connect(server, &request.cancel).await?;
         let timeout =
             self.app.tools.servers.get(server).map_or(LIST_PATIENCE, |slot| slot.settings().call_timeout);

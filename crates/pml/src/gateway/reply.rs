@@ -332,7 +332,8 @@ pub(super) fn tool_result(text: &str, body: &Value, content: &[&RawValue], is_er
     result_of(text, &raw(body), content, is_error)
 }
 
-fn result_of(text: &str, body: &RawValue, content: &[&RawValue], is_error: bool) -> Box<RawValue> {
+/// A tool result with this text and structured content.
+pub(super) fn result_of(text: &str, body: &RawValue, content: &[&RawValue], is_error: bool) -> Box<RawValue> {
     let first = raw(&json!({ "type": "text", "text": text }));
     let all: Vec<&RawValue> = std::iter::once(&*first).chain(content.iter().copied()).collect();
     let mut result = Fields::default();

@@ -33,8 +33,8 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_continue",
             "title": "Go on with a run",
-            "description": "Wait for a run that answered `running` (its `workflowId`), or answer it: `approved` for `approval_required` \
-                 (ask your user first) or `layer_complete`; `pause` stops before the next layer.",
+            "description": "Wait for a run that answered `running`, or answer it: `approved` for `approval_required` (ask your user first) or \
+                 `layer_complete`; `pause` stops before the next layer.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -56,7 +56,7 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_replan",
             "title": "Change the rest of a DAG",
-            "description": "After `layer_complete`: replace the tasks that have not run, or with `new_requirement` get tools for it.",
+            "description": "Replace the tasks of a DAG that have not run, or get tools for a `new_requirement`.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -72,7 +72,7 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_abort",
             "title": "End a run",
-            "description": "End a run and hear what it did.",
+            "description": "End a run.",
             "inputSchema": {
                 "type": "object",
                 "properties": { "workflow_id": of_run, "reason": { "type": "string" } },
@@ -84,7 +84,7 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_get_task_result",
             "title": "Read a result of a run",
-            "description": "Read the whole result of a task in pages; without `task_id`, the run's state, all its calls and its question.",
+            "description": "Read the whole result of a task in pages of bytes; without `task_id`, the run's state, calls and question.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -93,7 +93,7 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
                         "type": "string",
                         "description": "`n2`, its second call `n2#2`, or `result`"
                     },
-                    "offset": { "type": "integer", "description": "bytes" },
+                    "offset": { "type": "integer" },
                     "limit": { "type": "integer" },
                     "format": { "enum": ["raw", "pretty"] }
                 },

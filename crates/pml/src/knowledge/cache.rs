@@ -31,6 +31,7 @@ use crate::plan::Plan;
 use crate::report::{CacheSource, RunReport, TaskStatus};
 use crate::reuse;
 use crate::runtime::run_blocking;
+use crate::tools::Toolset;
 
 /// The number of results that this process caches.
 const MOST: NonZeroUsize = NonZeroUsize::new(500).expect("500 is not 0");
@@ -41,7 +42,7 @@ const SHOWN_MS: i64 = 60 * 60 * 1000;
 /// The least similarity of two intents that are nearly the same, from 0 to 1.
 const ALIKE: f64 = 0.95;
 /// 256 KiB: the largest result that is cached.
-const MOST_BYTES: usize = 256 * 1024;
+pub(crate) const MOST_BYTES: usize = 256 * 1024;
 
 /// The built-in server whose tools read files.
 const FILES: &str = "fs";
@@ -190,15 +191,34 @@ pub(crate) fn cache_lifetime(knowledge: &Knowledge, plan: &Plan) -> Result<Optio
     let mut shortest = None;
     for (id, verdict) in verdicts(knowledge, plan) {
         let Some(verdict) = verdict else { return Err(format!("`{id}` is gone")) };
-        if verdict.closed || is_compared(knowledge, id) {
-            continue;
-        }
-        let Some(time) = verdict.cache_ttl else {
-            return Err(format!("what `{id}` gives may change without anybody telling"));
-        };
-        shortest = Some(shortest.map_or(time, |least: Duration| least.min(time)));
+        let limit = tool_lifetime(&knowledge.tools, id, &verdict)?;
+        shortest = shortest.into_iter().chain(limit).min();
     }
     Ok(shortest)
+}
+
+/// How long a result of one tool may be used again; `None` if nothing limits that.
+fn tool_lifetime(tools: &Toolset, id: &ToolId, verdict: &ToolVerdict) -> Result<Option<Duration>, String> {
+    if verdict.closed || is_compared(tools, id) {
+        return Ok(None);
+    }
+    let unknown = || format!("what `{id}` gives may change without anybody telling");
+    verdict.cache_ttl.map(Some).ok_or_else(unknown)
+}
+
+/// How long the result of one call may be used for the same call of a later run, by the rules for results of plans;
+/// `None` if nothing limits that.
+///
+/// # Errors
+/// The reason why it may not be used at all.
+pub(crate) fn call_lifetime(tools: &Toolset, id: &ToolId) -> Result<Option<Duration>, String> {
+    let snapshot = tools.snapshot();
+    let Ok(tool) = snapshot.tool(id) else { return Err(format!("`{id}` is gone")) };
+    let verdict = tools.policy().verdict(id, &tool.definition.annotations);
+    if !verdict.read_only {
+        return Err(format!("`{id}` may change something"));
+    }
+    tool_lifetime(tools, id, &verdict)
 }
 
 /// Whether a plan changes nothing and uses neither clock nor random numbers, so that its result may be cached if its
@@ -229,9 +249,14 @@ fn verdicts<'p>(knowledge: &Knowledge, plan: &'p Plan) -> Vec<(&'p ToolId, Optio
     plan.tools.iter().map(|granted| (&granted.id, verdict(&granted.id))).collect()
 }
 
+/// The number of cache invalidations so far: what was read before the last one is not used again.
+pub(crate) fn generation(knowledge: &Knowledge) -> Option<i64> {
+    knowledge.store.cache_generation().ok()
+}
+
 /// Whether a tool reads files whose state can be compared.
-fn is_compared(knowledge: &Knowledge, id: &ToolId) -> bool {
-    id.server.as_str() == FILES && knowledge.tools.builtin(FILES).is_some()
+pub(crate) fn is_compared(tools: &Toolset, id: &ToolId) -> bool {
+    id.server.as_str() == FILES && tools.builtin(FILES).is_some()
 }
 
 /// The write epochs of the plan's servers, in a form that all processes share.
@@ -263,7 +288,7 @@ impl ResultCache {
     /// The cached result, if it exists and its inputs are unchanged.
     pub(crate) async fn get(&self, knowledge: &Knowledge, ticket: &CacheTicket) -> Option<CacheHit> {
         if let Some((hit, stamps)) = self.here(ticket) {
-            if hold(knowledge, stamps).await {
+            if stamps_hold(&knowledge.tools, stamps).await {
                 return Some(hit);
             }
             self.results.lock().unwrap_or_else(PoisonError::into_inner).pop(&ticket.key);
@@ -444,20 +469,20 @@ fn of_files(tool: &str) -> bool {
 }
 
 /// Whether the files that a result was made from are unchanged.
-async fn hold(knowledge: &Knowledge, stamps: Arc<[PathStamp]>) -> bool {
+pub(crate) async fn stamps_hold(tools: &Toolset, stamps: Arc<[PathStamp]>) -> bool {
     if stamps.is_empty() {
         return true;
     }
-    match knowledge.tools.builtin(FILES) {
+    match tools.builtin(FILES) {
         Some(files) => run_blocking(move || files.stamps_hold(&stamps)).await,
         None => false,
     }
 }
 
-/// Like [`hold`], for stored stamps.
+/// Like [`stamps_hold`], for stored stamps.
 async fn still_holds(knowledge: &Knowledge, written: &str) -> bool {
     match serde_json::from_str::<Vec<PathStamp>>(written) {
-        Ok(stamps) => hold(knowledge, stamps.into()).await,
+        Ok(stamps) => stamps_hold(&knowledge.tools, stamps.into()).await,
         Err(_) => false,
     }
 }

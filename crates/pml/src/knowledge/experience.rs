@@ -7,16 +7,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pml_graph::lexical::{LexicalIndex, ToolDocument};
-use pml_graph::next::{NextPrediction, NextReason, NextToolCandidate, predict_next_tools};
+use pml_graph::next::paths::{CallableTools, next_on_paths};
+use pml_graph::next::{NextToolCandidate, predict_next_tools};
 use pml_graph::past::workflow::{WorkflowFeatures, score_workflows};
 use pml_graph::past::{EmbeddedIntent, IntentTrace, PastAdvice, PastIntents};
 use pml_graph::procedure::{self, ProcedureSuggestion, ToolMatch, ToolText, suggest_procedure};
 use pml_graph::rank::{self, RankingEvidence};
 use pml_graph::vectors::VectorTable;
+use pml_language::Reading;
 use pml_model::{CapabilityId, Digest, Principal};
 
 use super::PrincipalKnowledge;
 use super::embeddings::{Embeddings, IntentReading, IntentVectors, Vector, dequantised, evidence};
+use super::graph::ToolGraph;
 use super::memory::{CapabilityMemory, IndexedCapability};
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
 
@@ -199,22 +202,28 @@ impl Experience {
         Some((tools, suggestion))
     }
 
-    /// The tools that follow these in a run for this intent, most likely first.
+    /// The tools that follow these in a run for this intent, most likely first: indices into the snapshot. With a graph
+    /// of the same tools, their schemas tell which can be called with the results so far.
     pub(crate) fn predict_next(
         &self,
         vectors: &VectorTable,
         wanted: &IntentReading,
         used: &[&str],
-    ) -> Vec<(&CatalogueTool, f32, NextReason)> {
+        graph: Option<&ToolGraph>,
+    ) -> Vec<NextToolCandidate> {
         let matches = self.matches(vectors, wanted);
         let used: Vec<u32> =
             used.iter().filter_map(|id| self.snapshot.index_of(id)).map(|place| place as u32).collect();
-        let NextPrediction { tools, .. } =
-            predict_next_tools(&self.procedures, &request(wanted, &matches), &used);
-        let named = |found: NextToolCandidate| {
-            (&self.snapshot.tools[found.tool as usize], found.confidence, found.reason)
-        };
-        tools.into_iter().map(named).collect()
+        let mut prediction = predict_next_tools(&self.procedures, &request(wanted, &matches), &used);
+        if let Some(graph) = graph {
+            let tools = CallableTools {
+                provides: graph.provides(),
+                id_of: &|tool| self.snapshot.tools[tool as usize].id.to_string(),
+                index_of: &|id| self.snapshot.index_of(id).map(|place| place as u32),
+            };
+            prediction.add_paths(&next_on_paths(&prediction, &Reading::of(&wanted.text), &used, tools));
+        }
+        prediction.tools
     }
 
     /// The tool snapshot it was built for.

@@ -3,8 +3,10 @@
 //! It is built from the schemas of the tools and from traces, and rebuilt when either changes. Prediction and ranking
 //! use it, and people can look at it.
 
+mod map;
+
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pml_graph::graph::closeness::{CloseNode, closest_nodes};
 use pml_graph::graph::fields::{self, FieldsDefinition};
@@ -17,9 +19,11 @@ use pml_store::LearnedEdge;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::memory::{IndexedCapability, ObservedSchemas};
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
+pub use map::{EndSchemas, GraphLayout, LayoutCommunity, LayoutEdge, LayoutNode, Neighbour, NodeDetails};
 
 /// The number of paths that are returned.
 const WAYS: usize = 3;
@@ -38,6 +42,8 @@ pub(crate) struct ToolGraph {
     provides: ProvidesIndex,
     insights: GraphInsights,
     names: HashMap<String, String>,
+    /// The map of the graph, drawn when it is first looked at.
+    map: OnceLock<map::NamedMap>,
 }
 
 impl ToolGraph {
@@ -85,7 +91,7 @@ impl ToolGraph {
             }
         }
         let insights = GraphInsights::compute(&graph);
-        ToolGraph { of, graph, operations, provides, insights, names }
+        ToolGraph { of, graph, operations, provides, insights, names, map: OnceLock::new() }
     }
 
     /// Whether it was built from the same inputs.
@@ -101,6 +107,11 @@ impl ToolGraph {
     /// The tools from which this one could best get what it needs.
     pub(crate) fn best_sources(&self, id: &str) -> Vec<&str> {
         self.provides.best_sources(id)
+    }
+
+    /// The fields of the tools, and which tool can feed which.
+    pub(crate) fn provides(&self) -> &ProvidesIndex {
+        &self.provides
     }
 
     /// The path in the results of one tool, such as `user.id`, that could fill a parameter of another.
@@ -161,12 +172,7 @@ impl ToolGraph {
         GraphViewEdge {
             from: edge.from.to_owned(),
             to: edge.to.to_owned(),
-            kind: match edge.kind {
-                EdgeType::Dependency => "dependency",
-                EdgeType::Contains => "contains",
-                EdgeType::Provides => "provides",
-                EdgeType::Sequence => "sequence",
-            },
+            kind: map::edge_word(edge.kind),
             source: match edge.source {
                 EdgeSource::Observed => "observed",
                 EdgeSource::Inferred => "inferred",
@@ -317,7 +323,7 @@ pub struct GraphViewNode {
 }
 
 /// A relation between two nodes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct GraphViewEdge {
     /// The id of the first node.
     pub from: String,
@@ -340,23 +346,26 @@ pub struct GraphViewEdge {
     pub mapping: Vec<GraphViewMapping>,
     /// The schemas of both ends; only for `provides` on a path.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = EdgeSchemas)]
     pub schemas: Option<EdgeSchemas>,
 }
 
 /// The output of one tool and the input of another.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EdgeSchemas {
     /// The JSON Schema of the result, declared or observed.
     #[serde(rename = "outputSchema", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     pub output: Option<Box<RawValue>>,
     /// The JSON Schema of the arguments.
     #[serde(rename = "inputSchema")]
+    #[schema(value_type = Value, required = false)]
     pub input: Box<RawValue>,
 }
 
 /// A field of a result that can become an argument.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct GraphViewMapping {
     /// The path of the field in the result; empty for the complete result.
     pub from: String,
@@ -367,7 +376,7 @@ pub struct GraphViewMapping {
 }
 
 /// A path from one node to another.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct GraphViewPath {
     /// The nodes on the path, both ends included.
     pub through: Vec<String>,

@@ -137,11 +137,13 @@ impl CapabilityMemory {
         self.index.read().version()
     }
 
-    /// The usable capabilities of `principal`, in a stable order.
+    /// The usable capabilities of `principal` that are evidence of how its tools are used, in a stable order.
     pub(crate) fn active_capabilities(&self, principal: &Principal) -> Vec<Arc<IndexedCapability>> {
         let index = self.index.read();
         let mut all = index.all();
-        all.retain(|known| known.owner == *principal && known.state == CapabilityState::Active);
+        let is_evidence =
+            |known: &IndexedCapability| known.state == CapabilityState::Active && !known.is_unproven();
+        all.retain(|known| known.owner == *principal && is_evidence(known));
         all.sort_by(|one, other| one.id.cmp(&other.id));
         all
     }

@@ -48,6 +48,15 @@ pub(crate) fn next_related(graph: &ToolGraph, used: &[&str]) -> Vec<NextSuggesti
     graph.related_to(used).into_iter().map(told).filter(|next| next.confidence >= LEAST).collect()
 }
 
+/// Why a tool on a path comes next: it takes a result of `from`, and serves the request or leads to `towards`.
+fn path_reason(from: &str, towards: Option<&str>) -> String {
+    let from = printable(from);
+    match towards {
+        None => format!("path: takes what `{from}` gives, and serves what is asked for"),
+        Some(towards) => format!("path: takes what `{from}` gives, on the way to `{}`", printable(towards)),
+    }
+}
+
 impl Knowledge {
     /// The usual successors of a run of `capability` whose last call was of `tool`, without what `ran` in it.
     pub(crate) fn next_after(
@@ -98,49 +107,51 @@ impl Knowledge {
         next.collect()
     }
 
-    /// What came next at the same point of similar requests; empty if the request is not embedded yet.
+    /// What came next at the same point of similar requests, and what can be called with the results of `used` by the
+    /// schemas in `graph`; empty if the request is not embedded yet.
     pub(crate) fn next_in_similar_requests(
         &self,
         principal: &Principal,
         intent: &str,
         used: &[&str],
+        graph: Option<&ToolGraph>,
     ) -> Vec<NextSuggestion> {
         let Some(wanted) = self.embeddings.cached_reading(intent) else { return Vec::new() };
         let likely = self.of_principal(principal).with_experience(|experience| {
             let vectors = self.embeddings.tool_vectors(experience.snapshot());
             let mut likely = Vec::new();
-            for (tool, confidence, reason) in experience.predict_next(&vectors, &wanted, used) {
-                if f64::from(confidence) < LEAST || used.contains(&tool.id.to_string().as_str()) {
+            let name = |tool: u32| experience.snapshot().tools[tool as usize].id.to_string();
+            for next in experience.predict_next(&vectors, &wanted, used, graph) {
+                let id = name(next.tool);
+                if f64::from(next.confidence) < LEAST || used.contains(&id.as_str()) {
                     continue;
                 }
-                let like = match reason {
-                    NextReason::SimilarRequests { trace } => experience.owner(trace).cloned(),
-                    NextReason::FollowsOften { .. } | NextReason::MatchesRequest => None,
-                };
-                likely.push((tool.id.to_string(), confidence, reason, like));
-            }
-            likely
-        });
-        let told = |(id, confidence, reason, like): (String, f32, NextReason, Option<CapabilityId>)| {
-            NextSuggestion {
-                kind: "tool".to_owned(),
-                name: printable(&id),
-                id,
-                confidence: (f64::from(confidence) * 100.0).round() / 100.0,
-                reason: match reason {
-                    NextReason::SimilarRequests { .. } => self.like(like),
+                let reason = match next.reason {
+                    NextReason::SimilarRequests { trace } => self.like(experience.owner(trace)),
                     NextReason::FollowsOften { times: 1 } => "came after its last tool once".to_owned(),
                     NextReason::FollowsOften { times } => format!("came after its last tool {times} times"),
                     NextReason::MatchesRequest => "serves what is asked for, and was not used yet".to_owned(),
-                },
+                    NextReason::Path { from, towards } => {
+                        path_reason(&name(from), (towards != next.tool).then(|| name(towards)).as_deref())
+                    }
+                };
+                likely.push(NextSuggestion {
+                    kind: "tool".to_owned(),
+                    name: printable(&id),
+                    id,
+                    confidence: (f64::from(next.confidence) * 100.0).round() / 100.0,
+                    reason,
+                });
             }
-        };
-        likely.into_iter().flatten().take(MOST).map(told).collect()
+            likely.truncate(MOST);
+            likely
+        });
+        likely.unwrap_or_default()
     }
 
-    fn like(&self, capability: Option<CapabilityId>) -> String {
+    fn like(&self, capability: Option<&CapabilityId>) -> String {
         let index = self.memory.index.read();
-        let known = capability.and_then(|id| index.all().into_iter().find(|known| known.id == id));
+        let known = capability.and_then(|id| index.all().into_iter().find(|known| known.id == *id));
         match known {
             Some(known) => format!("came next in `{}`, which served a request like this", known.name),
             None => "came next when requests like this were served".to_owned(),

@@ -1,10 +1,13 @@
 //! The report of a dry run, as it is sent to clients.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use pml_model::ToolId;
 use pml_model::structure::NodeId;
-use serde::Serialize;
+use rust_decimal::Decimal;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::{ConsoleLine, RunFailure};
@@ -42,7 +45,7 @@ pub struct DryRunReport {
     pub estimated_api_calls: BTreeMap<String, u32>,
     /// What these calls would cost, where the operator gives prices.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub estimated_cost: Option<f64>,
+    pub estimated_cost: Option<EstimatedCost>,
     /// The paths that exploration found, each the first to take some branch; empty unless branches were explored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<ExploredPath>,
@@ -52,6 +55,53 @@ pub struct DryRunReport {
     /// What the program printed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub console: Vec<ConsoleLine>,
+}
+
+/// What the calls of a real run would cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EstimatedCost {
+    /// The sums, one for each currency.
+    pub amounts: Vec<CostAmount>,
+    /// The calls that have a price.
+    pub priced_calls: u32,
+    /// The calls that have none, apart from those of built-in servers.
+    pub unpriced_calls: u32,
+}
+
+/// A sum of money.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CostAmount {
+    /// The amount, exact.
+    #[serde(serialize_with = "as_number")]
+    pub amount: Decimal,
+    /// The code of the currency in ISO 4217.
+    pub currency: String,
+}
+
+fn as_number<S: Serializer>(amount: &Decimal, to: S) -> Result<S::Ok, S::Error> {
+    RawValue::from_string(amount.to_string()).map_err(S::Error::custom)?.serialize(to)
+}
+
+impl fmt::Display for EstimatedCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sums: Vec<String> =
+            self.amounts.iter().map(|sum| format!("{} {}", sum.amount, sum.currency)).collect();
+        match (sums.is_empty(), self.unpriced_calls) {
+            (true, 0) => f.write_str("nothing")?,
+            (true, _) => f.write_str("unknown")?,
+            (false, _) => write!(f, "{} for {}", sums.join(" + "), calls(self.priced_calls))?,
+        }
+        match self.unpriced_calls {
+            0 => Ok(()),
+            1 => f.write_str("; 1 call has no price"),
+            more => write!(f, "; {} have no price", calls(more)),
+        }
+    }
+}
+
+fn calls(count: u32) -> String {
+    if count == 1 { "1 call".to_owned() } else { format!("{count} calls") }
 }
 
 /// Which calls of a dry run are really made.

@@ -19,6 +19,9 @@ const MOST_LISTED: usize = 2;
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Exploration {
+    /// The id that traces of its paths refer to; absent if nothing is learned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exploration_id: Option<String>,
     /// The intent.
     pub intent: String,
     /// How many paths were tried.
@@ -167,11 +170,12 @@ impl PathOutput {
 }
 
 impl Exploration {
-    /// The exploration as a short text to choose from.
-    pub fn text(&self) -> String {
-        let mut text = format!("{} paths explored, {} viable", self.paths_explored, self.viable_paths.len());
+    /// The exploration as a short text to choose from. `label` tells how each path is called.
+    pub fn text(&self, label: impl Fn(&ViablePath) -> String) -> String {
+        let noun = if self.paths_explored == 1 { "path" } else { "paths" };
+        let mut text = format!("{} {noun} explored, {} viable", self.paths_explored, self.viable_paths.len());
         for (number, path) in (1..).zip(&self.viable_paths) {
-            text.push_str(&format!("\n{number}. {}", path.text()));
+            text.push_str(&format!("\n{number}. {}", path.text(&label(path))));
         }
         for path in &self.failed_paths {
             let at = path.failure_point.as_deref().map(|at| format!(" at {at}")).unwrap_or_default();
@@ -181,23 +185,18 @@ impl Exploration {
         for warning in self.warnings.iter().take(MOST_LISTED) {
             text.push_str(&format!("\nnote: {}", printable(&truncate_text(warning, MESSAGE_CHARACTERS))));
         }
-        if let Some(path) = self.viable_paths.first() {
-            let call = format!(r#"{{"explorePath": "{}", "confirm": true}}"#, path.path_id);
-            text.push_str(&format!("\nrun the first with `pml_execute` {call}"));
-        }
         text
     }
 }
 
 impl ViablePath {
-    fn text(&self) -> String {
+    fn text(&self, label: &str) -> String {
         let mut text = format!(
-            "{} ({:.2}; {} real, {} mocked) {}",
+            "{} ({:.2}; {} real, {} mocked){label}",
             self.path.join(" → "),
             self.confidence,
             self.real_executions,
             self.mocked_executions,
-            self.path_id
         );
         if let Some(result) = &self.result {
             let result = printable(&truncate_text(result.get(), RESULT_CHARACTERS));

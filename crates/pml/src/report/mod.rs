@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, HashMap};
 use pml_model::question::{LayerResult, Question};
 use pml_model::structure::{ForkForm, NodeId, NodeKind, Structure};
 use pml_model::{CapabilityId, RunState};
+use pml_store::RunSavings;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::plan::Plan;
 pub use dry_run::{
-    Branch, BranchCoverage, CapturedCall, DryRunEffect, DryRunMode, DryRunReport, DryRunStatus,
-    DryRunWarning, ExploredPath,
+    Branch, BranchCoverage, CapturedCall, CostAmount, DryRunEffect, DryRunMode, DryRunReport, DryRunStatus,
+    DryRunWarning, EstimatedCost, ExploredPath,
 };
 pub use exploration::{
     Exploration, ExplorationTrace, ExploredCall, FailedPath, PathOutput, ToolHistory, ViablePath,
@@ -64,6 +65,9 @@ pub struct RunReport {
     /// The lines that the program printed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub console: Vec<ConsoleLine>,
+    /// When each line was printed, in milliseconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub console_at: Vec<i64>,
     /// Whether the program printed more than is kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub console_cut: bool,
@@ -162,6 +166,15 @@ impl RunReport {
         self.tasks.iter().any(failed) || self.outcomes.iter().any(|outcome| outcome.status == "error")
     }
 
+    /// What the run saved: time by calls made ahead, and results that the client did not have to read.
+    pub(crate) fn savings(&self) -> RunSavings {
+        RunSavings {
+            waited_less_ms: self.tasks.iter().filter_map(|task| task.saved_ms).sum(),
+            call_bytes: self.tasks.iter().filter_map(|task| task.result_size).sum::<usize>() as u64,
+            result_bytes: self.result.as_ref().map_or(0, |result| result.get().len()) as u64,
+        }
+    }
+
     /// The report of a run that waited longer than runs may.
     pub(crate) fn expired(started_at: i64, ended_at: Option<i64>) -> RunReport {
         let failure =
@@ -214,6 +227,7 @@ impl RunReport {
             called: Vec::new(),
             path: ExecutedPath::default(),
             console: Vec::new(),
+            console_at: Vec::new(),
             console_cut: false,
             hint: None,
             started_at,
@@ -377,6 +391,9 @@ pub struct CallReport {
     /// How much sooner its result was there for that, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_ms: Option<u64>,
+    /// The age of its result in milliseconds, if the dry run that the run confirms had read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
 }
 
 impl CallReport {
@@ -395,6 +412,7 @@ impl CallReport {
             execution_time_ms: None,
             speculated: false,
             saved_ms: None,
+            age_ms: None,
         }
     }
 }

@@ -255,6 +255,29 @@ impl ServerHandle {
         }
     }
 
+    /// Ends the connection, if there is one, and starts the server anew, whatever its backoff. Calls under way fail.
+    /// Returns whether it may be started at all.
+    pub async fn restart(self: &Arc<Self>) -> bool {
+        self.failures.store(0, Ordering::Relaxed);
+        match self.status() {
+            ServerStatus::AwaitingAcceptance | ServerStatus::Closed => return false,
+            ServerStatus::Ready(connection) => {
+                // No caller may find the connection that is about to end.
+                self.status.send_if_modified(|status| {
+                    let ends = is_life(status, &connection);
+                    if ends {
+                        *status = ServerStatus::Idle;
+                    }
+                    ends
+                });
+                connection.close().await;
+            }
+            ServerStatus::Idle | ServerStatus::Starting | ServerStatus::Down { .. } => {}
+        }
+        self.begin();
+        true
+    }
+
     /// Waits until a due or running start has finished. Returns whether the server is ready.
     pub async fn wait_until_started(&self) -> bool {
         let mut status = self.status.subscribe();

@@ -4,6 +4,7 @@
 //! came as.
 
 mod call_audit;
+mod spans;
 mod toolset;
 
 use std::time::{Duration, Instant};
@@ -22,9 +23,12 @@ use crate::catalogue::{CatalogueTool, QuarantineReason, ToolSnapshot};
 use crate::clock::now_ms;
 use crate::config::DefinitionPolicy;
 use crate::epoch::WriteReach;
+use crate::metrics::CallStatus;
 use crate::problem::{ErrorCode, Problem};
 use crate::servers::{ServerHandle, ServerStatus};
+use crate::telemetry::{add_trace_context, current, in_context};
 use call_audit::{AuditedArguments, DirectCall, DirectDecision};
+pub(crate) use spans::{begin_call, end_call};
 pub use toolset::{BuiltInServer, Toolset, describe_status};
 
 /// Who makes a call, and within which limits.
@@ -175,6 +179,20 @@ pub enum CallOutcome {
     Unknown(Problem),
 }
 
+impl CallOutcome {
+    /// How the call ended, in one word.
+    pub(crate) fn status(&self) -> CallStatus {
+        match self {
+            CallOutcome::Ok(_) => CallStatus::Ok,
+            CallOutcome::Unknown(_) => CallStatus::InDoubt,
+            CallOutcome::ToolError(_)
+            | CallOutcome::NotSent(_)
+            | CallOutcome::NeedsApproval(_)
+            | CallOutcome::Withheld(_) => CallStatus::Error,
+        }
+    }
+}
+
 /// The two forms in which a server returns an error.
 #[derive(Debug)]
 pub enum ToolError {
@@ -187,6 +205,26 @@ pub enum ToolError {
 /// Calls `id` with `arguments`. `passing` are further members of the request's parameters, such as `_meta`, which are
 /// sent to the server too.
 pub async fn call(
+    tools: &Toolset,
+    context: &CallContext,
+    id: &ToolId,
+    arguments: &RawValue,
+    passing: Fields<'_>,
+) -> CallOutcome {
+    // The driver of a run makes the spans of its calls. A read ahead has none: the call that uses its result has.
+    let is_of_run =
+        matches!(context.authority, Authority::Run(_)) && !matches!(context.mode, CallMode::Dry(_));
+    if is_of_run {
+        return call_in_span(tools, context, id, arguments, passing).await;
+    }
+    let span = begin_call(tools, id, arguments.get());
+    let called = call_in_span(tools, context, id, arguments, passing);
+    let outcome = in_context(span.context(), called).await;
+    end_call(span, &outcome);
+    outcome
+}
+
+async fn call_in_span(
     tools: &Toolset,
     context: &CallContext,
     id: &ToolId,
@@ -444,6 +482,9 @@ async fn downstream(
         let mut params = passing.clone();
         params.set("name", raw(&tool.id.tool));
         params.set_borrowed("arguments", arguments);
+        if let Some(context) = current() {
+            add_trace_context(&mut params, &context);
+        }
         let call = OutgoingRequest {
             method: "tools/call",
             params,
@@ -528,8 +569,16 @@ fn mirrored(tool: &CatalogueTool, arguments: &RawValue) -> Vec<(String, String)>
 
 /// The outcome that a tool result stands for.
 pub(crate) fn ended(result: Box<RawValue>) -> CallOutcome {
+    if is_error_result(&result) {
+        CallOutcome::ToolError(ToolError::Result(result))
+    } else {
+        CallOutcome::Ok(result)
+    }
+}
+
+/// Whether a tool result is marked as an error.
+pub(crate) fn is_error_result(result: &RawValue) -> bool {
     // A text search comes first: most results are no errors, and some are large.
-    let is_error = result.get().contains("\"isError\"")
-        && Fields::parse(result.get()).is_ok_and(|fields| fields.read("isError") == Some(true));
-    if is_error { CallOutcome::ToolError(ToolError::Result(result)) } else { CallOutcome::Ok(result) }
+    result.get().contains("\"isError\"")
+        && Fields::parse(result.get()).is_ok_and(|fields| fields.read("isError") == Some(true))
 }

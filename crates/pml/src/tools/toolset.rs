@@ -33,6 +33,7 @@ use crate::servers::{
     ServerEvent, ServerEventKind, ServerHandle, ServerSpec, ServerStatus, Servers, ToolListing,
 };
 use crate::settings::AppSettings;
+use crate::telemetry::Telemetry;
 use crate::validate::Validators;
 
 /// The tools and the servers behind them.
@@ -47,6 +48,8 @@ pub struct Toolset {
     pub validators: Validators,
     /// The write epoch, which tells whether anything may have been written since a given moment.
     pub epoch: Epoch,
+    /// Makes the spans of requests, runs and calls.
+    pub(crate) telemetry: Telemetry,
     /// Writes direct calls to the audit log.
     pub(super) call_audit: CallAudit,
     builtin: ArcSwap<BuiltInServers>,
@@ -79,7 +82,7 @@ impl Toolset {
     /// # Errors
     /// The built-in servers cannot be created, or the database cannot be read.
     pub(crate) async fn open(
-        settings: Arc<AppSettings>,
+        (settings, telemetry): (Arc<AppSettings>, Telemetry),
         store: Store,
         process: ProcessIdentity,
         publishes: bool,
@@ -92,6 +95,7 @@ impl Toolset {
             servers: Servers::new(told),
             validators: Validators::default(),
             epoch: Epoch::new(store.clone(), process.clone()),
+            telemetry,
             call_audit: CallAudit::start(store.clone()),
             builtin: ArcSwap::from_pointee(built_in(&config, &settings)?),
             changes: broadcast::Sender::new(256),

@@ -339,62 +339,6 @@ fn commands_stand_in_console_blocks_alone() {
 }
 
 #[test]
-fn the_http_page_has_every_route() {
-    let mut routes = BTreeSet::new();
-    for file in sources() {
-        let text = std::fs::read_to_string(&file).unwrap();
-        for (path, methods) in text.split(".route(").skip(1).filter_map(route) {
-            routes.extend(methods.into_iter().map(|method| format!("`{method} {path}`")));
-        }
-    }
-    assert!(routes.len() > 20 && routes.contains("`POST /api/analyse`"), "{routes:?}");
-    let page = text_of("docs/http-api.md");
-    let rows = page.lines().filter_map(|line| Some(line.strip_prefix("| ")?.split(" | ").next()?.to_owned()));
-    let told: BTreeSet<String> = rows.filter(|cell| cell.contains(" /")).collect();
-    let lacking: Vec<_> = routes.difference(&told).collect();
-    let invented: Vec<_> = told.difference(&routes).collect();
-    assert!(
-        lacking.is_empty() && invented.is_empty(),
-        "docs/http-api.md lacks {lacking:?} and has {invented:?} that the router does not"
-    );
-}
-
-/// Sources that make routes.
-fn sources() -> Vec<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = vec![
-        source.join("api.rs"),
-        source.join("cli/serve.rs"),
-        source.join("dashboard/mod.rs"),
-        root().join("crates/pml-mcp/src/server/http.rs"),
-    ];
-    files.extend(std::fs::read_dir(source.join("api")).unwrap().map(|entry| entry.unwrap().path()));
-    files
-}
-
-/// The path and the methods in what follows `.route(`.
-fn route(text: &str) -> Option<(String, Vec<&'static str>)> {
-    let (path, rest) = text.split_once(',')?;
-    let path = match path.trim() {
-        "LOGIN" => pml::dashboard::LOGIN.to_owned(),
-        quoted => quoted.strip_prefix('"')?.strip_suffix('"')?.to_owned(),
-    };
-    // Up to the next route, a method is where a routing function is called.
-    let handlers = rest.split('\n').next()?;
-    let all = [("get(", "GET"), ("post(", "POST"), ("delete(", "DELETE"), ("put(", "PUT")];
-    let methods: Vec<_> = all
-        .into_iter()
-        .filter(|(call, _)| {
-            handlers.match_indices(call).any(|(at, _)| {
-                !handlers[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_')
-            })
-        })
-        .map(|(_, method)| method)
-        .collect();
-    (!methods.is_empty()).then_some((path, methods))
-}
-
-#[test]
 fn the_numbers_of_the_readme_are_those_of_the_benchmarks() {
     let told = |page: &str| {
         let text = text_of(page);

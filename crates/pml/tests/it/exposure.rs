@@ -33,6 +33,7 @@ fn a_list_of_tools_is_all_a_client_sees_finds_and_calls() {
             "pml_replan",
             "pml_abort",
             "pml_get_task_result",
+            "pml_explore",
             "fs__read",
             "math__evaluate",
             "math__statistics",
@@ -51,8 +52,15 @@ fn a_list_of_tools_is_all_a_client_sees_finds_and_calls() {
 fn without_a_list_every_tool_can_be_found_and_called_though_few_are_shown() {
     let home = Home::new("");
     let mut client = home.stdio(&[]);
-    let own =
-        ["pml_discover", "pml_execute", "pml_continue", "pml_replan", "pml_abort", "pml_get_task_result"];
+    let own = [
+        "pml_discover",
+        "pml_execute",
+        "pml_continue",
+        "pml_replan",
+        "pml_abort",
+        "pml_get_task_result",
+        "pml_explore",
+    ];
     assert_eq!(names(&mut client), own);
     assert!(found(&mut client, "read a file").contains(&"fs:read".to_owned()));
     assert!(text(&client.call("math__evaluate", &json!({"expression": "6*7"}))).contains("42"));

@@ -181,11 +181,16 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
             .map_while(Result::ok)
             .find_map(|line| Some(line.split_once(" at ")?.1.split('\u{1b}').next()?.to_owned()))
             .unwrap_or_else(|| panic!("pml serve did not start: {}", drain(child.stderr.take())));
+        let link = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| Some(line.strip_prefix("Dashboard: ")?.to_owned()))
+            .expect("the link to the dashboard is printed");
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let mut stderr = child.stderr.take().unwrap();
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         let token = std::fs::read_to_string(token).unwrap().trim().to_owned();
-        Served { child, url, token }
+        Served { child, url, token, link }
     }
 }
 
@@ -204,6 +209,8 @@ pub struct Served {
     pub url: String,
     /// The bearer token.
     pub token: String,
+    /// The link that opens the dashboard for reading.
+    pub link: String,
 }
 
 impl Drop for Served {

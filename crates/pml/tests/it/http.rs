@@ -230,12 +230,13 @@ fn served_with_fixture() -> (Home, Served) {
     (home, served)
 }
 
-const ROUTES: [(&str, &str); 7] = [
+const ROUTES: [(&str, &str); 8] = [
     ("POST", "/mcp"),
     ("GET", "/mcp"),
     ("DELETE", "/mcp"),
     ("OPTIONS", "/mcp"),
     ("GET", "/health"),
+    ("GET", "/ready"),
     ("GET", "/"),
     ("GET", "/no/such/path"),
 ];
@@ -307,7 +308,9 @@ fn every_route_but_health_and_the_pages_needs_the_token() {
     for value in
         [None, Some("Bearer wrong"), Some("Bearer "), Some(&served.token), Some(&almost), Some(&basic)]
     {
-        for (method, path) in ROUTES.into_iter().filter(|(_, path)| !["/", "/health"].contains(path)) {
+        for (method, path) in
+            ROUTES.into_iter().filter(|(_, path)| !["/", "/health", "/ready"].contains(path))
+        {
             let mut headers = vec![("Host", own), ("Content-Type", "application/json"), ("Accept", "*/*")];
             headers.extend(value.map(|value| ("Authorization", value)));
             let reply = send(&served, method, path, &headers, "");
@@ -318,7 +321,11 @@ fn every_route_but_health_and_the_pages_needs_the_token() {
     let token = format!("Bearer {}", served.token);
     let reply = send(&served, "GET", "/no/such/path", &[("Host", own), ("Authorization", &token)], "");
     assert_eq!(reply.status, 404);
-    assert_eq!(send(&served, "GET", "/health", &[("Host", own)], "").status, 200);
+    for path in ["/health", "/ready"] {
+        assert_eq!(send(&served, "GET", path, &[("Host", own)], "").status, 200, "{path}");
+    }
+    let link = served.link.strip_prefix(&format!("http://{own}")).unwrap();
+    assert_eq!(send(&served, "GET", link, &[("Host", own)], "").status, 303, "the link is the credential");
 }
 
 #[test]

@@ -30,3 +30,4 @@ mod recalled;
 mod reuse;
 mod tools;
 mod unfinished;
+mod views;

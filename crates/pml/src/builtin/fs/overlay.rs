@@ -100,6 +100,11 @@ impl FsOverlay {
         FsOverlay { root, base, changes: BTreeMap::new(), written_bytes: 0 }
     }
 
+    /// Whether the files on disk show where nothing was written.
+    pub fn is_over_root(&self) -> bool {
+        self.base == OverlayBase::Root
+    }
+
     /// Answers a call of `tool`; `None` if that depends on files of which nothing is known. Blocks on the file system.
     pub fn call(&mut self, tool: &str, given: &RawValue) -> Option<OverlayAnswer> {
         let stop = StopSignal::default_limit();

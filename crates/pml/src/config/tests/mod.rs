@@ -6,9 +6,11 @@ mod embedding;
 mod imports;
 mod limits;
 mod permissions;
+mod prices;
 mod projects;
 mod reference;
 mod starting;
+mod telemetry;
 
 use std::fs;
 use std::path::Path;

@@ -102,6 +102,10 @@ pub struct Schedule {
     /// The number of active tasks, and of tasks without an end.
     active: usize,
     open: usize,
+    /// The number of tasks without an end in each layer.
+    open_in_layer: Vec<usize>,
+    /// The layers of which the last task has ended, until somebody takes note.
+    completed_layers: Vec<usize>,
 }
 
 impl Schedule {
@@ -157,12 +161,16 @@ impl Schedule {
             paused: false,
             pausing: false,
             active: 0,
+            open_in_layer: Vec::new(),
+            completed_layers: Vec::new(),
         };
+        schedule.open_in_layer = vec![0; schedule.layer_count()];
         for task in 0..schedule.nodes.len() {
             if !schedule.is_open(task) {
                 schedule.open -= 1;
                 continue;
             }
+            schedule.open_in_layer[schedule.layers[task]] += 1;
             let missing =
                 schedule.nodes[task].after.iter().filter(|before| schedule.is_open(**before)).count();
             schedule.states[task] = TaskState::Waiting { missing };
@@ -276,7 +284,7 @@ impl Schedule {
 
     fn end(&mut self, task: usize, end: TaskEnd) {
         self.states[task] = TaskState::Ended(end);
-        self.open -= 1;
+        self.close(task);
         let passes = end == TaskEnd::Done || (end == TaskEnd::Failed && self.nodes[task].safe_to_fail);
         for dependant in std::mem::take(&mut self.dependants[task]) {
             match &mut self.states[dependant] {
@@ -292,6 +300,20 @@ impl Schedule {
         }
     }
 
+    fn close(&mut self, task: usize) {
+        self.open -= 1;
+        let layer = self.layers[task];
+        self.open_in_layer[layer] -= 1;
+        if self.open_in_layer[layer] == 0 {
+            self.completed_layers.push(layer);
+        }
+    }
+
+    /// The layers that were completed since the last call of this function.
+    pub(crate) fn take_completed_layers(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.completed_layers)
+    }
+
     /// Ends a task that cannot run, and everything that depends on it.
     fn skip(&mut self, task: usize) {
         let mut lost = vec![task];
@@ -299,7 +321,7 @@ impl Schedule {
             if self.is_open(task) {
                 self.states[task] = TaskState::Ended(TaskEnd::Skipped);
                 self.ready.remove(&task);
-                self.open -= 1;
+                self.close(task);
                 lost.extend(std::mem::take(&mut self.dependants[task]));
             }
         }

@@ -10,6 +10,7 @@ use super::super::run::RunEvent;
 use super::Driver;
 use super::approvals::{AnswerEvents, ApprovalCheck, POLL};
 use crate::clock::now_ms;
+use crate::metrics::ApprovalEvent;
 use crate::plan::Pause;
 
 impl Driver {
@@ -45,6 +46,8 @@ impl Driver {
         if let Err(error) = self.journal.settle(change).await {
             return self.journal.fail(error);
         }
+        self.driven.runs.metrics.note_approval(ApprovalEvent::Asked);
+        self.publish_question(&(id.clone(), Question::Approval(asked.clone())));
         self.approvals.set_open_question(id, asked);
         self.publish_status();
     }

@@ -8,6 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use pml_mcp::Caller;
+use pml_model::ToolId;
 use pml_model::json::Fields;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,8 @@ use crate::execute::issued_call::IssuedCall;
 use crate::plan::{Grant, Plan};
 use crate::problem::{ErrorCode, Problem};
 use crate::report::RunFailure;
-use crate::tools::{self, Authority, CallApproval, CallContext, CallMode, CallOutcome, Permit};
+use crate::telemetry::{OpenSpan, in_context};
+use crate::tools::{self, Authority, CallApproval, CallContext, CallMode, CallOutcome, Permit, Toolset};
 
 /// 1 s: how long servers may take to receive the cancellation of a call.
 const CALLING_OFF: Duration = Duration::from_secs(1);
@@ -45,8 +47,12 @@ pub(super) struct CallsInFlight {
 pub(super) struct EndedCall {
     pub(super) call: u32,
     pub(super) outcome: CallOutcome,
+    /// How long it took since the program was allowed to make it.
+    pub(super) took: Duration,
     /// How much sooner it ended because it was made ahead; `None` if it was not.
     pub(super) saved: Option<Duration>,
+    /// The age of its result, if a dry run had read it.
+    pub(super) age: Option<Duration>,
 }
 
 /// A call that may be made now.
@@ -80,11 +86,15 @@ impl CallsInFlight {
         let cancel = CancellationToken::new();
         self.cancels.insert(issued.call, cancel.clone());
         let (toolset, id) = (Arc::clone(&of.runs.tools), granted.id.clone());
+        let span = begin_span(&toolset, &id, &issued);
         if grant.is_some_and(|grant| grant.is_void(&toolset.snapshot())) {
             let text = format!("the definition of `{id}` changed after a person allowed it to be called");
             let outcome =
                 CallOutcome::NotSent(Problem::new(ErrorCode::ToolChanged, text).hint(RunFailure::RUN_ANEW));
-            self.calls.push(Box::pin(async move { EndedCall { call: issued.call, outcome, saved: None } }));
+            tools::end_call(span, &outcome);
+            let ended =
+                EndedCall { call: issued.call, outcome, took: Duration::ZERO, saved: None, age: None };
+            self.calls.push(Box::pin(async move { ended }));
             return;
         }
         let allowed =
@@ -106,21 +116,28 @@ impl CallsInFlight {
             }),
             witness,
         };
-        let ahead = self.reading_ahead.as_ref().and_then(|reading| reading.take(of, &issued, &id));
+        let ahead = of.runs.speculator.take(of.lease.run(), &id, &issued.digest);
         let runs = Arc::clone(&of.runs);
         self.calls.push(Box::pin(async move {
+            let began = Instant::now();
             if let Some(read) = ahead
                 && let Some(run) = &context.run
                 && let Ok(hit) =
                     runs.speculator.claim((&context.principal, run), read, context.witness.as_ref()).await
             {
                 let outcome = CallOutcome::Ok(hit.result);
-                return EndedCall { call: issued.call, outcome, saved: Some(hit.saved) };
+                let mut span = span;
+                span.set("pml.call.speculated", || true);
+                tools::end_call(span, &outcome);
+                let (took, saved, age) = (began.elapsed(), Some(hit.saved), hit.age);
+                return EndedCall { call: issued.call, outcome, took, saved, age };
             }
             let arguments: &RawValue = serde_json::from_str(&issued.arguments)
                 .expect("the worker's side has checked that it is JSON");
-            let outcome = tools::call(&toolset, &context, &id, arguments, Fields::default()).await;
-            EndedCall { call: issued.call, outcome, saved: None }
+            let called = tools::call(&toolset, &context, &id, arguments, Fields::default());
+            let outcome = in_context(span.context(), called).await;
+            tools::end_call(span, &outcome);
+            EndedCall { call: issued.call, outcome, took: began.elapsed(), saved: None, age: None }
         }));
     }
 
@@ -134,10 +151,14 @@ impl CallsInFlight {
     /// The delivery to the program for the end of a call.
     pub(super) fn on_call_end(&mut self, of: &DrivenRun, tool: &str, ended: EndedCall) -> RunDelivery {
         let deliver = if of.plan.is_direct() { whole_result_delivery } else { outcome_delivery };
-        let EndedCall { call, outcome, saved } = ended;
+        let EndedCall { call, outcome, took, saved, age } = ended;
+        if let Ok(tool) = ToolId::parse(tool) {
+            of.runs.metrics.note_call(&tool, outcome.status(), took);
+        }
         let mut what = deliver(of.lease.run(), call, tool, outcome, self.result_budget(&of.plan));
-        if let RunDelivery::Result { saved_ms, .. } = &mut what {
-            *saved_ms = saved.map(|saved| u64::try_from(saved.as_millis()).unwrap_or(u64::MAX));
+        if let RunDelivery::Result { saved_ms, age_ms, .. } = &mut what {
+            let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            (*saved_ms, *age_ms) = (saved.map(ms), age.map(ms));
         }
         self.received += what.size();
         what
@@ -174,4 +195,14 @@ impl CallsInFlight {
             tracing::debug!(run = %of.lease.run(), "a call did not end when it was called off");
         }
     }
+}
+
+/// Begins the span of a call of the run.
+fn begin_span(tools: &Toolset, id: &ToolId, issued: &IssuedCall) -> OpenSpan {
+    let mut span = tools::begin_call(tools, id, &issued.arguments);
+    span.set("pml.call.number", || issued.call);
+    if let Some(node) = &issued.node {
+        span.set("pml.node.id", || node.as_str());
+    }
+    span
 }

@@ -41,17 +41,18 @@ impl RunClient {
         self.caller.forward_log(&raw(&serde_json::json!({ "level": level, "logger": "pml", "data": text })));
     }
 
-    /// Forwards the progress of the run, at most once per interval.
-    pub(super) fn progress(&mut self, plan: &Plan, progress: &RunProgress) {
+    /// Forwards the progress of the run, at most once per interval. Whether it was due.
+    pub(super) fn progress(&mut self, plan: &Plan, progress: &RunProgress) -> bool {
         let now = Instant::now();
         if self.last_progress_at.is_some_and(|last| now - last < BETWEEN_PROGRESS) {
-            return;
+            return false;
         }
         self.last_progress_at = Some(now);
         // The tool of a direct call reports its own progress.
         if self.caller.wants_progress() && !plan.is_direct() {
             self.caller.forward_progress(&raw(&progress.for_client()));
         }
+        true
     }
 }
 

@@ -13,6 +13,7 @@ use super::super::{FinishedRunNotice, ask, prove, remember};
 use super::{Continuation, Driver};
 use crate::clock::now_ms;
 use crate::execute::ending::RunEnding;
+use crate::metrics::ApprovalEvent;
 use crate::problem::storage_code;
 use crate::report::{RunFailure, RunReport, RunStatus};
 
@@ -43,14 +44,26 @@ impl Driver {
             wake_at: Some(wake_at),
             question: Some(question.clone()),
             expires_at: question.as_ref().map(|_| Some(now + expire_ms)),
-            calls: Some(self.observer.progress().calls),
+            calls: Some(self.observer.call_counts()),
             audit: audit.into_iter().collect(),
             release: true,
             at: now,
             ..RunChange::default()
         };
         let status = match self.journal.settle(change).await {
-            Ok(()) => RunStatus::Waiting { question, wake_at, in_flight: 0 },
+            Ok(()) => {
+                match (&question, &self.approvals.open_question) {
+                    // One that was asked while the run went on was published then.
+                    (Some(question), None) => {
+                        if let Question::Approval(_) = &question.1 {
+                            self.driven.runs.metrics.note_approval(ApprovalEvent::Asked);
+                        }
+                        self.publish_question(question);
+                    }
+                    (_, _) => self.publish_progress("waiting"),
+                }
+                RunStatus::Waiting { question, wake_at, in_flight: 0 }
+            }
             Err(error) => {
                 tracing::error!(run = %self.driven.lease.run(), %error, "a run could not be put aside");
                 RunStatus::Elsewhere
@@ -88,15 +101,20 @@ impl Driver {
         if let Some(memory) = &memory {
             remember::add_learned_to_report(&runs, memory, &plan, &mut report);
         }
+        let promoted = memory.as_ref().is_some_and(|memory| memory.procedure.is_some() && memory.activates);
         let unproven = memory.as_ref().and_then(|memory| memory.procedure.as_ref());
         let unproven = unproven.filter(|made| made.unproven_lift.is_some()).map(|made| made.id.clone());
+        let error_message = remember::listed_message(&runs, &report, memory.as_deref());
         let change = RunChange {
             state: Some(report.state),
             wake_at: Some(None),
             memory,
             outcome: Some(raw(&report).get().as_bytes().to_vec()),
             error_code: report.error.as_ref().map(|error| error.code.to_string()),
-            calls: Some(self.observer.progress().calls),
+            error_message,
+            learned: report.capability_id.clone(),
+            savings: Some(report.savings()),
+            calls: Some(self.observer.call_counts()),
             release: true,
             at: now_ms(),
             ..RunChange::default()
@@ -141,8 +159,18 @@ impl Driver {
                 }
             }
         }
+        self.count_end(&report, promoted);
+        self.publish_end(&report);
         self.client.set_status(RunStatus::Finished(Arc::new(report)));
         Continuation::Leave
+    }
+
+    fn count_end(&self, report: &RunReport, promoted: bool) {
+        let metrics = &self.driven.runs.metrics;
+        super::super::count_run_end(metrics, &self.driven.plan, report);
+        if promoted && report.state == RunState::Done {
+            metrics.promoted.add_one();
+        }
     }
 
     /// Tells whoever prepares what usually follows that the run has ended.
@@ -179,7 +207,7 @@ impl Driver {
     async fn suspend(&mut self, in_doubt: &[u32]) -> Continuation {
         let change = RunChange {
             state: Some(RunState::Interrupted),
-            calls: Some(self.observer.progress().calls),
+            calls: Some(self.observer.call_counts()),
             release: true,
             at: now_ms(),
             ..RunChange::default()
@@ -187,6 +215,7 @@ impl Driver {
         if let Err(error) = self.journal.settle(change).await {
             tracing::error!(run = %self.driven.lease.run(), %error, ?in_doubt, "a run could not be left in good order");
         }
+        self.publish_progress("interrupted");
         self.client.set_status(RunStatus::Elsewhere);
         Continuation::Leave
     }

@@ -9,6 +9,7 @@ mod calls;
 mod client;
 mod ending;
 mod journal_writer;
+mod publish;
 mod reading_ahead;
 mod run_events;
 pub(super) mod work;
@@ -35,6 +36,7 @@ use super::observe::Observer;
 use super::run::{self, Action, RunCore, RunEnd, RunEvent};
 use crate::clock::now_ms;
 use crate::knowledge::cache::CacheTicket;
+use crate::metrics::SandboxEvent;
 use crate::plan::Plan;
 use crate::report::{RunFailure, RunStatus};
 use approvals::RunApprovals;
@@ -171,14 +173,24 @@ impl Driver {
         }
         self.run.void_grants(replaced.unwrap_or(0));
         self.take_dag_events();
+        if let Some(dag) = &mut self.work.dag {
+            // Those of an earlier process were published there.
+            dag.take_completed_layers();
+        }
     }
 
     /// Takes the events that the tasks of a DAG issue.
     fn take_dag_events(&mut self) {
         let Some(dag) = &mut self.work.dag else { return };
         dag.start_queued_programs(&self.work.frames);
-        dag.take_started_capabilities().iter().for_each(|begun| self.observer.on_task_start(begun));
-        for event in dag.take_events() {
+        let (started, events) = (dag.take_started_capabilities(), dag.take_events());
+        for begun in &started {
+            self.observer.on_task_start(begun);
+            if !self.run.is_replaying() {
+                self.publish_capability_start((begun.frame, 0));
+            }
+        }
+        for event in events {
             let event = match event {
                 RunEvent::FrameOver(what) => RunEvent::FrameOver(self.with_room(what)),
                 other => other,
@@ -210,6 +222,7 @@ impl Driver {
 
     /// Drives the run until it has ended, is parked or is lost.
     pub(super) async fn drive(mut self) {
+        self.publish_start();
         // A pause requested earlier applies to the layer that starts now.
         self.poll_pause().await;
         loop {
@@ -220,7 +233,10 @@ impl Driver {
                         return self.calls.cancel_all(&self.driven).await;
                     }
                 }
-                Some(DriverEvent::Crashed(failure)) => self.begin_again_once(failure).await,
+                Some(DriverEvent::Crashed(failure)) => {
+                    self.driven.runs.metrics.note_sandbox(SandboxEvent::Crashed);
+                    self.begin_again_once(failure).await;
+                }
                 Some(DriverEvent::AskNow) => self.ask_meanwhile().await,
                 Some(DriverEvent::PollAnswer) => self.poll_answer().await,
                 Some(DriverEvent::PollPause) => self.poll_pause().await,
@@ -382,6 +398,7 @@ impl Driver {
             | JournalRecord::Granted { .. }
             | JournalRecord::Allowed { .. } => {}
         }
+        self.publish_record(record, now);
         self.journal.push(record.entry(now));
         if let JournalRecord::Delivered { what: RunDelivery::Pause, .. } = record {
             // In one commit: a recorded pause is no longer requested.
@@ -400,6 +417,7 @@ impl Driver {
         self.follow_delivery(what);
         if let Some(dag) = &mut self.work.dag {
             dag.deliver(at, what);
+            self.publish_completed_layers();
             self.take_dag_events();
             self.withdraw_moot_question();
             return;
@@ -440,7 +458,9 @@ impl Driver {
     /// Sends the client the progress of the run, at intervals. The status is always current: whoever stops waiting reads
     /// it, and nothing may follow the last change for long.
     fn tell_progress(&mut self) {
-        self.client.progress(&self.driven.plan, self.observer.progress());
+        if self.client.progress(&self.driven.plan, self.observer.progress()) {
+            self.publish_progress("running");
+        }
         self.publish_status();
     }
 

@@ -10,8 +10,8 @@ use super::super::dag::UpcomingCall;
 use super::super::observe::Observer;
 use super::super::run::RunEvent;
 use super::super::speculation::{
-    CallEffects, CalledTool, InlinedPlaces, InlinedStructure, NewRead, OutcomeShares, Outlook, PendingRead,
-    ReadAhead, RunAhead, Speculator, ToolEffect,
+    CallEffects, CalledTool, InlinedPlaces, InlinedStructure, NewRead, OutcomeShares, Outlook, ReadAhead,
+    RunAhead, Speculator, ToolEffect,
 };
 use super::{DrivenRun, Driver};
 use crate::approve::ToolVerdict;
@@ -49,25 +49,33 @@ impl Driver {
 
     /// Tells the reads ahead what the program receives.
     pub(super) fn follow_delivery(&mut self, what: &RunDelivery) {
-        let Some(reading) = &mut self.calls.reading_ahead else { return };
         match what {
             RunDelivery::Result { call, value, .. } => {
-                if let Some((calls, node)) = self.observer.call_place(*call) {
+                if let Some(reading) = &mut self.calls.reading_ahead
+                    && let Some((calls, node)) = self.observer.call_place(*call)
+                {
                     reading.on_result(&calls, node, value.get());
                 }
             }
             // A program that waits some time wants to know what is there afterwards.
-            RunDelivery::Timer { .. } => reading.drop_unused(&self.driven),
+            RunDelivery::Timer { .. } => {
+                self.drop_unused_reads();
+                self.calls.reading_ahead.iter_mut().for_each(|reading| reading.tasks.clear());
+            }
             _ => {}
         }
     }
 
     /// Forgets the reads ahead after the plan was replaced.
     pub(super) fn forget_reads(&mut self) {
-        if let Some(reading) = &mut self.calls.reading_ahead {
-            reading.drop_unused(&self.driven);
-        }
+        self.drop_unused_reads();
         self.calls.reading_ahead = ReadingAhead::new(&self.driven);
+    }
+
+    /// Drops the results that nobody asked for: time has passed that the program waited for on purpose, or the plan is
+    /// another.
+    fn drop_unused_reads(&self) {
+        self.driven.runs.speculator.drop_unused(self.driven.lease.run());
     }
 
     /// Tells the reads ahead what a capability or a pure operation returned, if that is known in full.
@@ -235,6 +243,9 @@ impl ReadingAhead {
         for read in reads {
             let Some(tool) = of.plan.tools.get(read.handle as usize) else { continue };
             let (principal, arguments) = (&of.principal, read.arguments);
+            if self.speculator.has_earlier_read(run, &tool.id, &arguments) {
+                continue;
+            }
             let begun = self.speculator.start(&NewRead { principal, run, tool, arguments });
             self.left -= u32::from(begun);
         }
@@ -247,23 +258,6 @@ impl ReadingAhead {
             Some(ToolEffect::ReadsOpen) => !call.from_results,
             Some(ToolEffect::ReadsOnly | ToolEffect::MayChange(_)) | None => false,
         }
-    }
-
-    /// The read made for a call, if there is one.
-    pub(super) fn take(&self, of: &DrivenRun, issued: &IssuedCall, tool: &ToolId) -> Option<PendingRead> {
-        match self.effects.get(issued.handle as usize) {
-            Some(ToolEffect::ReadsClosed | ToolEffect::ReadsOpen) => {
-                self.speculator.take(of.lease.run(), tool, &issued.digest)
-            }
-            _ => None,
-        }
-    }
-
-    /// Drops the results that nobody asked for: time has passed that the program waited for on purpose, or the plan is
-    /// another.
-    pub(super) fn drop_unused(&mut self, of: &DrivenRun) {
-        self.tasks.clear();
-        self.speculator.drop_unused(of.lease.run());
     }
 }
 

@@ -3,8 +3,8 @@
 use pml_sandbox::{WorkerEvent, WorkerFault};
 
 use super::super::dag::FrameMessage;
-use super::super::observe::ReportedCall;
 use super::super::run::RunEvent;
+use super::super::worker_event::run_event;
 use super::{Driver, DriverEvent, stop, work};
 use crate::clock::now_ms;
 use crate::execute::ending::{RunEnding, fault_failure};
@@ -38,37 +38,15 @@ impl Driver {
         // During replay the client does not receive the messages again.
         if !self.run.is_replaying() {
             self.notify_client(&seen);
+            self.publish_worker_event(0, &seen);
         }
-        let event = match seen {
-            WorkerEvent::Call { call, frame, point, context, handle, arguments } => {
-                let at = self.recorded_at.get(call as usize - 1).copied().unwrap_or_else(now_ms);
-                let seen = ReportedCall { call, frame, point, context, handle, arguments };
-                RunEvent::Issued(self.observer.on_call(&seen, at))
-            }
-            WorkerEvent::Timer { timer, delay_ms } => {
-                RunEvent::TimerSet { timer: u64::from(timer), delay_ms, from: None }
-            }
-            WorkerEvent::TimerCleared { timer } => {
-                let timer = u64::from(timer);
-                self.work.clear_timer(timer);
-                RunEvent::TimerCleared { timer }
-            }
-            WorkerEvent::Quiet { taken, .. } => RunEvent::Quiet { taken },
-            WorkerEvent::Ended(ending) => {
-                self.work.forget_worker();
-                RunEvent::Ended(self.observer.ending(&ending))
-            }
-            WorkerEvent::Console { .. }
-            | WorkerEvent::ConsoleCut
-            | WorkerEvent::Progress { .. }
-            | WorkerEvent::Hint { .. }
-            | WorkerEvent::FrameBegan { .. }
-            | WorkerEvent::FrameEnded { .. }
-            | WorkerEvent::Operation { .. }
-            | WorkerEvent::Reached { .. } => {
-                return None;
-            }
-        };
+        let issued_at = |call: u32| self.recorded_at.get(call as usize - 1).copied().unwrap_or_else(now_ms);
+        let event = run_event(&mut self.observer, seen, issued_at)?;
+        match &event {
+            RunEvent::TimerCleared { timer } => self.work.clear_timer(*timer),
+            RunEvent::Ended(_) => self.work.forget_worker(),
+            _ => {}
+        }
         Some(DriverEvent::Event(event))
     }
 
@@ -80,6 +58,7 @@ impl Driver {
             self.observer.on_task_event(frame, node, &seen, time.unwrap_or_else(now_ms));
             if !self.run.is_replaying() {
                 self.notify_client(&seen);
+                self.publish_worker_event(frame, &seen);
             }
         }
         self.take_dag_events();

@@ -138,7 +138,7 @@ impl Observer {
             WorkerEvent::Hint { .. } if number(0) != 0 => {}
             WorkerEvent::Reached { frame, places } => self.frames.reached(number(*frame), places),
             WorkerEvent::Operation { .. } => self.see_operation(task, seen, at),
-            WorkerEvent::Console { frame, level, text } => self.print(number(*frame), *level, text),
+            WorkerEvent::Console { frame, level, text } => self.print(number(*frame), *level, text, at),
             WorkerEvent::FrameBegan { frame, parent, nested, point, context, arguments } => {
                 let began = FrameStart {
                     caller: (task, *frame),
@@ -226,6 +226,7 @@ impl Observer {
             execution_time_ms: None,
             speculated: false,
             saved_ms: None,
+            age_ms: None,
         }
     }
 

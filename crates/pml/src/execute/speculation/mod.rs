@@ -6,11 +6,13 @@
 //!
 //! `inline` adds the capabilities that a program calls, `outlook` says which reads can be foreseen, `ahead` which of them
 //! to make now (all pure). `speculator` makes them within `budget` and hands out their results, and `records` tells what
-//! came of them. Nothing here changes what a program does: a result is used only for a call that the program issued
-//! itself, with the same bytes, while nothing may have been written since.
+//! came of them. A run that confirms a dry run starts with the reads that were made there (`earlier`). Nothing here
+//! changes what a program does: a result is used only for a call that the program issued itself, with the same bytes,
+//! while nothing may have been written since.
 
 mod ahead;
 mod budget;
+mod earlier;
 mod inline;
 mod order;
 mod outlook;
@@ -25,9 +27,9 @@ mod trial;
 mod trust;
 
 pub(super) use ahead::{ReadAhead, RunAhead};
+pub(crate) use earlier::EarlierRead;
 pub(super) use inline::{InlinedPlaces, InlinedStructure};
 pub(super) use outlook::{CallEffects, CalledTool, Outlook, ToolEffect};
-pub(super) use reads::PendingRead;
 pub(crate) use records::speculation_threshold;
 pub(super) use shares::OutcomeShares;
 pub(super) use speculator::{NewRead, Speculator};

@@ -33,10 +33,20 @@ pub(crate) struct PendingRead {
     pub(super) mark: EpochMark,
     pub(super) began: Instant,
     pub(super) outcome: oneshot::Receiver<ReadOutcome>,
+    pub(super) origin: ReadOrigin,
     /// Records the files that were read.
     pub(super) witness: ReadRecorder,
     /// Cancels the call when nobody wants its result any more.
     pub(super) _cancel: DropGuard,
+}
+
+/// For what a read was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadOrigin {
+    /// For this run, before its program asked.
+    Ahead,
+    /// For the dry run that this run confirms. It was no bet on what the program does, so it moves no tool's record.
+    DryRun,
 }
 
 /// How a read ended.
@@ -73,9 +83,17 @@ impl PendingRead {
 }
 
 impl PendingReads {
-    /// How many reads of a run were not asked for yet.
+    /// How many reads made ahead of a run were not asked for yet.
     pub(super) fn count(&self, run: &RunId) -> usize {
-        self.0.lock().get(run).map_or(0, |reads| reads.by_call.values().map(VecDeque::len).sum())
+        self.0.lock().get(run).map_or(0, |reads| reads.by_call.values().map(made_ahead).sum())
+    }
+
+    /// Whether the dry run that a run confirms made this call.
+    pub(super) fn has_earlier(&self, run: &RunId, tool: &ToolId, arguments: &Digest) -> bool {
+        let runs = self.0.lock();
+        let Some(reads) = runs.get(run) else { return false };
+        let waiting = reads.by_call.get(&(tool.clone(), arguments.clone()));
+        waiting.is_some_and(|waiting| made_ahead(waiting) < waiting.len())
     }
 
     /// Adds a read made for a run.
@@ -113,9 +131,15 @@ impl PendingReads {
         self.0.lock().retain(|_, reads| {
             for waiting in reads.by_call.values_mut() {
                 while waiting.front().is_some_and(|read| read.began.elapsed() > ttl) {
-                    let principal = reads.principal.clone();
-                    let unused = |old: PendingRead| UnusedReads { principal, tool: old.tool, reads: 1 };
-                    expired.extend(waiting.pop_front().map(unused));
+                    if let Some(old) = waiting.pop_front()
+                        && old.origin == ReadOrigin::Ahead
+                    {
+                        expired.push(UnusedReads {
+                            principal: reads.principal.clone(),
+                            tool: old.tool,
+                            reads: 1,
+                        });
+                    }
                 }
             }
             reads.by_call.retain(|_, waiting| !waiting.is_empty());
@@ -137,8 +161,12 @@ impl RunReads {
         let unused = move |((tool, _), waiting): ((ToolId, Digest), VecDeque<PendingRead>)| UnusedReads {
             principal: principal.clone(),
             tool,
-            reads: u32::try_from(waiting.len()).unwrap_or(u32::MAX),
+            reads: u32::try_from(made_ahead(&waiting)).unwrap_or(u32::MAX),
         };
-        by_call.into_iter().map(unused)
+        by_call.into_iter().map(unused).filter(|unused| unused.reads > 0)
     }
+}
+
+fn made_ahead(waiting: &VecDeque<PendingRead>) -> usize {
+    waiting.iter().filter(|read| read.origin == ReadOrigin::Ahead).count()
 }

@@ -9,6 +9,7 @@ use pml_model::Principal;
 use pml_store::{SpeculationCounts, Store, ToolSpeculation};
 
 use super::trust::SpeculationRecord;
+use crate::metrics::{Metrics, SpeculationOutcome};
 use crate::settings::AppSettings;
 
 /// 250 ms: the least time that a run waits for a read under way before it makes the call itself.
@@ -29,6 +30,7 @@ type RecordKey = (Principal, String);
 pub(super) struct SpeculationRecords {
     settings: Arc<AppSettings>,
     store: Store,
+    metrics: Arc<Metrics>,
     histories: Mutex<HashMap<RecordKey, ToolHistory>>,
     /// The principals whose earlier records are loaded.
     loaded: Mutex<HashSet<Principal>>,
@@ -60,10 +62,11 @@ struct ToolHistory {
 }
 
 impl SpeculationRecords {
-    pub(super) fn new(settings: Arc<AppSettings>, store: Store) -> SpeculationRecords {
+    pub(super) fn new(settings: Arc<AppSettings>, store: Store, metrics: Arc<Metrics>) -> SpeculationRecords {
         SpeculationRecords {
             settings,
             store,
+            metrics,
             histories: Mutex::default(),
             loaded: Mutex::default(),
             unstored: Mutex::default(),
@@ -122,6 +125,7 @@ impl SpeculationRecords {
     pub(super) fn note_hit(&self, principal: &Principal, id: &str, saved: Duration) {
         self.change(principal, id, |history| history.record.add_hit());
         let saved_us = u64::try_from(saved.as_micros()).unwrap_or(u64::MAX);
+        self.metrics.note_speculation(SpeculationOutcome::Hit, 1, saved_us);
         self.count(principal, id, SpeculationCounts { hits: 1, saved_us, ..SpeculationCounts::default() });
     }
 
@@ -132,12 +136,14 @@ impl SpeculationRecords {
             history.record.add_waste(1);
             history.unanswered |= miss == SpeculationMiss::Unanswered;
         });
+        self.metrics.note_speculation(SpeculationOutcome::Miss, 1, 0);
         self.count(principal, id, SpeculationCounts { misses: 1, ..SpeculationCounts::default() });
     }
 
     /// Records results that nobody asked for.
     pub(super) fn note_wasted(&self, principal: &Principal, id: &str, reads: u32) {
         self.change(principal, id, |history| history.record.add_waste(reads));
+        self.metrics.note_speculation(SpeculationOutcome::Wasted, u64::from(reads), 0);
         let counts = SpeculationCounts { wasted: u64::from(reads), ..SpeculationCounts::default() };
         self.count(principal, id, counts);
     }
@@ -150,6 +156,7 @@ impl SpeculationRecords {
     /// Records a result that differed from that of the same call made later.
     pub(super) fn note_difference(&self, principal: &Principal, tool: &str) {
         self.change(principal, tool, |history| history.record.add_waste(DIFFERENCE_WASTE));
+        self.metrics.note_speculation(SpeculationOutcome::Differing, 1, 0);
         self.count(principal, tool, SpeculationCounts { differing: 1, ..SpeculationCounts::default() });
     }
 

@@ -1,7 +1,8 @@
 //! Makes reads ahead of runs and hands out their results.
 //!
 //! A result is used at most once, by the run it was read for, for a call with exactly the same bytes, while the tool's
-//! definition and the write epoch are unchanged. Anything else means that the call is made as usual.
+//! definition and the write epoch are unchanged. One that a dry run read is used by the run that confirms it, and only
+//! if the result cache would keep it. Anything else means that the call is made as usual.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,11 +15,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::budget::ReadBudget;
+use super::earlier::EarlierRead;
 use super::prepared::PreparedResults;
-use super::reads::{PendingRead, PendingReads, ReadOutcome, UnusedReads};
+use super::reads::{PendingRead, PendingReads, ReadOrigin, ReadOutcome, UnusedReads};
 use super::records::{SpeculationMiss, SpeculationRecords};
 use super::speculative_call::{SpeculativeCall, SpeculativeCaller};
 use crate::builtin::ReadRecorder;
+use crate::knowledge::cache;
+use crate::metrics::Metrics;
 use crate::plan::PlannedTool;
 use crate::problem::ErrorCode;
 use crate::settings::AppSettings;
@@ -46,6 +50,8 @@ pub(crate) struct SpeculationHit {
     pub(crate) result: Box<RawValue>,
     /// How much sooner it was there than if it had been asked for only now.
     pub(crate) saved: Duration,
+    /// Its age, if a dry run had read it.
+    pub(crate) age: Option<Duration>,
 }
 
 /// A read to be made ahead.
@@ -63,12 +69,15 @@ impl std::fmt::Debug for Speculator {
 }
 
 impl Speculator {
-    pub(crate) fn new(tools: Arc<Toolset>, settings: Arc<AppSettings>, store: Store) -> Arc<Speculator> {
+    pub(crate) fn new(
+        (tools, settings, metrics): (Arc<Toolset>, Arc<AppSettings>, Arc<Metrics>),
+        store: Store,
+    ) -> Arc<Speculator> {
         Arc::new(Speculator {
             caller: SpeculativeCaller::new(Arc::clone(&tools)),
             reads: PendingReads::default(),
             budget: ReadBudget::new(),
-            records: SpeculationRecords::new(Arc::clone(&settings), store),
+            records: SpeculationRecords::new(Arc::clone(&settings), store, metrics),
             prepared: PreparedResults::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -110,6 +119,7 @@ impl Speculator {
             mark,
             began: Instant::now(),
             outcome,
+            origin: ReadOrigin::Ahead,
             witness: ReadRecorder::default(),
             _cancel: cancel.clone().drop_guard(),
         };
@@ -135,6 +145,27 @@ impl Speculator {
         true
     }
 
+    /// Gives a run the reads of the dry run that it confirms, at most `most`, as far as they can be used now.
+    pub(crate) async fn add_earlier_reads(
+        &self,
+        (principal, run): (&Principal, &RunId),
+        reads: Vec<EarlierRead>,
+        most: u32,
+    ) {
+        for read in reads.into_iter().take(most as usize) {
+            let read = read.into_pending();
+            match self.check_usable(&read).await {
+                Ok(()) => self.reads.add(run, principal, read),
+                Err(miss) => tracing::debug!(tool = %read.tool, ?miss, "a read of a dry run cannot be used"),
+            }
+        }
+    }
+
+    /// Whether the dry run that a run confirms made this call, so that it need not be made ahead.
+    pub(crate) fn has_earlier_read(&self, run: &RunId, tool: &ToolId, arguments: &str) -> bool {
+        self.reads.has_earlier(run, tool, &Digest::of(arguments.as_bytes()))
+    }
+
     /// Takes the read made for a call, if there is one.
     pub(crate) fn take(&self, run: &RunId, tool: &ToolId, arguments: &Digest) -> Option<PendingRead> {
         self.reads.take(run, tool, arguments)
@@ -149,11 +180,14 @@ impl Speculator {
     ) -> Result<SpeculationHit, SpeculationMiss> {
         let tool = read.tool.to_string();
         let hit = self.await_result(principal, &mut read, &tool).await;
+        if let (Ok(_), Some(witness)) = (&hit, witness) {
+            self.add_to_witness(&read, witness);
+        }
+        if read.origin == ReadOrigin::DryRun {
+            return hit;
+        }
         match &hit {
             Ok(hit) => {
-                if let Some(witness) = witness {
-                    witness.absorb(&read.witness);
-                }
                 self.records.note_hit(principal, &tool, hit.saved);
                 if self.is_sampled(run, &read) {
                     self.compare_later(principal, run, read, hit.result.clone());
@@ -176,13 +210,23 @@ impl Speculator {
         let Ok(Ok(ended)) = tokio::time::timeout_at(until.into(), &mut read.outcome).await else {
             return Err(SpeculationMiss::Unanswered);
         };
-        if read.began.elapsed() > self.settings.config().speculation.ttl {
-            return Err(SpeculationMiss::Expired);
-        }
         self.records.note_duration(principal, tool, ended.took);
         let CallOutcome::Ok(result) = ended.outcome else { return Err(SpeculationMiss::Unanswered) };
         if pml_mcp::protocol::is_input_required(&result) {
             return Err(SpeculationMiss::Unanswered);
+        }
+        self.check_usable(read).await?;
+        let age = (read.origin == ReadOrigin::DryRun).then(|| read.began.elapsed());
+        Ok(SpeculationHit { result, saved: ended.took.saturating_sub(asked.elapsed()), age })
+    }
+
+    /// Checks that the result of a read may be used now. The write epoch comes last: nothing is awaited after it.
+    async fn check_usable(&self, read: &PendingRead) -> Result<(), SpeculationMiss> {
+        if read.began.elapsed() > self.settings.config().speculation.ttl {
+            return Err(SpeculationMiss::Expired);
+        }
+        if read.origin == ReadOrigin::DryRun {
+            self.check_cacheable(read).await?;
         }
         if !self.tools.may_speculate(&read.tool, &read.definition) {
             return Err(SpeculationMiss::Changed);
@@ -190,7 +234,34 @@ impl Speculator {
         if self.was_written_since(read) {
             return Err(SpeculationMiss::Written);
         }
-        Ok(SpeculationHit { result, saved: ended.took.saturating_sub(asked.elapsed()) })
+        Ok(())
+    }
+
+    /// Checks that the result cache would still return the result of a read: between a dry run and its confirmation, as
+    /// between two runs, the world may have changed without a call of PML's.
+    async fn check_cacheable(&self, read: &PendingRead) -> Result<(), SpeculationMiss> {
+        let Ok(lifetime) = cache::call_lifetime(&self.tools, &read.tool) else {
+            return Err(SpeculationMiss::Changed);
+        };
+        if lifetime.is_some_and(|lifetime| read.began.elapsed() > lifetime) {
+            return Err(SpeculationMiss::Expired);
+        }
+        if !cache::is_compared(&self.tools, &read.tool) {
+            return Ok(());
+        }
+        let Some(stamps) = read.witness.stamps(1) else { return Err(SpeculationMiss::Written) };
+        let unchanged = cache::stamps_hold(&self.tools, stamps.into()).await;
+        if unchanged { Ok(()) } else { Err(SpeculationMiss::Written) }
+    }
+
+    /// Adds what a read has read to what the run reads. The result of the run is not cached if the read had a limited
+    /// lifetime: it would be counted anew from the end of the run.
+    fn add_to_witness(&self, read: &PendingRead, witness: &ReadRecorder) {
+        witness.absorb(&read.witness);
+        let limited = || !matches!(cache::call_lifetime(&self.tools, &read.tool), Ok(None));
+        if read.origin == ReadOrigin::DryRun && limited() {
+            witness.record_unknown();
+        }
     }
 
     /// Whether anything that a read may depend on may have changed since it began.

@@ -11,8 +11,8 @@ use pml_graph::lexical::{self, ToolDocument};
 use pml_graph::rank::{self, RankingEvidence};
 use pml_graph::vectors::VectorTable;
 use pml_model::capability::{
-    CacheConfig, Capability, CapabilityIntent, CapabilitySource, CapabilityState, CapabilityStatistics,
-    ToolUse, reliability,
+    CacheConfig, Capability, CapabilityIntent, CapabilityOrigin, CapabilitySource, CapabilityState,
+    CapabilityStatistics, ToolUse, reliability,
 };
 use pml_model::learning::DecisionStats;
 use pml_model::structure::{NodeKind, Structure};
@@ -61,6 +61,8 @@ pub(crate) struct IndexedCapability {
     pub(crate) state: CapabilityState,
     pub(crate) statistics: CapabilityStatistics,
     pub(crate) approved: bool,
+    /// Whether it comes from explorations.
+    is_explored: bool,
     pub(crate) cache: CacheConfig,
     /// What its decisions were so far.
     pub(crate) decisions: Vec<DecisionStats>,
@@ -87,6 +89,11 @@ impl IndexedCapability {
             }
         }
         parameters
+    }
+
+    /// Whether it was only explored, and no run of it has succeeded. Then it is suggested, and is evidence for nothing.
+    pub(crate) fn is_unproven(&self) -> bool {
+        self.is_explored && self.statistics.success_count == 0
     }
 
     /// The expected success, from 0 to 1.
@@ -116,6 +123,7 @@ impl From<Capability> for IndexedCapability {
             state: capability.state,
             statistics: capability.statistics,
             approved: capability.approved,
+            is_explored: capability.procedure.origin == CapabilityOrigin::Explored,
             cache: capability.procedure.cache_config,
             decisions: capability.learning.decision_stats,
         }
