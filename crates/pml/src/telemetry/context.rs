@@ -77,9 +77,13 @@ tokio::task_local! {
     static CURRENT: Option<TraceContext>;
 }
 
-/// Does something within a span, so that what it begins is part of the same trace.
-pub(crate) async fn in_context<T>(context: Option<TraceContext>, work: impl Future<Output = T>) -> T {
-    CURRENT.scope(context, work).await
+/// Does something within a span, so that what it begins is part of the same trace. Not an `async fn`: that would hold
+/// `work` twice.
+pub(crate) fn in_context<T>(
+    context: Option<TraceContext>,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = T> {
+    CURRENT.scope(context, work)
 }
 
 /// The span that this task is within.

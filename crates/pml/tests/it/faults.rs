@@ -295,6 +295,8 @@ fn a_server_that_stops_reading_stalls_nobody_else() {
     let mut client = home.stdio(&[]);
     assert_ok(&mut client, "steady:ok");
     assert_eq!(text(&client.call("s:deaf", &json!({}))), "deaf from now on");
+    // Loads the embedding model, which would otherwise be loaded at some moment of what is measured.
+    client.call("pml_discover", &json!({"intent": "echo"}));
     let before = resident(client.child.id());
     let filling = "x".repeat(16 * 1024);
     let calls: Vec<u64> = (0..300).map(|_| begin(&mut client, "s:echo", &json!({"x": filling}))).collect();
