@@ -196,8 +196,9 @@ async fn show_progress(mut messages: mpsc::Receiver<CallerMessage>) {
     }
 }
 
-/// How long a command waits for embeddings before it ranks tools; a small catalogue takes less.
-const READING: Duration = Duration::from_secs(2);
+/// 20 s: how long a command waits for embeddings before it ranks tools. They are computed once; 2,000 tools take about
+/// five seconds where nothing else runs.
+const READING: Duration = Duration::from_secs(20);
 
 /// Waits for embeddings, with a bar where they take long.
 pub(super) async fn embed_with_bar(app: &App) {

@@ -33,8 +33,11 @@ pub(super) use embedder::{AGAIN, Embedder};
 
 /// Bytes of a text that are embedded.
 const READ_BYTES: usize = 2_000;
-/// 2 s: how long a request waits for its embedding.
-const REQUEST: Duration = Duration::from_secs(2);
+/// 2 s: how long a request waits for its embedding by a model elsewhere.
+const REMOTE_REQUEST: Duration = Duration::from_secs(2);
+/// 20 s: how long a request waits for its embedding by the model in this process. It takes milliseconds unless the
+/// machine is overloaded, and then a late answer is better than one by words alone.
+const LOCAL_REQUEST: Duration = Duration::from_secs(20);
 
 /// 300 ms: how long the first requests after a start wait for the stored vectors. Loading them takes a tenth of that;
 /// without them, the best tool may not be found by its words.
@@ -186,7 +189,8 @@ impl Embeddings {
             let sanitiser = (self.sanitiser.0)();
             texts.iter_mut().for_each(|text| *text = sanitiser.clean_text(text).into_owned());
         }
-        let read = tokio::time::timeout(REQUEST, reader.embed_request(&texts)).await;
+        let patience = if reader.model.is_remote() { REMOTE_REQUEST } else { LOCAL_REQUEST };
+        let read = tokio::time::timeout(patience, reader.embed_request(&texts)).await;
         match read.unwrap_or_else(|_| Err("it takes too long to answer".to_owned())) {
             Ok(vectors) => Some(vectors),
             Err(trouble) => {
