@@ -216,6 +216,8 @@ pub enum CapabilityOrigin {
     Manual,
     /// From explorations in which it was viable. It runs by name only until a run of it has succeeded.
     Explored,
+    /// From somebody's package. It runs by name only until a run of it has succeeded.
+    Imported,
 }
 
 /// An intent that a capability was run for.

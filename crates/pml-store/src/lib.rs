@@ -27,6 +27,7 @@ mod key;
 mod lock;
 mod memory;
 mod mock;
+mod package;
 mod rule;
 mod run;
 mod savings;
@@ -58,6 +59,7 @@ pub use memory::{
     RunMemory, ServedIntent, TraceOrder, TraceQuery,
 };
 pub use mock::{FoundMock, MockLookups, MockScope, NewMock, StoredMock};
+pub use package::{PackageSignature, is_signed_by};
 pub use rule::{ApprovalRule, EndedRule, NewApprovalRule, RuleMaker};
 pub use run::{
     AnswerOutcome, AskingRun, AskingRunOutcome, CallEntries, Claim, FollowedEntry, FollowedRun, Idempotency,

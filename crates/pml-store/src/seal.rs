@@ -6,6 +6,7 @@
 
 mod file;
 mod mark;
+mod sign;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +17,7 @@ use ring::hkdf;
 use ring::rand::{SecureRandom, SystemRandom};
 
 pub(crate) use mark::{AuthenticatedData, MarkKey};
+pub(crate) use sign::{PackageKey, is_signed};
 
 use crate::Error;
 
@@ -43,6 +45,8 @@ pub(crate) struct DerivedKeys {
     pub(crate) rows: MarkKey,
     /// Marks the state that clients carry from one request to the next.
     pub(crate) requests: MarkKey,
+    /// Signs the packages that are given to others.
+    pub(crate) packages: PackageKey,
 }
 
 /// A key that seals and opens bodies.
@@ -153,8 +157,9 @@ impl MasterKey {
         let clients = MarkKey::derive(&secret, "client key");
         let requests = MarkKey::derive(&secret, "request");
         let rows = MarkKey::derive(&secret, "row");
+        let packages = PackageKey::derive(&secret);
         let (wrapping, allowed) = (self.of_bytes(&secret), self.derived(&secret, "allowed arguments"));
-        let made = DerivedKeys { wrapping, allowed, audit, rules, clients, rows, requests };
+        let made = DerivedKeys { wrapping, allowed, audit, rules, clients, rows, requests, packages };
         Ok(keys.insert(Arc::new(made)).clone())
     }
 

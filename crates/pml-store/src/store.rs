@@ -10,6 +10,7 @@ mod changes;
 mod file;
 mod learning;
 mod mocks;
+mod packages;
 mod people;
 mod runs;
 

@@ -126,6 +126,13 @@ pub(crate) const TABLES: &[MarkedTable] = &[
         marks_key: true,
     },
     MarkedTable {
+        name: "package_signer",
+        mark: "mark",
+        key: &["principal", "name"],
+        columns: &["signer", "at"],
+        marks_key: true,
+    },
+    MarkedTable {
         name: "edge",
         mark: "mark",
         key: &["principal", "source", "kind", "target"],

@@ -24,6 +24,7 @@ mod read_request;
 mod recall;
 mod repeated;
 mod replan;
+mod share;
 mod spans;
 mod speculation;
 mod views;
@@ -83,6 +84,9 @@ pub use preview::{ExecutePreview, preview_execute};
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
 pub use replan::replan;
+pub use share::{
+    ExportedPackage, ImportedCapability, PackageReview, export_package, import_package, review_package,
+};
 pub use speculation::{SpeculationStats, speculation_stats};
 pub use views::{
     GraphWays, definition, find_graph_nodes, find_graph_paths, graph, graph_layout, graph_node, graph_ways,

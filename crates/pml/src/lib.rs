@@ -25,6 +25,7 @@ pub mod heap;
 pub mod keys;
 pub mod knowledge;
 pub mod metrics;
+pub mod package;
 pub mod passphrase;
 pub mod plan;
 pub mod planning;

@@ -43,7 +43,8 @@ pub enum RenameOutcome {
 }
 
 impl BlockingStore {
-    /// Creates a capability that was never run. Without a name it gets the one that its procedure suggests.
+    /// Creates a capability that was never run and serves these intents. Without a name it gets the one that its
+    /// procedure suggests.
     ///
     /// # Errors
     /// The change could not be stored.
@@ -51,10 +52,10 @@ impl BlockingStore {
         &self,
         procedure: Procedure,
         name: Option<String>,
-        intent: &str,
+        intents: &[String],
         now: i64,
     ) -> Result<CreateOutcome, Error> {
-        let (procedure, intent) = (NewProcedure::encode(procedure), intent.to_owned());
+        let (procedure, intents) = (NewProcedure::encode(procedure), intents.to_vec());
         self.write(move |connection| {
             if let Some((number, _)) = resolve_capability(connection, &procedure.owner, &procedure.id)? {
                 procedure.insert_or_update(connection, Some(now), false, now)?;
@@ -69,8 +70,8 @@ impl BlockingStore {
                 None => free_name(connection, owner, &procedure.suggested_name)?,
             };
             let number = procedure.insert(connection, &name, Some(now), false, now)?;
-            if !intent.is_empty() {
-                add_intent(connection, number, &intent, 0, now)?;
+            for intent in intents.iter().filter(|intent| !intent.is_empty()) {
+                add_intent(connection, number, intent, 0, now)?;
             }
             Ok(CreateOutcome::Created)
         })

@@ -210,11 +210,11 @@ impl Store {
         &self,
         procedure: Procedure,
         name: Option<String>,
-        intent: &str,
+        intents: &[String],
         now: i64,
     ) -> Result<CreateOutcome, Error> {
-        let intent = intent.to_owned();
-        self.ask(move |store| store.create_capability(procedure, name, &intent, now)).await
+        let intents = intents.to_vec();
+        self.ask(move |store| store.create_capability(procedure, name, &intents, now)).await
     }
 
     /// Makes a procedure that was only explored a capability. Returns whether that is new.

@@ -16,6 +16,7 @@ mod memory;
 mod mocks;
 mod open;
 mod opening;
+mod packages;
 mod processes;
 mod rules;
 mod runs;

@@ -15,7 +15,7 @@ use pml_store::CapabilityQuery;
 use serde_json::{Value, json};
 
 use super::run_table::format_time;
-use super::{CommandContext, analyse, out, results};
+use super::{CommandContext, analyse, out, results, share};
 use crate::app::{App, ProcessRole};
 use crate::flow::{self, CapabilityRecord, ContainedCapability, NewCapability};
 use crate::plan::Pause;
@@ -58,6 +58,10 @@ pub(super) enum CapabilitiesCommand {
     },
     /// Show or change how results of a capability are cached
     Cache(results::CapabilityCacheArgs),
+    /// Write capabilities to a file that others import
+    Export(share::ExportArgs),
+    /// Take the capabilities of a file that `export` wrote
+    Import(share::ImportArgs),
     /// Delete a capability; its traces stay
     Delete {
         /// Its name or id
@@ -173,6 +177,8 @@ async fn carry_out(
             );
         }
         CapabilitiesCommand::Cache(keep) => return results::change_caching(here, app, &keep).await,
+        CapabilitiesCommand::Export(wanted) => return share::export(here, app, &wanted).await,
+        CapabilitiesCommand::Import(given) => return share::import(here, app, &given).await,
         CapabilitiesCommand::Delete { name } => {
             let id = flow::delete_capability(app, principal, &name).await?;
             if here.json {
@@ -304,6 +310,7 @@ fn facts(record: &CapabilityRecord) {
         CapabilityOrigin::Emergent => "a run that worked",
         CapabilityOrigin::Manual => "written down by hand",
         CapabilityOrigin::Explored => "paths that were viable when explored",
+        CapabilityOrigin::Imported => "a package",
     };
     let structure: Vec<String> = procedure.static_structure.nodes.iter().map(step).collect();
     let contained = |one: &ContainedCapability| {

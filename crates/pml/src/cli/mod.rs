@@ -31,6 +31,8 @@ mod run_table;
 mod runs;
 mod serve;
 mod servers;
+mod share;
+mod skill;
 mod speculation;
 mod watch;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pml_model::capability::{CacheChange, Capability, CapabilityOrigin, Invalidation};
+use pml_model::capability::{CacheChange, Capability, CapabilityOrigin, Invalidation, Procedure};
 use pml_model::name::{is_inherited, printable};
 use pml_model::trace::{EdgeKind, Trace};
 use pml_model::{CapabilityId, Principal, TraceId};
@@ -189,8 +189,33 @@ pub async fn make_capability(
         check_name(name)?;
     }
     crate::discover::check_intent_length(&new.intent)?;
+    let procedure = plan_procedure(app, principal, new.work, &new.intent).await?;
+    let id = procedure.id.clone();
+    let intent = app.knowledge.memory.sanitiser().clean_text(&new.intent).into_owned();
+    let (name, intents) = (new.name, [intent]);
+    let wanted = name.clone().unwrap_or_default();
+    match app.store.create_capability(procedure, name, &intents, now_ms()).await? {
+        CreateOutcome::Created => Ok(id),
+        CreateOutcome::Existing(id) => {
+            Err(Problem::new(ErrorCode::InvalidRequest, format!("the same procedure is there already: {id}"))
+                .hint("`pml capabilities rename` gives it another name"))
+        }
+        CreateOutcome::NameTaken => Err(name_taken(&wanted)),
+    }
+}
+
+/// The procedure of work that is written down and not run: analysed and checked against the policy like any program.
+///
+/// # Errors
+/// It cannot be run, or has a secret in it.
+pub(super) async fn plan_procedure(
+    app: &Arc<App>,
+    principal: &Principal,
+    work: Work,
+    intent: &str,
+) -> Result<Procedure, Problem> {
     app.tools.ensure_manifests_loaded().await;
-    let asked = unasked(principal, &new.intent, new.work);
+    let asked = unasked(principal, intent, work);
     let plan = plan_request(app, &asked, &|_| true).await.map_err(|PlanRefusal { problem, .. }| problem)?;
     let sanitiser = app.knowledge.memory.sanitiser();
     let procedure = plan.learn.as_ref().and_then(|learn| {
@@ -198,22 +223,12 @@ pub async fn make_capability(
         let cacheable = cache::only_reads(&app.knowledge, &plan);
         capability::build_procedure(&plan, learn, (principal, None), None, (&sanitiser, &tools, cacheable))
     });
-    let Some(mut procedure) = procedure else {
+    let mut procedure = procedure.ok_or_else(|| {
         let text = "the source has a secret in it that cannot be made a parameter";
-        return Err(Problem::new(ErrorCode::InvalidProgram, text).hint("take it from `args` instead"));
-    };
+        Problem::new(ErrorCode::InvalidProgram, text).hint("take it from `args` instead")
+    })?;
     procedure.origin = CapabilityOrigin::Manual;
-    let id = procedure.id.clone();
-    let (intent, name) = (sanitiser.clean_text(&new.intent).into_owned(), new.name);
-    let wanted = name.clone().unwrap_or_default();
-    match app.store.create_capability(procedure, name, &intent, now_ms()).await? {
-        CreateOutcome::Created => Ok(id),
-        CreateOutcome::Existing(id) => {
-            Err(Problem::new(ErrorCode::InvalidRequest, format!("the same procedure is there already: {id}"))
-                .hint("`pml capabilities rename` gives it another name"))
-        }
-        CreateOutcome::NameTaken => Err(taken(&wanted)),
-    }
+    Ok(procedure)
 }
 
 /// Configures the result cache of a capability. Results cached before are dropped.
@@ -282,7 +297,7 @@ pub async fn rename_capability(
     let id = capability(app, principal, which).await?.procedure.id;
     match app.store.rename_capability(principal, &id, name).await? {
         RenameOutcome::Done => Ok(id),
-        RenameOutcome::NameTaken => Err(taken(name)),
+        RenameOutcome::NameTaken => Err(name_taken(name)),
         RenameOutcome::Unknown => {
             Err(Problem::new(ErrorCode::NotFound, format!("capability `{id}` is gone")))
         }
@@ -397,7 +412,7 @@ pub async fn drop_results(app: &App, principal: &Principal) -> Result<u64, Probl
 }
 
 /// Checks that the name is usable in programs, which call the capability as `capabilities.<name>`.
-fn check_name(name: &str) -> Result<(), Problem> {
+pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     let mut characters = name.chars();
     let begins = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if is_inherited(name) {
@@ -415,7 +430,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
     .hint("letters, digits and `_`, a letter first, at most 64: programs call it as `capabilities.name`"))
 }
 
-fn taken(name: &str) -> Problem {
+pub(super) fn name_taken(name: &str) -> Problem {
     Problem::new(ErrorCode::InvalidRequest, format!("another capability is called `{name}`"))
         .hint("choose another name")
 }

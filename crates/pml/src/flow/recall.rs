@@ -552,7 +552,7 @@ fn kept_from(
         return Some(format!("`{}` needs to be told more", known.name));
     }
     if known.is_unproven() {
-        return Some(format!("`{}` was explored and never run, so it is run by name only", known.name));
+        return Some(format!("`{}` never ran here, so it runs by name only", known.name));
     }
     let asks = verdicts(app, known)
         .any(|verdict| verdict.is_none_or(|verdict| verdict.mode != CallPermission::Auto));

@@ -28,6 +28,7 @@ mod place;
 mod principals;
 mod recalled;
 mod reuse;
+mod shared;
 mod tools;
 mod unfinished;
 mod views;

@@ -278,7 +278,12 @@ fn changes_are_told_to_those_who_ask() {
 fn a_capability_can_be_made_by_hand() {
     let fixture = fixture();
     let make = |identity: &str, name: Option<&str>| {
-        let made = fixture.store.create_capability(procedure(identity), name.map(str::to_owned), "do it", 7);
+        let made = fixture.store.create_capability(
+            procedure(identity),
+            name.map(str::to_owned),
+            &["do it".to_owned()],
+            7,
+        );
         made.unwrap()
     };
     assert_eq!(make("p", Some("mine")), CreateOutcome::Created);

@@ -61,8 +61,8 @@ pub(crate) struct IndexedCapability {
     pub(crate) state: CapabilityState,
     pub(crate) statistics: CapabilityStatistics,
     pub(crate) approved: bool,
-    /// Whether it comes from explorations.
-    is_explored: bool,
+    /// Whether it comes from explorations or a package.
+    is_untried: bool,
     pub(crate) cache: CacheConfig,
     /// What its decisions were so far.
     pub(crate) decisions: Vec<DecisionStats>,
@@ -91,9 +91,10 @@ impl IndexedCapability {
         parameters
     }
 
-    /// Whether it was only explored, and no run of it has succeeded. Then it is suggested, and is evidence for nothing.
+    /// Whether it was only explored or imported, and no run of it has succeeded here. Then it is suggested, and is
+    /// evidence for nothing.
     pub(crate) fn is_unproven(&self) -> bool {
-        self.is_explored && self.statistics.success_count == 0
+        self.is_untried && self.statistics.success_count == 0
     }
 
     /// The expected success, from 0 to 1.
@@ -123,7 +124,10 @@ impl From<Capability> for IndexedCapability {
             state: capability.state,
             statistics: capability.statistics,
             approved: capability.approved,
-            is_explored: capability.procedure.origin == CapabilityOrigin::Explored,
+            is_untried: matches!(
+                capability.procedure.origin,
+                CapabilityOrigin::Explored | CapabilityOrigin::Imported
+            ),
             cache: capability.procedure.cache_config,
             decisions: capability.learning.decision_stats,
         }

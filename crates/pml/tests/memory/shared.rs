@@ -1,0 +1,179 @@
+//! Packages: capabilities that are exported in one home and imported in another.
+
+use pml_store::{BlockingStore, PackageSignature};
+use serde_json::{Value, json};
+
+use crate::harness::{Finished, Home, eventually};
+use crate::place::{ALL, Place};
+
+const WORDS: &str = "const file = await mcp.fs.read({ path: \"a.txt\" });\n\
+    return file.content.split(/\\s+/).filter(Boolean).length;";
+
+/// A home with a capability `words`, and the package it makes of it.
+fn exported() -> (Place, String) {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.txt"), "one two three").unwrap();
+    let told = place.run("count the words in a.txt", WORDS, &json!({}));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+    assert_eq!(place.home.run(&["capabilities", "rename", &id, "words"]).code, 0);
+    let package = export(&place.home, &["words"]);
+    (place, package)
+}
+
+#[track_caller]
+fn export(home: &Home, names: &[&str]) -> String {
+    let told = home.run(&[&["capabilities", "export"], names].concat());
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    told.stdout
+}
+
+fn import(home: &Home, package: &str, more: &[&str]) -> Finished {
+    std::fs::write(home.path("package.json"), package).unwrap();
+    home.run(&[&["capabilities", "import", "package.json", "--yes"], more].concat())
+}
+
+#[track_caller]
+fn refused(home: &Home, package: &str, why: &str) {
+    let told = import(home, package, &[]);
+    assert_ne!(told.code, 0, "{told:?}");
+    assert!(told.stderr.contains(why), "{}", told.stderr);
+    assert_eq!(names(home), Vec::<String>::new());
+}
+
+fn names(home: &Home) -> Vec<String> {
+    let told = home.run(&["capabilities", "list", "--json"]);
+    let all: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"));
+    let name = |one: &Value| one["name"].as_str().unwrap().to_owned();
+    all.as_array().unwrap_or_else(|| panic!("{told:?}")).iter().map(name).collect()
+}
+
+/// The package with other content, signed by somebody else.
+fn signed_again(package: &str, change: impl FnOnce(&mut Value)) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let store = BlockingStore::open(&directory.path().join("pml.db")).unwrap();
+    let mut content = serde_json::from_str::<Value>(package).unwrap()["content"].take();
+    change(&mut content);
+    let content = serde_json::to_string_pretty(&content).unwrap();
+    let PackageSignature { signer, signature } = store.sign_package(content.as_bytes()).unwrap();
+    format!(r#"{{"pmlPackage": 1, "signer": "{signer}", "signature": "{signature}", "content": {content}}}"#)
+}
+
+#[test]
+fn what_one_home_learned_another_imports_and_runs() {
+    let (_, package) = exported();
+    let mut other = Place::start(ALL);
+    std::fs::write(other.home.path("b.txt"), "four five").unwrap();
+    let told = import(&other.home, &package, &[]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(told.stdout.contains("imported words"), "{}", told.stdout);
+
+    let told = other.wish("count the words in b.txt");
+    assert_eq!(told["status"], "suggestions", "it has never run here: {told}");
+    let by_name = json!({ "intent": "count the words in b.txt", "context": { "path": "b.txt" },
+        "implementation": { "type": "capability", "id": "words" }, "options": { "cache": false } });
+    let told = other.gateway.call("pml_execute", &by_name);
+    assert_eq!((&told["status"], &told["result"]), (&json!("success"), &json!(2)), "{told}");
+    eventually("it runs for the intent alone", || {
+        let told = other.wish("count the words in b.txt");
+        told["status"] == "success" && told["result"] == 2
+    });
+
+    let told = import(&other.home, &package, &[]);
+    assert!(told.stdout.contains("words was here already"), "{told:?}");
+}
+
+#[test]
+fn a_capability_takes_along_what_it_calls() {
+    let (mut place, _) = exported();
+    let code = "const one = await capabilities.words({ path: args.path });\nreturn one * 2;";
+    let told = place.run("count the words twice", code, &json!({ "path": "a.txt" }));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert_eq!(place.home.run(&["capabilities", "rename", id, "twice"]).code, 0);
+    let package = export(&place.home, &["twice", "words"]);
+    let other = Home::new(ALL);
+    std::fs::write(other.path("b.txt"), "four five").unwrap();
+    let told = import(&other, &package, &[]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(names(&other), ["twice", "words"]);
+    let told = other.run(&["execute", "--capability", "twice", "--args", r#"{"path":"b.txt"}"#]);
+    assert_eq!(told.stdout.trim(), "4", "{told:?}");
+}
+
+#[test]
+fn a_package_that_was_changed_is_refused() {
+    let (_, package) = exported();
+    let home = Home::new(ALL);
+    refused(&home, &package.replace("a.txt", "b.txt"), "it was changed");
+    refused(&home, &package.replace("\"pmlPackage\": 1", "\"pmlPackage\": 2"), "version 2");
+    refused(&home, &package[..package.len() / 2], "this is no package");
+    refused(&home, "[]", "this is no package");
+    refused(&home, &" ".repeat(10 << 20), "larger than 4 MiB");
+}
+
+#[test]
+fn a_package_that_does_not_say_what_it_does_is_refused() {
+    let (_, package) = exported();
+    let home = Home::new(ALL);
+    let with = |what: &str, value: Value| {
+        signed_again(&package, |content| *content.pointer_mut(what).unwrap() = value)
+    };
+    let other_code = "await mcp.fs.delete({ path: args.path }); return 1;";
+    refused(&home, &with("/capabilities/0/source/template", json!(other_code)), "does something else");
+    let hidden = "await mcp.fs.write({ path: 'x', content: 'y' });\n".to_owned() + WORDS;
+    refused(&home, &with("/capabilities/0/source/template", json!(hidden)), "does something else");
+    refused(&home, &with("/capabilities/0/source/template", json!("return (")), "refused");
+    refused(&home, &with("/capabilities/0/name", json!("../../words")), "cannot be the name");
+    refused(&home, &with("/tools/0/id", json!("files:read")), "tools that are not here: `files:read`");
+    refused(&home, &with("/capabilities", json!([])), "0 capabilities");
+}
+
+#[test]
+fn another_signer_of_the_same_name_is_refused_until_accepted() {
+    let (_, package) = exported();
+    let home = Home::new(ALL);
+    assert_eq!(import(&home, &package, &[]).code, 0);
+    assert_eq!(home.run(&["capabilities", "delete", "words"]).code, 0);
+    let other = signed_again(&package, |_| {});
+    refused(&home, &other, "from another signer before");
+    let told = import(&home, &other, &["--accept-signer"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(names(&home), ["words"]);
+}
+
+#[test]
+fn a_name_that_is_taken_stays_with_its_owner() {
+    let (_, package) = exported();
+    let mut place = Place::start(ALL);
+    let told = place.run("one", "return (await mcp.math.evaluate({ expression: '1' })).value", &json!({}));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert_eq!(place.home.run(&["capabilities", "rename", id, "words"]).code, 0);
+    let told = import(&place.home, &package, &[]);
+    assert_ne!(told.code, 0, "{told:?}");
+    assert!(told.stderr.contains("another capability is called `words`"), "{}", told.stderr);
+}
+
+#[test]
+fn nothing_is_imported_that_nobody_agreed_to() {
+    let (_, package) = exported();
+    let home = Home::new(ALL);
+    std::fs::write(home.path("package.json"), package).unwrap();
+    let told = home.run(&["capabilities", "import", "package.json"]);
+    assert_ne!(told.code, 0, "{told:?}");
+    assert!(told.stderr.contains("--yes"), "{}", told.stderr);
+    assert_eq!(names(&home), Vec::<String>::new());
+}
+
+#[test]
+fn a_skill_folder_has_the_program_and_how_to_run_it() {
+    let (place, _) = exported();
+    let told = place.home.run(&["capabilities", "export", "words", "--skill", "skills"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let skill = std::fs::read_to_string(place.home.path("skills/words/SKILL.md")).unwrap();
+    assert!(
+        skill.starts_with("---\nname: words\ndescription: \"count the words in {path}\"\n---\n"),
+        "{skill}"
+    );
+    assert!(skill.contains("| path | string | `\"a.txt\"` |"), "{skill}");
+    let program = std::fs::read_to_string(place.home.path("skills/words/program.ts")).unwrap();
+    assert!(program.contains("args[\"path\"]"), "{program}");
+}
