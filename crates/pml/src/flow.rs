@@ -14,6 +14,7 @@ mod dry_run;
 mod explore;
 mod explore_learning;
 mod explored_choice;
+mod exposed;
 mod history;
 mod lift;
 mod mocks;
@@ -75,6 +76,7 @@ pub use dry_run::{
     DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
 };
 pub use explore::{ExploreInput, ExploringClient, explore};
+pub use exposed::{ExposedCapability, exposed_capabilities};
 pub use history::{
     PastOutcome, PastQuestion, PastRun, list_runs, past_run, question_kind, run_call, run_calls,
 };

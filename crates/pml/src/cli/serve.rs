@@ -53,7 +53,7 @@ pub(super) struct StdioArgs {
 
 #[derive(Debug, Args)]
 struct ExposeArgs {
-    /// The tools that clients see: meta, full, or a list such as fs:read,git:*; instead of `expose`
+    /// The tools that clients see: meta, full, or a list such as fs:read,git:*,wordCount; instead of `expose`
     #[arg(long, value_name = "WHAT", value_parser = expose)]
     expose: Option<Expose>,
 }

@@ -65,10 +65,11 @@ pub const TABLES: &[ReferenceTable] = &[
         settings: &[
             setting(
                 "expose",
-                "`\"meta\"`, `\"full\"`, list of tools",
+                "`\"meta\"`, `\"full\"`, list of tools and capabilities",
                 "\"meta\"",
                 "The tools that clients are shown. `\"meta\"` shows PML's own tools, `\"full\"` adds every tool of every \
-                 server, a list such as `[\"fs:read\", \"git:*\"]` adds these tools.",
+                 server, a list such as `[\"fs:read\", \"git:*\", \"wordCount\"]` adds these tools and learned \
+                 capabilities; `\"capabilities:*\"` stands for all that have worked.",
             ),
             setting(
                 "names",

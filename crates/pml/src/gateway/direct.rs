@@ -19,7 +19,7 @@ use super::wait::{TURN, WAIT_MS, wait_for_run};
 use super::{ClientAccess, client_name, is_callable, is_listed};
 use crate::app::App;
 use crate::flow::{self, DirectOutcome, ExecuteOutcome, NamedCall};
-use crate::problem::{Problem, SentStatus};
+use crate::problem::{ErrorCode, Problem, SentStatus};
 use crate::report::RunStatus;
 use crate::tools::{AskedByClient, CallOutcome, DirectCaller, ToolError};
 
@@ -82,7 +82,7 @@ fn direct_caller(
 }
 
 /// Follows the run that a call became, for at most `WAIT_MS`.
-async fn follow_run(
+pub(super) async fn follow_run(
     app: &Arc<App>,
     request: &IncomingRequest,
     door: &ClientAccess,
@@ -101,7 +101,10 @@ async fn follow_run(
         }
         ExecuteOutcome::Cached(known) => (known.id, RunStatus::Finished(Arc::new(known.report))),
         ExecuteOutcome::Refused(refused) => return Err(refused.problem),
-        ExecuteOutcome::Suggested(_) => unreachable!("a tool was named"),
+        ExecuteOutcome::Suggested(suggested) => {
+            return Err(Problem::new(ErrorCode::InvalidArguments, suggested.because)
+                .hint("the `inputSchema` of the tool has its arguments"));
+        }
     };
     let settled = ask::ask_user_or_cancel(app, request, door, &id, standing, began).await?;
     Ok(settled.told_of_direct_call(&id))

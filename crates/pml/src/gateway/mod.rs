@@ -5,6 +5,7 @@
 
 mod ask;
 mod calls;
+mod capability_tools;
 mod direct;
 mod discover;
 mod dry_run;
@@ -63,6 +64,7 @@ impl Gateway {
     /// where the configuration does not.
     pub fn new(app: Arc<App>, expose: Option<Expose>, by: Answerer) -> Gateway {
         app.spawn_task(crate::flow::prediction_task(Arc::clone(&app)));
+        app.spawn_task(capability_tools::announce_changes(Arc::clone(&app), expose.clone()));
         Gateway { app, expose_override: expose, default_answerer: by, routes: Arc::default() }
     }
 
@@ -92,6 +94,7 @@ impl Gateway {
         if exposure != Expose::Meta {
             self.app.tools.ensure_manifests_loaded().await;
         }
+        let learned = capability_tools::definitions(&self.app, &request.client.principal, &exposure).await;
         let snapshot = self.app.tools.snapshot();
         let own = meta_tools::definitions(&snapshot);
         let shown = snapshot
@@ -99,7 +102,7 @@ impl Gateway {
             .iter()
             .filter(|tool| is_listed(&tool.id, &exposure))
             .map(listing::exposed_definition);
-        listing::paginate(own.into_iter().chain(shown), "tools", &request.params)
+        listing::paginate(own.into_iter().chain(learned).chain(shown), "tools", &request.params)
     }
 
     async fn call_tool(&self, request: IncomingRequest) -> Result<Box<RawValue>, RpcError> {
@@ -115,6 +118,9 @@ impl Gateway {
         }
         if let Some(answer) = meta_tools::call(&self.app, &name, &arguments, &request, &door).await {
             return Ok(answer);
+        }
+        if let Some(answer) = capability_tools::call(&self.app, &request, &door, &name, &arguments).await {
+            return answer;
         }
         let id = match self.resolve(&name, &request.client).await {
             Ok(id) => id,

@@ -102,12 +102,13 @@ pub(super) fn report_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
     if report.state == RunState::Done { success_result(id, report) } else { failure_result(id, report) }
 }
 
-/// The tool result for the client that called a tool by name, from the status of the run its call became.
+/// The tool result for the client that called a tool or a capability by name, from the status of the run its call became.
 pub(super) fn of_direct_call(id: &RunId, standing: &RunStatus) -> Box<RawValue> {
     let (status, text) = match standing {
-        RunStatus::Finished(report) => match report.tool_result() {
-            Some(result) => return result.to_owned(),
-            None => ("failed", failure_text(id, report)),
+        RunStatus::Finished(report) => match (report.tool_result(), report.state) {
+            (Some(result), _) => return result.to_owned(),
+            (None, RunState::Done) => return capability_result(id, report),
+            (None, _) => ("failed", failure_text(id, report)),
         },
         RunStatus::Waiting { question: Some((_, question)), in_flight, .. } => {
             ("approval_required", format!("approval_required: {}", question_text(id, question, *in_flight)))
@@ -124,6 +125,16 @@ pub(super) fn of_direct_call(id: &RunId, standing: &RunStatus) -> Box<RawValue> 
         "content": [{ "type": "text", "text": text }],
         "isError": true,
         "_meta": { "pml/workflowId": id, "pml/status": status },
+    }))
+}
+
+/// The tool result of a capability that was called as a tool.
+fn capability_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
+    let result = report.result.as_deref().map_or("null", RawValue::get);
+    raw(&json!({
+        "content": [{ "type": "text", "text": result }],
+        "structuredContent": { "result": report.result },
+        "_meta": { "pml/workflowId": id },
     }))
 }
 

@@ -8,6 +8,7 @@
 mod cached;
 mod canaries;
 mod capabilities;
+mod exposed;
 mod fixed;
 #[path = "../durable/gateway.rs"]
 #[allow(dead_code, reason = "shared with the tests of durable runs, which need more of it")]

@@ -1,0 +1,105 @@
+//! Capabilities that clients are shown as tools of their own.
+
+use pml_model::capability::{Capability, CapabilityState};
+use pml_model::{Principal, ToolId};
+use pml_store::CapabilityQuery;
+use serde_json::{Map, Value, json};
+
+use crate::app::App;
+use crate::problem::Problem;
+
+/// The largest number of capabilities that are looked through.
+const MOST: u32 = 1_000;
+/// The word in `expose` for every capability that works.
+const EVERY: &str = "capabilities:*";
+/// The prefix of keywords that only PML understands.
+const OWN_KEYWORD: &str = "x-pml-";
+
+/// A capability as a tool.
+pub struct ExposedCapability {
+    /// The name in programs, and of the tool.
+    pub name: String,
+    /// Purpose, in one sentence.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// Whether no tool that it calls changes anything.
+    pub read_only: bool,
+    /// Whether a repeated run with the same arguments changes nothing more.
+    pub idempotent: bool,
+    /// Whether a tool that it calls reaches beyond a closed set of things.
+    pub open_world: bool,
+}
+
+/// Whether the capability of this name is among the `exposed` ones.
+fn is_exposed(name: &str, exposed: &[String]) -> bool {
+    exposed.iter().any(|one| one == name || one == EVERY)
+}
+
+/// The capabilities of `principal` that are exposed and work, by name. A name that a tool has stays with the tool.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn exposed_capabilities(
+    app: &App,
+    principal: &Principal,
+    exposed: &[String],
+) -> Result<Vec<ExposedCapability>, Problem> {
+    if !exposed.iter().any(|name| name == EVERY || !name.contains(':')) {
+        return Ok(Vec::new());
+    }
+    let query =
+        CapabilityQuery { state: Some(CapabilityState::Active), recent: false, limit: MOST, offset: 0 };
+    let snapshot = app.tools.snapshot();
+    let all = app.store.capabilities(principal, &query).await?;
+    let shown = all.into_iter().filter(|one| {
+        is_exposed(&one.name, exposed)
+            && one.statistics.success_count > 0
+            && snapshot.resolve_name(&one.name).is_err()
+    });
+    Ok(shown.map(|one| as_tool(app, one)).collect())
+}
+
+fn as_tool(app: &App, capability: Capability) -> ExposedCapability {
+    let (snapshot, policy) = (app.tools.snapshot(), app.policy());
+    let (mut read_only, mut idempotent, mut open_world) = (true, true, false);
+    // What other capabilities it calls do is not looked up: they may do anything.
+    if !capability.procedure.dependencies.is_empty() {
+        (read_only, idempotent, open_world) = (false, false, true);
+    }
+    for used in &capability.procedure.tools_used {
+        let id = ToolId::parse(&used.id).ok();
+        let verdict = id.and_then(|id| {
+            let tool = snapshot.tool(&id).ok()?;
+            Some(policy.verdict(&id, &tool.definition.annotations))
+        });
+        read_only &= verdict.as_ref().is_some_and(|verdict| verdict.read_only);
+        idempotent &= verdict.as_ref().is_some_and(|verdict| verdict.idempotent);
+        open_world |= verdict.is_none_or(|verdict| verdict.open_world);
+    }
+    ExposedCapability {
+        name: capability.name,
+        description: capability.procedure.description,
+        input_schema: input_schema(&capability.procedure.parameters_schema),
+        read_only,
+        idempotent,
+        open_world,
+    }
+}
+
+/// The schema of the parameters as clients understand it.
+fn input_schema(parameters: &Value) -> Value {
+    let mut properties = Map::new();
+    for (name, schema) in parameters.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let mut schema = schema.clone();
+        if let Value::Object(schema) = &mut schema {
+            schema.retain(|keyword, _| !keyword.starts_with(OWN_KEYWORD));
+        }
+        properties.insert(name.clone(), schema);
+    }
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if let Some(required) = parameters.get("required").filter(|names| names != &&json!([])) {
+        schema["required"] = required.clone();
+    }
+    schema
+}
