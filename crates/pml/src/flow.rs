@@ -23,6 +23,7 @@ mod predict;
 mod preview;
 mod read_request;
 mod recall;
+mod regression;
 mod repeated;
 mod replan;
 mod share;
@@ -85,6 +86,7 @@ pub use predict::prediction_task;
 pub use preview::{ExecutePreview, preview_execute};
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
+pub use regression::{CapabilityTest, ReplayTest, test_capability};
 pub use replan::replan;
 pub use share::{
     ExportedPackage, ImportedCapability, PackageReview, export_package, import_package, review_package,

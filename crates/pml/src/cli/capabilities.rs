@@ -15,7 +15,7 @@ use pml_store::CapabilityQuery;
 use serde_json::{Value, json};
 
 use super::run_table::format_time;
-use super::{CommandContext, analyse, out, results, share};
+use super::{CommandContext, analyse, out, regression, results, share};
 use crate::app::{App, ProcessRole};
 use crate::flow::{self, CapabilityRecord, ContainedCapability, NewCapability};
 use crate::plan::Pause;
@@ -58,6 +58,11 @@ pub(super) enum CapabilitiesCommand {
     },
     /// Show or change how results of a capability are cached
     Cache(results::CapabilityCacheArgs),
+    /// Replay recorded runs with the present program and tools, offline
+    Test {
+        /// Their names or ids [default: all that are active]
+        names: Vec<String>,
+    },
     /// Write capabilities to a file that others import
     Export(share::ExportArgs),
     /// Take the capabilities of a file that `export` wrote
@@ -177,6 +182,7 @@ async fn carry_out(
             );
         }
         CapabilitiesCommand::Cache(keep) => return results::change_caching(here, app, &keep).await,
+        CapabilitiesCommand::Test { names } => return regression::test(here, app, names).await,
         CapabilitiesCommand::Export(wanted) => return share::export(here, app, &wanted).await,
         CapabilitiesCommand::Import(given) => return share::import(here, app, &given).await,
         CapabilitiesCommand::Delete { name } => {

@@ -24,6 +24,7 @@ mod mocks;
 mod out;
 mod passphrase;
 mod policy;
+mod regression;
 mod results;
 mod rules;
 mod run_output;

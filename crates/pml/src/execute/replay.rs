@@ -150,6 +150,11 @@ impl Recording {
         u32::try_from(self.calls.len()).unwrap_or(u32::MAX)
     }
 
+    /// The tools that were called, with the arguments of each call, in the order of issue.
+    pub fn called(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.calls.iter().map(|call| (call.tool.as_str(), &*call.arguments))
+    }
+
     fn logged(&self) -> Vec<LoggedCall> {
         let logged = |call: &RecordedCall| LoggedCall {
             tool: call.tool.clone(),

@@ -28,6 +28,7 @@ mod opposed;
 mod place;
 mod principals;
 mod recalled;
+mod regression;
 mod reuse;
 mod shared;
 mod tools;

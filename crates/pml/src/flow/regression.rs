@@ -1,0 +1,137 @@
+//! Tests capabilities against the runs that they were learned from, offline: no tool is called.
+//!
+//! The present program has to make the calls of a recorded run again, with the same bytes, and end the same way. Each of
+//! these calls has to be valid for the tools that are there now.
+
+use pml_model::capability::{Capability, CapabilitySource};
+use pml_model::trace::{Trace, TraceStatus};
+use pml_model::{Principal, RunId, ToolId};
+use pml_store::{TraceOrder, TraceQuery};
+use serde::Serialize;
+
+use super::capabilities::capability;
+use crate::app::App;
+use crate::execute::replay::{self, Recording, ReplayOutcome};
+use crate::problem::{ErrorCode, Problem};
+
+/// The number of latest traces among which recorded runs are looked for.
+const LOOKED_AT: u32 = 50;
+/// The largest number of runs that one capability is tested with.
+const MOST_RUNS: usize = 5;
+
+/// How a capability did in its test.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CapabilityTest {
+    /// Its name.
+    pub name: String,
+    /// The runs it was tested with, latest first; empty if the record of none is kept.
+    pub replays: Vec<ReplayTest>,
+}
+
+/// How one recorded run went again.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayTest {
+    /// The recorded run.
+    pub run: RunId,
+    /// Why it does not go as it was recorded; `None` if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl CapabilityTest {
+    /// The runs that did not go as they were recorded.
+    pub fn failures(&self) -> impl Iterator<Item = &ReplayTest> {
+        self.replays.iter().filter(|replay| replay.failure.is_some())
+    }
+}
+
+/// Tests a capability, by name or id.
+///
+/// # Errors
+/// There is none, or no worker is available.
+pub async fn test_capability(
+    app: &App,
+    principal: &Principal,
+    which: &str,
+) -> Result<CapabilityTest, Problem> {
+    let capability = capability(app, principal, which).await?;
+    app.tools.ensure_manifests_loaded().await;
+    let query = TraceQuery {
+        capability: Some(capability.procedure.id.clone()),
+        order: TraceOrder::Newest,
+        limit: LOOKED_AT,
+        after: None,
+    };
+    let traces = app.store.traces(principal, &query).await?;
+    let mut replays = Vec::new();
+    for trace in traces.iter().filter(|trace| is_example(trace)) {
+        let recording = match replay::recording(&app.runs, principal, &trace.workflow_id).await {
+            Ok(recording) => recording,
+            // Records are kept for a while only.
+            Err(problem)
+                if matches!(problem.code, ErrorCode::NotFound | ErrorCode::Gone | ErrorCode::Expired) =>
+            {
+                continue;
+            }
+            Err(problem) => return Err(problem),
+        };
+        // A run of tasks has no program that could be run again.
+        if recording.plan.program().is_none() || recording.plan.engine != pml_sandbox::ENGINE {
+            continue;
+        }
+        let failure = failure(app, &capability, &recording).await?;
+        replays.push(ReplayTest { run: trace.workflow_id.clone(), failure });
+        if replays.len() == MOST_RUNS {
+            break;
+        }
+    }
+    Ok(CapabilityTest { name: capability.name, replays })
+}
+
+/// Whether the run of a trace shows what the capability is to do.
+fn is_example(trace: &Trace) -> bool {
+    trace.status == TraceStatus::Success
+        && !trace.cached
+        && !trace.exploratory
+        && trace.parent_trace_id.is_none()
+}
+
+/// Why the capability does not do now what was recorded; `None` if it does.
+async fn failure(
+    app: &App,
+    capability: &Capability,
+    recording: &Recording,
+) -> Result<Option<String>, Problem> {
+    let snapshot = app.tools.snapshot();
+    for (tool, arguments) in recording.called() {
+        let Ok(id) = ToolId::parse(tool) else { continue };
+        let checked = snapshot
+            .tool(&id)
+            .and_then(|tool| app.tools.validators.check(&tool.id, &tool.definition, arguments));
+        if let Err(problem) = checked {
+            return Ok(Some(problem.message));
+        }
+    }
+    let replayed = match super::replay(app, recording, present_program(capability, recording)).await {
+        Ok(replayed) => replayed,
+        Err(problem) if problem.code == ErrorCode::InvalidProgram => return Ok(Some(problem.message)),
+        Err(problem) => return Err(problem),
+    };
+    Ok(match replayed {
+        ReplayOutcome::Same { .. } => None,
+        ReplayOutcome::Differs { .. } => Some("the calls are as recorded, the result is not".to_owned()),
+        ReplayOutcome::Unfinished { .. } => Some("it makes more calls than were recorded".to_owned()),
+        ReplayOutcome::Diverged { divergence } => Some(divergence),
+    })
+}
+
+/// The program of the capability, if the recorded run executed an earlier form of it with arguments.
+fn present_program(capability: &Capability, recording: &Recording) -> Option<String> {
+    let CapabilitySource::Code { template: Some(template), .. } = &capability.procedure.source else {
+        return None;
+    };
+    let of_capability = recording.plan.learn.as_ref().is_some_and(|learn| learn.capability.is_some());
+    (of_capability && recording.plan.source != *template).then(|| template.clone())
+}

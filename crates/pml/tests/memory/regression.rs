@@ -1,0 +1,49 @@
+//! `pml capabilities test`: recorded runs with the present program and tools.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Home, eventually};
+use crate::tools::{CODE, place};
+
+/// What the test of a capability says, as JSON.
+fn tested(home: &Home, name: &str) -> Value {
+    let told = home.run(&["capabilities", "test", name, "--json"]);
+    let said: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"));
+    assert_eq!(told.code == 0, said["failed"] == 0, "{told:?}");
+    said["tests"][0].clone()
+}
+
+#[test]
+fn a_capability_passes_until_a_tool_no_longer_takes_what_it_gives() {
+    let mut place = place();
+    let told = place.run("how warm is it in Oslo", CODE, &json!({}));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+    eventually("the intent alone runs it", || place.wish("how warm is it in Rome")["result"] == 21);
+    let test = tested(&place.home, &id);
+    let runs = test["replays"].as_array().unwrap();
+    assert!(runs.len() >= 2 && runs.iter().all(|run| run.get("failure").is_none()), "{test}");
+
+    std::fs::write(place.home.path("version"), "2").unwrap();
+    place.restart();
+    // Being called starts the server, which tells of its tools.
+    assert_eq!(place.run("look", CODE, &json!({}))["status"], "failed");
+    let test = tested(&place.home, &id);
+    let failure = test["replays"][0]["failure"].as_str().unwrap_or_else(|| panic!("{test}"));
+    assert!(failure.contains("city") || failure.contains("town"), "{failure}");
+}
+
+#[test]
+fn a_capability_without_recorded_runs_is_said_to_be_untested() {
+    let place = place();
+    std::fs::write(place.home.path("code.ts"), "return (await mcp.math.evaluate({ expression: '1' })).value")
+        .unwrap();
+    let told = place.home.run(&["capabilities", "create", "one", "--name", "one", "--code", "code.ts"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let told = place.home.run(&["capabilities", "test"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(told.stdout.contains("no recorded run is kept"), "{}", told.stdout);
+    assert!(told.stderr.contains("0 tested, 0 failed, 1 without a recorded run"), "{}", told.stderr);
+    let told = place.home.run(&["capabilities", "test", "two"]);
+    assert_ne!(told.code, 0);
+    assert!(told.stderr.contains("there is no capability `two`"), "{}", told.stderr);
+}
