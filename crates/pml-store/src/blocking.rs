@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::Connection;
+use crate::sql::Connection;
 
 use crate::head::AuditHeadFile;
 use crate::lock::DatabaseLock;
@@ -47,9 +47,9 @@ impl BlockingStore {
         let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
         let head = Arc::new(AuditHeadFile::beside(&path));
         let followed = Arc::clone(&head);
-        let follow = move |connection: &mut Connection| followed.update_if_stale(connection);
+        let follow = move |connection: &Connection| followed.update_if_stale(connection);
         let voucher = RowAuthenticator::beside(&path);
-        let writer = StoreWriter::start(database::open(&path, &voucher)?, &path, &voucher, follow)?;
+        let writer = StoreWriter::start(database::open(&path, &voucher)?.into(), &path, &voucher, follow)?;
         let used = DatabaseLock::shared(&path)?;
         let (readers, watcher) = (Mutex::default(), Arc::new(VersionWatcher::of(&path)));
         Ok(BlockingStore {
@@ -140,12 +140,12 @@ impl BlockingStore {
 
     fn try_read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         let idle = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = match idle {
+        let connection = match idle {
             Some(connection) => connection,
-            None => database::open_reader(&self.inner.path, &self.inner.authenticator)?,
+            None => database::open_reader(&self.inner.path, &self.inner.authenticator)?.into(),
         };
-        let moment = connection.transaction()?;
-        let answer = question(&moment)?;
+        let moment = connection.begin_read()?;
+        let answer = question(&connection)?;
         moment.commit()?;
         let mut readers = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner);
         if readers.len() < IDLE_READERS {

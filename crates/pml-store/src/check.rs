@@ -1,6 +1,6 @@
 //! Integrity checks: after a process ended without unregistering, and on request.
 
-use rusqlite::{Connection, params};
+use crate::sql::params;
 
 use crate::state::{ProcessIdentity, may_be_alive};
 use crate::{BlockingStore, Error, database, vouch};
@@ -92,7 +92,10 @@ impl BlockingStore {
     }
 
     /// Runs a query on a connection of its own: a long one must not occupy the shared connections.
-    fn ask_apart<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+    fn ask_apart<T>(
+        &self,
+        question: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
         let path = &self.inner.path;
         database::open_reader(path, &self.inner.authenticator)
             .and_then(|connection| question(&connection))
@@ -101,7 +104,10 @@ impl BlockingStore {
 }
 
 /// The errors that SQLite reports. A failure of the check itself counts as one.
-pub(crate) fn integrity_errors(connection: &Connection, pragma: &str) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn integrity_errors(
+    connection: &rusqlite::Connection,
+    pragma: &str,
+) -> rusqlite::Result<Vec<String>> {
     let told = connection.prepare(&format!("PRAGMA {pragma}({TOLD})")).and_then(|mut check| {
         check.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
     });

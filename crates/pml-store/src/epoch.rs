@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, params};
+use crate::sql::{Connection, params};
 
 use crate::state::may_be_alive;
 use crate::{BlockingStore, Error, ProcessIdentity, Urgency};

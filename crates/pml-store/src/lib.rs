@@ -33,6 +33,7 @@ mod savings;
 mod seal;
 mod sign_in;
 mod speculation;
+mod sql;
 mod state;
 mod store;
 mod table;

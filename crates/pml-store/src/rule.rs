@@ -4,8 +4,8 @@
 //! row that was inserted or altered by other means has no valid mark; it is neither in force nor listed. Whether a
 //! rule covers a call is not decided here.
 
+use crate::sql::{Connection, Row, params};
 use pml_model::{Digest, Principal, ServerName};
-use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
 use crate::audit::{AuditBatch, NewAuditEntry};

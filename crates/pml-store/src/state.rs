@@ -8,8 +8,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::LazyLock;
 
+use crate::sql::{Connection, Row, params};
 use pml_model::{Principal, ServerName};
-use rusqlite::{Connection, Row, params};
 
 use crate::column::server_name;
 use crate::{BlockingStore, Error};

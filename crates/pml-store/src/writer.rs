@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
+use crate::sql::Connection;
 use queue::WriteQueue;
-use rusqlite::{Connection, TransactionBehavior};
 
 use crate::vouch::{self, RowAuthenticator};
 use crate::{Error, database};
@@ -70,7 +70,7 @@ impl StoreWriter {
         connection: Connection,
         path: &Path,
         voucher: &Arc<RowAuthenticator>,
-        committed: impl FnMut(&mut Connection) + Send + 'static,
+        committed: impl FnMut(&Connection) + Send + 'static,
     ) -> Result<StoreWriter, Error> {
         let queue = Arc::new(WriteQueue::default());
         let (of_thread, file, voucher) = (Arc::clone(&queue), path.to_owned(), Arc::clone(voucher));
@@ -141,7 +141,7 @@ fn serve(
     connection: Connection,
     queue: &WriteQueue,
     (path, voucher): (&Path, &Arc<RowAuthenticator>),
-    mut committed: impl FnMut(&mut Connection),
+    mut committed: impl FnMut(&Connection),
 ) {
     // However the thread ends, no caller may wait for it afterwards.
     let _end = queue.abandon_at_end();
@@ -149,7 +149,7 @@ fn serve(
         WriteConnection { path, voucher, connection: Some(connection), durable: false, keeps_marks: false };
     while let Some(mut batch) = queue.take() {
         let outcome = file.commit_together(&mut batch);
-        if let (Ok(()), Some(connection)) = (&outcome, &mut file.connection) {
+        if let (Ok(()), Some(connection)) = (&outcome, &file.connection) {
             committed(connection);
         }
         queue.release_bytes(batch.iter().map(|job| job.bytes()).sum());
@@ -175,20 +175,20 @@ struct WriteConnection<'a> {
 impl WriteConnection<'_> {
     fn commit_together(&mut self, batch: &mut [Box<dyn WriteJob>]) -> Result<(), Error> {
         self.voucher.refuse_if_broken()?;
-        let mut open = match self.connection.take() {
+        let open = match self.connection.take() {
             Some(open) => open,
             None => {
                 (self.durable, self.keeps_marks) = (false, false);
-                database::open_writer(self.path, self.voucher)?
+                database::open_writer(self.path, self.voucher)?.into()
             }
         };
         if !self.keeps_marks {
-            vouch::create_mark_triggers(&open).map_err(|error| Error::sqlite(self.path, &error))?;
+            vouch::create_mark_triggers(open.sqlite()).map_err(|error| Error::sqlite(self.path, &error))?;
             self.keeps_marks = true;
         }
         let durable = batch.iter().any(|job| job.urgency() == Urgency::Durable);
         let committed =
-            self.set_durable(&open, durable).and_then(|()| run_together(&mut open, batch)).map_err(|error| {
+            self.set_durable(&open, durable).and_then(|()| run_together(&open, batch)).map_err(|error| {
                 self.voucher.observe_error(&error);
                 Error::sqlite(self.path, &error)
             });
@@ -212,16 +212,17 @@ impl WriteConnection<'_> {
     }
 }
 
-fn run_together(connection: &mut Connection, batch: &mut [Box<dyn WriteJob>]) -> rusqlite::Result<()> {
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+fn run_together(connection: &Connection, batch: &mut [Box<dyn WriteJob>]) -> rusqlite::Result<()> {
+    let transaction = connection.begin_write()?;
     if let [only] = batch {
         // A failure here rolls back with the transaction.
-        return if only.run(&transaction)? { transaction.commit() } else { transaction.rollback() };
+        return if only.run(connection)? { transaction.commit() } else { transaction.rollback() };
     }
     for job in batch {
-        let savepoint = transaction.savepoint()?;
-        if job.run(&savepoint)? {
-            savepoint.commit()?;
+        connection.savepoint()?;
+        match job.run(connection)? {
+            true => connection.release_savepoint()?,
+            false => connection.revert_to_savepoint()?,
         }
     }
     transaction.commit()

@@ -1,11 +1,11 @@
 //! Capabilities as rows: how a procedure becomes one, and how they are read.
 
+use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::Principal;
 use pml_model::capability::{
     CacheConfig, Capability, CapabilityId, CapabilityIntent, CapabilityState, CapabilityStatistics,
     Procedure, ToolUse,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
 use super::{bump_capability_version, next_version};
@@ -145,7 +145,7 @@ pub(super) fn resolve_capability(
 fn find(
     connection: &Connection,
     condition: &str,
-    params: impl rusqlite::Params,
+    params: impl crate::sql::Params,
 ) -> rusqlite::Result<Option<Capability>> {
     connection
         .prepare_cached(&format!("{SELECT} WHERE {condition} AND {}", is_sound()))?

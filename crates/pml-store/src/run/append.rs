@@ -4,9 +4,9 @@
 
 use std::sync::PoisonError;
 
+use crate::sql::{Connection, OptionalExtension, params};
 use pml_model::question::Question;
 use pml_model::{CapabilityId, Digest, RunId, RunState};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::place::{
     entry_context, outcome_context, plan_context, question_context, requested_end_context, seal_body,

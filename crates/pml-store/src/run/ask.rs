@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::sql::{Connection, OptionalExtension, params};
 use pml_model::question::{Answer, LayerDecision, Question};
 use pml_model::{Digest, Principal, RunId, ToolId};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::place::{answer_context, seal_body};
 use super::read::{ROW, find_run, open_question, run_row, voided_by, wrapped_key};

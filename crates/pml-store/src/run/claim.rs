@@ -3,8 +3,8 @@
 //! Each decision and its effects share a transaction, so exactly one of several competing processes gets a run. The
 //! methods that find runs cover all principals, because they serve the program itself.
 
+use crate::sql::{Connection, Row, params};
 use pml_model::{Principal, RunId, RunState};
-use rusqlite::{Connection, Row, params};
 
 use super::append::record_claim;
 use super::read::{find_run, owner, wrapped_key};
@@ -216,7 +216,7 @@ fn orphans(connection: &Connection, now: i64) -> rusqlite::Result<Vec<i64>> {
     let mut rows = owned.query([])?;
     let (mut orphans, mut asked) = (Vec::new(), None::<(ProcessIdentity, bool)>);
     while let Some(row) = rows.next()? {
-        let Some((owner, until)) = owner(row, 1)? else { continue };
+        let Some((owner, until)) = owner(&row, 1)? else { continue };
         // Liveness is checked once per process, not once per run.
         let runs = match &asked {
             Some((process, runs)) if *process == owner => *runs,

@@ -2,9 +2,9 @@
 //!
 //! None of them reads more of a journal than it returns.
 
+use crate::sql::{Connection, Row, params};
 use pml_model::question::Question;
 use pml_model::{CapabilityId, Principal, RunId, RunState};
-use rusqlite::{Connection, Row, params};
 
 use super::place::{entry_context, outcome_context, plan_context};
 use super::read::{self, ROW, SealedRun, find_run, run_row, wrapped_key};

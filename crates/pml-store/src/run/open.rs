@@ -4,9 +4,9 @@
 //! definition of a tool can thus void the questions that showed the previous one. A definition that returns revives
 //! none of them.
 
+use crate::sql::{Connection, OptionalExtension, params};
 use pml_model::question::Question;
 use pml_model::{Principal, RunId, RunState, ServerName};
-use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
 use super::append::{SealedChange, insert_run};

@@ -10,7 +10,7 @@ type Answers = Sender<(String, Result<usize, Error>)>;
 fn fresh() -> (tempfile::TempDir, PathBuf, Connection) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pml.db");
-    let connection = database::open(&path, &RowAuthenticator::beside(&path)).unwrap();
+    let connection = Connection::from(database::open(&path, &RowAuthenticator::beside(&path)).unwrap());
     connection.execute_batch("CREATE TABLE note (text TEXT UNIQUE) STRICT").unwrap();
     (directory, path, connection)
 }
@@ -132,7 +132,7 @@ fn what_waits_is_bounded_and_whoever_comes_too_much_is_told() {
     assert!(answers.iter().take(4).all(|answer| answer.is_ok()));
     writer.write(Urgency::Soon, insert("5".to_owned())).unwrap();
     drop(writer);
-    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap()), 5);
+    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap().into()), 5);
 }
 
 #[test]
@@ -163,24 +163,24 @@ fn everybody_is_told_when_the_thread_has_ended() {
 fn a_full_disk_is_told_and_writing_resumes_when_there_is_space() {
     let (_directory, path, connection) = fresh();
     let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
-    connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+    connection.sqlite().pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
     let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
     let refused = writer.write(Urgency::Soon, insert("x".repeat(100_000))).unwrap_err();
     assert!(matches!(refused, Error::DiskFull { .. }), "{refused}");
     writer
         .write(Urgency::Soon, |connection| {
-            connection.pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(()))
+            connection.sqlite().pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(()))
         })
         .unwrap();
     writer.write(Urgency::Soon, insert("x".repeat(100_000))).unwrap();
     drop(writer);
-    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap()), 1);
+    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap().into()), 1);
 }
 
 #[test]
 fn a_database_held_by_another_is_busy_and_free_afterwards() {
     let (_directory, path, connection) = fresh();
-    connection.busy_timeout(Duration::from_millis(1)).unwrap();
+    connection.sqlite().busy_timeout(Duration::from_millis(1)).unwrap();
     let other = database::open(&path, &RowAuthenticator::beside(&path)).unwrap();
     let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -201,5 +201,5 @@ fn writes_of_many_threads_are_all_stored() {
         }
     });
     drop(writer);
-    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap()), 100);
+    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap().into()), 100);
 }
