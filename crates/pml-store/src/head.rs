@@ -55,6 +55,16 @@ impl AuditHeadFile {
         .map_err(|error| self.unusable_error(&error))
     }
 
+    /// Names the newest entry if the file is missing: a gateway that joins others has none yet.
+    pub(crate) fn adopt(&self, connection: &Connection) -> Result<(), Error> {
+        let explain = |error: rusqlite::Error| Error::sqlite(&self.database, &error);
+        match (self.read(), newest_entry(connection).map_err(explain)?) {
+            (Ok(AuditHead::Missing), Some((seq, hash))) => self.write(seq, &hash),
+            (outcome, _) => outcome.map(drop),
+        }
+        .map_err(|error| self.unusable_error(&error))
+    }
+
     /// Records that entries were added, which will be committed soon or not at all.
     pub(crate) fn mark_stale(&self) {
         self.lags.store(true, Ordering::Relaxed);

@@ -13,6 +13,7 @@
 
 mod allowed;
 mod audit;
+mod backend;
 mod backup;
 mod blocking;
 mod catalogue;
@@ -27,6 +28,7 @@ mod key;
 mod lock;
 mod memory;
 mod mock;
+mod postgres;
 mod rule;
 mod run;
 mod savings;

@@ -43,6 +43,8 @@ pub(crate) struct DerivedKeys {
     pub(crate) rows: MarkKey,
     /// Marks the state that clients carry from one request to the next.
     pub(crate) requests: MarkKey,
+    /// Tells one master key from another, and nothing else about it.
+    pub(crate) fingerprint: String,
 }
 
 /// A key that seals and opens bodies.
@@ -95,6 +97,11 @@ impl SealContext {
 impl MasterKey {
     pub(crate) fn beside(database: &Path) -> MasterKey {
         MasterKey { path: database.with_file_name("seal.key"), keys: Mutex::new(None) }
+    }
+
+    /// Path of the key file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A key for a new run, and its wrapped form. About `needed` see [`MasterKey::keys`].
@@ -154,7 +161,8 @@ impl MasterKey {
         let requests = MarkKey::derive(&secret, "request");
         let rows = MarkKey::derive(&secret, "row");
         let (wrapping, allowed) = (self.of_bytes(&secret), self.derived(&secret, "allowed arguments"));
-        let made = DerivedKeys { wrapping, allowed, audit, rules, clients, rows, requests };
+        let fingerprint = MarkKey::derive(&secret, "fingerprint").mark(&AuthenticatedData::new());
+        let made = DerivedKeys { wrapping, allowed, audit, rules, clients, rows, requests, fingerprint };
         Ok(keys.insert(Arc::new(made)).clone())
     }
 

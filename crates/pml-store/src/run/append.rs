@@ -340,7 +340,7 @@ pub(super) fn insert_run(
             run.expires_at,
             run.owner.pid,
             run.owner.started,
-            run.lease_until,
+            run.lease_until.saturating_add(connection.clock_ahead_ms()),
             FIRST_FENCE,
             key,
             request,
