@@ -1,6 +1,8 @@
 //! The store on PostgreSQL: everything that it does on a file, and what only a server can do to it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 
+mod faults;
+mod proxy;
 mod server;
 #[path = "../store/suite.rs"]
 #[allow(dead_code, reason = "some helpers are for tests of files")]

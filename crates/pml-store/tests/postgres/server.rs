@@ -14,15 +14,37 @@ pub(crate) struct Server {
     directory: PathBuf,
 }
 
-/// The address of an empty database of its own, with all tables.
-pub(crate) fn new_database() -> String {
+/// The server that most tests share.
+fn shared() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let server = SERVER.get_or_init(|| {
+    SERVER.get_or_init(|| {
+        remove_leftovers();
         let server = Server::start();
         server.make_template();
         server
-    });
+    })
+}
+
+/// The directory of the socket of the server that most tests share.
+pub(crate) fn shared_directory() -> PathBuf {
+    shared().directory.clone()
+}
+
+/// Directories of processes that have ended: nothing removes the one of a server that ends with its process.
+fn remove_leftovers() {
+    for entry in std::fs::read_dir("/tmp").unwrap().filter_map(Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix("pml-postgres-").and_then(|rest| rest.split('-').next());
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            drop(std::fs::remove_dir_all(entry.path()));
+        }
+    }
+}
+
+/// The address of an empty database of its own, with all tables.
+pub(crate) fn new_database() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let server = shared();
     let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
     Raw::connect(&server.url("postgres")).execute(&format!("CREATE DATABASE {name} TEMPLATE pml_template"));
     server.url(&name)
@@ -104,8 +126,14 @@ impl Server {
         format!("postgres://postgres@/{database}?host={}", self.directory.display())
     }
 
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
+    /// Ends the server at once, as a crash does.
+    pub(crate) fn kill(&self) {
+        let pid = std::fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap();
+        let pid = pid.lines().next().unwrap().to_owned();
+        assert!(Command::new("kill").args(["-QUIT", &pid]).status().unwrap().success());
+        while Path::new("/proc").join(&pid).exists() {
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
