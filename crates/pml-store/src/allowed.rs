@@ -4,8 +4,8 @@
 //! destroyed with the run's records, within the hour by default, while later runs need the comparison. Arguments that
 //! cannot be opened count as never approved: whoever can alter a row could delete it as well.
 
+use crate::sql::{Connection, OptionalExtension, params};
 use pml_model::{Digest, Principal};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::column::digest;
 use crate::seal::{AuthenticatedData, SealKey};

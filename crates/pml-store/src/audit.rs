@@ -10,8 +10,8 @@ mod chain;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::sql::{Connection, Row};
 use pml_model::{Principal, RunId};
-use rusqlite::{Connection, Row};
 use serde_json::value::RawValue;
 
 use crate::column::{run_id, unexpected_value};

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
+use crate::backend::Backend;
 use crate::check::integrity_errors;
 use crate::lock::DatabaseLock;
 use crate::vouch::{self, RowAuthenticator};
@@ -56,6 +57,9 @@ impl BlockingStore {
     /// # Errors
     /// The file exists already, it cannot be written, or the copy is damaged. No file is left behind.
     pub fn backup(&self, to: &Path, key: KeyInBackup) -> Result<BackupReport, Error> {
+        if let Backend::Postgres(server) = &self.inner.backend {
+            return Err(Error::NotAFile { path: server.name().to_owned() });
+        }
         let refuse = |why: String| Error::Backup { path: to.to_owned(), why };
         if to.exists() {
             return Err(refuse("there is such a file already; name another one".to_owned()));

@@ -5,14 +5,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::Connection;
+use crate::sql::Connection;
 
+use crate::backend::Backend;
 use crate::head::AuditHeadFile;
 use crate::lock::DatabaseLock;
+use crate::postgres::{Presence, Server};
 use crate::vouch::{self, RowAuthenticator};
 use crate::watcher::VersionWatcher;
 use crate::writer::{StoreWriter, Urgency, WriteFailure};
-use crate::{Error, database};
+use crate::{Error, ProcessIdentity, database};
 
 /// Number of idle read connections that are kept open.
 const IDLE_READERS: usize = 2;
@@ -25,15 +27,18 @@ pub struct BlockingStore {
 }
 
 pub(crate) struct StoreInner {
+    /// Path of the file, or address of the database without its password.
     pub(crate) path: PathBuf,
+    pub(crate) backend: Backend,
     // Declared before the writer, whose connection thus closes last and moves the write-ahead log into the file.
     readers: Mutex<Vec<Connection>>,
     watcher: Arc<VersionWatcher>,
     pub(crate) authenticator: Arc<RowAuthenticator>,
     pub(crate) head: Arc<AuditHeadFile>,
     pub(crate) writer: StoreWriter,
-    // Dropped last: the lock must outlive every use of the file.
-    _used: DatabaseLock,
+    // Dropped last: they must outlive every use of the database.
+    _used: Option<DatabaseLock>,
+    _presence: Option<Presence>,
 }
 
 impl BlockingStore {
@@ -47,25 +52,67 @@ impl BlockingStore {
         let path = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
         let head = Arc::new(AuditHeadFile::beside(&path));
         let followed = Arc::clone(&head);
-        let follow = move |connection: &mut Connection| followed.update_if_stale(connection);
+        let follow = move |connection: &Connection| followed.update_if_stale(connection);
         let voucher = RowAuthenticator::beside(&path);
-        let writer = StoreWriter::start(database::open(&path, &voucher)?, &path, &voucher, follow)?;
+        let writer = {
+            let connection = database::open(&path, &voucher)?.into();
+            StoreWriter::start(connection, &Backend::Sqlite(path.clone()), &voucher, follow)?
+        };
         let used = DatabaseLock::shared(&path)?;
-        let (readers, watcher) = (Mutex::default(), Arc::new(VersionWatcher::of(&path)));
+        let (readers, watcher) = (Mutex::default(), Arc::new(VersionWatcher::of_file(&path)));
         Ok(BlockingStore {
             inner: Arc::new(StoreInner {
+                backend: Backend::Sqlite(path.clone()),
                 path,
                 readers,
                 watcher,
                 authenticator: voucher,
                 head,
                 writer,
-                _used: used,
+                _used: Some(used),
+                _presence: None,
             }),
         })
     }
 
-    /// Path of the database file.
+    /// Opens a database of a PostgreSQL server, creates its tables if there are none, and migrates older ones to the
+    /// current version. `beside` is a path in the directory of the key file.
+    ///
+    /// # Errors
+    /// The server cannot be reached or refuses, the database is one of a later version, or it belongs to another key.
+    pub fn open_postgres(url: &str, beside: &Path) -> Result<BlockingStore, Error> {
+        let server = Arc::new(Server::parse(url)?);
+        let beside = std::path::absolute(beside).map_err(|error| Error::io(beside, error))?;
+        database::create_directory(&beside).map_err(|error| Error::io(&beside, error))?;
+        let path = server.name().to_owned();
+        let voucher = RowAuthenticator::with_key_beside(&beside, &path);
+        server.prepare(&voucher)?;
+        let process = ProcessIdentity::current_anywhere().map_err(|error| Error::io(&path, error))?;
+        let presence = Presence::open(&server, process)?;
+        let backend = Backend::Postgres(Arc::clone(&server));
+        let connection = backend.open_writer(&voucher)?;
+        let head = Arc::new(AuditHeadFile::beside(&beside));
+        head.adopt(&connection)?;
+        let followed = Arc::clone(&head);
+        let follow = move |connection: &Connection| followed.update_if_stale(connection);
+        let writer = StoreWriter::start(connection, &backend, &voucher, follow)?;
+        let watcher = Arc::new(VersionWatcher::of_server(&server, presence.news()));
+        Ok(BlockingStore {
+            inner: Arc::new(StoreInner {
+                path,
+                backend,
+                readers: Mutex::default(),
+                watcher,
+                authenticator: voucher,
+                head,
+                writer,
+                _used: None,
+                _presence: Some(presence),
+            }),
+        })
+    }
+
+    /// Path of the database file, or address of the database without its password.
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
@@ -140,12 +187,12 @@ impl BlockingStore {
 
     fn try_read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         let idle = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = match idle {
+        let connection = match idle {
             Some(connection) => connection,
-            None => database::open_reader(&self.inner.path, &self.inner.authenticator)?,
+            None => self.inner.backend.open_reader(&self.inner.authenticator)?,
         };
-        let moment = connection.transaction()?;
-        let answer = question(&moment)?;
+        let moment = connection.begin_read()?;
+        let answer = question(&connection)?;
         moment.commit()?;
         let mut readers = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner);
         if readers.len() < IDLE_READERS {

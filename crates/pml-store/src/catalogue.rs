@@ -8,10 +8,10 @@ mod record;
 mod restore;
 mod rows;
 
+use crate::sql::{Connection, OptionalExtension, Row, params};
 pub use accept::{Acceptance, AcceptedDefinition, AcceptedDefinitions};
 use pml_model::{Definition, Digest, Principal, ServerName, ToolId};
 use restore::restore_definition;
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::value::RawValue;
 
 use crate::column::{digest, optional_digest, server_name, unexpected_value};
@@ -272,7 +272,7 @@ fn manifests(
         let server = row.get_ref(0)?.as_str()?;
         // A tool that is offered always has the row of its server: both change in one transaction.
         if let Ok(index) = manifests.binary_search_by(|manifest| manifest.server.as_str().cmp(server)) {
-            add_tool(&mut manifests[index], row)?;
+            add_tool(&mut manifests[index], &row)?;
         }
     }
     Ok(manifests)

@@ -1,8 +1,9 @@
 //! Integrity checks: after a process ended without unregistering, and on request.
 
-use rusqlite::{Connection, params};
+use crate::backend::Backend;
+use crate::sql::params;
 
-use crate::state::{ProcessIdentity, may_be_alive};
+use crate::state::ProcessIdentity;
 use crate::{BlockingStore, Error, database, vouch};
 
 /// Maximum number of SQLite errors that are reported.
@@ -37,7 +38,13 @@ impl BlockingStore {
             connection
                 .prepare_cached("INSERT OR REPLACE INTO process (pid, started, at) VALUES (?1, ?2, ?3)")?
                 .execute(params![process.pid, process.started, now])?;
-            Ok(known.into_iter().filter(|other| !may_be_alive(other)).collect())
+            let mut ended = Vec::new();
+            for other in known {
+                if !connection.may_be_alive(&other)? {
+                    ended.push(other);
+                }
+            }
+            Ok(ended)
         })
     }
 
@@ -60,6 +67,7 @@ impl BlockingStore {
     /// # Errors
     /// The file is damaged or cannot be read.
     pub fn quick_check(&self) -> Result<(), Error> {
+        let Backend::Sqlite(_) = &self.inner.backend else { return Ok(()) };
         let found = self.ask_apart(|connection| integrity_errors(connection, "quick_check"))?;
         self.take_note(&found);
         self.inner.authenticator.refuse_if_broken()
@@ -70,6 +78,12 @@ impl BlockingStore {
     /// # Errors
     /// The database cannot be read at all, or the key file cannot be used.
     pub fn check_integrity(&self) -> Result<IntegrityReport, Error> {
+        if let Backend::Postgres(server) = &self.inner.backend {
+            let checked =
+                server.open(&self.inner.authenticator).and_then(|connection| connection.check_all_rows());
+            checked.map_err(|error| Error::sqlite(&self.inner.path, &error))?;
+            return Ok(IntegrityReport { file_errors: Vec::new(), damaged_rows: self.damaged_rows() });
+        }
         let file = self.ask_apart(|connection| integrity_errors(connection, "integrity_check"))?;
         self.take_note(&file);
         // On a damaged file, the rows that can still be reached are checked all the same.
@@ -92,7 +106,10 @@ impl BlockingStore {
     }
 
     /// Runs a query on a connection of its own: a long one must not occupy the shared connections.
-    fn ask_apart<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
+    fn ask_apart<T>(
+        &self,
+        question: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
         let path = &self.inner.path;
         database::open_reader(path, &self.inner.authenticator)
             .and_then(|connection| question(&connection))
@@ -101,7 +118,10 @@ impl BlockingStore {
 }
 
 /// The errors that SQLite reports. A failure of the check itself counts as one.
-pub(crate) fn integrity_errors(connection: &Connection, pragma: &str) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn integrity_errors(
+    connection: &rusqlite::Connection,
+    pragma: &str,
+) -> rusqlite::Result<Vec<String>> {
     let told = connection.prepare(&format!("PRAGMA {pragma}({TOLD})")).and_then(|mut check| {
         check.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
     });

@@ -1,8 +1,8 @@
 //! Reads columns into the types of the model. A column that holds an unexpected value is treated as damage.
 
+use crate::sql::Row;
 use pml_model::trace::TraceStatus;
 use pml_model::{CapabilityId, Digest, RunId, RunState, ServerName};
-use rusqlite::Row;
 use rusqlite::types::Type;
 use serde::Deserialize;
 

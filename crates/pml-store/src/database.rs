@@ -71,14 +71,18 @@ pub(crate) fn open_reader(path: &Path, voucher: &Arc<RowAuthenticator>) -> rusql
     Ok(connection)
 }
 
+/// Creates the directory of a file if it is missing.
+pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
+    let Some(directory) = path.parent() else { return Ok(()) };
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
 fn create(path: &Path) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(directory)?;
-    }
+    create_directory(path)?;
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

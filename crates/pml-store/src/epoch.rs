@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, params};
+use crate::sql::{Connection, params};
 
-use crate::state::may_be_alive;
 use crate::{BlockingStore, Error, ProcessIdentity, Urgency};
 
 impl BlockingStore {
@@ -69,7 +68,7 @@ fn keep_sums_of_ended(connection: &Connection, own: &ProcessIdentity) -> rusqlit
         })?
         .collect::<rusqlite::Result<_>>()?;
     for (process, server, writes) in rows {
-        if process == *own || may_be_alive(&process) {
+        if process == *own || connection.may_be_alive(&process)? {
             continue;
         }
         connection

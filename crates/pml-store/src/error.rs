@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use pml_model::{RunId, RunState};
 use rusqlite::ErrorCode;
+use tokio_postgres::error::SqlState;
+
+use crate::postgres::Failure;
 
 /// Why a query has no result or a change was not stored. A failed change leaves no trace in the database.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -168,6 +171,46 @@ pub enum Error {
         /// What is wrong and what to do.
         why: String,
     },
+    /// The database server cannot be reached.
+    #[error("cannot reach database `{path}`: {detail}; check that the server runs and the address is right")]
+    Unreachable {
+        /// Address of the database, without its password.
+        path: PathBuf,
+        /// The error of the connection.
+        detail: String,
+    },
+    /// The database server does not let this user in, or not do what is needed.
+    #[error("database `{path}` refuses: {detail}; check the user, its password and its privileges")]
+    Refused {
+        /// Address of the database, without its password.
+        path: PathBuf,
+        /// The message of the server.
+        detail: String,
+    },
+    /// The address of the database is not one of PostgreSQL.
+    #[error(
+        "the address of the database is wrong: {detail}; write it as `postgres://user:password@host/database`"
+    )]
+    BadDatabaseUrl {
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The database was filled with another key.
+    #[error(
+        "database `{path}` belongs to another key than `{key}`; copy `seal.key` from the data directory of a gateway that uses it"
+    )]
+    KeyMismatch {
+        /// Address of the database, without its password.
+        path: PathBuf,
+        /// Path of the key file.
+        key: PathBuf,
+    },
+    /// Only databases in a file can be backed up and restored by PML.
+    #[error("database `{path}` is not a file; use `pg_dump`, and keep `seal.key` with what it writes")]
+    NotAFile {
+        /// Address of the database, without its password.
+        path: PathBuf,
+    },
     /// The writer thread has ended.
     #[error("nothing can be written to database `{path}` any more; restart the program")]
     WriterStopped {
@@ -184,6 +227,9 @@ impl Error {
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         if let Some(complaint) = key_complaint(path, error) {
             return complaint;
+        }
+        if let Some(failure) = Failure::within(error) {
+            return Error::postgres(path, failure);
         }
         let (path, detail) = (path.to_owned(), short_message(error));
         match error {
@@ -211,6 +257,23 @@ impl Error {
                 ) => Error::io(&path, io::Error::other(detail)),
                 _ => Error::Sql { path, detail },
             },
+        }
+    }
+}
+
+impl Error {
+    fn postgres(path: &Path, failure: &Failure) -> Error {
+        let (path, detail) = (path.to_owned(), failure.to_string());
+        match failure.code.as_ref().map(SqlState::code) {
+            _ if failure.is_lost => Error::Unreachable { path, detail },
+            // No space, too many rows for the disk quota.
+            Some("53100") => Error::DiskFull { path },
+            // A lock was not released in time.
+            Some("55P03") => Error::Busy { path },
+            // Wrong password or user, no such database, missing privileges, a read-only replica.
+            Some("28P01" | "28000" | "3D000" | "42501" | "25006") => Error::Refused { path, detail },
+            None if detail.contains("TLS") => Error::Refused { path, detail },
+            _ => Error::Sql { path, detail },
         }
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use crate::sql::{Connection, OptionalExtension};
 
 use crate::Error;
 use crate::writer::WriteFailure;
@@ -55,29 +55,39 @@ impl AuditHeadFile {
         .map_err(|error| self.unusable_error(&error))
     }
 
+    /// Names the newest entry if the file is missing: a gateway that joins others has none yet.
+    pub(crate) fn adopt(&self, connection: &Connection) -> Result<(), Error> {
+        let explain = |error: rusqlite::Error| Error::sqlite(&self.database, &error);
+        match (self.read(), newest_entry(connection).map_err(explain)?) {
+            (Ok(AuditHead::Missing), Some((seq, hash))) => self.write(seq, &hash),
+            (outcome, _) => outcome.map(drop),
+        }
+        .map_err(|error| self.unusable_error(&error))
+    }
+
     /// Records that entries were added, which will be committed soon or not at all.
     pub(crate) fn mark_stale(&self) {
         self.lags.store(true, Ordering::Relaxed);
     }
 
     /// Rewrites the file if entries were added. The writer thread calls this after a commit.
-    pub(crate) fn update_if_stale(&self, connection: &mut Connection) {
+    pub(crate) fn update_if_stale(&self, connection: &Connection) {
         if self.lags.swap(false, Ordering::Relaxed) {
             // A file that lags proves less but nothing wrong; the next entry updates it.
             drop(self.catch_up(connection));
         }
     }
 
-    fn catch_up(&self, connection: &mut Connection) -> Result<(), WriteFailure> {
+    fn catch_up(&self, connection: &Connection) -> Result<(), WriteFailure> {
         // The transaction writes nothing; its write lock keeps other processes from adding entries or updating the
         // file.
-        let alone = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let Some((seq, hash)) = newest_entry(&alone)? else { return Ok(()) };
+        let _alone = connection.begin_write()?;
+        let Some((seq, hash)) = newest_entry(connection)? else { return Ok(()) };
         let named = self.read().map_err(|error| self.unusable_error(&error))?;
         let goes_on = match &named {
             AuditHead::Missing | AuditHead::Entry(0, _) => true,
             // If the entry that the file names is gone, the file stays unchanged as the proof of that.
-            AuditHead::Entry(named, hash) => *named < seq && has(&alone, *named, hash)?,
+            AuditHead::Entry(named, hash) => *named < seq && has(connection, *named, hash)?,
             AuditHead::Unreadable => false,
         };
         if goes_on {
@@ -146,7 +156,7 @@ mod tests {
     use crate::vouch::RowAuthenticator;
 
     fn open(path: &Path) -> Connection {
-        database::open(path, &RowAuthenticator::beside(path)).unwrap()
+        database::open(path, &RowAuthenticator::beside(path)).unwrap().into()
     }
 
     fn add(connection: &Connection, seq: i64) {
@@ -162,23 +172,23 @@ mod tests {
     fn nobody_writes_the_file_while_another_adds_entries() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pml.db");
-        let (mut one, other) = (open(&path), open(&path));
-        one.busy_timeout(Duration::from_millis(1)).unwrap();
+        let (one, other) = (open(&path), open(&path));
+        one.sqlite().busy_timeout(Duration::from_millis(1)).unwrap();
         let head = AuditHeadFile::beside(&path);
         head.create_if_missing().unwrap();
         add(&one, 1);
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         add(&other, 2);
         head.mark_stale();
-        head.update_if_stale(&mut one);
+        head.update_if_stale(&one);
         assert_eq!(head.read().unwrap(), AuditHead::Entry(0, BEFORE_THE_FIRST.to_owned()));
         other.execute_batch("COMMIT").unwrap();
         head.mark_stale();
-        head.update_if_stale(&mut one);
+        head.update_if_stale(&one);
         assert_eq!(head.read().unwrap(), AuditHead::Entry(2, hash(2)));
         // Nothing was added, so nothing is done.
         add(&other, 3);
-        head.update_if_stale(&mut one);
+        head.update_if_stale(&one);
         assert_eq!(head.read().unwrap(), AuditHead::Entry(2, hash(2)));
     }
 }

@@ -3,8 +3,8 @@
 //! Only the digest of a key is stored. Each row carries a mark made with the key beside the database. A row that was
 //! inserted or altered by other means has no valid mark; it is neither listed nor valid.
 
+use crate::sql::{Connection, Row, params};
 use pml_model::{Digest, KeyId, Principal};
-use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
 use crate::audit::NewAuditEntry;

@@ -13,6 +13,7 @@
 
 mod allowed;
 mod audit;
+mod backend;
 mod backup;
 mod blocking;
 mod catalogue;
@@ -28,12 +29,14 @@ mod lock;
 mod memory;
 mod mock;
 mod package;
+mod postgres;
 mod rule;
 mod run;
 mod savings;
 mod seal;
 mod sign_in;
 mod speculation;
+mod sql;
 mod state;
 mod store;
 mod table;

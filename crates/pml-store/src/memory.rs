@@ -16,9 +16,9 @@ mod observed;
 mod tool_use;
 mod trace;
 
+use crate::sql::Connection;
 use pml_model::capability::{Procedure, ToolUse};
 use pml_model::trace::Trace;
-use rusqlite::Connection;
 use serde_json::{Map, Value};
 
 pub use cache::{CacheInvalidation, CacheKey, CacheUsage, CachedResult, InvalidationScope, NewCachedResult};

@@ -3,10 +3,10 @@
 //! The rules by which they are judged are in [`pml_model::mocks`]; this module applies them in the transaction that
 //! counts.
 
+use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::json::canonical_json;
 use pml_model::mocks::{MockCounts, MockId, MockOutcome, MockStatus, argument_pattern};
 use pml_model::{Digest, Principal, ToolId};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

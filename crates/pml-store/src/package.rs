@@ -1,7 +1,7 @@
 //! Signatures of packages, and whose packages a principal has taken capabilities from.
 
+use crate::sql::{OptionalExtension as _, params};
 use pml_model::Principal;
-use rusqlite::{OptionalExtension as _, params};
 
 use crate::seal::is_signed;
 use crate::vouch::vouched_condition;

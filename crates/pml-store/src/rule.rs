@@ -4,8 +4,8 @@
 //! row that was inserted or altered by other means has no valid mark; it is neither in force nor listed. Whether a
 //! rule covers a call is not decided here.
 
+use crate::sql::{Connection, Row, params};
 use pml_model::{Digest, Principal, ServerName};
-use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
 use crate::audit::{AuditBatch, NewAuditEntry};
@@ -209,7 +209,7 @@ impl BlockingStore {
         }
         let log = self.begin_audit()?;
         self.change(Urgency::Durable, move |connection| {
-            let expired: Vec<EndedRule> = connection
+            let mut expired: Vec<EndedRule> = connection
                 .prepare_cached(
                     "UPDATE approval_rule SET revoked_at = expires_at, mark = NULL
                      WHERE revoked_at IS NULL AND expires_at <= ?1
@@ -217,6 +217,7 @@ impl BlockingStore {
                 )?
                 .query_map([now], ended)?
                 .collect::<rusqlite::Result<_>>()?;
+            expired.sort_by_key(|rule| rule.number);
             log.append(connection, expired.iter().map(|rule| rule.audit_entry("rule expired", now)))?;
             Ok(expired)
         })
@@ -278,14 +279,16 @@ pub(crate) fn void_rules(
     definition: &Digest,
     now: i64,
 ) -> rusqlite::Result<Vec<EndedRule>> {
-    connection
+    let mut voided: Vec<EndedRule> = connection
         .prepare_cached(
             "UPDATE approval_rule SET revoked_at = ?4, mark = NULL
              WHERE principal = ?1 AND tool = ?2 AND definition <> ?3 AND revoked_at IS NULL
              RETURNING number, principal, tool, definition",
         )?
         .query_map(params![principal, tool, definition.as_str(), now], ended)?
-        .collect()
+        .collect::<rusqlite::Result<_>>()?;
+    voided.sort_by_key(|rule| rule.number);
+    Ok(voided)
 }
 
 fn ended(row: &Row<'_>) -> rusqlite::Result<EndedRule> {

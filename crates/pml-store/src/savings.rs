@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::sql::params;
 use pml_model::Principal;
-use rusqlite::params;
 
 use crate::{BlockingStore, Error};
 

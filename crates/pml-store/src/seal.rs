@@ -47,6 +47,8 @@ pub(crate) struct DerivedKeys {
     pub(crate) requests: MarkKey,
     /// Signs the packages that are given to others.
     pub(crate) packages: PackageKey,
+    /// Tells one master key from another, and nothing else about it.
+    pub(crate) fingerprint: String,
 }
 
 /// A key that seals and opens bodies.
@@ -99,6 +101,11 @@ impl SealContext {
 impl MasterKey {
     pub(crate) fn beside(database: &Path) -> MasterKey {
         MasterKey { path: database.with_file_name("seal.key"), keys: Mutex::new(None) }
+    }
+
+    /// Path of the key file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A key for a new run, and its wrapped form. About `needed` see [`MasterKey::keys`].
@@ -159,7 +166,9 @@ impl MasterKey {
         let rows = MarkKey::derive(&secret, "row");
         let packages = PackageKey::derive(&secret);
         let (wrapping, allowed) = (self.of_bytes(&secret), self.derived(&secret, "allowed arguments"));
-        let made = DerivedKeys { wrapping, allowed, audit, rules, clients, rows, requests, packages };
+        let fingerprint = MarkKey::derive(&secret, "fingerprint").mark(&AuthenticatedData::new());
+        let made =
+            DerivedKeys { wrapping, allowed, audit, rules, clients, rows, requests, packages, fingerprint };
         Ok(keys.insert(Arc::new(made)).clone())
     }
 

@@ -1,6 +1,6 @@
 //! Failed sign-ins with a passphrase, counted across processes, so that all of them impose the same delay.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use crate::sql::{Connection, OptionalExtension, params};
 
 use crate::{BlockingStore, Error, Urgency};
 

@@ -1,7 +1,7 @@
 //! What came of speculated calls, by principal and tool.
 
+use crate::sql::{Connection, Row, params};
 use pml_model::Principal;
-use rusqlite::{Connection, Row, params};
 
 use crate::{BlockingStore, Error, Urgency};
 

@@ -8,9 +8,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::LazyLock;
 
+use crate::sql::{Connection, Row, params};
 use pml_model::{Principal, ServerName};
-use rusqlite::{Connection, Row, params};
 
+use crate::backend::Backend;
 use crate::column::server_name;
 use crate::{BlockingStore, Error};
 
@@ -54,7 +55,38 @@ impl ProcessIdentity {
     }
 }
 
+impl ProcessIdentity {
+    /// Identity of this process among those of all machines.
+    ///
+    /// # Errors
+    /// Those of [`ProcessIdentity::current`].
+    pub(crate) fn current_anywhere() -> io::Result<ProcessIdentity> {
+        static MACHINE: LazyLock<String> = LazyLock::new(|| {
+            // The boot of a machine, and the process numbers within it, of which each container has its own.
+            let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+            let numbers = fs::read_link("/proc/self/ns/pid");
+            match (boot, numbers) {
+                (Ok(boot), Ok(numbers)) => format!("{} {}", boot.trim(), numbers.display()),
+                _ => format!("{:016x}", RandomState::new().build_hasher().finish()),
+            }
+        });
+        let ProcessIdentity { pid, started } = ProcessIdentity::current()?;
+        Ok(ProcessIdentity { pid, started: format!("{started} {}", *MACHINE) })
+    }
+}
+
 impl BlockingStore {
+    /// Identity of this process, as the runs that it owns in this database name it.
+    ///
+    /// # Errors
+    /// Those of [`ProcessIdentity::current`].
+    pub fn current_process(&self) -> io::Result<ProcessIdentity> {
+        match self.inner.backend {
+            Backend::Sqlite(_) => ProcessIdentity::current(),
+            Backend::Postgres(_) => ProcessIdentity::current_anywhere(),
+        }
+    }
+
     /// Publishes the state of a server, replacing the one this process published before, and deletes the states of
     /// processes that have ended.
     ///
@@ -85,7 +117,7 @@ impl BlockingStore {
     /// # Errors
     /// The database cannot be read.
     pub fn server_states(&self, principal: &Principal, now: i64) -> Result<Vec<PublishedServerState>, Error> {
-        let mut states = self.read(|connection| {
+        self.read(|connection| {
             let mut rows = connection.prepare(
                 "SELECT pid, started, server, state, at FROM server_state
                  WHERE principal = ?1 ORDER BY server, pid",
@@ -99,10 +131,15 @@ impl BlockingStore {
                     at: row.get(4)?,
                 })
             };
-            rows.query_map([&principal.0], state)?.collect::<rusqlite::Result<Vec<_>>>()
-        })?;
-        states.retain(|state| runs(&state.process, state.at, now));
-        Ok(states)
+            let all = rows.query_map([&principal.0], state)?.collect::<rusqlite::Result<Vec<_>>>()?;
+            let mut states = Vec::with_capacity(all.len());
+            for state in all {
+                if runs(connection, &state.process, state.at, now)? {
+                    states.push(state);
+                }
+            }
+            Ok(states)
+        })
     }
 
     /// Deletes all states that a process has published. A process calls this when it shuts down in good order.
@@ -121,7 +158,7 @@ fn drop_ended(connection: &Connection, now: i64) -> rusqlite::Result<()> {
     let rows = processes.query_map([], |row| Ok((process(row)?, row.get(2)?)))?;
     for row in rows.collect::<rusqlite::Result<Vec<_>>>()? {
         let (process, at) = row;
-        if !runs(&process, at, now) {
+        if !runs(connection, &process, at, now)? {
             forget(connection, &process)?;
         }
     }
@@ -140,8 +177,9 @@ fn process(row: &Row<'_>) -> rusqlite::Result<ProcessIdentity> {
     Ok(ProcessIdentity { pid: row.get(0)?, started: row.get(1)? })
 }
 
-fn runs(process: &ProcessIdentity, at: i64, now: i64) -> bool {
-    may_be_alive(process) && (cfg!(target_os = "linux") || now.saturating_sub(at) < LIFETIME_MS)
+fn runs(connection: &Connection, process: &ProcessIdentity, at: i64, now: i64) -> rusqlite::Result<bool> {
+    let is_known = cfg!(target_os = "linux") || matches!(connection, Connection::Postgres(_));
+    Ok(connection.may_be_alive(process)? && (is_known || now.saturating_sub(at) < LIFETIME_MS))
 }
 
 /// Whether a process may still be alive. Always `true` where the process table is not available.

@@ -52,12 +52,29 @@ impl Store {
         Ok(Store::from(waited_for(move || BlockingStore::open(&path)).await?))
     }
 
+    /// Opens a database of a PostgreSQL server. `beside` is a path in the directory of the key file.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::open_postgres`].
+    pub async fn open_postgres(url: &str, beside: impl Into<PathBuf>) -> Result<Store, Error> {
+        let (url, beside) = (url.to_owned(), beside.into());
+        Ok(Store::from(waited_for(move || BlockingStore::open_postgres(&url, &beside)).await?))
+    }
+
+    /// See [`BlockingStore::current_process`]. Synchronous: it reads one line of the process table.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::current_process`].
+    pub fn current_process(&self) -> std::io::Result<ProcessIdentity> {
+        self.blocking.current_process()
+    }
+
     /// The blocking interface, for code on a thread that may block anyway, such as the one that computes a graph.
     pub fn blocking(&self) -> &BlockingStore {
         &self.blocking
     }
 
-    /// Path of the database file.
+    /// Path of the database file, or address of the database without its password.
     pub fn path(&self) -> &Path {
         self.blocking.path()
     }

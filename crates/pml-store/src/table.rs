@@ -1,6 +1,7 @@
 //! The tables whose rows carry marks, and the columns that each mark covers.
 
 /// A table with row marks.
+#[derive(Debug)]
 pub(crate) struct MarkedTable {
     pub(crate) name: &'static str,
     /// Name of the column with the mark.

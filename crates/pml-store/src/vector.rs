@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
+use crate::sql::params;
 use pml_model::{Digest, Principal};
-use rusqlite::params;
 
 use crate::column::{digest, unexpected_value};
 use crate::{BlockingStore, Error, Urgency};

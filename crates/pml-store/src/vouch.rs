@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use rusqlite::functions::{Context, FunctionFlags};
-use rusqlite::types::ValueRef;
+use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::connection;
@@ -125,9 +125,14 @@ pub(crate) struct RowAuthenticator {
 
 impl RowAuthenticator {
     pub(crate) fn beside(database: &Path) -> Arc<RowAuthenticator> {
+        RowAuthenticator::with_key_beside(database, database)
+    }
+
+    /// For a database that is called `name` and whose key file is beside `path`.
+    pub(crate) fn with_key_beside(path: &Path, name: &Path) -> Arc<RowAuthenticator> {
         Arc::new(RowAuthenticator {
-            database: database.to_owned(),
-            master: MasterKey::beside(database),
+            database: name.to_owned(),
+            master: MasterKey::beside(path),
             keys: OnceLock::new(),
             damaged: Mutex::default(),
             broken: OnceLock::new(),
@@ -143,7 +148,8 @@ impl RowAuthenticator {
         connection.create_scalar_function("row_is_vouched", -1, flags, move |row| {
             let sound = row.get_raw(0).as_blob_or_null().ok().flatten() == Some(&checks.mark(row, 1)?[..]);
             if !sound {
-                checks.report(row);
+                let name = row.get_raw(1).as_str().unwrap_or_default();
+                checks.report(name, (2..row.len()).map(|at| row.get_raw(at)));
             }
             Ok(sound)
         })
@@ -151,9 +157,32 @@ impl RowAuthenticator {
 
     /// The mark over the SQL arguments from index `first` on; the first of them is the name of the table.
     fn mark(&self, row: &Context<'_>, first: usize) -> rusqlite::Result<[u8; 16]> {
+        self.mark_all((first..row.len()).map(|at| row.get_raw(at)))
+    }
+
+    /// The mark of a row of `table` whose covered columns have these values.
+    pub(crate) fn mark_values<'v>(
+        &self,
+        table: &'v str,
+        values: impl Iterator<Item = &'v Value>,
+    ) -> rusqlite::Result<[u8; 16]> {
+        self.mark_all(std::iter::once(ValueRef::Text(table.as_bytes())).chain(values.map(ValueRef::from)))
+    }
+
+    /// Whether a row of `table` has the mark that its covered columns require. A row that does not is reported.
+    pub(crate) fn is_vouched(&self, table: &str, mark: &Value, covered: &[Value]) -> rusqlite::Result<bool> {
+        let expected = self.mark_values(table, covered.iter())?;
+        let is_sound = matches!(mark, Value::Blob(mark) if mark[..] == expected);
+        if !is_sound {
+            self.report(table, covered.iter().map(ValueRef::from));
+        }
+        Ok(is_sound)
+    }
+
+    fn mark_all<'v>(&self, values: impl Iterator<Item = ValueRef<'v>>) -> rusqlite::Result<[u8; 16]> {
         let mut mark = self.keys()?.rows.begin();
-        for at in first..row.len() {
-            match row.get_raw(at) {
+        for value in values {
+            match value {
                 ValueRef::Null => mark.bytes(b"n"),
                 ValueRef::Integer(number) => {
                     mark.bytes(b"i");
@@ -192,18 +221,17 @@ impl RowAuthenticator {
         used().map_err(|error| Error::sqlite(&self.database, &error))
     }
 
-    fn report(&self, row: &Context<'_>) {
-        let text = |at: usize| match row.get_raw(at) {
+    fn report<'v>(&self, name: &str, covered: impl Iterator<Item = ValueRef<'v>>) {
+        let text = |value: ValueRef<'v>| match value {
             ValueRef::Integer(number) => number.to_string(),
             ValueRef::Text(text) => {
                 pml_model::name::printable(&String::from_utf8_lossy(text)).chars().take(80).collect()
             }
             _ => "?".to_owned(),
         };
-        let name = text(1);
         let table = TABLES.iter().find(|table| table.name == name);
         let named = table.map_or(0, |table| if table.marks_key { table.key.len() } else { 1 });
-        let key: Vec<String> = (2..2 + named).map(text).collect();
+        let key: Vec<String> = covered.take(named).map(text).collect();
         self.report_damaged_row(format!("{} {}", name.replace('_', " "), key.join(" ")));
     }
 

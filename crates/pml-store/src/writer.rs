@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
+use crate::sql::Connection;
 use queue::WriteQueue;
-use rusqlite::{Connection, TransactionBehavior};
 
-use crate::vouch::{self, RowAuthenticator};
-use crate::{Error, database};
+use crate::Error;
+use crate::backend::Backend;
+use crate::vouch::RowAuthenticator;
 
 /// Weight of a change in the queue in addition to its bodies, in bytes.
 const WEIGHT_BYTES: usize = 1024;
@@ -60,6 +61,7 @@ impl WriteFailure {
 /// Handle of the writer thread. Dropping it stores what is queued and ends the thread.
 pub(crate) struct StoreWriter {
     path: PathBuf,
+    backend: Backend,
     queue: Arc<WriteQueue>,
     thread: Option<JoinHandle<()>>,
 }
@@ -68,17 +70,18 @@ impl StoreWriter {
     /// Starts the thread. It calls `committed` after every commit, before any caller gets its result.
     pub(crate) fn start(
         connection: Connection,
-        path: &Path,
+        backend: &Backend,
         voucher: &Arc<RowAuthenticator>,
-        committed: impl FnMut(&mut Connection) + Send + 'static,
+        committed: impl FnMut(&Connection) + Send + 'static,
     ) -> Result<StoreWriter, Error> {
         let queue = Arc::new(WriteQueue::default());
-        let (of_thread, file, voucher) = (Arc::clone(&queue), path.to_owned(), Arc::clone(voucher));
+        let (of_thread, database, voucher) = (Arc::clone(&queue), backend.clone(), Arc::clone(voucher));
+        let path = backend.name();
         let thread = thread::Builder::new()
             .name("pml-store".to_owned())
-            .spawn(move || serve(connection, &of_thread, (&file, &voucher), committed))
+            .spawn(move || serve(connection, &of_thread, (&database, &voucher), committed))
             .map_err(|error| Error::io(path, error))?;
-        Ok(StoreWriter { path: path.to_owned(), queue, thread: Some(thread) })
+        Ok(StoreWriter { path: path.to_owned(), backend: backend.clone(), queue, thread: Some(thread) })
     }
 
     /// Runs `work` inside a transaction and waits for the commit.
@@ -127,6 +130,7 @@ impl StoreWriter {
 
 impl Drop for StoreWriter {
     fn drop(&mut self) {
+        self.backend.begin_closing();
         self.queue.close();
         // The last owner of the store may be a change that was just answered, on the writer thread itself; it cannot
         // join itself.
@@ -140,16 +144,21 @@ impl Drop for StoreWriter {
 fn serve(
     connection: Connection,
     queue: &WriteQueue,
-    (path, voucher): (&Path, &Arc<RowAuthenticator>),
-    mut committed: impl FnMut(&mut Connection),
+    (backend, voucher): (&Backend, &Arc<RowAuthenticator>),
+    mut committed: impl FnMut(&Connection),
 ) {
     // However the thread ends, no caller may wait for it afterwards.
     let _end = queue.abandon_at_end();
-    let mut file =
-        WriteConnection { path, voucher, connection: Some(connection), durable: false, keeps_marks: false };
+    let mut file = WriteConnection {
+        backend,
+        voucher,
+        connection: Some(connection),
+        durable: false,
+        keeps_marks: false,
+    };
     while let Some(mut batch) = queue.take() {
         let outcome = file.commit_together(&mut batch);
-        if let (Ok(()), Some(connection)) = (&outcome, &mut file.connection) {
+        if let (Ok(()), Some(connection)) = (&outcome, &file.connection) {
             committed(connection);
         }
         queue.release_bytes(batch.iter().map(|job| job.bytes()).sum());
@@ -161,7 +170,7 @@ fn serve(
 
 /// The writer thread's connection and its settings.
 struct WriteConnection<'a> {
-    path: &'a Path,
+    backend: &'a Backend,
     voucher: &'a Arc<RowAuthenticator>,
     /// `None` after a failure from which only reopening the file recovers.
     connection: Option<Connection>,
@@ -175,26 +184,26 @@ struct WriteConnection<'a> {
 impl WriteConnection<'_> {
     fn commit_together(&mut self, batch: &mut [Box<dyn WriteJob>]) -> Result<(), Error> {
         self.voucher.refuse_if_broken()?;
-        let mut open = match self.connection.take() {
+        let open = match self.connection.take() {
             Some(open) => open,
             None => {
                 (self.durable, self.keeps_marks) = (false, false);
-                database::open_writer(self.path, self.voucher)?
+                self.backend.open_writer(self.voucher)?
             }
         };
         if !self.keeps_marks {
-            vouch::create_mark_triggers(&open).map_err(|error| Error::sqlite(self.path, &error))?;
+            self.backend.keep_marks(&open).map_err(|error| Error::sqlite(self.backend.name(), &error))?;
             self.keeps_marks = true;
         }
         let durable = batch.iter().any(|job| job.urgency() == Urgency::Durable);
         let committed =
-            self.set_durable(&open, durable).and_then(|()| run_together(&mut open, batch)).map_err(|error| {
+            self.set_durable(&open, durable).and_then(|()| run_together(&open, batch)).map_err(|error| {
                 self.voucher.observe_error(&error);
-                Error::sqlite(self.path, &error)
+                Error::sqlite(self.backend.name(), &error)
             });
         // After a failed write or sync the pages cached by the system may differ from the file. The connection is
         // closed, so that the next batch starts from what is really there.
-        if !matches!(committed, Err(Error::Io { .. } | Error::Corrupt { .. })) {
+        if !matches!(committed, Err(Error::Io { .. } | Error::Corrupt { .. } | Error::Unreachable { .. })) {
             self.connection = Some(open);
         }
         committed
@@ -203,7 +212,8 @@ impl WriteConnection<'_> {
     /// SQLite accepts this setting only between transactions, and applies it while it compiles the statement: a
     /// statement from the cache would change nothing.
     fn set_durable(&mut self, connection: &Connection, durable: bool) -> rusqlite::Result<()> {
-        if durable != self.durable {
+        // A server makes every commit durable.
+        if durable != self.durable && matches!(connection, Connection::Sqlite(_)) {
             let level = if durable { "FULL" } else { "NORMAL" };
             connection.execute_batch(&format!("PRAGMA synchronous = {level}"))?;
             self.durable = durable;
@@ -212,16 +222,17 @@ impl WriteConnection<'_> {
     }
 }
 
-fn run_together(connection: &mut Connection, batch: &mut [Box<dyn WriteJob>]) -> rusqlite::Result<()> {
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+fn run_together(connection: &Connection, batch: &mut [Box<dyn WriteJob>]) -> rusqlite::Result<()> {
+    let transaction = connection.begin_write()?;
     if let [only] = batch {
         // A failure here rolls back with the transaction.
-        return if only.run(&transaction)? { transaction.commit() } else { transaction.rollback() };
+        return if only.run(connection)? { transaction.commit() } else { transaction.rollback() };
     }
     for job in batch {
-        let savepoint = transaction.savepoint()?;
-        if job.run(&savepoint)? {
-            savepoint.commit()?;
+        connection.savepoint()?;
+        match job.run(connection)? {
+            true => connection.release_savepoint()?,
+            false => connection.revert_to_savepoint()?,
         }
     }
     transaction.commit()

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::accepted::AcceptedCommands;
 use crate::approve::Policy;
-use crate::config::{self, Config, Env, Paths};
+use crate::config::{self, Config, Env, Paths, Secret};
 use crate::dry_runs::KeptDryRuns;
 use crate::execute::{self, RunRegistry};
 use crate::keys::{self, ClientKeys};
@@ -76,8 +76,8 @@ impl App {
     /// The configuration or the database cannot be used.
     pub async fn open(paths: Paths, env: Env, cwd: PathBuf, role: ProcessRole) -> Result<Arc<App>, Problem> {
         let settings = Arc::new(AppSettings::load(paths, env, cwd)?);
-        let store = open_store(&settings.paths).await?;
-        let process = ProcessIdentity::current().map_err(|error| {
+        let store = open_store(&settings.paths, settings.config().store_url.as_ref()).await?;
+        let process = store.current_process().map_err(|error| {
             Problem::new(ErrorCode::Config, format!("the process table cannot be read: {error}"))
         })?;
         let stop = CancellationToken::new();
@@ -223,6 +223,10 @@ impl App {
     }
 }
 
-async fn open_store(paths: &Paths) -> Result<Store, Problem> {
-    Ok(Store::open(paths.database()).await?)
+/// Opens the database: the one at `url`, or else the file in the data directory.
+pub(crate) async fn open_store(paths: &Paths, url: Option<&Secret>) -> Result<Store, Problem> {
+    Ok(match url {
+        Some(url) => Store::open_postgres(url.reveal(), paths.database()).await?,
+        None => Store::open(paths.database()).await?,
+    })
 }

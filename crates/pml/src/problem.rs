@@ -217,6 +217,10 @@ impl From<pml_store::Error> for Problem {
             Error::Corrupt { .. } | Error::NotADatabase { .. } => problem.hint(
                 "end PML, then put a backup in its place with `pml restore PATH`; `pml doctor` tells what is damaged",
             ),
+            Error::Unreachable { .. } => problem.hint("start the server, or correct `store.url` in the configuration"),
+            Error::Refused { .. } | Error::BadDatabaseUrl { .. } => {
+                problem.hint("correct `store.url` in the configuration")
+            }
             _ => problem,
         }
     }

@@ -1,7 +1,7 @@
 //! The hash chain of audit entries: appending and verifying.
 
+use crate::sql::{Connection, Row, params};
 use pml_model::RunId;
-use rusqlite::{Connection, Row, params};
 
 use super::{AuditDamage, AuditVerification, EncodedAuditEntry};
 use crate::head::{AuditHead, AuditHeadFile, BEFORE_THE_FIRST, newest_entry};
@@ -63,7 +63,7 @@ pub(super) fn verify(
         if seq > expected {
             return Ok(AuditVerification::Broken { seq: expected, why: AuditDamage::Missing });
         }
-        let hash = marks.mark(&spelled(row, &before)?);
+        let hash = marks.mark(&spelled(&row, &before)?);
         if seq != expected || row.get_ref(6)?.as_bytes()? != hash.as_bytes() {
             return Ok(AuditVerification::Broken { seq, why: AuditDamage::Changed });
         }

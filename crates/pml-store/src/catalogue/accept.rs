@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::{Definition, Digest, Principal, ServerName, ToolId};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::restore::restore_definition;
 use super::rows::{bump_catalogue_version, delete_unused_definition};
@@ -86,8 +86,8 @@ fn accepted(connection: &Connection, principal: &Principal) -> rusqlite::Result<
     let mut all = AcceptedDefinitions::new();
     let mut rows = rows.query([&principal.0])?;
     while let Some(row) = rows.next()? {
-        let known = all.entry((server_name(row, 0)?, digest(row, 1)?)).or_default();
-        known.insert(row.get(2)?, definition(row)?);
+        let known = all.entry((server_name(&row, 0)?, digest(&row, 1)?)).or_default();
+        known.insert(row.get(2)?, definition(&row)?);
     }
     Ok(all)
 }

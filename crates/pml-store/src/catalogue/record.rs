@@ -4,9 +4,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::sql::{Connection, OptionalExtension, params};
 use pml_model::name::js_identifier;
 use pml_model::{Definition, Digest, Principal, ServerName};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::accept::{self, AcceptanceWriter};
 use super::rows::{bump_catalogue_version, delete_unused_definition};

@@ -1,7 +1,7 @@
 //! Row changes shared by recording a listing and accepting definitions.
 
+use crate::sql::Connection;
 use pml_model::Principal;
-use rusqlite::Connection;
 
 /// Increments the version of the principal's catalogue.
 pub(super) fn bump_catalogue_version(connection: &Connection, principal: &Principal) -> rusqlite::Result<()> {

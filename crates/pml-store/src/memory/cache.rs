@@ -1,8 +1,8 @@
 //! Cached results of capabilities.
 
+use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::capability::Invalidation;
 use pml_model::{CapabilityId, Digest, Principal};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -1,11 +1,11 @@
 //! Capabilities as rows: how a procedure becomes one, and how they are read.
 
+use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::Principal;
 use pml_model::capability::{
     CacheConfig, Capability, CapabilityId, CapabilityIntent, CapabilityState, CapabilityStatistics,
     Procedure, ToolUse,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
 use super::{bump_capability_version, next_version};
@@ -132,20 +132,27 @@ pub(super) fn resolve_capability(
     principal: &Principal,
     id: &CapabilityId,
 ) -> rusqlite::Result<Option<(i64, bool)>> {
-    connection
+    let own = connection
+        .prepare_cached("SELECT number FROM capability WHERE id = ?1 AND principal = ?2")?
+        .query_row([id.as_str(), &principal.0], |row| row.get(0))
+        .optional()?;
+    if let Some(number) = own {
+        return Ok(Some((number, true)));
+    }
+    let merged = connection
         .prepare_cached(&format!(
-            "SELECT number, 1 FROM capability WHERE id = ?1 AND principal = ?2
-             UNION ALL SELECT capability, 0 FROM capability_alias WHERE id = ?1 AND principal = ?2 AND {}",
+            "SELECT capability FROM capability_alias WHERE id = ?1 AND principal = ?2 AND {}",
             vouched_condition("capability_alias", "capability_alias")
         ))?
-        .query_row([id.as_str(), &principal.0], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
+        .query_row([id.as_str(), &principal.0], |row| row.get(0))
+        .optional()?;
+    Ok(merged.map(|number| (number, false)))
 }
 
 fn find(
     connection: &Connection,
     condition: &str,
-    params: impl rusqlite::Params,
+    params: impl crate::sql::Params,
 ) -> rusqlite::Result<Option<Capability>> {
     connection
         .prepare_cached(&format!("{SELECT} WHERE {condition} AND {}", is_sound()))?
@@ -219,14 +226,14 @@ fn intents(connection: &Connection, capability: i64) -> rusqlite::Result<Vec<Cap
         })
     };
     connection
-        .prepare_cached(
-            &format!("WITH own AS (SELECT text, count, first_at, last_at FROM capability_intent WHERE capability = ?1 AND {})
+        .prepare_cached(&format!(
+            "WITH own AS (SELECT * FROM capability_intent WHERE capability = ?1)
              SELECT text, count, first_at, last_at FROM own
-             WHERE text IN (SELECT text FROM own ORDER BY last_at DESC, text LIMIT ?2)
-                OR text = (SELECT text FROM own ORDER BY first_at, text LIMIT 1)
+             WHERE (text IN (SELECT text FROM own ORDER BY last_at DESC, text LIMIT ?2)
+                OR text = (SELECT text FROM own ORDER BY first_at, text LIMIT 1)) AND {}
              ORDER BY last_at DESC, text",
-             vouched_condition("capability_intent", "capability_intent")),
-        )?
+            vouched_condition("capability_intent", "own")
+        ))?
         .query_map([capability, i64::from(INTENTS)], intent)?
         .collect()
 }
@@ -363,7 +370,7 @@ impl NewProcedure {
         changed += connection
             .prepare_cached(
                 "UPDATE capability SET promoted_at = coalesce(promoted_at, ?2), approved = max(approved, ?3)
-                 WHERE number = ?1 AND ((promoted_at IS NULL AND ?2 IS NOT NULL) OR approved < ?3)",
+                 WHERE number = ?1 AND ((promoted_at IS NULL AND CAST(?2 AS INTEGER) IS NOT NULL) OR approved < ?3)",
             )?
             .execute(params![number, promoted_at, approved])?;
         if own && promoted_at.is_some() {

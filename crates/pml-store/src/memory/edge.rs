@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use crate::sql::{Connection, Row, params};
 use pml_model::Principal;
 use pml_model::trace::EdgeKind;
-use rusqlite::{Connection, Row, params};
 
 use crate::column::unexpected_value;
 use crate::vouch::{changed_mark_sql, vouched_condition};

@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
+use crate::sql::{Connection, Row, params};
 use pml_model::Principal;
 use pml_model::capability::Procedure;
 use pml_model::exploration::{ExploredPath, MisleadingCause, PathOutcome};
-use rusqlite::{Connection, Row, params};
 
 use super::capability::{NewProcedure, add_intent, free_name, resolve_capability};
 use crate::column::{capability_id, digest, unexpected_value};

@@ -3,9 +3,9 @@
 //! A removed intent is also removed from learning in the traces it came from, so that learning everything again does
 //! not bring it back.
 
+use crate::sql::{Connection, params};
 use pml_model::learning::Lesson;
 use pml_model::{CapabilityId, Principal};
-use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::bump_capability_version;

@@ -8,10 +8,10 @@ mod write;
 
 use std::collections::BTreeSet;
 
+use crate::sql::{Connection, params};
 use pml_model::CapabilityId;
 use pml_model::learning::{fold_capabilities, fold_traces};
 use read::{TraceBatch, TraceRow};
-use rusqlite::{Connection, params};
 use write::LearningWriter;
 
 use crate::{BlockingStore, Error, Urgency};
@@ -158,14 +158,13 @@ fn forget_capabilities(
     whose: &str,
     params: &[i64],
 ) -> rusqlite::Result<()> {
-    let params = rusqlite::params_from_iter(params);
     connection.execute(
         &format!(
             "UPDATE capability SET usage_count = 0, success_count = 0, failure_count = 0, failures_in_a_row = 0,
                 avg_duration_ms = 0, last_used = NULL, failing = NULL, worked_seq = 0,
                 learning = '{NOTHING}', examples = '{{}}' {which}"
         ),
-        params.clone(),
+        params,
     )?;
     // The texts stay: some were entered by hand, and their times are those of the traces.
     connection.execute(&format!("UPDATE capability_intent SET count = 0 {whose}"), params).map(drop)

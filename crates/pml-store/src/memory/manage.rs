@@ -1,10 +1,10 @@
 //! Management of capabilities by people and the program: create, rename, delete, merge, degrade. Traces always stay,
 //! so that numbers can be learned again from them.
 
+use crate::sql::{Connection, OptionalExtension, params};
 use pml_model::Principal;
 use pml_model::capability::{CacheConfig, CapabilityId, Procedure};
 use pml_model::trace::TraceStatus;
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::cache::{self, InvalidationScope};
 use super::capability::{NewProcedure, add_intent, free_name, number_by_name, resolve_capability};

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use crate::sql::{Connection, OptionalExtension, params};
 use pml_model::learning::ObservedTool;
 use pml_model::observed::ObservedShape;
 use pml_model::{Digest, Principal};
-use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
 use crate::column::{digest, json_column};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::sql::{Connection, params};
 use pml_model::Principal;
 use pml_model::learning::CallCounts;
-use rusqlite::{Connection, params};
 
 use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
+use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::capability::{CapabilityId, ToolUse};
 use pml_model::learning::{Lesson, is_intent_evidence};
 use pml_model::trace::{Trace, TraceBody, TraceFailure, TraceId};
 use pml_model::{Principal, RunId};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::capability::{self, NewProcedure};
 use super::explored::insert_explored;

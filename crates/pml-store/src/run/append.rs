@@ -4,9 +4,9 @@
 
 use std::sync::PoisonError;
 
+use crate::sql::{Connection, OptionalExtension, params};
 use pml_model::question::Question;
 use pml_model::{CapabilityId, Digest, RunId, RunState};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::place::{
     entry_context, outcome_context, plan_context, question_context, requested_end_context, seal_body,
@@ -340,7 +340,7 @@ pub(super) fn insert_run(
             run.expires_at,
             run.owner.pid,
             run.owner.started,
-            run.lease_until,
+            run.lease_until.saturating_add(connection.clock_ahead_ms()),
             FIRST_FENCE,
             key,
             request,

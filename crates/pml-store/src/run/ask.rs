@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::sql::{Connection, OptionalExtension, params};
 use pml_model::question::{Answer, LayerDecision, Question};
 use pml_model::{Digest, Principal, RunId, ToolId};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::place::{answer_context, seal_body};
 use super::read::{ROW, find_run, open_question, run_row, voided_by, wrapped_key};
@@ -156,7 +156,7 @@ impl SealedNewAnswer {
     fn store(self, connection: &Connection, run: i64) -> Result<AnswerOutcome, WriteFailure> {
         let asks: Option<bool> = connection
             .prepare_cached(
-                "SELECT coalesce(question_id = ?2, 0) AND ended_at IS NULL AND coalesce(expires_at > ?3, 1)
+                "SELECT coalesce(question_id = ?2, FALSE) AND ended_at IS NULL AND coalesce(expires_at > ?3, TRUE)
                  FROM run WHERE number = ?1",
             )?
             .query_row(params![run, self.question_id, self.at], |row| row.get(0))

@@ -3,14 +3,13 @@
 //! Each decision and its effects share a transaction, so exactly one of several competing processes gets a run. The
 //! methods that find runs cover all principals, because they serve the program itself.
 
+use crate::sql::{Connection, Row, params};
 use pml_model::{Principal, RunId, RunState};
-use rusqlite::{Connection, Row, params};
 
 use super::append::record_claim;
 use super::read::{find_run, owner, wrapped_key};
 use super::{Claim, Lease, UnattendedRun};
 use crate::column::{run_id, run_state};
-use crate::state::may_be_alive;
 use crate::{BlockingStore, Error, ProcessIdentity, Urgency};
 
 /// Query for the runs that can be resumed. Of the waiting runs it reads only those that are due.
@@ -32,7 +31,7 @@ pub(super) const NEXT_WAKE: &str = "SELECT min(at) FROM (
         WHERE wake_at IS NOT NULL AND ended_at IS NULL AND owner_pid IS NULL
         UNION ALL
         SELECT min(expires_at) FROM run INDEXED BY run_expires
-        WHERE expires_at IS NOT NULL AND ended_at IS NULL AND owner_pid IS NULL)";
+        WHERE expires_at IS NOT NULL AND ended_at IS NULL AND owner_pid IS NULL) AS next";
 
 /// Query for the numbers of the unowned runs that have expired.
 pub(super) const OVERDUE: &str = "SELECT number FROM run INDEXED BY run_expires
@@ -87,6 +86,7 @@ impl BlockingStore {
             let mut renew = connection.prepare_cached(
                 "UPDATE run SET lease_until = ?3 WHERE id = ?1 AND fence = ?2 AND owner_pid IS NOT NULL",
             )?;
+            let until = until.saturating_add(connection.clock_ahead_ms());
             let mut lost = Vec::new();
             for lease in &leases {
                 if renew.execute(params![lease.run().as_str(), lease.fence(), until])? == 0 {
@@ -189,9 +189,14 @@ fn take(
     if state.is_over() {
         return Ok(ClaimAttempt::Over(state));
     }
-    if let Some((by, until)) = owner.filter(|(owner, until)| is_held(owner, *until, now)) {
+    let ahead = connection.clock_ahead_ms();
+    if let Some((by, until)) = owner
+        && until > now.saturating_add(ahead)
+        && connection.may_be_alive(&by)?
+    {
         return Ok(ClaimAttempt::Held { by, until });
     }
+    let lease_until = lease_until.saturating_add(ahead);
     let fence: i64 = connection
         .prepare_cached(
             "UPDATE run SET state = 'running', owner_pid = ?2, owner_started = ?3, lease_until = ?4,
@@ -206,23 +211,22 @@ fn take(
     Ok(ClaimAttempt::Taken { fence, next })
 }
 
-fn is_held(owner: &ProcessIdentity, until: i64, now: i64) -> bool {
-    until > now && may_be_alive(owner)
-}
-
 /// The numbers of the runs whose owners no longer hold them.
 fn orphans(connection: &Connection, now: i64) -> rusqlite::Result<Vec<i64>> {
     let mut owned = connection.prepare_cached(OWNED)?;
     let mut rows = owned.query([])?;
     let (mut orphans, mut asked) = (Vec::new(), None::<(ProcessIdentity, bool)>);
     while let Some(row) = rows.next()? {
-        let Some((owner, until)) = owner(row, 1)? else { continue };
+        let Some((owner, until)) = owner(&row, 1)? else { continue };
         // Liveness is checked once per process, not once per run.
         let runs = match &asked {
             Some((process, runs)) if *process == owner => *runs,
-            _ => asked.insert((owner.clone(), may_be_alive(&owner))).1,
+            _ => {
+                let runs = connection.may_be_alive(&owner)?;
+                asked.insert((owner.clone(), runs)).1
+            }
         };
-        if !runs || until <= now {
+        if !runs || until <= now.saturating_add(connection.clock_ahead_ms()) {
             orphans.push(row.get(0)?);
         }
     }

@@ -1,7 +1,7 @@
 //! Follows the runs of all processes: what is new since the last look.
 
+use crate::sql::{Connection, Row, params};
 use pml_model::Principal;
-use rusqlite::{Connection, Row, params};
 
 use super::place::entry_context;
 use super::read::{ROW, run_row, sealed_entry, wrapped_key};

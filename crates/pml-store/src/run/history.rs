@@ -2,9 +2,9 @@
 //!
 //! None of them reads more of a journal than it returns.
 
+use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::question::Question;
 use pml_model::{CapabilityId, Principal, RunId, RunState};
-use rusqlite::{Connection, Row, params};
 
 use super::place::{entry_context, outcome_context, plan_context};
 use super::read::{self, ROW, SealedRun, find_run, run_row, wrapped_key};
@@ -153,8 +153,9 @@ impl BlockingStore {
         let found = self.read(|connection| {
             let Some((number, run)) = find_run(connection, principal, id)? else { return Ok(None) };
             let plan: Option<Vec<u8>> = connection
-                .prepare_cached("SELECT max(body) FROM run_body WHERE run = ?1 AND part = 'plan'")?
-                .query_row([number], |row| row.get(0))?;
+                .prepare_cached("SELECT body FROM run_body WHERE run = ?1 AND part = 'plan'")?
+                .query_row([number], |row| row.get(0))
+                .optional()?;
             Ok(Some((run, wrapped_key(connection, number)?, plan)))
         })?;
         let Some((run, wrapped, plan)) = found else { return Err(Error::UnknownRun { run: id.clone() }) };

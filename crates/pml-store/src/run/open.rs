@@ -4,9 +4,9 @@
 //! definition of a tool can thus void the questions that showed the previous one. A definition that returns revives
 //! none of them.
 
+use crate::sql::{Connection, OptionalExtension, params};
 use pml_model::question::Question;
 use pml_model::{Principal, RunId, RunState, ServerName};
-use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
 use super::append::{SealedChange, insert_run};
@@ -159,7 +159,7 @@ fn same_request(
         .prepare_cached(
             "SELECT id FROM run INDEXED BY run_request
              WHERE principal = ?1 AND request_mark = ?2 AND request_mark IS NOT NULL AND ended_at IS NULL
-                AND question_id IS NOT NULL AND answered = 0 AND coalesce(expires_at > ?3, 1)
+                AND question_id IS NOT NULL AND answered = 0 AND coalesce(expires_at > ?3, TRUE)
              ORDER BY number LIMIT 1",
         )?
         .query_row(params![principal.0, mark, now], |row| run_id(row, 0))
@@ -177,7 +177,7 @@ fn open_questions(
         .prepare_cached(
             "SELECT id, session FROM run INDEXED BY run_asks
              WHERE question_id IS NOT NULL AND ended_at IS NULL AND answered = 0 AND principal = ?1
-                AND coalesce(expires_at > ?2, 1)
+                AND coalesce(expires_at > ?2, TRUE)
                 AND EXISTS (SELECT 1 FROM question_tool WHERE question_tool.run = run.number)
              ORDER BY number",
         )?

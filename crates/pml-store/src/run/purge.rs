@@ -1,6 +1,6 @@
 //! Purges the records of ended runs after their retention time.
 
-use rusqlite::{Connection, params};
+use crate::sql::{Connection, params};
 
 use crate::memory::{delete_expired_plans, expired_plans};
 use crate::{BlockingStore, Error};

@@ -1,8 +1,8 @@
 //! Queries about runs, each for one principal.
 
+use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::question::{Answer, Question};
 use pml_model::{CapabilityId, Digest, Principal, RunId, RunState};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::place::{
     answer_context, entry_context, outcome_context, plan_context, question_context, requested_end_context,

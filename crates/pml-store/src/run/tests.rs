@@ -28,7 +28,7 @@ fn append(store: &BlockingStore, lease: &Lease, body: &[u8], change: Option<RunC
 fn limit_pages(store: &BlockingStore, pages: i64) {
     store
         .write(move |connection| {
-            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+            connection.sqlite().pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
         })
         .unwrap();
 }
@@ -95,7 +95,7 @@ fn runs_that_wait_cost_those_nothing_that_do_not() {
     let steps = |statement: &str, now: Option<i64>| {
         store
             .read(|connection| {
-                let mut statement = connection.prepare(statement)?;
+                let mut statement = connection.sqlite().prepare(statement)?;
                 let mut rows = statement.query(rusqlite::params_from_iter(now))?;
                 let mut count = 0;
                 while rows.next()?.is_some() {

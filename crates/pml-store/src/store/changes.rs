@@ -1,15 +1,11 @@
 //! The change feed: one task polls the version of the database for all subscribers.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::watcher::VersionWatcher;
-
-/// Polling interval: people do not notice a tenth of a second.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// A subscription to changes of the database.
 #[derive(Debug, Clone)]
@@ -69,9 +65,15 @@ impl Drop for ChangeFeed {
 async fn follow(watcher: Arc<VersionWatcher>, sender: watch::Sender<i64>) {
     let mut answers = true;
     loop {
-        tokio::time::sleep(LOOK).await;
-        // Called on this thread, although it blocks: it takes microseconds.
-        match watcher.data_version() {
+        watcher.possible_change().await;
+        // A file is asked on this thread, although that blocks: it takes microseconds.
+        let version = if watcher.is_remote() {
+            let watcher = Arc::clone(&watcher);
+            super::waited_for(move || watcher.data_version()).await
+        } else {
+            watcher.data_version()
+        };
+        match version {
             Ok(version) => {
                 answers = true;
                 sender.send_if_modified(|seen| std::mem::replace(seen, version) != version);

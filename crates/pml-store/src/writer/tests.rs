@@ -4,13 +4,14 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use super::*;
+use crate::database;
 
 type Answers = Sender<(String, Result<usize, Error>)>;
 
 fn fresh() -> (tempfile::TempDir, PathBuf, Connection) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pml.db");
-    let connection = database::open(&path, &RowAuthenticator::beside(&path)).unwrap();
+    let connection = Connection::from(database::open(&path, &RowAuthenticator::beside(&path)).unwrap());
     connection.execute_batch("CREATE TABLE note (text TEXT UNIQUE) STRICT").unwrap();
     (directory, path, connection)
 }
@@ -35,7 +36,7 @@ fn a_failed_change_leaves_the_others_of_its_batch_alone() {
     let (_directory, path, connection) = fresh();
     let voucher = RowAuthenticator::beside(&path);
     let mut file = WriteConnection {
-        path: &path,
+        backend: &Backend::Sqlite(path.clone()),
         voucher: &voucher,
         connection: Some(connection),
         durable: false,
@@ -55,7 +56,13 @@ fn a_failed_change_leaves_the_others_of_its_batch_alone() {
 #[test]
 fn a_durable_change_is_synced_and_the_next_one_is_not() {
     let (_directory, path, connection) = fresh();
-    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(
+        connection,
+        &Backend::Sqlite(path.clone()),
+        &RowAuthenticator::beside(&path),
+        |_| (),
+    )
+    .unwrap();
     let level = |urgency| {
         writer
             .write(urgency, |connection| {
@@ -87,7 +94,13 @@ fn an_urgent_change_takes_those_before_it_along() {
 #[test]
 fn changes_are_made_and_answered_in_the_order_they_were_given() {
     let (_directory, path, connection) = fresh();
-    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(
+        connection,
+        &Backend::Sqlite(path.clone()),
+        &RowAuthenticator::beside(&path),
+        |_| (),
+    )
+    .unwrap();
     let (reply, answers) = channel();
     let given: Vec<String> = (0..2000).map(|number| number.to_string()).collect();
     for (number, text) in given.iter().enumerate() {
@@ -114,7 +127,13 @@ fn changes_are_made_and_answered_in_the_order_they_were_given() {
 #[test]
 fn what_waits_is_bounded_and_whoever_comes_too_much_is_told() {
     let (_directory, path, connection) = fresh();
-    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(
+        connection,
+        &Backend::Sqlite(path.clone()),
+        &RowAuthenticator::beside(&path),
+        |_| (),
+    )
+    .unwrap();
     let (go, wait) = channel::<()>();
     writer.enqueue(0, Urgency::Soon, move |_| wait.recv().map_err(|_| rusqlite::Error::InvalidQuery), |_| ());
     let (reply, answers) = channel();
@@ -132,13 +151,19 @@ fn what_waits_is_bounded_and_whoever_comes_too_much_is_told() {
     assert!(answers.iter().take(4).all(|answer| answer.is_ok()));
     writer.write(Urgency::Soon, insert("5".to_owned())).unwrap();
     drop(writer);
-    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap()), 5);
+    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap().into()), 5);
 }
 
 #[test]
 fn everybody_is_told_when_the_thread_has_ended() {
     let (_directory, path, connection) = fresh();
-    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(
+        connection,
+        &Backend::Sqlite(path.clone()),
+        &RowAuthenticator::beside(&path),
+        |_| (),
+    )
+    .unwrap();
     let (reply, answers) = channel();
     let (go, wait) = channel::<()>();
     let panics = move |_: &Connection| -> rusqlite::Result<()> {
@@ -163,26 +188,38 @@ fn everybody_is_told_when_the_thread_has_ended() {
 fn a_full_disk_is_told_and_writing_resumes_when_there_is_space() {
     let (_directory, path, connection) = fresh();
     let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
-    connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
-    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
+    connection.sqlite().pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+    let writer = StoreWriter::start(
+        connection,
+        &Backend::Sqlite(path.clone()),
+        &RowAuthenticator::beside(&path),
+        |_| (),
+    )
+    .unwrap();
     let refused = writer.write(Urgency::Soon, insert("x".repeat(100_000))).unwrap_err();
     assert!(matches!(refused, Error::DiskFull { .. }), "{refused}");
     writer
         .write(Urgency::Soon, |connection| {
-            connection.pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(()))
+            connection.sqlite().pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(()))
         })
         .unwrap();
     writer.write(Urgency::Soon, insert("x".repeat(100_000))).unwrap();
     drop(writer);
-    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap()), 1);
+    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap().into()), 1);
 }
 
 #[test]
 fn a_database_held_by_another_is_busy_and_free_afterwards() {
     let (_directory, path, connection) = fresh();
-    connection.busy_timeout(Duration::from_millis(1)).unwrap();
+    connection.sqlite().busy_timeout(Duration::from_millis(1)).unwrap();
     let other = database::open(&path, &RowAuthenticator::beside(&path)).unwrap();
-    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(
+        connection,
+        &Backend::Sqlite(path.clone()),
+        &RowAuthenticator::beside(&path),
+        |_| (),
+    )
+    .unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = writer.write(Urgency::Soon, insert("a".to_owned())).unwrap_err();
     assert!(matches!(refused, Error::Busy { .. }), "{refused}");
@@ -193,7 +230,13 @@ fn a_database_held_by_another_is_busy_and_free_afterwards() {
 #[test]
 fn writes_of_many_threads_are_all_stored() {
     let (_directory, path, connection) = fresh();
-    let writer = StoreWriter::start(connection, &path, &RowAuthenticator::beside(&path), |_| ()).unwrap();
+    let writer = StoreWriter::start(
+        connection,
+        &Backend::Sqlite(path.clone()),
+        &RowAuthenticator::beside(&path),
+        |_| (),
+    )
+    .unwrap();
     thread::scope(|scope| {
         for number in 0..100 {
             let writer = &writer;
@@ -201,5 +244,5 @@ fn writes_of_many_threads_are_all_stored() {
         }
     });
     drop(writer);
-    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap()), 100);
+    assert_eq!(count(&database::open(&path, &RowAuthenticator::beside(&path)).unwrap().into()), 100);
 }

@@ -1,5 +1,6 @@
 //! Which definitions are accepted, and what accepts them.
 
+use super::open_at;
 use pml_model::{Definition, Digest};
 use pml_store::{Acceptance, AcceptancePolicy, AuditVerification, BlockingStore};
 
@@ -49,7 +50,7 @@ fn the_first_manifest_is_accepted_and_what_comes_later_is_not() {
     assert_eq!(accepted(&fixture.store), ["read"], "it is what it was");
     record(&fixture.store, Vec::new(), 4);
     drop(fixture.store);
-    let store = BlockingStore::open(&fixture.path).unwrap();
+    let store = open_at(&fixture.path).unwrap();
     assert_eq!(accepted(&store), ["read"], "also while it is away, and after a restart");
     assert!(store.accepted_definitions(&ann()).unwrap().is_empty());
 }

@@ -1,18 +1,19 @@
 //! The asynchronous interface: it answers as the blocking one does, and tells of changes by anybody.
 
+use super::{new_place, open_at};
 use std::time::Duration;
 
-use pml_store::{BlockingStore, RunQuery, Store};
+use pml_store::{RunQuery, Store};
 
-use crate::{id, me, new_run};
+use super::{id, me, new_run};
 
 /// Long enough for any machine: a test that waits for this long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn open() -> (tempfile::TempDir, Store) {
-    let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path().join("pml.db")).await.unwrap();
-    (directory, store)
+    let (directory, path) = new_place();
+    let store = tokio::task::spawn_blocking(move || open_at(&path)).await.unwrap().unwrap();
+    (directory, Store::from(store))
 }
 
 #[tokio::test]
@@ -31,11 +32,11 @@ async fn it_answers_as_the_blocking_store_does() {
 
 #[tokio::test]
 async fn changes_of_other_handles_are_told() {
-    let (_directory, store) = open().await;
+    let (directory, store) = open().await;
     let mut changes = store.changes();
     let before = changes.version();
     // A handle of its own is to the database what another process is.
-    let other = BlockingStore::open(store.path()).unwrap();
+    let other = open_at(&directory.path().join("pml.db")).unwrap();
     other.request_pause(&me(), &id(1)).unwrap();
     other.reset_learning().unwrap();
     tokio::time::timeout(PATIENCE, changes.changed()).await.unwrap();

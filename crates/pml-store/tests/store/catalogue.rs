@@ -1,5 +1,6 @@
 //! Manifests, identifiers and the history of definitions.
 
+use super::{open_at, raw_database};
 use std::time::Instant;
 
 use pml_model::{Definition, Digest, Principal, ToolId};
@@ -49,7 +50,7 @@ fn a_manifest_comes_back_as_it_was_told_also_after_a_restart() {
     };
     fixture.store.record_manifest(&me(), told, 7).unwrap();
     drop(fixture.store);
-    let store = BlockingStore::open(&fixture.path).unwrap();
+    let store = open_at(&fixture.path).unwrap();
     let manifest = store.manifest(&me(), &server("fs")).unwrap().unwrap();
     assert_eq!(manifest.seen_at, 7);
     assert_eq!(manifest.launch, Digest::of(b"launch"));
@@ -93,8 +94,7 @@ fn a_new_text_of_the_same_meaning_is_kept_and_is_no_change() {
     assert_eq!(manifest.tools[0].definition.raw.get(), r#"{"name":"a","title":"A"}"#);
     assert!(fixture.store.catalogue_version().unwrap() > version, "other processes must hear of it");
     assert_eq!(fixture.store.definition_history(&me(), &id("a")).unwrap().len(), 1);
-    let connection = rusqlite::Connection::open(&fixture.path).unwrap();
-    let texts: i64 = connection.query_row("SELECT count(*) FROM definition", [], |row| row.get(0)).unwrap();
+    let texts = raw_database(&fixture.path).number("SELECT count(*) FROM definition");
     assert_eq!(texts, 1, "a text nobody refers to is dropped");
 }
 
@@ -187,7 +187,7 @@ fn an_identifier_is_never_given_to_another_tool() {
     fixture.store.remove_server(&me(), &server("fs")).unwrap();
     assert!(fixture.store.manifests(&me()).unwrap().is_empty());
     drop(fixture.store);
-    let store = BlockingStore::open(&fixture.path).unwrap();
+    let store = open_at(&fixture.path).unwrap();
     record(&store, vec![tool("get_sum", "d"), tool("get-sum", "d")], 3);
     assert_eq!(identifiers(&store), ["get-sum=get_sum", "get_sum=get_sum_2"]);
     let manifest = store.manifest(&me(), &server("fs")).unwrap().unwrap();
@@ -237,7 +237,7 @@ fn principals_do_not_see_each_other() {
 #[test]
 fn the_version_grows_with_changes_and_only_with_them() {
     let fixture = fixture();
-    let other = BlockingStore::open(&fixture.path).unwrap();
+    let other = open_at(&fixture.path).unwrap();
     let mut last = other.catalogue_version().unwrap();
     let mut step = |expected: u64, what: &str| {
         let version = other.catalogue_version().unwrap();
@@ -266,8 +266,7 @@ fn history_and_changes_are_bounded_and_leave_no_texts_behind() {
     let kept = history(&fixture.store, "a");
     assert_eq!((kept.len(), kept[0].as_str()), (65, "1035 1035..1036"));
     assert_eq!(fixture.store.recent_catalogue_changes(&me(), 5000).unwrap().len(), 1000);
-    let connection = rusqlite::Connection::open(&fixture.path).unwrap();
-    let texts: i64 = connection.query_row("SELECT count(*) FROM definition", [], |row| row.get(0)).unwrap();
+    let texts = raw_database(&fixture.path).number("SELECT count(*) FROM definition");
     assert_eq!(texts, 66, "those, and the one that was accepted");
 }
 
@@ -276,10 +275,11 @@ fn an_altered_definition_is_set_aside_and_the_others_are_served() {
     let fixture = fixture();
     let told = record(&fixture.store, vec![tool("a", "1"), tool("b", "1"), tool("c", "1")], 1);
     assert_eq!(told.added.len(), 3);
-    let connection = rusqlite::Connection::open(&fixture.path).unwrap();
+    let database = raw_database(&fixture.path);
     for (tool, text) in [("a", r#"{"name":"a","description":"evil"}"#), ("b", "not JSON")] {
-        let alter = "UPDATE definition SET raw = ?2 WHERE id = (SELECT definition FROM tool WHERE tool = ?1)";
-        assert_eq!(connection.execute(alter, [tool, text]).unwrap(), 1);
+        let alter =
+            "UPDATE definition SET raw = '%' WHERE id = (SELECT definition FROM tool WHERE tool = '?')";
+        assert_eq!(database.execute(&alter.replace('%', text).replace('?', tool)), 1);
     }
     let manifest = fixture.store.manifest(&me(), &server("fs")).unwrap().unwrap();
     assert_eq!(manifest.damaged_tools, ["a", "b"]);
@@ -311,9 +311,9 @@ fn five_thousand_tools_are_recorded_and_read_back() {
             fixture.store.record_manifest(&me(), listing.clone(), 1).unwrap();
         }
     };
-    timed("open a file that exists", &|| drop(BlockingStore::open(&fixture.path).unwrap()));
+    timed("open a file that exists", &|| drop(open_at(&fixture.path).unwrap()));
     let other = fixture.path.with_file_name("other.db");
-    timed("open a fresh file", &|| drop(BlockingStore::open(&other).unwrap()));
+    timed("open a fresh file", &|| drop(open_at(&other).unwrap()));
     timed("record 5,000 tools of 20 servers", &record_all);
     timed("record them unchanged", &record_all);
     for _ in 0..2 {

@@ -2,7 +2,8 @@
 
 use pml_store::{BlockingStore, ProcessIdentity, SignInAttempt};
 
-use super::fixture;
+use super::suite::state::shown;
+use super::{fixture, me, server};
 
 #[test]
 fn a_process_that_ended_without_a_word_is_told_until_that_was_looked_into() {
@@ -49,4 +50,30 @@ fn wrong_tries_make_all_processes_wait_at_that_door() {
     assert_eq!(attempt(&fixture.store, "web", 2101), SignInAttempt::Wait(2999));
     fixture.store.clear_failed_sign_ins("web").unwrap();
     assert_eq!(attempt(&other, "web", 2102), SignInAttempt::Allowed);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_process_said_goes_with_it() {
+    let fixture = fixture();
+    let mut child =
+        std::process::Command::new("sleep").arg("1000").stdin(std::process::Stdio::null()).spawn().unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let started = stat.split(' ').nth(21).unwrap().to_owned();
+    let ended = ProcessIdentity { pid: child.id(), started };
+    let reused = ProcessIdentity { pid: std::process::id(), started: "1".to_owned() };
+    fixture.store.publish_server_state(&me(), &ended, &server("fs"), "ready", 1).unwrap();
+    assert_eq!(shown(&fixture.store), ["fs ready 1"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(shown(&fixture.store).is_empty());
+    // The next one to publish sweeps, also what an earlier process with its own number left.
+    fixture.store.publish_server_state(&me(), &reused, &server("fs"), "ready", 2).unwrap();
+    fixture
+        .store
+        .publish_server_state(&me(), &ProcessIdentity::current().unwrap(), &server("fs"), "ready", 3)
+        .unwrap();
+    assert_eq!(shown(&fixture.store), ["fs ready 3"]);
+    let rows = super::suite::raw_database(&fixture.path).number("SELECT count(*) FROM server_state");
+    assert_eq!(rows, 1);
 }

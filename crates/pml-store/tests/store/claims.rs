@@ -1,5 +1,6 @@
 //! Who works on a run, when it can be worked on, and what is answered to it.
 
+use super::{open_at, raw_database, this_process};
 use std::process::{Command, Stdio};
 
 use pml_model::RunState;
@@ -37,7 +38,7 @@ fn heard(store: &BlockingStore, lease: &Lease) -> Option<StoredAnswer> {
 fn a_run_is_held_while_its_owner_runs_and_says_so() {
     let fixture = fixture();
     let lease = create(&fixture.store, NewRun { lease_until: 5000, ..new_run(1) }).unwrap();
-    let this = ProcessIdentity::current().unwrap();
+    let this = this_process();
     let at = |now| fixture.store.claim_run(&me(), &id(1), &this, now + 100, now).unwrap();
     assert!(matches!(at(4999), Claim::Held { by, until: 5000 } if by == this));
     assert!(fixture.store.renew_leases(std::slice::from_ref(&lease), 6000).unwrap().is_empty());
@@ -58,7 +59,7 @@ fn what_is_released_ended_or_unknown_is_not_kept() {
     let lease = taken(claim(&fixture.store, &id(1)));
     let run = fixture.store.run(&me(), &id(1)).unwrap().unwrap();
     assert_eq!((run.state, run.wake_at), (RunState::Running, None));
-    assert_eq!(run.owner, Some((ProcessIdentity::current().unwrap(), LATE)));
+    assert_eq!(run.owner, Some((this_process(), LATE)));
     append(&fixture.store, &lease, Vec::new(), to(RunState::Done, 2000)).unwrap();
     assert_eq!(fixture.store.renew_leases(&[lease], LATE).unwrap(), [id(1)]);
     assert!(matches!(claim(&fixture.store, &id(1)), Claim::Ended(RunState::Done)));
@@ -69,7 +70,7 @@ fn what_is_released_ended_or_unknown_is_not_kept() {
 #[cfg(target_os = "linux")]
 fn runs_of_ended_processes_are_interrupted_once_and_can_be_claimed_before() {
     let fixture = fixture();
-    let other = BlockingStore::open(&fixture.path).unwrap();
+    let other = open_at(&fixture.path).unwrap();
     let orphan = |number| create(&fixture.store, NewRun { owner: ended(), ..new_run(number) }).unwrap();
     let stale = orphan(1);
     let waits = orphan(2);
@@ -123,7 +124,7 @@ fn runs_are_due_when_their_time_comes_or_their_question_is_answered() {
 #[test]
 fn a_question_is_answered_once() {
     let fixture = fixture();
-    let (store, other) = (&fixture.store, BlockingStore::open(&fixture.path).unwrap());
+    let (store, other) = (&fixture.store, open_at(&fixture.path).unwrap());
     let lease = create(store, new_run(1)).unwrap();
     let answer = |question: &str, result: &str| {
         other.store_answer(&me(), &id(1), said(question, result, 2000, Vec::new())).unwrap()
@@ -212,12 +213,9 @@ fn open_questions_of_one_principal_are_found_oldest_first() {
     append(store, &lease, Vec::new(), to(RunState::Cancelled, 3000)).unwrap();
     expect(&[&(id(3), me(), "b2")]);
     // One that cannot be opened is left out.
-    rusqlite::Connection::open(&fixture.path)
-        .unwrap()
-        .execute_batch(
-            "UPDATE run_key SET wrapped = x'00' WHERE run = (SELECT number FROM run WHERE principal = 'ann')",
-        )
-        .unwrap();
+    raw_database(&fixture.path).execute(
+        "UPDATE run_key SET wrapped = x'00' WHERE run = (SELECT number FROM run WHERE principal = 'ann')",
+    );
     assert_eq!(asking(&ann()), []);
     expect(&[&(id(3), me(), "b2")]);
 

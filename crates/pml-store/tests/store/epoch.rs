@@ -1,5 +1,6 @@
 //! How often processes wrote.
 
+use super::{raw_database, this_process};
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 
@@ -25,7 +26,7 @@ fn seen(store: &BlockingStore, process: &ProcessIdentity) -> BTreeMap<String, i6
 #[test]
 fn a_process_sees_what_others_wrote_and_not_its_own() {
     let fixture = fixture();
-    let (me, other) = (ProcessIdentity::current().unwrap(), process(1));
+    let (me, other) = (this_process(), process(1));
     write(&fixture.store, &me, None);
     assert_eq!(seen(&fixture.store, &me), BTreeMap::new());
     write(&fixture.store, &other, None);
@@ -38,7 +39,7 @@ fn a_process_sees_what_others_wrote_and_not_its_own() {
 #[test]
 fn what_ended_processes_wrote_still_counts() {
     let fixture = fixture();
-    let me = ProcessIdentity::current().unwrap();
+    let me = this_process();
     for pid in 1..=20 {
         write(&fixture.store, &process(pid), None);
         write(&fixture.store, &process(pid), Some("memory"));
@@ -47,9 +48,6 @@ fn what_ended_processes_wrote_still_counts() {
     write(&fixture.store, &me, None);
     assert_eq!(seen(&fixture.store, &me), before);
     assert_eq!(before[""], 20);
-    let rows: i64 = rusqlite::Connection::open(&fixture.path)
-        .unwrap()
-        .query_row("SELECT count(*) FROM write_epoch", [], |row| row.get(0))
-        .unwrap();
+    let rows = raw_database(&fixture.path).number("SELECT count(*) FROM write_epoch");
     assert_eq!(rows, 3, "two sums of the ended ones, and its own");
 }

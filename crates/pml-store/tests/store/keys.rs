@@ -1,10 +1,9 @@
 //! Keys of clients: what is stored of them, and that nobody else makes one.
 
+use super::{ann, fixture, me};
+use super::{open_at, raw_database};
 use pml_model::{Digest, KeyId};
 use pml_store::{BlockingStore, NewClientKey};
-use rusqlite::Connection;
-
-use super::{ann, fixture, me};
 
 fn key(client: &str) -> NewClientKey {
     NewClientKey {
@@ -30,7 +29,7 @@ fn a_key_comes_back_as_it_was_made_until_it_is_revoked() {
     let made = fixture.store.add_client_key(key("desk")).unwrap();
     let other = fixture.store.add_client_key(NewClientKey { asks_itself: true, ..key("editor") }).unwrap();
     drop(fixture.store);
-    let store = BlockingStore::open(&fixture.path).unwrap();
+    let store = open_at(&fixture.path).unwrap();
     assert_eq!(store.client_keys().unwrap(), [other.clone(), made.clone()]);
     assert_eq!((made.id, &made.digest), (KeyId(1), &Digest::of(b"desk")));
     assert_eq!((made.interactive, made.asks_itself, made.revoked_at), (true, false, None));
@@ -51,8 +50,8 @@ fn a_key_that_this_program_did_not_make_counts_for_nothing() {
     for forgery in [
         "UPDATE client_key SET client = 'agent'",
         "UPDATE client_key SET digest = 'aa' || substr(digest, 3)",
-        "UPDATE client_key SET interactive = 0",
-        "UPDATE client_key SET asks_itself = 1",
+        "UPDATE client_key SET interactive = FALSE",
+        "UPDATE client_key SET asks_itself = TRUE",
         "UPDATE client_key SET principal = 'ann'",
         "UPDATE client_key SET created_at = 7",
         "UPDATE client_key SET number = 7",
@@ -60,7 +59,7 @@ fn a_key_that_this_program_did_not_make_counts_for_nothing() {
     ] {
         let fixture = fixture();
         fixture.store.add_client_key(key("desk")).unwrap();
-        Connection::open(&fixture.path).unwrap().execute_batch(forgery).unwrap();
+        raw_database(&fixture.path).execute(forgery);
         assert!(fixture.store.client_keys().unwrap().is_empty(), "{forgery}");
     }
     let fixture = fixture();
@@ -69,8 +68,9 @@ fn a_key_that_this_program_did_not_make_counts_for_nothing() {
     fixture.store.revoke_client_key(&me(), second, 2000).unwrap();
     // The mark of one key does not bring another back.
     let revived =
-        "UPDATE client_key SET revoked_at = NULL, mark = (SELECT mark FROM client_key WHERE number = ?1)
-                   WHERE number = ?2";
-    Connection::open(&fixture.path).unwrap().execute(revived, [first.0, second.0]).unwrap();
+        "UPDATE client_key SET revoked_at = NULL, mark = (SELECT mark FROM client_key WHERE number = {first})
+                   WHERE number = {second}";
+    let revived = revived.replace("{first}", &first.0.to_string()).replace("{second}", &second.0.to_string());
+    raw_database(&fixture.path).execute(&revived);
     assert_eq!(counting(&fixture.store), ["desk"]);
 }

@@ -7,6 +7,7 @@ mod intents;
 mod learning;
 mod traces;
 
+use super::raw_database;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
@@ -17,7 +18,6 @@ use pml_model::structure::{NodeId, Structure};
 use pml_model::trace::{ErrorType, TaskResult, Trace, TraceBody, TraceFailure, TraceId, TraceStatus};
 use pml_model::{Digest, Principal};
 use pml_store::{BlockingStore, IntentFit, RunMemory, TraceOrder, TraceQuery, Urgency};
-use rusqlite::types::Value as Cell;
 use serde_json::{Map, json};
 
 use super::{id, me, raw};
@@ -171,7 +171,7 @@ pub(crate) fn listed(store: &BlockingStore, order: TraceOrder, capability: Optio
 
 /// All that was learned, cell by cell.
 pub(crate) fn dump(path: &Path) -> Vec<String> {
-    let connection = rusqlite::Connection::open(path).unwrap();
+    let database = raw_database(path);
     let mut rows = Vec::new();
     for query in [
         "SELECT 'capability', id, name, created_at, promoted_at, approved, outside_because, usage_count, success_count,
@@ -185,12 +185,7 @@ pub(crate) fn dump(path: &Path) -> Vec<String> {
         "SELECT 'trace', id, capability, own, priority FROM trace ORDER BY seq",
         "SELECT 'drop', * FROM cache_drop ORDER BY 2",
     ] {
-        let mut statement = connection.prepare(query).unwrap();
-        let columns = statement.column_count();
-        let row = |row: &rusqlite::Row<'_>| {
-            (0..columns).map(|column| row.get::<_, Cell>(column)).collect::<Result<Vec<_>, _>>()
-        };
-        rows.extend(statement.query_map([], row).unwrap().map(|row| format!("{:?}", row.unwrap())));
+        rows.extend(database.texts(query).into_iter().map(|row| row.join("\t")));
     }
     rows
 }

@@ -1,9 +1,8 @@
 //! Signatures of packages, and the signers that are remembered.
 
-use pml_store::{BlockingStore, PackageSignature, is_signed_by};
-use rusqlite::Connection;
+use pml_store::{PackageSignature, is_signed_by};
 
-use super::{ann, fixture, me};
+use super::{ann, fixture, me, open_at, raw_database};
 
 #[test]
 fn a_signature_holds_for_its_content_and_signer_alone() {
@@ -23,7 +22,7 @@ fn a_signature_holds_for_its_content_and_signer_alone() {
         assert!(!is_signed_by(&PackageSignature { signer: wrong.to_owned(), ..signed.clone() }, b"content"));
     }
     drop(fixture.store);
-    let again = BlockingStore::open(&fixture.path).unwrap().sign_package(b"content").unwrap();
+    let again = open_at(&fixture.path).unwrap().sign_package(b"content").unwrap();
     assert_eq!(again, signed, "the key is that of the database");
 }
 
@@ -43,7 +42,6 @@ fn a_signer_is_remembered_by_principal_and_name() {
 fn a_signer_that_another_program_wrote_does_not_count() {
     let fixture = fixture();
     fixture.store.remember_package_signer(&me(), "words", "aa", 1).unwrap();
-    let file = Connection::open(&fixture.path).unwrap();
-    file.execute("UPDATE package_signer SET signer = 'dd'", []).unwrap();
+    assert_eq!(raw_database(&fixture.path).try_execute("UPDATE package_signer SET signer = 'dd'"), Ok(1));
     assert_eq!(fixture.store.package_signer(&me(), "words").unwrap(), None);
 }

@@ -1,10 +1,10 @@
 //! Standing rules: how long they count, and for whom.
 
+use super::raw_database::Raw;
+use super::{ann, append, create, fixture, id, listing, me, new_run, park, said, told, tool, words};
+use super::{open_at, raw_database};
 use pml_model::{Definition, Digest};
 use pml_store::{AnswerOutcome, BlockingStore, Error, NewAnswer, NewApprovalRule};
-use rusqlite::Connection;
-
-use super::{ann, append, create, fixture, id, listing, me, new_run, park, said, told, tool, words};
 
 fn rule(tool: &str) -> NewApprovalRule {
     NewApprovalRule {
@@ -39,7 +39,7 @@ fn a_rule_comes_back_as_it_was_given() {
     let any = NewApprovalRule { code_hash: None, arguments: None, ..rule("fs:write") };
     fixture.store.add_rule(any, Vec::new()).unwrap();
     drop(fixture.store);
-    let store = BlockingStore::open(&fixture.path).unwrap();
+    let store = open_at(&fixture.path).unwrap();
     let [any, found] = &store.rules(&me()).unwrap()[..] else { panic!("two were given") };
     let given = rule("fs:delete");
     assert_eq!((found.number, &found.principal, &found.tool), (number, &given.principal, &given.tool));
@@ -103,7 +103,7 @@ fn a_rule_that_this_program_did_not_give_counts_for_nothing() {
     ] {
         let fixture = fixture();
         fixture.store.add_rule(rule("a:b"), Vec::new()).unwrap();
-        Connection::open(&fixture.path).unwrap().execute_batch(forgery).unwrap();
+        raw_database(&fixture.path).execute(forgery);
         assert!(in_force(&fixture.store, 2000).is_empty(), "{forgery}");
         assert!(fixture.store.rules(&me()).unwrap().is_empty(), "{forgery}");
     }
@@ -111,15 +111,13 @@ fn a_rule_that_this_program_did_not_give_counts_for_nothing() {
     fixture.store.add_rule(NewApprovalRule { principal: ann(), ..rule("a:b") }, Vec::new()).unwrap();
     let other = fixture.store.add_rule(rule("a:c"), Vec::new()).unwrap();
     fixture.store.revoke_rule(&me(), other, 2000, Vec::new()).unwrap();
-    let connection = Connection::open(&fixture.path).unwrap();
-    connection.execute_batch("UPDATE approval_rule SET principal = 'local' WHERE principal = 'ann'").unwrap();
+    let database = raw_database(&fixture.path);
+    database.execute("UPDATE approval_rule SET principal = 'local' WHERE principal = 'ann'");
     // What was revoked cannot be brought back by taking that away.
-    connection
-        .execute_batch(
-            "UPDATE approval_rule SET revoked_at = NULL, mark = (SELECT mark FROM approval_rule WHERE number = 1)
-             WHERE number = 2",
-        )
-        .unwrap();
+    database.execute(
+        "UPDATE approval_rule SET revoked_at = NULL, mark = (SELECT mark FROM approval_rule WHERE number = 1)
+         WHERE number = 2",
+    );
     assert!(in_force(&fixture.store, 2000).is_empty());
 }
 
@@ -129,7 +127,11 @@ fn without_the_key_no_rule_counts() {
     fixture.store.add_rule(rule("a:b"), Vec::new()).unwrap();
     drop(fixture.store);
     std::fs::remove_file(fixture.path.with_file_name("seal.key")).unwrap();
-    let store = BlockingStore::open(&fixture.path).unwrap();
+    let store = match open_at(&fixture.path) {
+        Ok(store) => store,
+        // A database on a server is not even opened.
+        Err(error) => return assert!(matches!(error, Error::KeyMissing { .. }), "{error}"),
+    };
     assert!(matches!(store.rules_in_force(&me(), 2000), Err(Error::KeyMissing { .. })));
     assert!(matches!(store.add_rule(rule("a:b"), Vec::new()), Err(Error::KeyMissing { .. })));
 }
@@ -196,19 +198,25 @@ fn an_answer_and_its_rule_are_stored_together_or_not_at_all() {
     let made = |tool| (rule(tool), told("rule made").remove(0));
     let answer =
         || NewAnswer { rules: vec![made("a:one"), made("a:two")], ..said("q", "1", 2000, told("answered")) };
-    let fault = Connection::open(&fixture.path).unwrap();
-    fault
-        .execute_batch(
+    let fault = raw_database(&fixture.path);
+    let [begin, end] = match &fault {
+        Raw::File(_) => [
             "CREATE TRIGGER fault BEFORE INSERT ON approval_rule WHEN new.tool = 'a:two'
              BEGIN SELECT RAISE(ABORT, 'the disk failed'); END",
-        )
-        .unwrap();
+            "DROP TRIGGER fault",
+        ],
+        Raw::Server { .. } => [
+            "ALTER TABLE approval_rule ADD CONSTRAINT fault CHECK (tool <> 'a:two')",
+            "ALTER TABLE approval_rule DROP CONSTRAINT fault",
+        ],
+    };
+    fault.execute(begin);
     store.store_answer(&me(), &id(1), answer()).unwrap_err();
     assert!(store.rules(&me()).unwrap().is_empty(), "the first rule went with the second");
     assert_eq!(store.asking_runs(&me()).unwrap().len(), 1, "the question is open");
     assert!(words(store).is_empty(), "nothing happened, and nothing is told");
 
-    fault.execute_batch("DROP TRIGGER fault").unwrap();
+    fault.execute(end);
     assert_eq!(store.store_answer(&me(), &id(1), answer()).unwrap(), AnswerOutcome::Stored);
     assert_eq!(store.store_answer(&me(), &id(1), answer()).unwrap(), AnswerOutcome::AlreadyAnswered);
     let tools: Vec<_> = store.rules(&me()).unwrap().into_iter().map(|rule| rule.tool).collect();

@@ -1,11 +1,12 @@
 //! Runs and their journals: what is stored comes back, in order, to those it belongs to.
 
+use super::{open_at, this_process};
 use std::sync::mpsc::channel;
 
 use pml_model::{Digest, RunState};
 use pml_store::{
-    AnswerOutcome, BlockingStore, Claim, Error, Idempotency, JournalEntry, JournalEntryKind, ProcessIdentity,
-    RunCallCounts, RunChange, RunQuery, Urgency,
+    AnswerOutcome, Claim, Error, Idempotency, JournalEntry, JournalEntryKind, RunCallCounts, RunChange,
+    RunQuery, Urgency,
 };
 
 use super::{
@@ -42,7 +43,7 @@ fn a_run_comes_back_as_it_was_stored_also_after_a_restart() {
     fixture.store.store_answer(&me(), &id(1), said("q1", "42", 2000, Vec::new())).unwrap();
     drop(fixture.store);
 
-    let store = BlockingStore::open(&fixture.path).unwrap();
+    let store = open_at(&fixture.path).unwrap();
     let recorded = store.load_run(&me(), &id(1)).unwrap();
     assert_eq!(recorded.plan, b"plan of 1");
     assert_eq!(recorded.entries, entries);
@@ -121,7 +122,7 @@ fn an_append_after_the_run_was_taken_leaves_nothing() {
     let fixture = fixture();
     let stale = create(&fixture.store, new_run(1)).unwrap();
     append(&fixture.store, &stale, vec![entry("first")], park(None, None)).unwrap();
-    let other = BlockingStore::open(&fixture.path).unwrap();
+    let other = open_at(&fixture.path).unwrap();
     let lease = taken(claim(&other, &id(1)));
     assert_eq!((stale.fence(), lease.fence()), (1, 2));
     let neighbour = create(&fixture.store, new_run(2)).unwrap();
@@ -247,7 +248,7 @@ fn a_run_does_not_exist_for_another_principal() {
     assert!(store.run_overview(ann, &id(1)).unwrap().is_none());
     assert!(matches!(store.load_run(ann, &id(1)), Err(Error::UnknownRun { .. })));
     assert!(store.runs(ann, &RunQuery { state: None, before: None, limit: 10 }).unwrap().is_empty());
-    let claimed = store.claim_run(ann, &id(1), &ProcessIdentity::current().unwrap(), LATE, 1000).unwrap();
+    let claimed = store.claim_run(ann, &id(1), &this_process(), LATE, 1000).unwrap();
     assert!(matches!(claimed, Claim::Unknown));
     assert_eq!(
         store.store_answer(ann, &id(1), said("q", "1", 2000, Vec::new())).unwrap(),
@@ -261,7 +262,7 @@ fn a_run_does_not_exist_for_another_principal() {
 fn other_processes_are_seen_to_change_something() {
     let fixture = fixture();
     let lease = create(&fixture.store, new_run(1)).unwrap();
-    let watching = BlockingStore::open(&fixture.path).unwrap();
+    let watching = open_at(&fixture.path).unwrap();
     let before = watching.data_version().unwrap();
     assert_eq!(watching.data_version().unwrap(), before);
     append(&fixture.store, &lease, vec![entry("a")], None).unwrap();

@@ -3,7 +3,7 @@
 use pml_model::Digest;
 use pml_store::StoredVector;
 
-use crate::{ann, fixture, me};
+use super::{ann, fixture, me};
 
 fn vector(first: i8) -> StoredVector {
     StoredVector { scale: 0.25, numbers: vec![first, 127, -127, 0] }

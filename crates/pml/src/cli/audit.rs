@@ -33,7 +33,7 @@ pub(super) struct ListAuditArgs {
 
 pub(super) async fn run(here: &CommandContext, audit: AuditCommand) -> Result<ExitCode, Problem> {
     // Only the database is needed, so the log can be read even where the configuration cannot.
-    let store = Store::open(here.paths.database()).await?;
+    let store = here.open_store().await?;
     match audit {
         AuditCommand::Verify => verify(here, store).await,
         AuditCommand::List(list) => self::list(here, store, list).await,

@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::{CommandContext, out};
 use crate::clock::now_ms;
-use crate::problem::Problem;
+use crate::config;
+use crate::problem::{ErrorCode, Problem};
 use crate::runtime::run_blocking;
 
 /// Arguments of `pml backup`.
@@ -35,7 +36,7 @@ pub(super) async fn backup(here: &CommandContext, backup: BackupArgs) -> Result<
         None => new_path(&here.paths.backups())?,
     };
     let key = if backup.without_key { KeyInBackup::LeftOut } else { KeyInBackup::Included };
-    let made = Store::open(here.paths.database()).await?.backup(&to, key).await?;
+    let made = here.open_store().await?.backup(&to, key).await?;
     let shown = to.display().to_string();
     if here.json {
         let included = key == KeyInBackup::Included;
@@ -65,6 +66,11 @@ pub(super) async fn backup(here: &CommandContext, backup: BackupArgs) -> Result<
 }
 
 pub(super) async fn restore(here: &CommandContext, restore: RestoreArgs) -> Result<ExitCode, Problem> {
+    if config::database_url(&here.paths, &here.env)?.is_some() {
+        let text = "the database is on a server (`[store]`), and a backup of PML is a file";
+        return Err(Problem::new(ErrorCode::Config, text)
+            .hint("use `pg_restore`, or take `[store]` out of the configuration"));
+    }
     let from = here.cwd.join(restore.path);
     let (database, backup, label) = (here.paths.database(), from.clone(), stamp());
     let put_back = database.clone();
@@ -98,7 +104,7 @@ pub(super) async fn restore(here: &CommandContext, restore: RestoreArgs) -> Resu
 
 /// A new file name in a directory that only its owner can read.
 fn new_path(directory: &Path) -> Result<PathBuf, Problem> {
-    crate::config::disk::create_private_dir(directory)?;
+    config::disk::create_private_dir(directory)?;
     let (stamp, mut number) = (stamp(), 1);
     loop {
         let name = if number == 1 { format!("pml-{stamp}.db") } else { format!("pml-{stamp}-{number}.db") };

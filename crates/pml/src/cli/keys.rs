@@ -49,7 +49,7 @@ pub(super) struct CreateKeyArgs {
 
 pub(super) async fn run(here: &CommandContext, keys: KeysCommand) -> Result<ExitCode, Problem> {
     // Only the database is needed, so a key can be revoked even where the configuration cannot be read.
-    let store = Store::open(here.paths.database()).await?;
+    let store = here.open_store().await?;
     match keys {
         KeysCommand::Create(create) => self::create(here, &store, create).await,
         KeysCommand::List => {

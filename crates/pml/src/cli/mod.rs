@@ -44,7 +44,7 @@ use std::sync::Arc;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::app::{App, ProcessRole};
-use crate::config::{Env, Paths};
+use crate::config::{self, Env, Paths};
 use crate::heap;
 use crate::problem::{ErrorCode, Problem};
 use crate::runtime;
@@ -262,6 +262,12 @@ struct CommandContext {
 }
 
 impl CommandContext {
+    /// Opens the database alone: for commands that work even where the rest of the configuration is invalid.
+    async fn open_store(&self) -> Result<pml_store::Store, Problem> {
+        let url = config::database_url(&self.paths, &self.env)?;
+        crate::app::open_store(&self.paths, url.as_ref()).await
+    }
+
     async fn open_app(&self, role: ProcessRole) -> Result<Arc<App>, Problem> {
         App::open(self.paths.clone(), self.env.clone(), self.cwd.clone(), role).await
     }

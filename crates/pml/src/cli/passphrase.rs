@@ -3,8 +3,6 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use pml_store::Store;
-
 use super::{CommandContext, out};
 use crate::passphrase::{self, SignInDoor};
 use crate::problem::{ErrorCode, Problem};
@@ -15,7 +13,7 @@ pub(super) async fn run(here: &CommandContext) -> Result<ExitCode, Problem> {
         return Err(Problem::new(ErrorCode::InvalidRequest, text).hint("run `pml passphrase` in a terminal"));
     }
     if passphrase::is_set(&here.paths)? {
-        let store = Store::open(here.paths.database()).await?;
+        let store = here.open_store().await?;
         let old = passphrase::ask_on_terminal("Passphrase as it is now: ").await?;
         if !passphrase::verify(&here.paths, &store, SignInDoor::Terminal, old.reveal()).await? {
             let forgotten = here.paths.passphrase();

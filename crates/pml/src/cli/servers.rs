@@ -340,7 +340,7 @@ pub(super) async fn remove(here: &CommandContext, name: &str) -> Result<ExitCode
         return Err(unknown_server(name, config.servers.iter().map(|server| server.name.as_str())));
     }
     if let Ok(server) = ServerName::new(name) {
-        let store = pml_store::Store::open(here.paths.database()).await?;
+        let store = here.open_store().await?;
         let principal = pml_model::Principal::local();
         store.remove_server(&principal, &server).await?;
     }

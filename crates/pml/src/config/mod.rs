@@ -35,6 +35,7 @@ mod section;
 mod server;
 mod settings;
 mod speculation;
+mod store;
 mod telemetry;
 mod token;
 pub mod trust;
@@ -65,6 +66,7 @@ pub use secret::Secret;
 pub use server::{DeclaredTransport, DefinitionPolicy, ServerConfig, ServerTransport, StartPolicy};
 pub use settings::{BUILT_IN, BuiltinConfig, ClientSettings, Expose, ServeSettings, ToolNaming};
 pub use speculation::{SpeculationPreset, SpeculationSettings};
+pub use store::database_url;
 pub use telemetry::TelemetryCollector;
 pub use token::load_token;
 pub use watch::{ConfigWatcher, POLL_INTERVAL};
@@ -101,6 +103,8 @@ pub struct Config {
     pub speculation: SpeculationSettings,
     /// The embedding model.
     pub embedding: EmbeddingSettings,
+    /// The address of the database server; `None` if the database is a file.
+    pub store_url: Option<Secret>,
     /// The collector that spans are sent to; `None` if none are.
     pub telemetry: Option<TelemetryCollector>,
     /// The limits of one run.

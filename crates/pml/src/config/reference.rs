@@ -379,6 +379,16 @@ pub const TABLES: &[ReferenceTable] = &[
         ],
     },
     ReferenceTable {
+        path: "store",
+        about: "The database, see [operations](operations.md#a-shared-database). Without `url` it is a file in the data directory, which is right for one machine. Changes take effect when PML starts again.",
+        settings: &[setting(
+            "url",
+            TEXT,
+            "",
+            "The address of a PostgreSQL database that several gateways share, such as `\"postgres://pml@db.example/pml\"`. `${VAR}` expands, so that the password can stay out of the file. All gateways need the same `seal.key`.",
+        )],
+    },
+    ReferenceTable {
         path: "telemetry",
         about: "Spans for an OpenTelemetry collector, see [operations](operations.md#traces). Off unless `otlp_endpoint` is set. `${VAR}` expands in both. Changes take effect when PML starts again.",
         settings: &[

@@ -3,11 +3,11 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
+use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::capability::CapabilityStatistics;
 use pml_model::learning::{LearnedCapability, LearningState, Lesson, NewTrace, ObservedTool, PreviousTrace};
 use pml_model::trace::TraceStatus;
 use pml_model::{CapabilityId, Principal};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::column::{capability_id, json_column, trace_status};
 use crate::memory::observed;
@@ -91,7 +91,7 @@ fn rows(
         let rows = rows.get_or_insert_with(|| TraceRows { last, count: 0, sound: Vec::new() });
         (rows.last, rows.count) = (last, rows.count + 1);
         if sound == Some(true) {
-            rows.sound.push(trace_row(row)?);
+            rows.sound.push(trace_row(&row)?);
         }
     }
     Ok(rows)

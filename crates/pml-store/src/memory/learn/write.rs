@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
+use crate::sql::{Connection, params};
 use pml_model::CapabilityId;
 use pml_model::learning::{DegradedCapability, IntentCount, LearnedCapability, LearningChanges};
-use rusqlite::{Connection, params};
 
 use crate::memory::edge::add_edges;
 use crate::memory::observed::put_observed;

@@ -8,8 +8,8 @@ use pml_store::{
     BlockingStore, CacheInvalidation, CacheKey, CacheUsage, InvalidationScope, NewCachedResult, RunMemory,
 };
 
+use super::super::{ann, fixture, me, raw};
 use super::{capability_id, failed, get, learn, memory, procedure, remember, trace};
-use crate::{ann, fixture, me, raw};
 
 fn key(identity: &str, parameters: &str, epoch: &str) -> CacheKey {
     CacheKey {

@@ -7,8 +7,8 @@ use pml_model::{Digest, RunState};
 use pml_store::{BlockingStore, CapabilityQuery, CreateOutcome, RenameOutcome, RunMemory};
 use serde_json::json;
 
+use super::super::{ann, create, fixture, id, me, new_run, raw};
 use super::{capability_id, dump, failed, get, learn, memory, path, procedure, remember, trace};
-use crate::{ann, create, fixture, id, me, new_run, raw};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 

@@ -1,5 +1,6 @@
 //! What traces show of explored paths, and the capabilities that they become.
 
+use super::super::raw_database;
 use pml_model::capability::{CapabilityOrigin, CapabilityState, Procedure};
 use pml_model::exploration::{ExploredPath, MisleadingCause, PathOutcome};
 use pml_model::trace::{Trace, TraceId};
@@ -7,8 +8,8 @@ use pml_model::{Digest, Principal};
 use pml_store::{IntentFit, RunMemory};
 use serde_json::Map;
 
+use super::super::{ann, fixture, id, me};
 use super::{capability_id, dump, failed, get, learn, memory, procedure, remember, trace};
-use crate::{ann, fixture, id, me};
 
 fn path(number: u128, outcome: PathOutcome) -> ExploredPath {
     ExploredPath {
@@ -68,8 +69,7 @@ fn what_traces_show_of_paths_is_read_oldest_first_and_by_principal() {
 fn a_row_that_was_altered_is_left_out() {
     let fixture = fixture();
     remember(&fixture.store, explored(1, me(), PathOutcome::Viable));
-    let connection = rusqlite::Connection::open(&fixture.path).unwrap();
-    connection.execute("UPDATE explored_path SET weight = 9.0", []).unwrap();
+    raw_database(&fixture.path).execute("UPDATE explored_path SET weight = 9.0");
     assert_eq!(fixture.store.explored_paths(&me(), 10).unwrap(), []);
 }
 
@@ -90,8 +90,7 @@ fn explored_paths_change_no_learned_number_and_nothing_that_follows() {
         assert_eq!(with.learning, without.learning);
     }
     let numbers = |path: &std::path::Path| {
-        let is_number =
-            |row: &String| !row.starts_with("[Text(\"trace") && !row.starts_with("[Text(\"capability");
+        let is_number = |row: &String| !row.starts_with("trace\t") && !row.starts_with("capability\t");
         dump(path).into_iter().filter(is_number).collect::<Vec<_>>()
     };
     assert_eq!(numbers(&fixture.path), numbers(&plain.path));

@@ -4,8 +4,8 @@ use pml_model::trace::Trace;
 use pml_store::{BlockingStore, IntentFit, RunMemory};
 use serde_json::{Map, json};
 
+use super::super::{fixture, me};
 use super::{capability_id, dump, get, learn, memory, remember, trace};
-use crate::{fixture, me};
 
 fn run(store: &BlockingStore, number: u128, intent: &str, fit: IntentFit) {
     let trace = Trace { intent: intent.to_owned(), ..trace(number) };

@@ -1,5 +1,6 @@
 //! Learning: each trace once, whoever learns and however often it is stopped, and the same again.
 
+use super::super::open_at;
 use std::thread;
 
 use pml_model::capability::CapabilityState;
@@ -8,8 +9,8 @@ use pml_model::{Digest, Principal};
 use pml_store::{BlockingStore, LearnedEdge, RunMemory};
 use serde_json::json;
 
+use super::super::{ann, fixture, id, me};
 use super::{capability_id, dump, failed, get, learn, memory, path, remember, task, trace};
-use crate::{ann, fixture, id, me};
 
 const MINUTE: i64 = 60_000;
 
@@ -121,7 +122,7 @@ fn traces_that_come_several_times_in_any_order_count_once() {
 fn stores_that_learn_at_once_share_the_traces() {
     let fixture = fixture();
     let all: Vec<RunMemory> = (0..400).map(mixed).collect();
-    let stores: Vec<BlockingStore> = (0..3).map(|_| BlockingStore::open(&fixture.path).unwrap()).collect();
+    let stores: Vec<BlockingStore> = (0..3).map(|_| open_at(&fixture.path).unwrap()).collect();
     let learned: usize = thread::scope(|scope| {
         let learning: Vec<_> = stores
             .iter()
@@ -191,7 +192,7 @@ fn learning_anew_goes_on_where_it_was_stopped() {
     fixture.store.reset_learning().unwrap();
     assert_eq!(fixture.store.learn_traces(20, 9000).unwrap().traces, 20);
     drop(fixture.store);
-    learn(&BlockingStore::open(&fixture.path).unwrap());
+    learn(&open_at(&fixture.path).unwrap());
     assert_eq!(dump(&fixture.path), before);
 }
 

@@ -6,8 +6,8 @@ use pml_model::trace::{
 };
 use pml_store::{RunChange, TraceOrder, TraceQuery};
 
+use super::super::{ann, append, create, entry, fixture, id, me, new_run, raw, to};
 use super::{capability_id, failed, get, learn, listed, memory, path, remember, task, trace};
-use crate::{ann, append, create, entry, fixture, id, me, new_run, raw, to};
 
 /// A trace with something everywhere.
 fn full(number: u128) -> Trace {

@@ -1,0 +1,73 @@
+//! Errors of PostgreSQL, carried by those of `rusqlite`, which all queries return.
+
+use std::fmt;
+
+use tokio_postgres::error::SqlState;
+
+use super::innermost;
+
+/// Why PostgreSQL did not do what it was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    /// The connection is gone, or there was none.
+    pub(crate) is_lost: bool,
+    /// PostgreSQL's code of the error.
+    pub(crate) code: Option<SqlState>,
+    text: String,
+}
+
+impl Failure {
+    pub(super) fn of(error: &tokio_postgres::Error) -> Failure {
+        let code = error.code().cloned();
+        let ended = |code: &SqlState| {
+            // Shutdown, crash, start-up, a session that was idle for too long, and errors of the connection itself.
+            matches!(code.code(), "57P01" | "57P02" | "57P03" | "25P03" | "57P05" | "53300")
+                || code.code().starts_with("08")
+        };
+        let io = std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>());
+        let is_lost = error.is_closed() || io || code.as_ref().is_some_and(ended);
+        let text = match error.as_db_error() {
+            Some(error) => error.message().to_owned(),
+            None => innermost(error),
+        };
+        Failure { is_lost, code, text }
+    }
+
+    /// No answer came.
+    pub(super) fn silent() -> Failure {
+        Failure { is_lost: true, code: None, text: "it gives no answer".to_owned() }
+    }
+
+    /// A transaction could not be repeated.
+    pub(super) fn overtaken() -> Failure {
+        let text =
+            "the connection was cut, and another process changed the same rows meanwhile; nothing was stored";
+        Failure { is_lost: false, code: None, text: text.to_owned() }
+    }
+
+    /// The failure that an error carries.
+    pub(crate) fn within(error: &rusqlite::Error) -> Option<&Failure> {
+        match error {
+            rusqlite::Error::UserFunctionError(carried) => carried.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_lost_in(error: &rusqlite::Error) -> bool {
+        Failure::within(error).is_some_and(|failure| failure.is_lost)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<Failure> for rusqlite::Error {
+    fn from(failure: Failure) -> rusqlite::Error {
+        rusqlite::Error::UserFunctionError(Box::new(failure))
+    }
+}

@@ -1,0 +1,163 @@
+//! What a server, its connections and its administrators can do to a store.
+
+use std::time::Duration;
+
+use pml_model::RunState;
+use pml_store::{AuditDamage, AuditVerification, BlockingStore, Error};
+
+use super::proxy::{Cut, Proxy};
+use super::server::{self, Server};
+use super::suite::memory::{dump, learn, memory, remember, trace};
+use super::suite::{
+    append, bodies, create, entry, fixture, id, me, new_place, new_run, open_at, raw_database, told, url_at,
+    words,
+};
+
+/// The name of the database at an address.
+fn database(url: &str) -> String {
+    url.split('?').next().unwrap().rsplit('/').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_commit_whose_connection_was_cut_is_stored_once() {
+    let (_directory, path) = new_place();
+    let url = url_at(&path).unwrap();
+    let proxy = Proxy::start(server::shared_directory());
+    let store = BlockingStore::open_postgres(&proxy.url(&database(&url)), &path).unwrap();
+    for number in 0..30_u128 {
+        let cut = [Cut::Before, Cut::After, Cut::Never][usize::try_from(number % 3).unwrap()];
+        proxy.cut_next(cut);
+        let lease = create(&store, new_run(number)).unwrap();
+        assert!(proxy.has_cut());
+        proxy.cut_next(cut);
+        append(&store, &lease, vec![entry("a"), entry("b")], None).unwrap();
+        store.append_audit(told("told")).unwrap();
+        remember(&store, memory("p", trace(number)));
+    }
+    let numbers = raw_database(&path).number("SELECT count(*) FROM run");
+    assert_eq!((numbers, raw_database(&path).number("SELECT max(number) FROM run")), (30, 30));
+    for number in 0..30 {
+        assert_eq!(bodies(&store, &id(number)), ["a", "b"]);
+    }
+    assert_eq!(words(&store).len(), 30);
+    assert!(matches!(store.verify_audit().unwrap(), AuditVerification::Whole { rows: 30, .. }));
+    learn(&store);
+    let learned = dump(&path);
+    store.relearn_all(5000).unwrap();
+    assert_eq!(dump(&path), learned);
+}
+
+#[test]
+fn changes_wait_for_a_server_that_is_killed_and_nothing_acknowledged_is_lost() {
+    let server = Server::start();
+    raw(&server, "postgres").execute("CREATE DATABASE pml");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pml.db");
+    let store = BlockingStore::open_postgres(&server.url("pml"), &path).unwrap();
+    let lease = create(&store, new_run(1)).unwrap();
+    for round in 0..3 {
+        append(&store, &lease, vec![entry(&format!("before {round}"))], None).unwrap();
+        server.kill();
+        std::thread::scope(|scope| {
+            let (store, lease) = (&store, &lease);
+            let waits = scope.spawn(move || append(store, lease, vec![entry("meanwhile")], None));
+            std::thread::sleep(Duration::from_millis(200));
+            assert!(!waits.is_finished(), "it was acknowledged by nobody");
+            server.run();
+            waits.join().unwrap().unwrap();
+        });
+    }
+    assert_eq!(bodies(&store, &id(1)).len(), 6);
+    assert_eq!(store.run(&me(), &id(1)).unwrap().unwrap().state, RunState::Running);
+}
+
+fn raw(server: &Server, database: &str) -> super::suite::raw_database::Raw {
+    super::suite::raw_database::Raw::connect(&server.url(database))
+}
+
+#[test]
+fn a_database_that_cannot_be_used_is_refused_with_a_reason() {
+    let (_directory, path) = new_place();
+    let url = url_at(&path).unwrap();
+    let refused = |url: &str| BlockingStore::open_postgres(url, &path).map(drop).unwrap_err();
+    assert!(matches!(refused("postgres://"), Error::BadDatabaseUrl { .. }));
+    assert!(matches!(refused("host=x port=y"), Error::BadDatabaseUrl { .. }));
+    let nobody = refused(&url.replace("postgres@", "nobody:hush@"));
+    assert!(matches!(nobody, Error::Refused { .. }), "{nobody}");
+    assert!(!nobody.to_string().contains("hush"), "{nobody}");
+    raw_database(&path).execute("UPDATE schema_version SET version = 4711");
+    assert!(matches!(refused(&url), Error::NewerVersion { found: 4711, .. }));
+}
+
+#[test]
+fn gateways_with_another_key_are_refused() {
+    let fixture = fixture();
+    let url = url_at(&fixture.path).unwrap();
+    create(&fixture.store, new_run(1)).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let path = elsewhere.path().join("pml.db");
+    let missing = BlockingStore::open_postgres(&url, &path).map(drop).unwrap_err();
+    assert!(matches!(missing, Error::KeyMissing { .. }), "{missing}");
+    let key = fixture.path.with_file_name("seal.key");
+    std::fs::copy(&key, path.with_file_name("seal.key")).unwrap();
+    let other = BlockingStore::open_postgres(&url, &path).unwrap();
+    assert_eq!(other.load_run(&me(), &id(1)).unwrap().plan, b"plan of 1");
+    drop(other);
+    std::fs::write(path.with_file_name("seal.key"), [7; 32]).unwrap();
+    let another = BlockingStore::open_postgres(&url, &path).map(drop).unwrap_err();
+    assert!(matches!(another, Error::KeyMismatch { .. }), "{another}");
+}
+
+#[test]
+fn rows_that_somebody_altered_are_left_out_and_told_and_stay_so() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    for number in 0..6 {
+        remember(store, memory(if number % 2 == 0 { "p" } else { "q" }, trace(number)));
+    }
+    learn(store);
+    let (edges, uses) = (store.learned_edges(&me()).unwrap(), store.tool_call_counts(&me()).unwrap());
+    assert!(!edges.is_empty() && uses.len() == 1 && store.damaged_rows().is_empty());
+    raw_database(&fixture.path)
+        .execute("UPDATE edge SET count = count + 1; UPDATE tool_use SET calls = 1000");
+    assert!(store.learned_edges(&me()).unwrap().is_empty());
+    assert!(store.tool_call_counts(&me()).unwrap().is_empty());
+    // Counting on does not make up for it.
+    remember(store, memory("p", trace(7)));
+    learn(store);
+    assert!(store.tool_call_counts(&me()).unwrap().is_empty());
+    let report = store.check_integrity().unwrap();
+    assert!(report.damaged_rows.iter().any(|row| row.starts_with("tool use local")), "{report:?}");
+}
+
+#[test]
+fn the_audit_log_of_a_server_tells_what_was_done_to_it() {
+    for (alteration, seq, why) in [
+        ("DELETE FROM audit WHERE seq = 1", 1, AuditDamage::Missing),
+        ("UPDATE audit SET kind = 'x' WHERE seq = 2", 2, AuditDamage::Changed),
+        ("DELETE FROM audit WHERE seq = 3", 3, AuditDamage::CutOff),
+    ] {
+        let fixture = fixture();
+        for word in ["a", "b", "c"] {
+            fixture.store.append_audit(told(word)).unwrap();
+        }
+        let database = raw_database(&fixture.path);
+        assert_eq!(database.try_execute(alteration).unwrap_err(), "the audit log only grows");
+        assert!(matches!(fixture.store.verify_audit().unwrap(), AuditVerification::Whole { rows: 3, .. }));
+        database.execute("DROP TRIGGER audit_only_grows ON audit");
+        database.execute(alteration);
+        assert_eq!(
+            fixture.store.verify_audit().unwrap(),
+            AuditVerification::Broken { seq, why },
+            "{alteration}"
+        );
+    }
+}
+
+#[test]
+fn a_text_with_a_zero_comes_back_as_it_was() {
+    let fixture = fixture();
+    let run = pml_store::NewRun { intent: "a\0b".to_owned(), ..new_run(1) };
+    create(&fixture.store, run).unwrap();
+    assert_eq!(open_at(&fixture.path).unwrap().run(&me(), &id(1)).unwrap().unwrap().intent, "a\0b");
+}
