@@ -123,6 +123,10 @@ fn install() -> Done {
     have("git", &["git"])?;
     have("curl", &["curl"])?;
     have("chromium", &["chromium"])?;
+    // The server itself is not on the path; the tests find it by its directory.
+    if !Path::new("/usr/lib/postgresql").exists() {
+        have("postgresql", &["postgresql"])?;
+    }
     once(&tests.join("package.json"), &tests.join("node_modules"), || {
         run(Command::new("npm")
             .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])

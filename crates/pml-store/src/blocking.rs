@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::sql::Connection;
 
@@ -16,8 +16,12 @@ use crate::watcher::VersionWatcher;
 use crate::writer::{StoreWriter, Urgency, WriteFailure};
 use crate::{Error, ProcessIdentity, database};
 
-/// Number of idle read connections that are kept open.
+/// Number of idle read connections to a file that are kept open.
 const IDLE_READERS: usize = 2;
+
+/// Number of read connections to a server, idle or not. A server has a hundred for all its clients, and each costs it a
+/// process; more than this wait for their turn.
+const SERVER_READERS: usize = 8;
 
 /// The blocking interface of the database. Methods block, for up to five seconds while another process holds the file.
 /// Clones share it. Dropping the last clone blocks until all queued changes are stored.
@@ -32,6 +36,8 @@ pub(crate) struct StoreInner {
     pub(crate) backend: Backend,
     // Declared before the writer, whose connection thus closes last and moves the write-ahead log into the file.
     readers: Mutex<Vec<Connection>>,
+    /// Number of read connections to a server that are in use, and what is signalled when there is one fewer.
+    used_readers: (Mutex<usize>, Condvar),
     watcher: Arc<VersionWatcher>,
     pub(crate) authenticator: Arc<RowAuthenticator>,
     pub(crate) head: Arc<AuditHeadFile>,
@@ -65,6 +71,7 @@ impl BlockingStore {
                 backend: Backend::Sqlite(path.clone()),
                 path,
                 readers,
+                used_readers: Default::default(),
                 watcher,
                 authenticator: voucher,
                 head,
@@ -102,6 +109,7 @@ impl BlockingStore {
                 path,
                 backend,
                 readers: Mutex::default(),
+                used_readers: Default::default(),
                 watcher,
                 authenticator: voucher,
                 head,
@@ -186,6 +194,10 @@ impl BlockingStore {
     }
 
     fn try_read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let _turn = match self.inner.backend {
+            Backend::Sqlite(_) => None,
+            Backend::Postgres(_) => Some(ReaderTurn::wait(&self.inner.used_readers)),
+        };
         let idle = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,
@@ -195,10 +207,33 @@ impl BlockingStore {
         let answer = question(&connection)?;
         moment.commit()?;
         let mut readers = self.inner.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if readers.len() < IDLE_READERS {
+        let most = match self.inner.backend {
+            Backend::Sqlite(_) => IDLE_READERS,
+            Backend::Postgres(_) => SERVER_READERS,
+        };
+        if readers.len() < most {
             readers.push(connection);
         }
         Ok(answer)
+    }
+}
+
+/// The right to one read connection to a server; dropping it lets the next one go on.
+struct ReaderTurn<'s>(&'s (Mutex<usize>, Condvar));
+
+impl ReaderTurn<'_> {
+    fn wait(readers: &(Mutex<usize>, Condvar)) -> ReaderTurn<'_> {
+        let used = readers.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |used: &mut usize| *used >= SERVER_READERS;
+        *readers.1.wait_while(used, full).unwrap_or_else(PoisonError::into_inner) += 1;
+        ReaderTurn(readers)
+    }
+}
+
+impl Drop for ReaderTurn<'_> {
+    fn drop(&mut self) {
+        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.1.notify_one();
     }
 }
 

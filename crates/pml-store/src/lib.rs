@@ -1,6 +1,7 @@
 //! The database of PML: every query, every migration and every line of SQL.
 //!
-//! Any number of processes share one SQLite file. Every query names a principal and sees only that principal's rows.
+//! Any number of processes share one database: an SQLite file, or a PostgreSQL database that gateways on several
+//! machines use. Every query is written once, for both (`sql`, `postgres::dialect`). Every query names a principal and sees only that principal's rows.
 //! Only maintenance, such as finding orphaned runs, covers all principals. Callers pass times in, as milliseconds
 //! since the Unix epoch. This crate does not speak MCP and does not decide what a change means. The content of runs is
 //! sealed with keys that the file beside the database, `seal.key`, unlocks. The same file authenticates the audit log,

@@ -17,9 +17,33 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How often a server is asked that reports no change: should a report be lost, it is made up for.
 const CATCH_UP: Duration = Duration::from_secs(5);
 
+/// How long reports of a server are gathered.
+const GATHER: Duration = Duration::from_millis(10);
+
 pub(crate) struct VersionWatcher {
     watched: Watched,
     connection: Mutex<Option<Connection>>,
+}
+
+/// Tells when to look at the version. It keeps what it has heard of, so that no report between two looks is missed.
+pub(crate) struct VersionFollower(Option<watch::Receiver<u64>>);
+
+impl VersionFollower {
+    /// Waits until the version may have changed.
+    pub(crate) async fn possible_change(&mut self) {
+        match &mut self.0 {
+            None => tokio::time::sleep(LOOK).await,
+            Some(news) => {
+                if let Ok(Err(_)) = tokio::time::timeout(CATCH_UP, news.changed()).await {
+                    // The session has ended with the store; nothing is reported any more.
+                    return tokio::time::sleep(CATCH_UP).await;
+                }
+                // A burst of commits is one change.
+                tokio::time::sleep(GATHER).await;
+                news.mark_unchanged();
+            }
+        }
+    }
 }
 
 enum Watched {
@@ -63,17 +87,12 @@ impl VersionWatcher {
         .map_err(|error| Error::sqlite(self.name(), &error))
     }
 
-    /// Waits until the version may have changed.
-    pub(crate) async fn possible_change(&self) {
-        match &self.watched {
-            Watched::File(_) => tokio::time::sleep(LOOK).await,
-            Watched::Server(_, news) => {
-                let mut news = news.clone();
-                // Only what is reported from now on is waited for; what came before is found by the next look.
-                news.mark_unchanged();
-                drop(tokio::time::timeout(CATCH_UP, news.changed()).await);
-            }
-        }
+    /// Tells when to look at the version.
+    pub(crate) fn follow(&self) -> VersionFollower {
+        VersionFollower(match &self.watched {
+            Watched::File(_) => None,
+            Watched::Server(_, news) => Some(news.clone()),
+        })
     }
 
     /// Whether the version is asked of another machine, which may take long.

@@ -289,9 +289,7 @@ impl PgConnection {
     fn run(&self, sql: &str, params: &[&dyn ToSql]) -> Result<(PgRows, usize)> {
         let given = params.iter().map(|param| owned(*param)).collect::<Result<Vec<Value>>>()?;
         let mut outcome = self.run_once(sql, &given);
-        while self.mode.get() == Mode::Writing
-            && outcome.as_ref().is_err_and(|error| Failure::is_lost_in(error))
-        {
+        while self.mode.get() == Mode::Writing && outcome.as_ref().is_err_and(Failure::is_lost_in) {
             outcome = match outcome {
                 Err(error) => self.repeat(error).and_then(|_| self.run_once(sql, &given)),
                 done => done,

@@ -68,17 +68,17 @@ const RESERVED: [&str; 1] = ["similar"];
 
 /// Translates a statement.
 pub(super) fn translate(sql: &str, schema: &Schema) -> Translation {
-    let tokens = general(tokenise(sql), schema);
+    let tokens = general(&tokenise(sql), schema);
     match tokens.first().and_then(Token::word) {
-        Some("INSERT") => insert(tokens, schema),
+        Some("INSERT") => insert(&tokens, schema),
         Some("UPDATE") => update(tokens, schema),
         Some("SELECT" | "WITH") => select(tokens),
-        _ => plain(tokens),
+        _ => plain(&tokens),
     }
 }
 
 /// What differs in every kind of statement.
-fn general(tokens: Vec<Token>, schema: &Schema) -> Vec<Token> {
+fn general(tokens: &[Token], schema: &Schema) -> Vec<Token> {
     let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
     let word_at = |at: usize| tokens.get(at).and_then(Token::word);
     let mut at = 0;
@@ -95,7 +95,7 @@ fn general(tokens: Vec<Token>, schema: &Schema) -> Vec<Token> {
                 continue;
             }
             Token::Word(word)
-                if matches!(word.as_str(), "max" | "min") && has_many_arguments(&tokens, at + 1) =>
+                if matches!(word.as_str(), "max" | "min") && has_many_arguments(tokens, at + 1) =>
             {
                 out.push(Token::from_word(if word == "max" { "greatest" } else { "least" }));
             }
@@ -163,9 +163,9 @@ fn has_many_arguments(tokens: &[Token], open: usize) -> bool {
         && split(&tokens[open + 1..close_of(tokens, open)]).len() > 1
 }
 
-fn plain(tokens: Vec<Token>) -> Translation {
-    let returns_rows = find(&tokens, 0, "RETURNING").is_some();
-    let (text, sources) = render(&tokens);
+fn plain(tokens: &[Token]) -> Translation {
+    let returns_rows = find(tokens, 0, "RETURNING").is_some();
+    let (text, sources) = render(tokens);
     Translation { text, sources, returns_rows, ..Translation::default() }
 }
 
@@ -205,17 +205,17 @@ fn marked(name: &str) -> Option<&'static MarkedTable> {
     TABLES.iter().find(|table| table.name == name)
 }
 
-fn insert(tokens: Vec<Token>, schema: &Schema) -> Translation {
-    let into = find(&tokens, 0, "INTO").unwrap_or(0);
+fn insert(tokens: &[Token], schema: &Schema) -> Translation {
+    let into = find(tokens, 0, "INTO").unwrap_or(0);
     let or = tokens.get(2).and_then(Token::word).filter(|_| into == 3);
     let name = tokens.get(into + 1).and_then(Token::word).unwrap_or_default().to_owned();
     let Some(table) = schema.table(&name) else { return plain(tokens) };
     let open = into + 2;
-    let close = close_of(&tokens, open);
+    let close = close_of(tokens, open);
     let columns: Vec<String> =
         split(&tokens[open + 1..close]).into_iter().map(|column| render(column).0.replace('"', "")).collect();
-    let conflict = find(&tokens, close + 1, "CONFLICT").map(|at| at - 1);
-    let returning = find(&tokens, close + 1, "RETURNING");
+    let conflict = find(tokens, close + 1, "CONFLICT").map(|at| at - 1);
+    let returning = find(tokens, close + 1, "RETURNING");
     let source_end = conflict.or(returning).unwrap_or(tokens.len());
     let source = typed_source(&tokens[close + 1..source_end], &columns, table);
 
@@ -260,7 +260,7 @@ fn insert(tokens: Vec<Token>, schema: &Schema) -> Translation {
 fn update(mut tokens: Vec<Token>, schema: &Schema) -> Translation {
     let name = tokens.get(1).and_then(Token::word).unwrap_or_default().to_owned();
     if schema.table(&name).is_none() {
-        return plain(tokens);
+        return plain(&tokens);
     }
     remove_computed_mark(&mut tokens);
     let set = find(&tokens, 0, "SET").unwrap_or(0);

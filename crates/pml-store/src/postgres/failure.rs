@@ -24,7 +24,7 @@ impl Failure {
             matches!(code.code(), "57P01" | "57P02" | "57P03" | "25P03" | "57P05" | "53300")
                 || code.code().starts_with("08")
         };
-        let io = std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>());
+        let io = std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
         let is_lost = error.is_closed() || io || code.as_ref().is_some_and(ended);
         let text = match error.as_db_error() {
             Some(error) => error.message().to_owned(),

@@ -54,7 +54,8 @@ impl Presence {
 impl Drop for Presence {
     fn drop(&mut self) {
         if let (Some(end), Some(task)) = (self.end.take(), self.task.take()) {
-            let _ = end.send(());
+            // A task that has ended already needs no word.
+            end.send(()).ok();
             // Bounded by the time that the server may take for the last statement.
             drop(wait(task));
         }
@@ -101,11 +102,18 @@ impl Session {
             loop {
                 tokio::select! {
                     _ = &mut lost => break,
-                    _ = beat.tick() => if self.beat(&client).await.is_err() { break },
+                    _ = beat.tick() => {
+                        // A server that does not answer is as good as gone; the session is opened anew.
+                        match tokio::time::timeout(CONNECT, self.beat(&client)).await {
+                            Ok(Ok(())) => {}
+                            Ok(Err(_)) | Err(_) => break,
+                        }
+                    },
                     _ = &mut ended => {
                         let gone = "DELETE FROM gateway WHERE pid = $1 AND started = $2";
                         let (pid, started) = (i64::from(self.process.pid), &self.process.started);
-                        return drop(client.execute(gone, &[&pid, started]).await);
+                        let last = async { client.execute(gone, &[&pid, started]).await };
+                        return drop(tokio::time::timeout(CONNECT, last).await);
                     }
                 }
             }

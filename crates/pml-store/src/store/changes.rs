@@ -63,9 +63,9 @@ impl Drop for ChangeFeed {
 }
 
 async fn follow(watcher: Arc<VersionWatcher>, sender: watch::Sender<i64>) {
-    let mut answers = true;
+    let (mut answers, mut follower) = (true, watcher.follow());
     loop {
-        watcher.possible_change().await;
+        follower.possible_change().await;
         // A file is asked on this thread, although that blocks: it takes microseconds.
         let version = if watcher.is_remote() {
             let watcher = Arc::clone(&watcher);

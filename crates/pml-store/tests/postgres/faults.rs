@@ -50,7 +50,7 @@ fn a_commit_whose_connection_was_cut_is_stored_once() {
 #[test]
 fn changes_wait_for_a_server_that_is_killed_and_nothing_acknowledged_is_lost() {
     let server = Server::start();
-    raw(&server, "postgres").execute("CREATE DATABASE pml");
+    server.execute("postgres", "CREATE DATABASE pml");
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pml.db");
     let store = BlockingStore::open_postgres(&server.url("pml"), &path).unwrap();
@@ -69,10 +69,6 @@ fn changes_wait_for_a_server_that_is_killed_and_nothing_acknowledged_is_lost() {
     }
     assert_eq!(bodies(&store, &id(1)).len(), 6);
     assert_eq!(store.run(&me(), &id(1)).unwrap().unwrap().state, RunState::Running);
-}
-
-fn raw(server: &Server, database: &str) -> super::suite::raw_database::Raw {
-    super::suite::raw_database::Raw::connect(&server.url(database))
 }
 
 #[test]

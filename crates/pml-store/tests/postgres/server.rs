@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::suite::raw_database::Raw;
-
 /// A server that ends with this process.
 pub(crate) struct Server {
     directory: PathBuf,
@@ -46,7 +44,7 @@ pub(crate) fn new_database() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let server = shared();
     let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
-    Raw::connect(&server.url("postgres")).execute(&format!("CREATE DATABASE {name} TEMPLATE pml_template"));
+    server.execute("postgres", &format!("CREATE DATABASE {name} TEMPLATE pml_template"));
     server.url(&name)
 }
 
@@ -104,21 +102,28 @@ impl Server {
     }
 
     fn accepts(&self) -> bool {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            tokio_postgres::connect(&self.url("postgres"), tokio_postgres::NoTls).await.is_ok()
-        })
+        let asked =
+            Command::new(installed().join("pg_isready")).args(["-q", "-h"]).arg(&self.directory).status();
+        asked.unwrap().success()
+    }
+
+    /// Runs a statement as the owner of everything.
+    pub(crate) fn execute(&self, database: &str, sql: &str) {
+        let done = Command::new(installed().join("psql"))
+            .args(["-q", "-X", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database, "-c", sql, "-h"])
+            .arg(&self.directory)
+            .status();
+        assert!(done.unwrap().success(), "{sql}");
     }
 
     fn make_template(&self) {
-        Raw::connect(&self.url("postgres")).execute("CREATE DATABASE pml_template");
+        self.execute("postgres", "CREATE DATABASE pml_template");
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pml.db");
         let url = self.url("pml_template");
         drop(pml_store::BlockingStore::open_postgres(&url, &path).unwrap());
         // Each test has a key of its own.
-        let template = Raw::connect(&url);
-        template.execute("UPDATE store SET key_fingerprint = NULL; DELETE FROM gateway");
+        self.execute("pml_template", "UPDATE store SET key_fingerprint = NULL; DELETE FROM gateway");
     }
 
     /// The address of a database.

@@ -19,10 +19,14 @@ mod journal;
 mod kills;
 mod ledger;
 mod nested;
+mod postgres;
 mod programs;
 mod replay;
 mod requests;
 mod resume;
+#[path = "../../../pml-store/tests/postgres/server.rs"]
+#[allow(dead_code, reason = "shared with the tests of the store, which need more of it")]
+mod server;
 mod sleep;
 mod storage;
 mod time;
