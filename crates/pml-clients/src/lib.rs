@@ -1,0 +1,25 @@
+//! The configuration files of MCP clients.
+//!
+//! [`CLIENTS`] says which files a client reads on each system and where its servers stand in them. [`read`] takes the
+//! servers out of a text; [`put`] and [`take_out`] change one entry of a text and no other byte: comments, trailing
+//! commas, order, indentation, line endings, byte order mark and unknown keys stay.
+//!
+//! Text goes in and text comes out. There is no I/O, clock or environment here, and nothing of ours is imported.
+
+mod bracketed;
+mod dialect;
+mod edit;
+mod json;
+mod known;
+mod layout;
+mod toml;
+mod tree;
+mod variables;
+mod yaml;
+
+pub use dialect::{ClientServer, Dialect, LaunchCommand, ServerAddress, UnreadableServer};
+pub use edit::{EntryTrace, FileShape, Put, ServersRead, put, read, take_out};
+pub use known::{
+    CLIENTS, Client, ConfigLocation, Directories, Format, ResolvedLocation, Scope, System, find, nearest,
+};
+pub use tree::Error;
