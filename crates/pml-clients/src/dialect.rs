@@ -1,8 +1,7 @@
 //! How each client writes one server.
 
-use crate::edit::FileShape;
 use crate::tree::{Error, Node, NodeValue, Plain};
-use crate::variables::VariableSyntax;
+use crate::variables::{VariableSyntax, VariableValues};
 
 /// How a client writes one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +101,8 @@ pub struct LaunchCommand {
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
+    /// Its variables; mostly none.
+    pub env: Vec<(String, String)>,
 }
 
 impl Dialect {
@@ -123,41 +124,46 @@ impl Dialect {
 
     /// The entry that starts `launch`.
     pub(crate) fn write(self, name: &str, launch: &LaunchCommand) -> Plain {
+        let env =
+            Plain::Table(launch.env.iter().map(|(name, value)| (name.clone(), Plain::text(value))).collect());
+        let words = || std::iter::once(&launch.command).chain(&launch.args).cloned().collect::<Vec<_>>();
         let command = ("command", Plain::text(&launch.command));
         let args = ("args", Plain::texts(&launch.args));
-        let kind = |kind: &str| ("type", Plain::text(kind));
-        match self {
+        let members = match self {
             Dialect::Plain
             | Dialect::Editor
             | Dialect::Windsurf
             | Dialect::Codex
             | Dialect::Gemini
-            | Dialect::Cline => Plain::table([command, args]),
-            Dialect::ClaudeCode | Dialect::VsCode => Plain::table([kind("stdio"), command, args]),
-            Dialect::Zed => Plain::table([
-                ("source", Plain::text("custom")),
-                command,
-                args,
-                ("env", Plain::Table(Vec::new())),
-            ]),
-            Dialect::Continue => Plain::table([("name", Plain::text(name)), command, args]),
-            Dialect::OpenCode => {
-                let words: Vec<String> =
-                    std::iter::once(&launch.command).chain(&launch.args).cloned().collect();
-                let enabled = ("enabled", Plain::Boolean(true));
-                Plain::table([kind("local"), ("command", Plain::texts(&words)), enabled])
+            | Dialect::Cline => vec![command, args, ("env", env)],
+            Dialect::ClaudeCode | Dialect::VsCode => {
+                vec![("type", Plain::text("stdio")), command, args, ("env", env)]
             }
-            Dialect::Goose => Plain::table([
+            Dialect::Zed => vec![("source", Plain::text("custom")), command, args, ("env", env)],
+            Dialect::Continue => vec![("name", Plain::text(name)), command, args, ("env", env)],
+            Dialect::OpenCode => vec![
+                ("type", Plain::text("local")),
+                ("command", Plain::texts(&words())),
+                ("environment", env),
                 ("enabled", Plain::Boolean(true)),
-                kind("stdio"),
+            ],
+            Dialect::Goose => vec![
+                ("enabled", Plain::Boolean(true)),
+                ("type", Plain::text("stdio")),
                 ("name", Plain::text(name)),
                 ("description", Plain::text("PML")),
                 ("cmd", Plain::text(&launch.command)),
                 args,
-                ("envs", Plain::Table(Vec::new())),
+                ("envs", env),
+                // Seconds: a run that waits for an answer may take this long.
                 ("timeout", Plain::Other("300".to_owned())),
-            ]),
-        }
+            ],
+        };
+        // These two take no entry without variables.
+        let needs_env = matches!(self, Dialect::Zed | Dialect::Goose);
+        let keeps = |value: &Plain| needs_env || *value != Plain::Table(Vec::new());
+        let kept = members.into_iter().filter(|(_, value)| keeps(value));
+        Plain::Table(kept.map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
     /// The server of an entry; `None` where the entry is a part of the client itself.
@@ -166,13 +172,13 @@ impl Dialect {
         name: &str,
         entry: &Node,
         text: &str,
-        shape: &FileShape,
+        values: &VariableValues,
     ) -> Result<Option<ClientServer>, UnreadableServer> {
         let line = match Error::at(text, entry.span.start, "") {
             Error::Broken { line, .. } => line,
             Error::Uneditable(_) => 0,
         };
-        EntryReader { dialect: self, entry: inner(self, entry), outer: entry, shape }
+        EntryReader { dialect: self, entry: inner(self, entry), outer: entry, values }
             .server(name, line)
             .map_err(|reason| UnreadableServer { name: name.to_owned(), line, reason })
     }
@@ -188,7 +194,7 @@ struct EntryReader<'n> {
     dialect: Dialect,
     entry: &'n Node,
     outer: &'n Node,
-    shape: &'n FileShape,
+    values: &'n VariableValues,
 }
 
 impl EntryReader<'_> {
@@ -264,7 +270,7 @@ impl EntryReader<'_> {
         args.extend(source.texts("args")?);
         let command = command.ok_or("it has neither a command nor a URL")?;
         let is_path = command.contains('/') || command.contains('\\');
-        let project = self.shape.project.as_deref().map(|project| project.replace('$', "$$"));
+        let project = self.values.project.as_deref().map(|project| project.replace('$', "$$"));
         let cwd = source.text("cwd")?.map(|cwd| self.absolute("cwd", cwd)).transpose()?;
         Ok(ServerAddress::Stdio {
             command: if is_path { self.absolute("command", command)? } else { command },
@@ -283,7 +289,7 @@ impl EntryReader<'_> {
             return Ok(path);
         }
         let rest = path.trim_start_matches("./");
-        match &self.shape.project {
+        match &self.values.project {
             Some(project) => Ok(format!("{}/{rest}", project.replace('$', "$$"))),
             None => Err(format!("`{key}` is a path relative to where the client was started")),
         }
@@ -412,7 +418,7 @@ impl EntryReader<'_> {
     }
 
     fn translate(&self, text: &str) -> Result<String, String> {
-        let translated = self.dialect.variables().translate(text, self.shape);
+        let translated = self.dialect.variables().translate(text, self.values);
         translated.map_err(|variable| format!("`{variable}` is a variable that only the client can fill in"))
     }
 }

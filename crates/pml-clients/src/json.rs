@@ -4,7 +4,7 @@ use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use crate::bracketed::{Collection, Comments, ItemStyle};
-use crate::edit::{Container, Entry, EntryTrace};
+use crate::container::{Container, Entry, EntryTrace};
 use crate::layout::{Layout, Splice, apply};
 use crate::tree::{Error, Member, Node, NodeValue, Plain};
 
@@ -26,10 +26,10 @@ const OPTIONS: ParseOptions = ParseOptions {
 pub(crate) fn parse(text: &str) -> Result<Option<Node>, Error> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS)
         .map_err(|error| Error::at(text, error.range().start, format!("not JSON: {}", error.kind())))?;
-    parsed.value.map(|value| node(text, &value)).transpose()
+    Ok(parsed.value.as_ref().map(node))
 }
 
-fn node(text: &str, value: &ast::Value<'_>) -> Result<Node, Error> {
+fn node(value: &ast::Value<'_>) -> Node {
     use jsonc_parser::common::Ranged as _;
     let range = value.range();
     let value = match value {
@@ -37,24 +37,20 @@ fn node(text: &str, value: &ast::Value<'_>) -> Result<Node, Error> {
         ast::Value::NumberLit(literal) => NodeValue::Other(literal.value.to_owned()),
         ast::Value::BooleanLit(literal) => NodeValue::Boolean(literal.value),
         ast::Value::NullKeyword(_) => NodeValue::Null,
-        ast::Value::Array(array) => {
-            NodeValue::List(array.elements.iter().map(|item| node(text, item)).collect::<Result<_, _>>()?)
-        }
+        ast::Value::Array(array) => NodeValue::List(array.elements.iter().map(node).collect()),
         ast::Value::Object(object) => {
-            let mut members: Vec<Member> = Vec::with_capacity(object.properties.len());
-            for property in &object.properties {
-                let key = property.name.as_str();
-                let key_range = property.name.range();
-                members.push(Member {
-                    key: key.to_owned(),
-                    key_span: key_range.start..key_range.end,
-                    node: node(text, &property.value)?,
-                });
-            }
-            NodeValue::Table(members)
+            let member = |property: &ast::ObjectProp<'_>| {
+                let key = property.name.range();
+                Member {
+                    key: property.name.as_str().to_owned(),
+                    key_span: key.start..key.end,
+                    node: node(&property.value),
+                }
+            };
+            NodeValue::Table(object.properties.iter().map(member).collect())
         }
     };
-    Ok(Node { span: range.start..range.end, bracketed: true, value })
+    Node { span: range.start..range.end, bracketed: true, value }
 }
 
 /// Inserts `entry`, which is not there yet.

@@ -1,7 +1,8 @@
 //! The clients: which files they read on each system, and where servers stand in them.
 
 use crate::dialect::Dialect;
-use crate::edit::FileShape;
+use crate::edit::{FileShape, Format};
+use crate::variables::VariableValues;
 
 /// A program that uses MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,17 +35,6 @@ pub struct ConfigLocation {
     starter: &'static str,
     /// Whether new entries may go here; older shapes are only read.
     pub current: bool,
-}
-
-/// How a file is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// JSON, with comments and trailing commas where the client takes them.
-    Json,
-    /// TOML.
-    Toml,
-    /// YAML.
-    Yaml,
 }
 
 /// What a file counts for.
@@ -167,8 +157,10 @@ impl ConfigLocation {
                 format: self.format,
                 path: keys.map(|key| key.map(str::to_owned)).collect::<Option<_>>()?,
                 dialect: self.dialect,
-                home: directories.home.clone(),
-                project: (self.scope != Scope::User).then(|| directories.project.clone()).flatten(),
+                values: VariableValues {
+                    home: directories.home.clone(),
+                    project: (self.scope != Scope::User).then(|| directories.project.clone()).flatten(),
+                },
             },
             starter: self.starter,
             current: self.current,

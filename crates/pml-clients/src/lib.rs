@@ -7,19 +7,24 @@
 //! Text goes in and text comes out. There is no I/O, clock or environment here, and nothing of ours is imported.
 
 mod bracketed;
+mod container;
 mod dialect;
 mod edit;
 mod json;
 mod known;
 mod layout;
+mod merge;
 mod toml;
 mod tree;
 mod variables;
 mod yaml;
 
+pub use container::EntryTrace;
 pub use dialect::{ClientServer, Dialect, LaunchCommand, ServerAddress, UnreadableServer};
-pub use edit::{EntryTrace, FileShape, Put, ServersRead, put, read, take_out};
+pub use edit::{FileShape, Format, Put, ServersRead, put, read, take_out};
 pub use known::{
-    CLIENTS, Client, ConfigLocation, Directories, Format, ResolvedLocation, Scope, System, find, nearest,
+    CLIENTS, Client, ConfigLocation, Directories, ResolvedLocation, Scope, System, find, nearest,
 };
+pub use merge::{MergedServer, merge};
 pub use tree::Error;
+pub use variables::VariableValues;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml_edit::{Document, InlineTable, Item, Table, TableLike, Value};
 
 use crate::bracketed::{Collection, Comments};
-use crate::edit::{Container, Entry, EntryTrace};
+use crate::container::{Container, Entry, EntryTrace};
 use crate::json::quoted;
 use crate::layout::{Layout, Splice, apply, line_end, line_start};
 use crate::tree::{Error, Member, Node, NodeValue, Plain};

@@ -157,9 +157,4 @@ impl Plain {
             other => other,
         }
     }
-
-    /// A table of the members that are given.
-    pub(crate) fn table<const N: usize>(members: [(&str, Plain); N]) -> Plain {
-        Plain::Table(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
-    }
 }

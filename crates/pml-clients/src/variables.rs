@@ -3,7 +3,14 @@
 //! PML knows `${NAME}`, `${file:path}` and `$$`. What a client fills in by other means (a question to the user, a
 //! default) has no counterpart, and a server that needs it cannot be imported.
 
-use crate::edit::FileShape;
+/// What the variables of editors stand for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VariableValues {
+    /// The user's home directory.
+    pub home: String,
+    /// The project's directory, for a file of a project.
+    pub project: Option<String>,
+}
 
 /// How a client writes variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +31,13 @@ pub(crate) enum VariableSyntax {
 
 impl VariableSyntax {
     /// `text` in the syntax of PML, or the variable that it has no word for.
-    pub(crate) fn translate(self, text: &str, shape: &FileShape) -> Result<String, String> {
+    pub(crate) fn translate(self, text: &str, values: &VariableValues) -> Result<String, String> {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find(['$', '{']) {
             out.push_str(&rest[..at]);
             rest = &rest[at..];
-            let length = match self.variable(rest, shape)? {
+            let length = match self.variable(rest, values)? {
                 Some((translated, length)) => {
                     out.push_str(&translated);
                     length
@@ -52,7 +59,7 @@ impl VariableSyntax {
     }
 
     /// The variable at the start of `text` in the syntax of PML, and its length there.
-    fn variable(self, text: &str, shape: &FileShape) -> Result<Option<(String, usize)>, String> {
+    fn variable(self, text: &str, values: &VariableValues) -> Result<Option<(String, usize)>, String> {
         let between = |open: &str, close: &str| -> Option<(String, usize)> {
             let inner = text.strip_prefix(open)?;
             let end = inner.find(close)?;
@@ -65,7 +72,7 @@ impl VariableSyntax {
                 None => Ok(None),
             },
             VariableSyntax::Editor => match between("${", "}") {
-                Some((name, length)) => editor_variable(&name, shape).map(|value| Some((value, length))),
+                Some((name, length)) => editor_variable(&name, values).map(|value| Some((value, length))),
                 None => Ok(None),
             },
             VariableSyntax::Shell => {
@@ -105,17 +112,17 @@ fn named(name: &str) -> Result<String, String> {
     if is_name { Ok(format!("${{{name}}}")) } else { Err(format!("${{{name}}}")) }
 }
 
-fn editor_variable(name: &str, shape: &FileShape) -> Result<String, String> {
+fn editor_variable(name: &str, values: &VariableValues) -> Result<String, String> {
     let unknown = || format!("${{{name}}}");
-    let project = || shape.project.as_deref().map(escaped).ok_or_else(unknown);
+    let project = || values.project.as_deref().map(escaped).ok_or_else(unknown);
     match name {
-        "userHome" => Ok(escaped(&shape.home)),
+        "userHome" => Ok(escaped(&values.home)),
         "workspaceFolder" | "workspaceRoot" => project(),
         "workspaceFolderBasename" => {
             let name = project()?;
             Ok(name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned())
         }
-        "pathSeparator" | "/" => Ok(if shape.home.contains('\\') { "\\" } else { "/" }.to_owned()),
+        "pathSeparator" | "/" => Ok(if values.home.contains('\\') { "\\" } else { "/" }.to_owned()),
         _ => match (name.strip_prefix("env:"), name.strip_prefix("file:")) {
             (Some(name), _) => named(name),
             (None, Some(path)) => Ok(format!("${{file:{path}}}")),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
 use crate::bracketed::{Collection, Comments, ItemStyle};
-use crate::edit::{Container, Entry, EntryTrace};
+use crate::container::{Container, Entry, EntryTrace};
 use crate::json::{self, quoted};
 use crate::layout::{Layout, Splice, apply, indentation, indentation_at, line_end, line_start};
 use crate::tree::{Error, Member, Node, NodeValue, Plain};

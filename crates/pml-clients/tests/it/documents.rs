@@ -251,7 +251,8 @@ fn is_contained(part: &str, whole: &str) -> bool {
 
 fn check(text: &str, shape: &FileShape) -> Result<(), TestCaseError> {
     let servers = read(text, shape).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
-    let launch = LaunchCommand { command: "/usr/bin/pml".to_owned(), args: vec!["stdio".to_owned()] };
+    let launch =
+        LaunchCommand { command: "/usr/bin/pml".to_owned(), args: vec!["stdio".to_owned()], env: Vec::new() };
     let done = put(text, shape, "pml", &launch);
     let Ok(Put::Inserted { text: edited, trace }) = done else {
         return Err(TestCaseError::fail(format!("{done:?}\n{text}")));

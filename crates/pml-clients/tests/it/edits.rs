@@ -8,7 +8,7 @@ fn shape(client: &str) -> FileShape {
 }
 
 fn launch() -> LaunchCommand {
-    LaunchCommand { command: "pml".to_owned(), args: vec!["stdio".to_owned()] }
+    LaunchCommand { command: "pml".to_owned(), args: vec!["stdio".to_owned()], env: Vec::new() }
 }
 
 fn error(client: &str, text: &str) -> String {
@@ -126,4 +126,17 @@ fn an_entry_that_was_edited_or_moved_since_is_still_taken_out() {
         text.replace("\"mcpServers\": {", "\"mcpServers\": {\n    \"new\": {\"command\": \"n\"},");
     let left = take_out(&neighbour, &shape, "pml", &trace).unwrap().unwrap();
     assert_eq!(left, "{\n  \"mcpServers\": {\n    \"new\": {\"command\": \"n\"}\n  }\n}\n");
+}
+
+#[test]
+fn variables_of_the_command_are_written_where_the_client_reads_them() {
+    let env = vec![("PML_HOME".to_owned(), "/data/my pml".to_owned())];
+    let launch = LaunchCommand { env: env.clone(), ..launch() };
+    for client in pml_clients::CLIENTS {
+        let shape = shape(client.id);
+        let Ok(Put::Inserted { text, .. }) = put("", &shape, "pml", &launch) else { panic!("{}", client.id) };
+        let server = read(&text, &shape).unwrap().servers.remove(0);
+        let pml_clients::ServerAddress::Stdio { env: read, .. } = server.address else { panic!() };
+        assert_eq!(read, env, "{}\n{text}", client.id);
+    }
 }

@@ -55,7 +55,7 @@ fn fixtures() -> Vec<Fixture> {
 }
 
 fn launch() -> LaunchCommand {
-    LaunchCommand { command: "/opt/my tools/pml".to_owned(), args: vec!["stdio".to_owned()] }
+    LaunchCommand { command: "/opt/my tools/pml".to_owned(), args: vec!["stdio".to_owned()], env: Vec::new() }
 }
 
 fn describe(server: &ClientServer) -> String {
@@ -109,7 +109,8 @@ fn an_entry_goes_in_and_out_of_every_fixture() {
         let ours = read.servers.iter().find(|server| server.name == "pml").unwrap();
         assert!(ours.is_pml() && ours.enabled, "{}: {ours:?}", fixture.name);
 
-        let other = LaunchCommand { command: "pml".to_owned(), args: vec!["stdio".to_owned()] };
+        let other =
+            LaunchCommand { command: "pml".to_owned(), args: vec!["stdio".to_owned()], env: Vec::new() };
         // Dotted keys cannot become a table where they stand.
         match pml_clients::put(&text, shape, "pml", &other) {
             Ok(Put::Replaced { text: again }) => {

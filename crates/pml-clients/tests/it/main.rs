@@ -6,3 +6,4 @@ mod clients;
 mod documents;
 mod edits;
 mod fixtures;
+mod merging;
