@@ -327,3 +327,71 @@ fn setup_makes_a_working_client_from_nothing_and_can_be_repeated() {
     assert_eq!(again["init"]["registered"][0]["state"], "alreadyThere", "{again}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
 }
+
+/// What was shown is what is written: a file that another program changes meanwhile keeps that change.
+#[test]
+fn a_file_that_changes_after_it_was_shown_is_not_overwritten() {
+    use pml::config::clients::{file_to_register, records};
+    let machine = Machine::new();
+    let path = machine.write(".cursor/mcp.json", CURSOR);
+    let home = machine.path("");
+    let env = pml::config::Env::from_iter([("HOME", home.to_str().unwrap().trim_end_matches('/'))]);
+    let paths = pml::config::Paths { config: machine.home.path("pml.toml"), data: machine.home.path("") };
+    let (client, scope) = pml_clients::find("cursor").unwrap();
+    let file = file_to_register(&env, Path::new("/"), client, scope).unwrap();
+    let launch = pml_clients::LaunchCommand {
+        command: "pml".to_owned(),
+        args: vec!["stdio".to_owned()],
+        env: Vec::new(),
+    };
+    let change = file.registration(&launch, &[]).unwrap().unwrap();
+
+    let newer = CURSOR.replace("// mine", "// written by Cursor just now");
+    std::fs::write(&path, &newer).unwrap();
+    let refused = records::register(&paths, &file, &change).unwrap_err().to_string();
+    assert!(refused.contains("changed meanwhile and was not touched"), "{refused}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), newer);
+    assert_eq!(records::read(&paths).unwrap(), [], "there is nothing to take back");
+    let left: Vec<_> =
+        std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["mcp.json"], "no temporary file is left");
+
+    // The same for a file that did not exist when it was shown.
+    let (client, scope) = pml_clients::find("codex").unwrap();
+    let file = file_to_register(&env, Path::new("/"), client, scope).unwrap();
+    let change = file.registration(&launch, &[]).unwrap().unwrap();
+    let codex = machine.write(".codex/config.toml", "model = \"new\"\n");
+    assert!(records::register(&paths, &file, &change).is_err());
+    assert_eq!(std::fs::read_to_string(codex).unwrap(), "model = \"new\"\n");
+}
+
+/// Two scopes of Claude Code share a file: each can be taken back in any order.
+#[test]
+fn scopes_that_share_a_file_are_undone_one_by_one() {
+    for order in [["claude-code", "claude-code:local"], ["claude-code:local", "claude-code"]] {
+        let machine = Machine::new();
+        let before = "{\n  \"numStartups\": 3\n}\n";
+        let path = machine.write(".claude.json", before);
+        assert_eq!(machine.run(&["init", "--yes", "--register", "claude-code"]).code, 0);
+        assert_eq!(machine.run(&["init", "--yes", "--register", "claude-code:local"]).code, 0);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches("\"pml\"").count(), 2, "{text}");
+        for label in order {
+            let undone = machine.run(&["init", "--undo", label]);
+            assert_eq!(undone.code, 0, "{undone:?}");
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), before, "{order:?}");
+    }
+}
+
+/// Files of a project may come from others, so their commands are imported only on request.
+#[test]
+fn servers_of_a_project_are_imported_only_on_request() {
+    let machine = Machine::new();
+    let file = machine.home.path("project/.mcp.json");
+    std::fs::write(&file, r#"{"mcpServers": {"theirs": {"command": "./run"}}}"#).unwrap();
+    assert_eq!(machine.run(&["init", "--yes"]).code, 0);
+    assert!(!machine.config().contains("theirs"), "{}", machine.config());
+    assert_eq!(machine.run(&["init", "--yes", "--project"]).code, 0);
+    assert!(machine.config().contains("command = \"HERE/project/run\""), "{}", machine.config());
+}
