@@ -16,7 +16,6 @@
 //! | `<!-- test: passphrase -->` | the passphrase is set from here on |
 //! | `<!-- test: skip: REASON -->` | the next block is not run |
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -80,7 +80,15 @@ fn secrets_go_into_files_wherever_they_stand() {
             http("b", "https://x.example/mcp", &[("Authorization", "Bearer abcd1234"), ("Accept", "*/*")]),
         ],
     );
-    expect![[r#""#]].assert_eq(&found);
+    expect![[r#"
+        a: ["--token", "${file:DIR/data/secrets/a.argument-2}", "--api-key=${file:DIR/data/secrets/a.argument-3}", "--name", "ada", "${file:DIR/data/secrets/a.argument-6}"] {"API_KEY": "${file:DIR/data/secrets/a.API_KEY}", "MODE": "fast", "OTHER_TOKEN": "${FROM_ENV}"} true Some(1.5s)
+          DIR/data/secrets/a.API_KEY holds "s3cr3t-value"
+          DIR/data/secrets/a.argument-2 holds "abcdefgh"
+          DIR/data/secrets/a.argument-3 holds "ijkl$mno"
+          DIR/data/secrets/a.argument-6 holds "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+        b: https://x.example/mcp {"Accept": "*/*", "Authorization": "Bearer ${file:DIR/data/secrets/b.Authorization}"} true Some(1.5s)
+          DIR/data/secrets/b.Authorization holds "abcd1234"
+    "#]].assert_eq(&found);
 }
 
 #[test]
@@ -99,5 +107,14 @@ fn names_are_free_and_servers_that_are_there_are_recognised() {
             stdio("pml_x", &[], &[]),
         ],
     );
-    expect![[r#""#]].assert_eq(&found);
+    expect![[r#"
+        git is there
+        left out: PML has a server `git` with other settings, which stay
+        moved is there
+        time-mcp: [] {} true Some(1.5s)
+        my-server: ["1"] {} true Some(1.5s)
+        my_server-mcp: ["2"] {} true Some(1.5s)
+        left out: no name like `pml_x` is free
+    "#]]
+    .assert_eq(&found);
 }
