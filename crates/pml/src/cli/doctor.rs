@@ -18,7 +18,7 @@ use crate::servers::ServerHandle;
 
 /// The result of one check.
 #[derive(Debug, Serialize)]
-struct Finding {
+pub(super) struct Finding {
     verdict: FindingLevel,
     what: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,6 +34,17 @@ enum FindingLevel {
 }
 
 pub(super) async fn run(here: &CommandContext) -> Result<ExitCode, Problem> {
+    let findings = collect_findings(here).await;
+    if here.json {
+        out::json(&findings);
+    } else {
+        findings.iter().for_each(show);
+    }
+    Ok(exit_code(&findings))
+}
+
+/// Runs all checks.
+pub(super) async fn collect_findings(here: &CommandContext) -> Vec<Finding> {
     let mut findings = Vec::new();
     match here.open_app(ProcessRole::Command).await {
         Ok(app) => {
@@ -42,13 +53,13 @@ pub(super) async fn run(here: &CommandContext) -> Result<ExitCode, Problem> {
         }
         Err(problem) => findings.push(bad(problem.message, problem.hint)),
     }
+    findings
+}
+
+/// A failure where any finding is bad.
+pub(super) fn exit_code(findings: &[Finding]) -> ExitCode {
     let worst = findings.iter().any(|finding| finding.verdict == FindingLevel::Bad);
-    if here.json {
-        out::json(&findings);
-    } else {
-        findings.iter().for_each(show);
-    }
-    Ok(if worst { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    if worst { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 async fn run_checks(app: &Arc<App>, findings: &mut Vec<Finding>) {
@@ -277,7 +288,7 @@ fn bad(what: String, hint: Option<String>) -> Finding {
     Finding { verdict: FindingLevel::Bad, what, hint }
 }
 
-fn show(finding: &Finding) {
+pub(super) fn show(finding: &Finding) {
     let mark = match finding.verdict {
         FindingLevel::Good => format!("{}ok{}  ", out::GREEN, out::RESET),
         FindingLevel::Warning => format!("{}warn{}", out::YELLOW, out::RESET),

@@ -18,6 +18,7 @@ mod execute;
 mod explore;
 mod follow;
 mod graph;
+mod init;
 mod keys;
 mod list;
 mod mocks;
@@ -75,8 +76,10 @@ struct GlobalArgs {
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
-    /// Write a commented configuration, and review servers that have no rules yet
-    Init,
+    /// Write a commented configuration, import the servers of clients, and put PML into clients
+    Init(init::InitArgs),
+    /// Write a configuration, import the servers of all clients, put PML into them, and check everything
+    Setup(init::SetupArgs),
     /// Add a server, start it once and show its tools
     Add(servers::AddServerArgs),
     /// Remove a server
@@ -212,16 +215,19 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
     if let Some(config) = &cli.global.config {
         paths = paths.with_config(config, &cwd);
         // A missing file otherwise means the defaults, but a file named by `--config` has to exist.
-        if !paths.config.exists() && !matches!(command, CliCommand::Init | CliCommand::Add(_)) {
+        if !paths.config.exists()
+            && !matches!(command, CliCommand::Init(_) | CliCommand::Setup(_) | CliCommand::Add(_))
+        {
             let text = format!("there is no configuration at {}", paths.config.display());
             return Err(
                 Problem::new(ErrorCode::Config, text).hint("`pml init` with the same `--config` writes one")
             );
         }
     }
-    let here = CommandContext { paths, env, cwd, json: cli.global.json };
+    let here = CommandContext { paths, env, cwd, given_config: cli.global.config, json: cli.global.json };
     match command {
-        CliCommand::Init => servers::init(&here).await,
+        CliCommand::Init(init) => init::run(&here, &init).await,
+        CliCommand::Setup(setup) => init::setup(&here, &setup).await,
         CliCommand::Add(add) => servers::add(&here, add).await,
         CliCommand::Remove { name } => servers::remove(&here, &name).await,
         CliCommand::List(list) => list::run(&here, &list).await,
@@ -258,6 +264,8 @@ struct CommandContext {
     paths: Paths,
     env: Env,
     cwd: PathBuf,
+    /// The value of `--config`.
+    given_config: Option<PathBuf>,
     json: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Commands that change the set of servers: `init`, `add`, `remove`, `trust`.
+//! Commands that change the set of servers: `add`, `remove`, `trust`; and the review of new servers.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -16,7 +16,7 @@ use super::{CommandContext, out};
 use crate::accepted::{self, AcceptedCommands};
 use crate::app::{App, ProcessRole};
 use crate::catalogue::QuarantinedTool;
-use crate::config::edit::{self, ExistingServer, InitOutcome, NewPermissionRule, NewServer};
+use crate::config::edit::{self, ExistingServer, NewPermissionRule, NewServer};
 use crate::config::trust::ProjectConfig;
 use crate::config::{self, ApprovalMode, DeclaredTransport};
 use crate::problem::{ErrorCode, Problem, unknown_server};
@@ -60,31 +60,9 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-pub(super) async fn init(here: &CommandContext) -> Result<ExitCode, Problem> {
-    let created = edit::init(&here.paths.config)?;
-    if here.json {
-        out::json(
-            &serde_json::json!({ "config": here.paths.config, "created": created == InitOutcome::Created }),
-        );
-        return Ok(ExitCode::SUCCESS);
-    }
-    match created {
-        InitOutcome::Created => out::line(format!("wrote {}", here.paths.config.display())),
-        InitOutcome::AlreadyThere => {
-            out::line(format!("{} is there already and was not touched", here.paths.config.display()));
-            // A script that only ensures a configuration exists must not start servers.
-            if std::io::stdin().is_terminal() {
-                review_new_servers(here).await?;
-            }
-        }
-    }
-    out::line("next: `pml add NAME -- COMMAND` adds a server, `pml serve` starts the gateway");
-    Ok(ExitCode::SUCCESS)
-}
-
 /// Shows the tools of servers that have no rules yet, imported ones included, and writes rules for those that a
 /// person accepts.
-async fn review_new_servers(here: &CommandContext) -> Result<(), Problem> {
+pub(super) async fn review_new_servers(here: &CommandContext) -> Result<(), Problem> {
     let app = here.open_app(ProcessRole::Command).await?;
     let config = app.config();
     let is_new = |server: &&config::ServerConfig| {
@@ -243,7 +221,7 @@ fn new_server(add: &AddServerArgs) -> Result<NewServer, Problem> {
                 .hint("for example `pml add time -- uvx mcp-server-time`"));
         }
     };
-    Ok(NewServer { name, declared, description: add.description.clone() })
+    Ok(NewServer { description: add.description.clone(), ..NewServer::new(name, declared) })
 }
 
 /// The command that shows the server.

@@ -63,20 +63,75 @@ pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<FileCreation, Error> {
 /// Replaces the content of `path` atomically: a reader sees the old or the new content, never a part. A symbolic link
 /// stays one and its target is replaced. The file keeps its mode; a new one gets 0600.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let target = match fs::canonicalize(path) {
-        Ok(target) => target,
-        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
-        Err(error) => return Err(Error::io("open", path)(error)),
-    };
-    let staged = stage(&target, bytes)?;
-    if let Ok(metadata) = fs::metadata(&target) {
+    let target = target(path)?;
+    persist(stage_like(&target, bytes)?, &target)
+}
+
+/// Replaces the content of a file of another program, as [`replace`] does, if it still is `expected`; `None` means that
+/// there is no such file. A read-only file is left alone, although its directory would let it be replaced.
+pub(crate) fn replace_unchanged(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> Result<(), Error> {
+    let target = target(path)?;
+    if fs::metadata(&target).is_ok_and(|metadata| metadata.permissions().readonly()) {
+        let message = format!("`{}` is read-only and was not touched", path.display());
+        return Err(Error::refused(message, "make it writable, or edit it by hand"));
+    }
+    let staged = stage_like(&target, bytes)?;
+    // Compared as late as possible: only the rename follows.
+    if read(&target)?.as_deref() != expected {
+        let message = format!("`{}` changed meanwhile and was not touched", path.display());
+        return Err(Error::refused(message, "run the command again"));
+    }
+    match expected {
+        Some(_) => persist(staged, &target),
+        None => match staged.persist_noclobber(&target) {
+            Ok(_) => sync_dir(&target),
+            Err(refused) => Err(Error::io("create", &target)(refused.error)),
+        },
+    }
+}
+
+/// Removes a file of another program if its content still is `expected`.
+pub(crate) fn remove_unchanged(path: &Path, expected: &[u8]) -> Result<(), Error> {
+    if read(path)?.as_deref() != Some(expected) {
+        let message = format!("`{}` changed meanwhile and was not touched", path.display());
+        return Err(Error::refused(message, "run the command again"));
+    }
+    fs::remove_file(path).map_err(Error::io("remove", path))
+}
+
+/// The file that `path` leads to, through symbolic links.
+fn target(path: &Path) -> Result<PathBuf, Error> {
+    match fs::canonicalize(path) {
+        Ok(target) => Ok(target),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.to_owned()),
+        Err(error) => Err(Error::io("open", path)(error)),
+    }
+}
+
+/// A temporary file beside `target` with the mode and, where that is possible, the owner of `target`.
+fn stage_like(target: &Path, bytes: &[u8]) -> Result<NamedTempFile, Error> {
+    let staged = stage(target, bytes)?;
+    if let Ok(metadata) = fs::metadata(target) {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            // Only root may give files away, and only for root there is a difference to keep.
+            let owner = (Some(metadata.uid()), Some(metadata.gid()));
+            if let Err(error) = std::os::unix::fs::fchown(staged.as_file(), owner.0, owner.1) {
+                tracing::debug!(%error, "the owner of a replaced file is not kept");
+            }
+        }
         staged
             .as_file()
             .set_permissions(metadata.permissions())
-            .map_err(Error::io("set the mode of", &target))?;
+            .map_err(Error::io("set the mode of", target))?;
     }
-    staged.persist(&target).map_err(|refused| Error::io("replace", &target)(refused.error))?;
-    sync_dir(&target)
+    Ok(staged)
+}
+
+fn persist(staged: NamedTempFile, target: &Path) -> Result<(), Error> {
+    staged.persist(target).map_err(|refused| Error::io("replace", target)(refused.error))?;
+    sync_dir(target)
 }
 
 /// A temporary file of mode 0600 beside `path`, with `bytes` synced to the disk.

@@ -7,6 +7,7 @@ mod rules;
 
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use pml_model::ServerName;
 use pml_model::name::confusable_skeleton;
@@ -39,6 +40,26 @@ pub struct NewServer {
     pub declared: DeclaredTransport,
     /// The purpose of the server, shown to agents.
     pub description: Option<String>,
+    /// Whether it is used at once.
+    pub enabled: bool,
+    /// The timeout of one call, where it is not the default.
+    pub call_timeout: Option<Duration>,
+    /// The time to become ready, where it is not the default.
+    pub start_timeout: Option<Duration>,
+}
+
+impl NewServer {
+    /// A server with the usual settings.
+    pub fn new(name: ServerName, declared: DeclaredTransport) -> NewServer {
+        NewServer {
+            name,
+            declared,
+            description: None,
+            enabled: true,
+            call_timeout: None,
+            start_timeout: None,
+        }
+    }
 }
 
 /// What [`add_server`] does where the configuration has a server of that name.
@@ -118,6 +139,54 @@ pub fn add_server(path: &Path, server: &NewServer, existing: ExistingServer) -> 
         (false, ExistingServer::Keep | ExistingServer::Replace) => append(path, &text, server)?,
     };
     save(path, &text, &edited)
+}
+
+/// The servers that the configuration at `path` declares, usable or not, with their transports as written.
+///
+/// # Errors
+/// The configuration is invalid.
+pub fn declared_servers(path: &Path) -> Result<Vec<(String, DeclaredTransport)>, Error> {
+    let Some(bytes) = disk::read(path)? else { return Ok(Vec::new()) };
+    let settings = read(path, &ConfigFile::new(path, bytes, &Env::default())?.text)?;
+    Ok(settings.drafts.iter().map(|draft| (draft.name.clone(), draft.declared().clone())).collect())
+}
+
+/// A configuration before and after an edit that is not written yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigChange {
+    /// The bytes of the file; `None` where there is none.
+    pub before: Option<Vec<u8>>,
+    /// Its new text.
+    pub after: String,
+}
+
+/// The configuration at `path` with `servers` added.
+///
+/// # Errors
+/// The configuration is invalid, or has a server of one of the names or of a confusable one.
+pub fn preview_servers(path: &Path, servers: &[NewServer]) -> Result<ConfigChange, Error> {
+    let before = disk::read(path)?;
+    let mut text = match &before {
+        Some(bytes) => ConfigFile::new(path, bytes.clone(), &Env::default())?.text,
+        None => STARTER.to_owned(),
+    };
+    for server in servers {
+        if check_name(path, server.name.as_str(), &read(path, &text)?)? {
+            let message = format!("`{}` already has a server `{}`", path.display(), server.name);
+            return Err(Error::refused(message, "choose another name"));
+        }
+        text = lines_kept(&text, &append(path, &text, server)?);
+    }
+    read(path, &text).map_err(|error| unwritable(path, &error.to_string()))?;
+    Ok(ConfigChange { before, after: text })
+}
+
+/// Writes a change, if the file still is what it was made from.
+///
+/// # Errors
+/// The file changed meanwhile, is read-only or cannot be written.
+pub fn write_change(path: &Path, change: &ConfigChange) -> Result<(), Error> {
+    disk::replace_unchanged(path, change.before.as_deref(), change.after.as_bytes())
 }
 
 /// Removes the server `name` and the rules that [`add_rules`] wrote for it from the configuration at `path`; returns
@@ -282,6 +351,9 @@ fn table(server: &NewServer) -> Table {
     if let Some(description) = &server.description {
         table.insert("description", value(description));
     }
+    if !server.enabled {
+        table.insert("enabled", value(false));
+    }
     match &server.declared {
         DeclaredTransport::Stdio { command, args, env, cwd } => {
             table.insert("command", value(command));
@@ -302,7 +374,19 @@ fn table(server: &NewServer) -> Table {
             }
         }
     }
+    for (key, time) in [("call_timeout", server.call_timeout), ("start_timeout", server.start_timeout)] {
+        if let Some(time) = time {
+            table.insert(key, value(duration_text(time)));
+        }
+    }
     table
+}
+
+fn duration_text(time: Duration) -> String {
+    match time.as_millis() {
+        ms if ms.is_multiple_of(1_000) => format!("{}s", ms / 1_000),
+        ms => format!("{ms}ms"),
+    }
 }
 
 /// `addition` with the line endings of `text`.

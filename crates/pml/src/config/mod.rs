@@ -13,11 +13,13 @@
 //! tools may also stand in `mcp-permissions.yaml` beside the user's `pml.toml`.
 
 mod approvals;
+pub mod clients;
 pub(crate) mod disk;
 pub mod edit;
 mod embedding;
 mod error;
 mod expectations;
+pub mod import;
 mod known_secrets;
 mod launch;
 mod limits;

@@ -30,6 +30,8 @@ const OWN_NAMES: &[&str] = &[
     "audit",
     "backup",
     "backups",
+    "clients",
+    "secrets",
     // Temporary files that are about to replace one of the others.
     ".tmp",
 ];
@@ -127,6 +129,8 @@ mod tests {
             "accepted.json",
             "accepted.lock",
             "backups",
+            "clients",
+            "secrets",
             ".tmpA1b2C3",
         ] {
             assert!(is_own_name(OsStr::new(own)), "{own}");

@@ -42,7 +42,7 @@ impl Env {
     }
 
     /// The directory in the variable `name`; a relative one counts as unset, as the XDG specification says.
-    fn absolute(&self, name: &str) -> Option<PathBuf> {
+    pub(super) fn absolute(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
@@ -60,7 +60,7 @@ impl Env {
     }
 
     /// `path` for display, with the home directory as `~`.
-    pub(super) fn display_path(&self, path: &Path) -> String {
+    pub(crate) fn display_path(&self, path: &Path) -> String {
         let below = self.home().and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
         let text = match below {
             Some(rest) => format!("~/{}", rest.display()),
@@ -129,6 +129,21 @@ impl Paths {
     /// The path of the hash of the passphrase.
     pub fn passphrase(&self) -> PathBuf {
         self.data.join("passphrase")
+    }
+
+    /// The path of the list of client files that PML was put into.
+    pub fn client_records(&self) -> PathBuf {
+        self.data.join("clients.json")
+    }
+
+    /// The directory of copies of files that `pml init` changed.
+    pub fn client_backups(&self) -> PathBuf {
+        self.backups().join("clients")
+    }
+
+    /// The directory of secrets that `pml init` moved out of the files of clients.
+    pub fn secrets(&self) -> PathBuf {
+        self.data.join("secrets")
     }
 
     /// The path of the list of trusted project configurations.

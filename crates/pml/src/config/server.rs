@@ -232,6 +232,11 @@ impl ServerDraft {
         trust.or((self.definitions == DefinitionPolicy::Follow).then_some("definitions"))
     }
 
+    /// The transport as written.
+    pub(super) fn declared(&self) -> &DeclaredTransport {
+        &self.declared
+    }
+
     /// The file that declares it.
     pub(super) fn file(&self) -> &Path {
         &self.name_place.file

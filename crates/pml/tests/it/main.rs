@@ -24,6 +24,7 @@ mod faulty;
 mod fence;
 mod harness;
 mod http;
+mod init;
 mod keys;
 mod large;
 mod lifecycle;

@@ -50,6 +50,9 @@ fn stdio(name: &str, command: &str, args: &[&str]) -> NewServer {
             cwd: None,
         },
         description: Some("says \"hi\"".to_owned()),
+        enabled: true,
+        call_timeout: None,
+        start_timeout: None,
     }
 }
 

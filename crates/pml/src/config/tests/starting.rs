@@ -108,6 +108,9 @@ fn hostile_texts_stay_one_argument_each() {
             cwd: Some("~/work".to_owned()),
         },
         description: None,
+        enabled: true,
+        call_timeout: None,
+        start_timeout: None,
     };
     edit::add_server(&home.paths().config, &server, edit::ExistingServer::Keep).unwrap();
     let config = home.load().unwrap();
@@ -134,7 +137,7 @@ fn a_hostile_command_is_the_name_of_one_program() {
             cwd: None,
         };
         let name = pml_model::ServerName::new("hostile").unwrap();
-        let server = edit::NewServer { name, declared, description: None };
+        let server = edit::NewServer::new(name, declared);
         edit::add_server(&home.paths().config, &server, edit::ExistingServer::Keep).unwrap();
         let ServerTransport::Stdio { command, args, .. } = &home.load().unwrap().servers[0].transport.clone()
         else {
