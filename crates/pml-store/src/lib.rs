@@ -24,6 +24,7 @@ mod epoch;
 mod error;
 mod head;
 mod key;
+mod key_use;
 mod lock;
 mod memory;
 mod mock;
@@ -52,6 +53,7 @@ pub use catalogue::{
 pub use check::IntegrityReport;
 pub use error::Error;
 pub use key::{ClientKey, NewClientKey};
+pub use key_use::{CountedKeyUse, KeyUse};
 pub use memory::{
     CacheInvalidation, CacheKey, CacheUsage, CachedResult, CapabilityChanges, CapabilityQuery, CreateOutcome,
     IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult, ObservedSchema, RenameOutcome,

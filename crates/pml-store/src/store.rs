@@ -8,6 +8,7 @@ mod capabilities;
 mod catalogue;
 mod changes;
 mod file;
+mod key_use;
 mod learning;
 mod mocks;
 mod people;

@@ -95,9 +95,10 @@ impl App {
         let knowledge =
             Knowledge::new(Arc::clone(&settings), Arc::clone(&tools), store.clone(), stop.clone());
         let owners = (Arc::clone(&settings), Arc::clone(&tools), Arc::clone(&knowledge));
+        let keys = Arc::<ClientKeys>::default();
         let app = Arc::new(App {
-            runs: RunRegistry::new(owners, store.clone(), process.clone(), stop.clone()),
-            keys: Arc::default(),
+            runs: RunRegistry::new(owners, Arc::clone(&keys), store.clone(), process.clone(), stop.clone()),
+            keys,
             dry_runs: KeptDryRuns::default(),
             principal: Principal::local(),
             explorations: Semaphore::new(EXPLORATIONS),
@@ -129,6 +130,11 @@ impl App {
             tasks.spawn(tasks::follow_config(Arc::clone(self)));
             tasks.spawn(tasks::follow_store(Arc::clone(self)));
             tasks.spawn(keys::follow_stored_keys(
+                Arc::clone(&self.keys),
+                self.store.clone(),
+                self.stop.clone(),
+            ));
+            tasks.spawn(keys::exchange_counts_task(
                 Arc::clone(&self.keys),
                 self.store.clone(),
                 self.stop.clone(),

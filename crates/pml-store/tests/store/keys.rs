@@ -1,6 +1,6 @@
 //! Keys of clients: what is stored of them, and that nobody else makes one.
 
-use pml_model::{Digest, KeyId};
+use pml_model::{Digest, KeyId, KeyRights, Role};
 use pml_store::{BlockingStore, NewClientKey};
 use rusqlite::Connection;
 
@@ -13,6 +13,7 @@ fn key(client: &str) -> NewClientKey {
         digest: Digest::of(client.as_bytes()),
         interactive: true,
         asks_itself: false,
+        rights: KeyRights::of_role(Role::Approver),
         now: 1000,
     }
 }

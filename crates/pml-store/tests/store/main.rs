@@ -100,6 +100,7 @@ fn new_run(number: u128) -> NewRun {
         intent: "count the files".to_owned(),
         code_hash: "c0de".to_owned(),
         capability: None,
+        client_key: None,
         plan: format!("plan of {number}").into_bytes(),
         expires_at: None,
         idempotency: None,

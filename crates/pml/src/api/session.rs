@@ -37,6 +37,9 @@ struct SessionInfo {
     version: &'static str,
     /// Whom the request acts for.
     principal: String,
+    /// The role of the key that the request was sent with; absent without a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_role: Option<&'static str>,
 }
 
 /// How a request was admitted.
@@ -65,5 +68,16 @@ async fn session(
     let passphrase_set = passphrase::is_set(&app.settings.paths)?;
     let principal = admitted.principal().unwrap_or(&app.principal).0.clone();
     let version = env!("PML_VERSION");
-    Ok(Reply(SessionInfo { schema_version: SCHEMA_VERSION, role, passphrase_set, version, principal }))
+    let key_role = match admitted {
+        Admission::Key(_, key) => app.keys.role(Some(key)).map(pml_model::Role::as_str),
+        Admission::Token(_) | Admission::Session(_) | Admission::Viewer(_) | Admission::Open => None,
+    };
+    Ok(Reply(SessionInfo {
+        schema_version: SCHEMA_VERSION,
+        role,
+        passphrase_set,
+        version,
+        principal,
+        key_role,
+    }))
 }

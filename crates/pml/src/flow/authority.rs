@@ -4,6 +4,7 @@
 //! of the channel the answer comes through; and the configuration now. Only people make standing rules, under every
 //! setting.
 
+use pml_model::Role;
 use pml_model::question::{Answerer, Question};
 
 use crate::app::App;
@@ -28,6 +29,8 @@ pub enum AnswerChannel {
         person: bool,
         /// Whose answers count on its connection if the configuration does not say.
         door: Answerer,
+        /// The role of its key.
+        role: Role,
     },
 }
 
@@ -38,6 +41,17 @@ impl AnswerChannel {
             AnswerChannel::Dashboard | AnswerChannel::Terminal | AnswerChannel::Shell => Answerer::Client,
             AnswerChannel::Api => Answerer::Human,
             AnswerChannel::Client { door, .. } => *door,
+        }
+    }
+
+    /// The role of whoever answers. In front of the API, roles are checked for each route.
+    fn role(&self) -> Role {
+        match self {
+            AnswerChannel::Dashboard
+            | AnswerChannel::Terminal
+            | AnswerChannel::Shell
+            | AnswerChannel::Api => Role::Admin,
+            AnswerChannel::Client { role, .. } => *role,
         }
     }
 
@@ -80,6 +94,12 @@ pub(super) fn may_answer(
     config: Option<Answerer>,
 ) -> Result<(), Problem> {
     let Some(run) = started_under(question) else { return Ok(()) };
+    if by.role() < Role::Approver {
+        let text =
+            format!("{by} has a key with the role `{}`, and answers need the role `approver`", by.role());
+        return Err(Problem::new(ErrorCode::Denied, text)
+            .hint("answer in the dashboard, or on a terminal with `pml runs approve`"));
+    }
     let (counts, because) = who(run, by, config);
     if counts == Answerer::Client || by.is_person() {
         return Ok(());
@@ -141,7 +161,8 @@ mod tests {
     #[test]
     fn the_strictest_of_three_settings_counts() {
         let question = |by| Question::InDoubt { calls: Vec::new(), by };
-        let door = |door, person| AnswerChannel::Client { name: "c".to_owned(), person, door };
+        let door =
+            |door, person| AnswerChannel::Client { name: "c".to_owned(), person, door, role: Role::Approver };
         let settings = [Answerer::Human, Answerer::Client];
         let mut counted = 0;
         for run in settings {
@@ -160,6 +181,11 @@ mod tests {
             }
         }
         assert_eq!(counted, 3);
+        for role in [Role::Agent, Role::Member] {
+            let by =
+                AnswerChannel::Client { name: "c".to_owned(), person: true, door: Answerer::Client, role };
+            assert!(may_answer(&question(Answerer::Client), &by, Some(Answerer::Client)).is_err(), "{role}");
+        }
         assert!(may_answer(&question(Answerer::Client), &AnswerChannel::Api, None).is_err());
         assert!(may_answer(&question(Answerer::Client), &AnswerChannel::Shell, None).is_ok());
         assert!(may_make_rules(&door(Answerer::Client, false)).is_err());
