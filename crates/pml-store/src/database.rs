@@ -37,6 +37,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0017_explored_paths.sql"),
     include_str!("../migrations/0018_run_lists.sql"),
     include_str!("../migrations/0019_key_rights.sql"),
+    include_str!("../migrations/0020_people.sql"),
 ];
 
 /// The migration that introduced row marks; existing rows are marked right after it.

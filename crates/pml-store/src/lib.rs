@@ -28,6 +28,7 @@ mod key_use;
 mod lock;
 mod memory;
 mod mock;
+mod person;
 mod rule;
 mod run;
 mod savings;
@@ -60,6 +61,7 @@ pub use memory::{
     RunMemory, ServedIntent, TraceOrder, TraceQuery,
 };
 pub use mock::{FoundMock, MockLookups, MockScope, NewMock, StoredMock};
+pub use person::Person;
 pub use rule::{ApprovalRule, EndedRule, NewApprovalRule, RuleMaker};
 pub use run::{
     AnswerOutcome, AskingRun, AskingRunOutcome, CallEntries, Claim, FollowedEntry, FollowedRun, Idempotency,

@@ -12,6 +12,7 @@ mod key_use;
 mod learning;
 mod mocks;
 mod people;
+mod person;
 mod runs;
 
 use std::collections::BTreeMap;

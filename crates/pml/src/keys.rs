@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::now_ms;
 use crate::config::{Secret, disk};
+use crate::people::People;
 use crate::problem::{ErrorCode, Problem};
 use meter::KeyMeters;
 pub(crate) use meter::{RunAdmission, exchange_counts_task};
@@ -149,13 +150,20 @@ fn is_same(one: &Digest, other: &Digest) -> bool {
     pairs.fold(0, |difference, (one, other)| difference | (one ^ other)) == 0
 }
 
-/// Keeps the keys in sync with the database.
-pub(crate) async fn follow_stored_keys(keys: Arc<ClientKeys>, store: Store, stop: CancellationToken) {
+/// Keeps the keys, and who may sign in, in sync with the database.
+pub(crate) async fn follow_stored_keys(
+    (keys, people): (Arc<ClientKeys>, Arc<People>),
+    store: Store,
+    stop: CancellationToken,
+) {
     let mut changes = store.changes();
     loop {
-        let read = keys.refresh(&store).await;
+        let read = match keys.refresh(&store).await {
+            Ok(()) => people.refresh(&store).await,
+            failed => failed,
+        };
         if let Err(problem) = &read {
-            tracing::warn!(%problem, "the keys of clients could not be read");
+            tracing::warn!(%problem, "keys and people could not be read");
         }
         tokio::select! {
             () = changes.changed() => {}

@@ -26,6 +26,7 @@ pub mod keys;
 pub mod knowledge;
 pub mod metrics;
 pub mod passphrase;
+pub mod people;
 pub mod plan;
 pub mod planning;
 pub mod problem;

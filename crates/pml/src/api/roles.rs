@@ -89,9 +89,13 @@ fn required_role(method: &Method, path: &str) -> Role {
 
 /// Admits a request whose sender has the role that the route needs.
 pub async fn check_role(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let Some(Admission::Key(_, key)) = request.extensions().get::<Admission>() else {
-        // The token and the sessions are the operator's own; a viewer was refused what changes something before.
-        return next.run(request).await;
+    let role = match request.extensions().get::<Admission>() {
+        Some(Admission::Key(_, key)) => app.keys.role(Some(*key)),
+        Some(Admission::Session(principal)) => app.people.role(principal),
+        // The token is the operator's own; a viewer was refused what changes something before.
+        Some(Admission::Token(_) | Admission::Viewer(_) | Admission::Open) | None => {
+            return next.run(request).await;
+        }
     };
     let Some(path) = request.extensions().get::<MatchedPath>() else {
         // No route has the path; the router says so.
@@ -107,7 +111,7 @@ pub async fn check_role(State(app): State<Arc<App>>, request: Request, next: Nex
         return next.run(request).await;
     }
     let needed = required_role(request.method(), path.as_str());
-    match app.keys.role(Some(*key)) {
+    match role {
         None => axum::response::IntoResponse::into_response(AccessRefusal::Token),
         Some(role) if role >= needed => next.run(request).await,
         Some(role) => problem_response(&refusal(role, needed)),
@@ -117,9 +121,11 @@ pub async fn check_role(State(app): State<Arc<App>>, request: Request, next: Nex
 fn refusal(role: Role, needed: Role) -> Problem {
     Problem::new(
         ErrorCode::Denied,
-        format!("this needs the role `{needed}`, and this key has the role `{role}`"),
+        format!("this needs the role `{needed}`, and this request has the role `{role}`"),
     )
-    .hint(format!("use a key with that role: `pml keys create --role {needed} --client NAME`"))
+    .hint(format!(
+        "use a key with that role (`pml keys create --role {needed}`), or sign in as somebody who has it"
+    ))
 }
 
 #[cfg(test)]

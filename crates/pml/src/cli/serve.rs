@@ -92,6 +92,7 @@ pub(super) async fn serve(here: &CommandContext, serve: ServeArgs) -> Result<Exi
         app.settings.paths.clone(),
         app.store.clone(),
         app.principal.clone(),
+        Arc::clone(&app.people),
     )?);
     let link = format!("http://{}{}", reachable(address), sessions.viewer_path());
     let (signed_in, known) = (Arc::clone(&sessions), Arc::clone(&app));

@@ -4,8 +4,8 @@
 //! of the channel the answer comes through; and the configuration now. Only people make standing rules, under every
 //! setting.
 
-use pml_model::Role;
 use pml_model::question::{Answerer, Question};
+use pml_model::{Principal, Role};
 
 use crate::app::App;
 use crate::problem::{ErrorCode, Problem};
@@ -14,7 +14,10 @@ use crate::problem::{ErrorCode, Problem};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerChannel {
     /// A signed-in session of the dashboard.
-    Dashboard,
+    Dashboard {
+        /// Who is signed in.
+        person: Principal,
+    },
     /// The terminal, after the passphrase was given.
     Terminal,
     /// The terminal, without the passphrase.
@@ -38,7 +41,9 @@ impl AnswerChannel {
     /// Whose answers count through this channel if the configuration does not say.
     pub(super) fn default_answerer(&self) -> Answerer {
         match self {
-            AnswerChannel::Dashboard | AnswerChannel::Terminal | AnswerChannel::Shell => Answerer::Client,
+            AnswerChannel::Dashboard { .. } | AnswerChannel::Terminal | AnswerChannel::Shell => {
+                Answerer::Client
+            }
             AnswerChannel::Api => Answerer::Human,
             AnswerChannel::Client { door, .. } => *door,
         }
@@ -47,7 +52,7 @@ impl AnswerChannel {
     /// The role of whoever answers. In front of the API, roles are checked for each route.
     fn role(&self) -> Role {
         match self {
-            AnswerChannel::Dashboard
+            AnswerChannel::Dashboard { .. }
             | AnswerChannel::Terminal
             | AnswerChannel::Shell
             | AnswerChannel::Api => Role::Admin,
@@ -58,7 +63,7 @@ impl AnswerChannel {
     /// Whether the answer certainly comes from a person.
     pub(super) fn is_person(&self) -> bool {
         match self {
-            AnswerChannel::Dashboard | AnswerChannel::Terminal => true,
+            AnswerChannel::Dashboard { .. } | AnswerChannel::Terminal => true,
             AnswerChannel::Client { person, .. } => *person,
             AnswerChannel::Shell | AnswerChannel::Api => false,
         }
@@ -68,7 +73,10 @@ impl AnswerChannel {
 impl std::fmt::Display for AnswerChannel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            AnswerChannel::Dashboard => f.write_str("the dashboard"),
+            AnswerChannel::Dashboard { person } if *person == Principal::local() => {
+                f.write_str("the dashboard")
+            }
+            AnswerChannel::Dashboard { person } => write!(f, "{person} at the dashboard"),
             AnswerChannel::Terminal => f.write_str("the terminal, with the passphrase"),
             AnswerChannel::Shell => f.write_str("the terminal"),
             AnswerChannel::Api => f.write_str("the API"),
@@ -163,6 +171,7 @@ mod tests {
         let question = |by| Question::InDoubt { calls: Vec::new(), by };
         let door =
             |door, person| AnswerChannel::Client { name: "c".to_owned(), person, door, role: Role::Approver };
+        let dashboard = AnswerChannel::Dashboard { person: Principal::local() };
         let settings = [Answerer::Human, Answerer::Client];
         let mut counted = 0;
         for run in settings {
@@ -174,7 +183,7 @@ mod tests {
                     let client = may_answer(&question(run), &door(at, false), config);
                     assert_eq!(client.is_err(), strict, "{run:?} {at:?} {config:?}");
                     counted += u32::from(client.is_ok());
-                    for person in [door(at, true), AnswerChannel::Dashboard, AnswerChannel::Terminal] {
+                    for person in [door(at, true), dashboard.clone(), AnswerChannel::Terminal] {
                         assert!(may_answer(&question(run), &person, config).is_ok(), "{person}");
                     }
                 }
@@ -192,9 +201,6 @@ mod tests {
         assert!(
             may_make_rules(&AnswerChannel::Shell).is_err() && may_make_rules(&AnswerChannel::Api).is_err()
         );
-        assert!(
-            may_make_rules(&AnswerChannel::Dashboard).is_ok()
-                && may_make_rules(&AnswerChannel::Terminal).is_ok()
-        );
+        assert!(may_make_rules(&dashboard).is_ok() && may_make_rules(&AnswerChannel::Terminal).is_ok());
     }
 }

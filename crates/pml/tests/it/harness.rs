@@ -110,7 +110,7 @@ while True:
     if not some:
         break
     shown += some
-    hides = shown.endswith(b'assphrase: ')
+    hides = shown.endswith((b'assphrase: ', b'The same again: '))
     if (hides or shown.rstrip().endswith(b'[y/n]')) and answers:
         while hides and termios.tcgetattr(terminal)[3] & termios.ECHO:
             time.sleep(0.01)

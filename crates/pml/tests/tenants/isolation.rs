@@ -31,11 +31,14 @@ fn settle(served: &crate::harness::Served, ann: &str) -> Belongings {
     assert_eq!(asked["status"], "approval_required", "{asked}");
     let approvals = api(served, ann, "GET", "/api/approvals", &Value::Null).json();
     let capabilities = api(served, ann, "GET", "/api/capabilities", &Value::Null).json();
-    let capability = &capabilities["items"][0];
+    let capability = &capabilities["capabilities"][0];
     let traces = api(served, ann, "GET", "/api/traces", &Value::Null).json();
     let dry = json!({"intent": "read the note of Ann", "implementation": {"type": "code", "code": read},
         "options": {"dryRun": true}});
     let dry = call(served, ann, "pml_execute", &dry);
+    crate::harness::eventually("a recorded result", || {
+        api(served, ann, "GET", "/api/mocks", &Value::Null).body.contains("mock_")
+    });
     let mocks = api(served, ann, "GET", "/api/mocks", &Value::Null).json();
     let text = |value: &Value| {
         value.as_str().unwrap_or_else(|| panic!("{value} {traces} {capabilities} {mocks} {dry}")).to_owned()
@@ -46,9 +49,9 @@ fn settle(served: &crate::harness::Served, ann: &str) -> Belongings {
         question: text(&approvals["approvals"][0]["questionId"]),
         capability: text(&capability["name"]),
         capability_id: text(&capability["id"]),
-        trace: text(&traces["items"][0]["id"]),
-        mock: text(&mocks["items"][0]["id"]),
-        dry_run: text(&dry["structuredContent"]["id"]),
+        trace: text(&traces["traces"][0]["id"]),
+        mock: text(&mocks["mocks"][0]["id"]),
+        dry_run: text(&dry["structuredContent"]["report"]["id"]),
     }
 }
 

@@ -8,5 +8,6 @@ mod door;
 #[allow(dead_code, reason = "shared with the other tests of the binary, which need more of it")]
 mod harness;
 mod isolation;
+mod people;
 mod rights;
 mod roles;

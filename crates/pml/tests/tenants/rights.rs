@@ -119,12 +119,17 @@ fn the_terminal_makes_keys_for_people_with_roles_and_replaces_them() {
     let first = secret(&made.stdout);
     let served = home.serve(&[]);
     let session = api(&served, &first, "GET", "/api/session", &Value::Null).json();
-    assert_eq!((&session["principal"], &session["keyRole"]), (&json!("ann"), &json!("agent")), "{session}");
+    assert_eq!(
+        (&session["principal"], &session["grantedRole"]),
+        (&json!("ann"), &json!("agent")),
+        "{session}"
+    );
     let rotated = home.run_on_terminal(&["keys", "rotate", "1"], &["correct horse"]);
     assert_eq!(rotated.code, 0, "{rotated:?}");
     let second = secret(&rotated.stdout);
     eventually("the change", || api(&served, &first, "GET", "/api/session", &Value::Null).status == 401);
     assert_eq!(api(&served, &second, "GET", "/api/session", &Value::Null).json()["principal"], "ann");
+    eventually("the use", || home.run(&["keys", "list", "--json"]).stdout.contains("\"lastUsedAt\": 1"));
     drop(served);
     let listed: Value = serde_json::from_str(&home.run(&["keys", "list", "--json"]).stdout).unwrap();
     let key = &listed[0];
