@@ -21,6 +21,7 @@ mod rules;
 mod runs;
 mod sealing;
 mod state;
+mod tenants;
 mod vectors;
 
 use std::path::PathBuf;

@@ -9,5 +9,6 @@ mod door;
 mod harness;
 mod isolation;
 mod people;
+mod random;
 mod rights;
 mod roles;
