@@ -17,6 +17,20 @@ struct Soak {
 
 const SOAKS: &[Soak] = &[
     Soak {
+        name: "tenants",
+        what: "random requests of two people to one gateway, none of which shows anything of the other",
+        test: ("pml", "tenants", "random::"),
+        variable: "PML_TENANT_STEPS",
+        count: 100_000,
+    },
+    Soak {
+        name: "tenants-store",
+        what: "random reads and writes of two principals on one store",
+        test: ("pml-store", "store", "tenants::"),
+        variable: "PML_TENANT_STEPS",
+        count: 100_000,
+    },
+    Soak {
         name: "corruption",
         what: "databases with flipped bytes and lost pages",
         test: ("pml-store", "store", "corruption::whatever_page_is_damaged"),

@@ -60,6 +60,8 @@ error_codes! {
     Cancelled => "CANCELLED",
     /// The server limits the rate of requests.
     RateLimited => "RATE_LIMITED",
+    /// The key has used up one of its budgets.
+    BudgetExhausted => "BUDGET_EXHAUSTED",
     /// The server rejects the credentials.
     Unauthorized => "UNAUTHORIZED",
     /// The server's reply cannot be used.

@@ -3,6 +3,7 @@
 //! Nothing here reads a file, a clock or a socket. Constructors validate, so every value of these types is valid, and
 //! it means the same in every crate.
 
+mod access;
 pub mod capability;
 mod error_code;
 pub mod exploration;
@@ -21,6 +22,7 @@ pub mod structure;
 pub mod tool;
 pub mod trace;
 
+pub use access::{BadPrincipal, BadToolScope, KeyBudget, KeyRights, Role, ToolScope};
 pub use error_code::ErrorCode;
 pub use id::CapabilityId;
 pub use name::{ServerName, ToolId};

@@ -36,6 +36,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0016_mocks.sql"),
     include_str!("../migrations/0017_explored_paths.sql"),
     include_str!("../migrations/0018_run_lists.sql"),
+    include_str!("../migrations/0019_key_rights.sql"),
+    include_str!("../migrations/0020_people.sql"),
     include_str!("../migrations/0025_packages.sql"),
 ];
 

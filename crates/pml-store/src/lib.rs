@@ -26,10 +26,12 @@ mod epoch;
 mod error;
 mod head;
 mod key;
+mod key_use;
 mod lock;
 mod memory;
 mod mock;
 mod package;
+mod person;
 mod postgres;
 mod rule;
 mod run;
@@ -57,6 +59,7 @@ pub use catalogue::{
 pub use check::IntegrityReport;
 pub use error::Error;
 pub use key::{ClientKey, NewClientKey};
+pub use key_use::{CountedKeyUse, KeyUse};
 pub use memory::{
     CacheInvalidation, CacheKey, CacheUsage, CachedResult, CapabilityChanges, CapabilityQuery, CreateOutcome,
     IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult, ObservedSchema, RenameOutcome,
@@ -64,6 +67,7 @@ pub use memory::{
 };
 pub use mock::{FoundMock, MockLookups, MockScope, NewMock, StoredMock};
 pub use package::{PackageSignature, is_signed_by};
+pub use person::Person;
 pub use rule::{ApprovalRule, EndedRule, NewApprovalRule, RuleMaker};
 pub use run::{
     AnswerOutcome, AskingRun, AskingRunOutcome, CallEntries, Claim, FollowedEntry, FollowedRun, Idempotency,

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pml_model::question::{Answer, Question};
-use pml_model::{CapabilityId, Digest, Principal, RunId, RunState};
+use pml_model::{CapabilityId, Digest, KeyId, Principal, RunId, RunState};
 
 pub use follow::{FollowedEntry, FollowedRun, OpenRun, OpenRuns, RunNews};
 pub use history::{CallEntries, ListedRun, RunHistory, RunListQuery, WorkPeriod};
@@ -72,6 +72,8 @@ pub struct NewRun {
     pub code_hash: String,
     /// The capability that it executes, if it executes one.
     pub capability: Option<CapabilityId>,
+    /// The client key that it was requested with, if any.
+    pub client_key: Option<KeyId>,
     /// Everything that replay needs beside the journal; sealed when stored.
     pub plan: Vec<u8>,
     /// When a waiting run expires; `None` for never.

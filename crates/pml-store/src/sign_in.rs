@@ -21,7 +21,7 @@ impl BlockingStore {
     /// The change could not be stored.
     pub fn attempt_sign_in(
         &self,
-        door: &'static str,
+        door: &str,
         now: i64,
         delay: fn(u32) -> i64,
     ) -> Result<SignInAttempt, Error> {
@@ -31,8 +31,9 @@ impl BlockingStore {
         {
             return Ok(SignInAttempt::Wait(wait));
         }
+        let door = door.to_owned();
         self.change(Urgency::Durable, move |connection| {
-            let tried = tried(connection, door)?.unwrap_or_default();
+            let tried = tried(connection, &door)?.unwrap_or_default();
             if let Some(wait) = tried.wait(now, delay) {
                 return Ok(SignInAttempt::Wait(wait));
             }
@@ -50,7 +51,8 @@ impl BlockingStore {
     ///
     /// # Errors
     /// The change could not be stored.
-    pub fn clear_failed_sign_ins(&self, door: &'static str) -> Result<(), Error> {
+    pub fn clear_failed_sign_ins(&self, door: &str) -> Result<(), Error> {
+        let door = door.to_owned();
         self.write(move |connection| {
             connection.prepare_cached("DELETE FROM sign_in WHERE door = ?1")?.execute([door]).map(drop)
         })

@@ -8,10 +8,12 @@ mod capabilities;
 mod catalogue;
 mod changes;
 mod file;
+mod key_use;
 mod learning;
 mod mocks;
 mod packages;
 mod people;
+mod person;
 mod runs;
 
 use std::collections::BTreeMap;

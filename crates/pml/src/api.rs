@@ -22,6 +22,7 @@ mod policy;
 mod quarantine;
 mod ready;
 mod reply;
+mod roles;
 mod rules;
 mod runs;
 mod savings;
@@ -36,6 +37,8 @@ use axum::Router;
 use axum::routing::any;
 
 use crate::app::App;
+
+pub use roles::{ROUTE_ROLES, check_role};
 
 /// The paths that browser sessions open, besides all below them.
 pub const SESSION_PATHS: [&str; 3] = ["/api", "/events", "/metrics"];

@@ -21,6 +21,7 @@ use crate::dry_runs::KeptDryRuns;
 use crate::execute::{self, RunRegistry};
 use crate::keys::{self, ClientKeys};
 use crate::knowledge::{self, Knowledge};
+use crate::people::People;
 use crate::problem::{ErrorCode, Problem};
 use crate::settings::AppSettings;
 use crate::telemetry::{self, Telemetry};
@@ -38,6 +39,8 @@ pub struct App {
     pub runs: Arc<RunRegistry>,
     /// The keys that authenticate clients.
     pub keys: Arc<ClientKeys>,
+    /// The people who sign in beside the operator.
+    pub people: Arc<People>,
     /// The dry runs that can still be confirmed.
     pub dry_runs: KeptDryRuns,
     /// The database.
@@ -95,9 +98,11 @@ impl App {
         let knowledge =
             Knowledge::new(Arc::clone(&settings), Arc::clone(&tools), store.clone(), stop.clone());
         let owners = (Arc::clone(&settings), Arc::clone(&tools), Arc::clone(&knowledge));
+        let keys = Arc::<ClientKeys>::default();
         let app = Arc::new(App {
-            runs: RunRegistry::new(owners, store.clone(), process.clone(), stop.clone()),
-            keys: Arc::default(),
+            runs: RunRegistry::new(owners, Arc::clone(&keys), store.clone(), process.clone(), stop.clone()),
+            keys,
+            people: Arc::default(),
             dry_runs: KeptDryRuns::default(),
             principal: Principal::local(),
             explorations: Semaphore::new(EXPLORATIONS),
@@ -110,6 +115,7 @@ impl App {
             tasks: Mutex::default(),
         });
         app.keys.refresh(&app.store).await?;
+        app.people.refresh(&app.store).await?;
         app.start_tasks(role);
         if let (Some(collector), Some(spans)) = (collector, spans) {
             app.spawn_task(telemetry::export_task(collector, spans, app.stop.clone()));
@@ -129,6 +135,11 @@ impl App {
             tasks.spawn(tasks::follow_config(Arc::clone(self)));
             tasks.spawn(tasks::follow_store(Arc::clone(self)));
             tasks.spawn(keys::follow_stored_keys(
+                (Arc::clone(&self.keys), Arc::clone(&self.people)),
+                self.store.clone(),
+                self.stop.clone(),
+            ));
+            tasks.spawn(keys::exchange_counts_task(
                 Arc::clone(&self.keys),
                 self.store.clone(),
                 self.stop.clone(),

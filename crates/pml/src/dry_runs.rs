@@ -244,6 +244,7 @@ mod tests {
     fn request(principal: &Principal) -> RunRequest {
         RunRequest {
             principal: principal.clone(),
+            key: None,
             session: "session".to_owned(),
             intent: "a test".to_owned(),
             work: Work::Code("return 1".to_owned()),

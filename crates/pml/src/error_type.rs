@@ -62,7 +62,7 @@ fn of_own_code(code: ErrorCode) -> Option<ErrorType> {
     let kind = match code {
         ErrorCode::Timeout => Timeout,
         ErrorCode::Cancelled | ErrorCode::Aborted => Cancelled,
-        ErrorCode::RateLimited | ErrorCode::Busy => RateLimit,
+        ErrorCode::RateLimited | ErrorCode::BudgetExhausted | ErrorCode::Busy => RateLimit,
         ErrorCode::Unauthorized
         | ErrorCode::Denied
         | ErrorCode::NotAccepted

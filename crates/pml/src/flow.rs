@@ -317,6 +317,7 @@ async fn execute_confirmed(
     let catalogue = app.knowledge.catalogue_for(&asked.principal, &plan.source);
     lift::lift_named_values(&mut plan, &catalogue);
     plan.explored = legacy.explored;
+    plan.key = asked.key;
     let request_mark = repeated::request_mark(app, &asked, &plan).await?;
     if let Some(mark) = &request_mark
         && let Some(open) = repeated::find_open_run(app, &asked.principal, mark).await?
@@ -345,6 +346,7 @@ async fn execute_confirmed(
         return Ok(ExecuteOutcome::Cached(known(app, &principal, &plan, hit).await?));
     }
     approvals::add_differences(app, &principal, &mut plan).await?;
+    let admission = app.keys.admit_run(&app.store, plan.key).await?;
     let again = (principal.clone(), idempotency.clone());
     let question = plan.question.clone();
     let asked = PlannedRun {
@@ -357,6 +359,7 @@ async fn execute_confirmed(
         max_wait: patience,
         ticket,
         earlier_reads: legacy.reads,
+        admission,
     };
     let begun = match question {
         None => execute::start(&app.runs, asked).await.map(ExecuteOutcome::Running),
@@ -508,6 +511,7 @@ async fn find_repeated_run(
 fn unasked(principal: &Principal, intent: &str, work: planning::Work) -> RunRequest {
     RunRequest {
         principal: principal.clone(),
+        key: None,
         session: String::new(),
         intent: intent.to_owned(),
         work,

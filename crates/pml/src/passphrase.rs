@@ -50,12 +50,7 @@ pub async fn verify(paths: &Paths, store: &Store, door: SignInDoor, given: &str)
     let now = now_ms();
     match store.attempt_sign_in(door.name(), now, delay_ms).await? {
         SignInAttempt::Allowed => {}
-        SignInAttempt::Wait(wait_ms) => {
-            let hint = format!("try again after {} s", (wait_ms + 999) / 1000);
-            return Err(
-                Problem::new(ErrorCode::RateLimited, "there were too many wrong passphrases").hint(hint)
-            );
-        }
+        SignInAttempt::Wait(wait_ms) => return Err(too_many_attempts(wait_ms)),
     }
     let given = given.to_owned();
     let right = run_blocking(move || matches(&hash, &given)).await;
@@ -65,13 +60,55 @@ pub async fn verify(paths: &Paths, store: &Store, door: SignInDoor, given: &str)
     Ok(right)
 }
 
+/// The error for an attempt that is not checked, because there were too many wrong ones.
+pub(crate) fn too_many_attempts(wait_ms: i64) -> Problem {
+    let wait_s = (wait_ms + 999) / 1000;
+    Problem::new(ErrorCode::RateLimited, "there were too many wrong passphrases")
+        .hint(format!("try again after {wait_s} s"))
+        .retry_after(u64::try_from(wait_s).unwrap_or(1))
+}
+
+/// Whether `given` has this hash. Without a hash it takes as long, and is not.
+pub(crate) async fn matches_hash(hash: Option<String>, given: &str) -> bool {
+    /// The hash of a passphrase that nobody knows, made with the same settings as all others.
+    static NOBODYS: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    let given = given.to_owned();
+    run_blocking(move || match hash {
+        Some(hash) => matches(&hash, &given),
+        None => {
+            let nobodys = NOBODYS.get_or_init(|| hashed("nobody has this").unwrap_or_default());
+            std::hint::black_box(matches(nobodys, &given));
+            false
+        }
+    })
+    .await
+}
+
+/// The hash of a new passphrase.
+///
+/// # Errors
+/// It is too short or too long.
+pub(crate) async fn hash(new: &str) -> Result<String, Problem> {
+    check_length(new)?;
+    let new = new.to_owned();
+    run_blocking(move || hashed(&new)).await
+}
+
+fn hashed(new: &str) -> Result<String, Problem> {
+    let hash: PasswordHash = Argon2::default().hash_password(new.as_bytes()).map_err(|error| {
+        Problem::new(ErrorCode::Config, format!("the passphrase cannot be hashed: {error}"))
+            .hint("check that the system's random source works")
+    })?;
+    Ok(hash.to_string())
+}
+
 /// The number of wrong attempts in a row without a delay: people mistype.
 const FREE: u32 = 3;
 /// 30 s in milliseconds: the longest delay.
 const LONGEST_MS: i64 = 30_000;
 
 /// The delay after this many wrong attempts in a row, in milliseconds.
-fn delay_ms(wrong: u32) -> i64 {
+pub(crate) fn delay_ms(wrong: u32) -> i64 {
     match wrong.checked_sub(FREE) {
         Some(over) => (1000_i64 << over.min(10)).min(LONGEST_MS),
         None => 0,
@@ -133,22 +170,17 @@ pub fn passphrase_fingerprint(paths: &Paths) -> Result<Option<Digest>, Problem> 
 /// # Errors
 /// It is too short or too long, or cannot be stored.
 pub async fn set(paths: &Paths, new: &str) -> Result<(), Problem> {
-    if new.chars().count() < LEAST_CHARACTERS || new.len() > MOST_BYTES {
-        let text =
-            format!("a passphrase has {LEAST_CHARACTERS} characters at least and {MOST_BYTES} bytes at most");
-        return Err(
-            Problem::new(ErrorCode::InvalidRequest, text).hint("a few random words are easy to remember")
-        );
+    let (path, hash) = (paths.passphrase(), hash(new).await?);
+    run_blocking(move || Ok(disk::replace(&path, format!("{hash}\n").as_bytes())?)).await
+}
+
+fn check_length(new: &str) -> Result<(), Problem> {
+    if new.chars().count() >= LEAST_CHARACTERS && new.len() <= MOST_BYTES {
+        return Ok(());
     }
-    let (path, new) = (paths.passphrase(), new.to_owned());
-    run_blocking(move || {
-        let hash: PasswordHash = Argon2::default().hash_password(new.as_bytes()).map_err(|error| {
-            Problem::new(ErrorCode::Config, format!("the passphrase cannot be hashed: {error}"))
-                .hint("check that the system's random source works")
-        })?;
-        Ok(disk::replace(&path, format!("{hash}\n").as_bytes())?)
-    })
-    .await
+    let text =
+        format!("a passphrase has {LEAST_CHARACTERS} characters at least and {MOST_BYTES} bytes at most");
+    Err(Problem::new(ErrorCode::InvalidRequest, text).hint("a few random words are easy to remember"))
 }
 
 /// Reads hidden input from the terminal. It reads the terminal device itself: input piped into the program does not

@@ -17,7 +17,7 @@ use pml_mcp::Caller;
 use pml_model::json::{Fields, empty_object, raw};
 use pml_model::question::{Answerer, ApprovalQuestion};
 use pml_model::structure::{Node, NodeKind};
-use pml_model::{CapabilityId, Principal, ToolId};
+use pml_model::{CapabilityId, KeyId, Principal, ToolId};
 use pml_store::Idempotency;
 use serde::Deserialize;
 use serde_json::json;
@@ -43,6 +43,8 @@ use nested::PlanResources;
 pub struct RunRequest {
     /// The principal that the run acts for.
     pub principal: Principal,
+    /// The key of the client, if it has one.
+    pub key: Option<KeyId>,
     /// The session of the client.
     pub session: String,
     /// The intent, in the client's words.

@@ -31,6 +31,9 @@ pub struct Problem {
     /// For a call: whether it can have had an effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<SentStatus>,
+    /// After how many seconds the request may succeed.
+    #[serde(rename = "retryAfter", skip_serializing_if = "Option::is_none")]
+    pub retry_after_s: Option<u64>,
     /// The underlying error, for the log only.
     #[serde(skip)]
     pub(crate) cause: Option<Cause>,
@@ -73,7 +76,9 @@ fn http_status(code: ErrorCode) -> StatusCode {
         }
         ErrorCode::Busy | ErrorCode::StorageBusy => StatusCode::SERVICE_UNAVAILABLE,
         ErrorCode::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
-        ErrorCode::TooManyQuestions | ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::TooManyQuestions | ErrorCode::RateLimited | ErrorCode::BudgetExhausted => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
         ErrorCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -82,7 +87,7 @@ fn http_status(code: ErrorCode) -> StatusCode {
 impl Problem {
     /// A problem without a hint.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Problem {
-        Problem { code, message: message.into(), hint: None, sent: None, cause: None }
+        Problem { code, message: message.into(), hint: None, sent: None, retry_after_s: None, cause: None }
     }
 
     /// Adds a hint.
@@ -96,6 +101,13 @@ impl Problem {
     #[must_use]
     pub fn sent(mut self, sent: SentStatus) -> Problem {
         self.sent = Some(sent);
+        self
+    }
+
+    /// Sets after how many seconds the request may succeed.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Problem {
+        self.retry_after_s = Some(seconds);
         self
     }
 

@@ -56,6 +56,8 @@ fn ending(exit: Option<i32>, signal: Option<i32>) -> String {
 /// A process that runs one program. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Worker {
+    /// First, so that it is dropped while the process is still there.
+    meter: CpuMeter,
     process: WorkerProcess,
     stream: UnixStream,
     incoming: MessageDecoder,
@@ -77,6 +79,7 @@ impl Worker {
         let stream = UnixStream::from_std(stream)
             .map_err(|error| WorkerFault::Broke(format!("no socket: {error}")))?;
         let mut worker = Worker {
+            meter: CpuMeter::default(),
             process,
             stream,
             incoming: MessageDecoder::default(),
@@ -102,6 +105,13 @@ impl Worker {
             Ok(bytes) if bytes > 0 => Err(WorkerFault::Broke("an event before a program began".to_owned())),
             Ok(_) | Err(_) => Err(self.died().await),
         }
+    }
+
+    /// Reports the processor time of the program, once, when the worker is dropped.
+    pub fn report_cpu_to(&mut self, report: impl FnOnce(Duration) + Send + Sync + 'static) {
+        let pid = self.process.pid();
+        self.meter =
+            CpuMeter { pid, before: cpu::used(pid).unwrap_or_default(), report: Some(Box::new(report)) };
     }
 
     /// Holds the permit of a running worker until the worker is dropped.
@@ -242,6 +252,29 @@ async fn alarm(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
+    }
+}
+
+/// Reports the processor time of a program at its end.
+#[derive(Default)]
+struct CpuMeter {
+    pid: u32,
+    /// Processor time of the process before the program began.
+    before: Duration,
+    report: Option<Box<dyn FnOnce(Duration) + Send + Sync>>,
+}
+
+impl std::fmt::Debug for CpuMeter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CpuMeter").field("pid", &self.pid).finish_non_exhaustive()
+    }
+}
+
+impl Drop for CpuMeter {
+    fn drop(&mut self) {
+        if let (Some(report), Some(used)) = (self.report.take(), cpu::used(self.pid)) {
+            report(used.saturating_sub(self.before));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::vouch::RowAuthenticator;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0001_store.sql"),
     include_str!("../../migrations/postgres/0002_packages.sql"),
+    include_str!("../../migrations/postgres/0003_people.sql"),
 ];
 
 /// Identifies the lock under which migrations are applied.

@@ -326,8 +326,8 @@ pub(super) fn insert_run(
         .prepare_cached(
             "INSERT INTO run (id, principal, session, kind, intent, code_hash, state, created_at, updated_at,
                 expires_at, owner_pid, owner_started, lease_until, fence, idempotency_key, request_digest,
-                request_mark, capability)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                request_mark, capability, client_key)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             run.id.as_str(),
@@ -346,6 +346,7 @@ pub(super) fn insert_run(
             request,
             run.request_mark,
             run.capability.as_ref().map(CapabilityId::as_str),
+            run.client_key.map(|key| key.0),
         ])?;
     let number = connection.last_insert_rowid();
     connection

@@ -141,18 +141,20 @@ impl Store {
     /// Those of [`BlockingStore::attempt_sign_in`].
     pub async fn attempt_sign_in(
         &self,
-        door: &'static str,
+        door: &str,
         now: i64,
         delay: fn(u32) -> i64,
     ) -> Result<SignInAttempt, Error> {
-        self.ask(move |store| store.attempt_sign_in(door, now, delay)).await
+        let door = door.to_owned();
+        self.ask(move |store| store.attempt_sign_in(&door, now, delay)).await
     }
 
     /// Resets the failures at `door`, after a correct passphrase.
     ///
     /// # Errors
     /// Those of [`BlockingStore::clear_failed_sign_ins`].
-    pub async fn clear_failed_sign_ins(&self, door: &'static str) -> Result<(), Error> {
-        self.ask(move |store| store.clear_failed_sign_ins(door)).await
+    pub async fn clear_failed_sign_ins(&self, door: &str) -> Result<(), Error> {
+        let door = door.to_owned();
+        self.ask(move |store| store.clear_failed_sign_ins(&door)).await
     }
 }

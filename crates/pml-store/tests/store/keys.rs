@@ -1,9 +1,9 @@
 //! Keys of clients: what is stored of them, and that nobody else makes one.
 
-use super::{ann, fixture, me};
+use super::{ann, create, fixture, me, new_run};
 use super::{open_at, raw_database};
-use pml_model::{Digest, KeyId};
-use pml_store::{BlockingStore, NewClientKey};
+use pml_model::{Digest, KeyId, KeyRights, Role};
+use pml_store::{BlockingStore, CountedKeyUse, NewClientKey};
 
 fn key(client: &str) -> NewClientKey {
     NewClientKey {
@@ -12,6 +12,7 @@ fn key(client: &str) -> NewClientKey {
         digest: Digest::of(client.as_bytes()),
         interactive: true,
         asks_itself: false,
+        rights: KeyRights::of_role(Role::Approver),
         now: 1000,
     }
 }
@@ -52,6 +53,9 @@ fn a_key_that_this_program_did_not_make_counts_for_nothing() {
         "UPDATE client_key SET digest = 'aa' || substr(digest, 3)",
         "UPDATE client_key SET interactive = FALSE",
         "UPDATE client_key SET asks_itself = TRUE",
+        "UPDATE client_key SET rights = '{\"role\":\"admin\"}'",
+        "UPDATE client_key SET rights = NULL",
+        "UPDATE client_key SET rights = 'unreadable'",
         "UPDATE client_key SET principal = 'ann'",
         "UPDATE client_key SET created_at = 7",
         "UPDATE client_key SET number = 7",
@@ -73,4 +77,100 @@ fn a_key_that_this_program_did_not_make_counts_for_nothing() {
     let revived = revived.replace("{first}", &first.0.to_string()).replace("{second}", &second.0.to_string());
     raw_database(&fixture.path).execute(&revived);
     assert_eq!(counting(&fixture.store), ["desk"]);
+}
+
+#[test]
+fn a_replaced_key_hands_its_rights_on_and_ends() {
+    let fixture = fixture();
+    let rights = KeyRights { expires_at: Some(90_000), ..KeyRights::of_role(Role::Member) };
+    let made = fixture.store.add_client_key(NewClientKey { rights, ..key("desk") }).unwrap();
+    let rotate = |id, name: &str, until| {
+        fixture.store.rotate_client_key(id, Digest::of(name.as_bytes()), until, 5000).unwrap()
+    };
+    let (old, new) = rotate(made.id, "second", Some(9000)).unwrap();
+    assert_eq!((old.rights.expires_at, old.revoked_at), (Some(9000), None));
+    assert_eq!((&new.rights, &new.client, new.interactive), (&made.rights, &made.client, true));
+    let (old, newest) = rotate(new.id, "third", None).unwrap();
+    assert_eq!((old.id, old.revoked_at), (new.id, Some(5000)));
+    assert_eq!(rotate(new.id, "fourth", None), None, "it is revoked");
+    assert_eq!(rotate(KeyId(99), "fourth", None), None);
+    let stored = fixture.store.client_keys().unwrap();
+    let expiries: Vec<_> = stored.iter().map(|key| (key.id, key.rights.expires_at)).collect();
+    assert_eq!(expiries, [(newest.id, Some(90_000)), (new.id, Some(90_000)), (made.id, Some(9000))]);
+    let told: Vec<String> =
+        fixture.store.audit_entries(0, 9).unwrap().into_iter().map(|row| row.kind).collect();
+    assert_eq!(told, ["key created", "key replaced", "key created", "key replaced", "key created"]);
+}
+
+#[test]
+fn what_is_done_with_a_key_adds_up_over_gateways_and_is_forgotten_after_a_day() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let [desk, editor] = ["desk", "editor"].map(|client| store.add_client_key(key(client)).unwrap().id);
+    let used = |key, used_at, calls| CountedKeyUse {
+        key,
+        principal: me(),
+        calls,
+        cpu_ms: 10 * calls,
+        refused: 1,
+        used_at,
+    };
+    let day = 24 * 60 * 60_000;
+    store.add_key_use(vec![used(desk, 60_000, 5), used(editor, 60_001, 7)]).unwrap();
+    store.add_key_use(vec![used(desk, 60_500, 2)]).unwrap();
+    store.add_key_use(vec![used(desk, 120_000, 1)]).unwrap();
+    let now = store.key_use(desk, 120_001).unwrap();
+    assert_eq!((now.calls_this_minute, now.calls_today, now.cpu_ms_today), (1, 8, 80));
+    assert_eq!((now.refused_today, now.used_at, now.runs, now.stored_bytes), (3, Some(120_000), 0, 0));
+    let tomorrow = store.key_use(desk, day + 120_001).unwrap();
+    assert_eq!((tomorrow.calls_today, tomorrow.used_at), (0, Some(120_000)), "the last use is kept");
+    store.add_key_use(vec![used(desk, 2 * day, 1)]).unwrap();
+    let kept = raw_database(&fixture.path).number("SELECT count(*) FROM key_use WHERE number = 1");
+    assert_eq!(kept, 1);
+
+    let run = |number, key| pml_store::NewRun { client_key: Some(key), ..new_run(number) };
+    create(store, run(1, desk)).unwrap();
+    create(store, run(2, desk)).unwrap();
+    create(store, run(3, editor)).unwrap();
+    assert_eq!(store.key_runs_under_way(desk).unwrap(), 2);
+    let stored = store.key_use(desk, 0).unwrap().stored_bytes;
+    assert!(stored > 0 && stored == 2 * store.key_use(editor, 0).unwrap().stored_bytes);
+}
+
+#[test]
+fn a_person_that_this_program_did_not_add_cannot_sign_in() {
+    let person = |name: &str| pml_store::Person {
+        principal: pml_model::Principal(name.to_owned()),
+        role: Role::Member,
+        passphrase: format!("hash of {name}"),
+        created_at: 1000,
+        changed_at: 1000,
+    };
+    for forgery in [
+        "UPDATE person SET role = 'admin'",
+        "UPDATE person SET passphrase = 'hash of bob'",
+        "UPDATE person SET principal = 'eve'",
+        "UPDATE person SET changed_at = 7",
+        "UPDATE person SET role = 'root'",
+    ] {
+        let fixture = fixture();
+        assert!(fixture.store.add_person(person("ann")).unwrap());
+        assert_eq!(fixture.store.people().unwrap(), [person("ann")]);
+        raw_database(&fixture.path).execute(forgery);
+        assert!(fixture.store.people().unwrap().is_empty(), "{forgery}");
+    }
+    let fixture = fixture();
+    let store = &fixture.store;
+    assert!(store.add_person(person("ann")).unwrap() && !store.add_person(person("ann")).unwrap());
+    assert!(store.set_person_passphrase(&ann(), "other".to_owned(), 2000).unwrap());
+    assert_eq!(
+        (store.people().unwrap()[0].passphrase.as_str(), store.people().unwrap()[0].changed_at),
+        ("other", 2000)
+    );
+    let made = store.add_client_key(NewClientKey { principal: ann(), ..key("desk") }).unwrap();
+    store.add_client_key(key("mine")).unwrap();
+    assert_eq!(store.remove_person(&ann(), 3000).unwrap(), Some(1));
+    assert_eq!(store.remove_person(&ann(), 3000).unwrap(), None);
+    assert!(!store.set_person_passphrase(&ann(), "other".to_owned(), 2000).unwrap());
+    assert_eq!(counting(store), ["mine"], "{made:?}");
 }

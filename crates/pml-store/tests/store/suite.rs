@@ -17,6 +17,7 @@ pub(crate) mod raw_database;
 mod rules;
 mod runs;
 pub(crate) mod state;
+mod tenants;
 mod vectors;
 
 use std::path::{Path, PathBuf};
@@ -133,6 +134,7 @@ pub(crate) fn new_run(number: u128) -> NewRun {
         intent: "count the files".to_owned(),
         code_hash: "c0de".to_owned(),
         capability: None,
+        client_key: None,
         plan: format!("plan of {number}").into_bytes(),
         expires_at: None,
         idempotency: None,

@@ -153,7 +153,7 @@ async fn store_answer(
     let run = RunId::parse(run).map_err(|_| unknown())?;
     let principal = admitted.principal().ok_or_else(unknown)?;
     let by = match admitted {
-        Admission::Session(_) => AnswerChannel::Dashboard,
+        Admission::Session(person) => AnswerChannel::Dashboard { person: person.clone() },
         // Access is refused in front of the routes; an answer of a viewer must not count even if that were lost.
         Admission::Viewer(_) => return Err(Problem::new(ErrorCode::Denied, "a viewer cannot answer")),
         Admission::Token(_) | Admission::Key(..) | Admission::Open => AnswerChannel::Api,

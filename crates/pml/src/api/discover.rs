@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Extension, State};
 use axum::routing::post;
-use pml_model::Principal;
+use pml_mcp::server::ClientIdentity;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, ToSchema};
@@ -76,7 +76,7 @@ struct WouldRun {
 #[utoipa::path(post, path = "/api/discover", tag = "discovery", request_body = DiscoverBody, responses((status = 200, body = DiscoverReply)))]
 async fn discover(
     State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
+    Extension(client): Extension<ClientIdentity>,
     ApiJson(body): ApiJson<DiscoverBody>,
 ) -> Result<Reply<DiscoverReply>, Problem> {
     let limit = body.limit.unwrap_or_else(default_limit);
@@ -85,8 +85,9 @@ async fn discover(
         return Err(Problem::new(ErrorCode::InvalidRequest, text));
     }
     let request = DiscoverRequest::new(body.intent, limit);
-    let page = flow::discover(&app, (&principal, None), &request, |_| true).await?;
-    let preview = flow::preview_execute(&app, &principal, &request.intent, |_| true).await?;
+    let (principal, reach) = (client.principal, app.keys.reach(client.key));
+    let page = flow::discover(&app, (&principal, None), &request, |tool| reach.holds(&tool.id)).await?;
+    let preview = flow::preview_execute(&app, &principal, &request.intent, |tool| reach.holds(tool)).await?;
     let would_run = preview.capability.map(|capability| WouldRun {
         capability: CapabilityName { id: capability.id.to_string(), name: capability.name },
         arguments: capability.arguments,

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::{Extension, State};
 use axum::routing::post;
 use pml_mcp::Caller;
-use pml_model::Principal;
+use pml_mcp::server::ClientIdentity;
 use pml_model::json::empty_object;
 use pml_model::question::Answerer;
 use serde::{Deserialize, Serialize};
@@ -61,15 +61,16 @@ struct ExecuteReply {
 #[utoipa::path(post, path = "/api/execute", tag = "runs", request_body = ExecuteBody, responses((status = 200, body = ExecuteReply)))]
 async fn execute(
     State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
+    Extension(client): Extension<ClientIdentity>,
     ApiJson(body): ApiJson<ExecuteBody>,
 ) -> Result<Reply<ExecuteReply>, Problem> {
-    let known = flow::capability(&app, &principal, &body.capability).await?;
+    let known = flow::capability(&app, &client.principal, &body.capability).await?;
+    let reach = app.keys.reach(client.key);
     let arguments = object(body.args, "args")?;
     // The words of the capability itself: those of a person who picks it from a list are not known.
     let intent = known.procedure.description.clone();
-    let request = request(&app, &principal, intent, Work::Capability(body.capability), arguments);
-    let (run, cached) = match flow::execute(&app, request, |_| true).await? {
+    let request = request(&app, &client, intent, Work::Capability(body.capability), arguments);
+    let (run, cached) = match flow::execute(&app, request, |tool| reach.holds(tool)).await? {
         ExecuteOutcome::Running(handle) => {
             // Whoever knows the id must find the run.
             handle.wait_until_stored().await?;
@@ -94,14 +95,15 @@ fn object(given: Option<Box<RawValue>>, name: &str) -> Result<Box<RawValue>, Pro
 
 fn request(
     app: &App,
-    principal: &Principal,
+    client: &ClientIdentity,
     intent: String,
     work: Work,
     arguments: Box<RawValue>,
 ) -> RunRequest {
     let config = app.config();
     RunRequest {
-        principal: principal.clone(),
+        principal: client.principal.clone(),
+        key: client.key,
         session: "http/api".to_owned(),
         intent,
         work,
@@ -189,7 +191,7 @@ struct DryRunReply {
 #[utoipa::path(post, path = "/api/dry-run", tag = "runs", request_body = DryRunBody, responses((status = 200, body = DryRunReply)))]
 async fn dry_run(
     State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
+    Extension(client): Extension<ClientIdentity>,
     ApiJson(body): ApiJson<DryRunBody>,
 ) -> Result<Reply<DryRunReply>, Problem> {
     if body.max_branches.is_some_and(|most| most == 0 || most > MAX_BRANCH_RUNS) {
@@ -219,8 +221,9 @@ async fn dry_run(
     };
     let arguments = object(body.args, "args")?;
     let intent = if body.intent.is_empty() { "dry run".to_owned() } else { body.intent };
-    let request = request(&app, &principal, intent, work, arguments);
-    match flow::dry_run(&app, request, options, |_| true).await? {
+    let request = request(&app, &client, intent, work, arguments);
+    let reach = app.keys.reach(client.key);
+    match flow::dry_run(&app, request, options, |tool| reach.holds(tool)).await? {
         DryRunOutcome::Report(report) => {
             Ok(Reply(DryRunReply { schema_version: SCHEMA_VERSION, report: json!(report) }))
         }

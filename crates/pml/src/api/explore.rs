@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{Extension, State};
 use axum::routing::post;
 use pml_mcp::Caller;
-use pml_model::Principal;
+use pml_mcp::server::ClientIdentity;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::{OpenApi, ToSchema};
@@ -59,10 +59,12 @@ struct ExploreReply {
 #[utoipa::path(post, path = "/api/explore", tag = "discovery", request_body = ExploreBody, responses((status = 200, body = ExploreReply)))]
 async fn explore(
     State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
+    Extension(client): Extension<ClientIdentity>,
     ApiJson(input): ApiJson<ExploreInput>,
 ) -> Result<Reply<ExploreReply>, Problem> {
-    let client = ExploringClient { principal, session: "http".to_owned(), caller: Caller::silent() };
-    let exploration = flow::explore(&app, client, input, |_| true).await?;
+    let reach = app.keys.reach(client.key);
+    let ClientIdentity { principal, key } = client;
+    let client = ExploringClient { principal, key, session: "http".to_owned(), caller: Caller::silent() };
+    let exploration = flow::explore(&app, client, input, |tool| reach.holds(tool)).await?;
     Ok(Reply(ExploreReply { schema_version: SCHEMA_VERSION, exploration: json!(exploration) }))
 }

@@ -8,11 +8,12 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use pml_store::OpenRun;
+use pml_store::{KeyUse, OpenRun};
 use utoipa::OpenApi;
 
 use super::reply::problem_response;
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::metrics::MetricsText;
 use crate::problem::Problem;
 
@@ -66,9 +67,42 @@ async fn write_gauges(app: &App, text: &mut MetricsText) -> Result<(), Problem> 
             count(embedding.remaining),
         );
     }
+    write_key_gauges(app, text).await?;
     let build = [(vec![("version", env!("PML_VERSION").to_owned())], 1.0)];
     text.gauge("pml_build_info", "The version of this program.", &build);
     Ok(())
+}
+
+/// Writes what is used of the budgets of keys, in all processes.
+async fn write_key_gauges(app: &App, text: &mut MetricsText) -> Result<(), Problem> {
+    let mut figures: Vec<(String, KeyUse)> = Vec::new();
+    for key in app.keys.with_budget() {
+        figures.push((key.id.to_string(), app.store.key_use(key.id, now_ms()).await?));
+    }
+    let mut gauge = |name: &str, help: &str, value: fn(&KeyUse) -> f64| {
+        let rows: Vec<_> =
+            figures.iter().map(|(key, used)| (vec![("key", key.clone())], value(used))).collect();
+        if !rows.is_empty() {
+            text.gauge(name, help, &rows);
+        }
+    };
+    gauge("pml_key_runs", "Runs of a key with a budget that are under way.", |used| figure(used.runs));
+    gauge("pml_key_calls_24h", "Its tool calls in 24 hours.", |used| figure(used.calls_today));
+    gauge("pml_key_cpu_seconds_24h", "Its processor time in 24 hours.", |used| {
+        figure(used.cpu_ms_today) / 1000.0
+    });
+    gauge("pml_key_stored_bytes", "Bytes that the records of its runs take.", |used| {
+        figure(used.stored_bytes)
+    });
+    gauge("pml_key_refused_24h", "Its requests and calls that a budget did not admit in 24 hours.", |used| {
+        figure(used.refused_today)
+    });
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+fn figure(value: u64) -> f64 {
+    value as f64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]

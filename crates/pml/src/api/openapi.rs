@@ -56,6 +56,12 @@ pub(super) fn router() -> Router<Arc<App>> {
 /// The document; it is the same for every request.
 static DOCUMENT: LazyLock<Document> = LazyLock::new(build);
 
+/// The document, for tests that compare other tables with it.
+#[cfg(test)]
+pub(super) fn document_of_all_routes() -> &'static Document {
+    &DOCUMENT
+}
+
 /// Describes all routes.
 #[utoipa::path(get, path = "/api/openapi.json", tag = "access", responses((status = 200, body = Object)))]
 async fn document(State(_): State<Arc<App>>) -> Response {

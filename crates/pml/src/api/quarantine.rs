@@ -21,6 +21,7 @@ use super::reply::{SCHEMA_VERSION, json_response, list_response, not_json_respon
 use crate::accepted;
 use crate::app::App;
 use crate::catalogue::{QuarantineReason, QuarantinedTool};
+use crate::flow::AnswerChannel;
 use crate::problem::{ErrorCode, Problem};
 
 /// The largest body of an acceptance, in bytes; it holds one digest.
@@ -135,9 +136,8 @@ async fn accept(
 }
 
 async fn accept_definition(app: &App, admitted: &Admission, tool: &str, body: &[u8]) -> Result<(), Problem> {
-    let (Admission::Session(_), Some(_)) =
-        (admitted, admitted.principal().filter(|who| **who == app.principal))
-    else {
+    // Which people may is decided in front of all routes, by their roles.
+    let Admission::Session(person) = admitted else {
         return Err(Problem::new(ErrorCode::Denied, "only a person who has signed in can accept tools here")
             .hint("accept it in the dashboard, or with `pml accept`"));
     };
@@ -170,7 +170,7 @@ async fn accept_definition(app: &App, admitted: &Admission, tool: &str, body: &[
         (&app.tools, &app.store, &app.principal),
         server,
         std::slice::from_ref(held),
-        "the dashboard",
+        &AnswerChannel::Dashboard { person: person.clone() }.to_string(),
     )
     .await?;
     if other.is_empty() { Ok(()) } else { Err(changed()) }

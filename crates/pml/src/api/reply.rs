@@ -1,6 +1,6 @@
 //! Replies of the HTTP API: JSON, errors of one shape, and lists that pages poll.
 
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pml_model::Digest;
@@ -37,6 +37,9 @@ pub(super) struct ErrorBody {
     /// For a call: whether it can have had an effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<String>,
+    /// After how many seconds the request may succeed; also in the header `Retry-After`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
 }
 
 impl IntoResponse for Problem {
@@ -70,7 +73,11 @@ pub(super) fn list_response(headers: &HeaderMap, body: &impl Serialize) -> Respo
 }
 
 pub(super) fn problem_response(problem: &Problem) -> Response {
-    error_response(problem.http_status(), problem)
+    let mut response = error_response(problem.http_status(), problem);
+    if let Some(seconds) = problem.retry_after_s {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
 }
 
 /// An error with a status that does not follow from its code.

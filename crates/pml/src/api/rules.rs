@@ -110,7 +110,7 @@ async fn revoke(
 ) -> Result<Reply<RuleReply>, Problem> {
     let id = id.parse().map_err(|_| Problem::new(ErrorCode::NotFound, "there is no such rule"))?;
     let by = match admitted {
-        Admission::Session(_) => AnswerChannel::Dashboard,
+        Admission::Session(person) => AnswerChannel::Dashboard { person },
         Admission::Token(_) | Admission::Key(..) | Admission::Open | Admission::Viewer(_) => {
             AnswerChannel::Api
         }

@@ -37,6 +37,9 @@ struct SessionInfo {
     version: &'static str,
     /// Whom the request acts for.
     principal: String,
+    /// The role of the key, or of the person who is signed in; absent for the operator's own token and link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    granted_role: Option<&'static str>,
 }
 
 /// How a request was admitted.
@@ -57,13 +60,26 @@ async fn session(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admission>,
 ) -> Result<Reply<SessionInfo>, Problem> {
-    let role = match admitted {
+    let role = match &admitted {
         Admission::Session(_) => Role::Person,
         Admission::Token(_) | Admission::Key(..) => Role::Program,
         Admission::Viewer(_) | Admission::Open => Role::Viewer,
     };
-    let passphrase_set = passphrase::is_set(&app.settings.paths)?;
+    let passphrase_set = passphrase::is_set(&app.settings.paths)? || !app.people.is_empty();
     let principal = admitted.principal().unwrap_or(&app.principal).0.clone();
     let version = env!("PML_VERSION");
-    Ok(Reply(SessionInfo { schema_version: SCHEMA_VERSION, role, passphrase_set, version, principal }))
+    let granted_role = match &admitted {
+        Admission::Key(_, key) => app.keys.role(Some(*key)),
+        Admission::Session(person) => app.people.role(person),
+        Admission::Token(_) | Admission::Viewer(_) | Admission::Open => None,
+    };
+    let granted_role = granted_role.map(pml_model::Role::as_str);
+    Ok(Reply(SessionInfo {
+        schema_version: SCHEMA_VERSION,
+        role,
+        passphrase_set,
+        version,
+        principal,
+        granted_role,
+    }))
 }

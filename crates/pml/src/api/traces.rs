@@ -106,7 +106,13 @@ async fn of_capability(
         Ok(id) => id,
         Err(_) => flow::capability(&app, &principal, &capability).await?.procedure.id,
     };
-    let found = flow::page_of_traces(&app, &principal, page.into_trace_filter(Some(id))?).await?;
+    let filter = page.into_trace_filter(Some(id))?;
+    let first_page = filter.after.is_none();
+    let found = flow::page_of_traces(&app, &principal, filter).await?;
+    if found.traces.is_empty() && first_page {
+        // A deleted capability keeps its traces; one without either is not there, or is somebody else's.
+        flow::capability(&app, &principal, &capability).await?;
+    }
     Ok(Reply(found.into()))
 }
 

@@ -147,6 +147,7 @@ impl TerminalRun {
         let config = self.app.config();
         RunRequest {
             principal: self.app.principal.clone(),
+            key: None,
             session: given_session_id(&arguments)
                 .map_or_else(|| TERMINAL.to_owned(), |id| named_session(TERMINAL, &id)),
             intent: self.intent.clone(),

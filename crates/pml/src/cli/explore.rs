@@ -58,6 +58,7 @@ pub(super) async fn run(here: &CommandContext, explore: ExploreArgs) -> Result<E
     let run = TerminalRun::new(app, intent, explore.yes);
     let request = run.request(Work::Intent, empty_object());
     let client = ExploringClient {
+        key: None,
         principal: request.principal.clone(),
         session: request.session.clone(),
         caller: request.caller.clone(),

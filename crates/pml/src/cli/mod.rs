@@ -24,6 +24,7 @@ mod list;
 mod mocks;
 mod out;
 mod passphrase;
+mod people;
 mod policy;
 mod regression;
 mod results;
@@ -140,7 +141,10 @@ enum CliCommand {
     /// List and verify the audit log
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Create, list and revoke the keys of clients
+    /// Add, list and remove the people who sign in to the dashboard
+    #[command(subcommand)]
+    People(people::PeopleCommand),
+    /// Create, list, replace and revoke the keys of clients
     #[command(subcommand)]
     Keys(keys::KeysCommand),
     /// Set the passphrase for signing in and approving
@@ -250,6 +254,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         CliCommand::Policy(policy) => policy::run(&here, policy).await,
         CliCommand::Rules(rules) => rules::run(&here, rules).await,
         CliCommand::Audit(audit) => audit::run(&here, audit).await,
+        CliCommand::People(people) => people::run(&here, people).await,
         CliCommand::Keys(keys) => keys::run(&here, keys).await,
         CliCommand::Passphrase => passphrase::run(&here).await,
         CliCommand::Backup(backup) => backup::backup(&here, backup).await,

@@ -92,6 +92,7 @@ pub(super) async fn serve(here: &CommandContext, serve: ServeArgs) -> Result<Exi
         app.settings.paths.clone(),
         app.store.clone(),
         app.principal.clone(),
+        Arc::clone(&app.people),
     )?);
     let link = format!("http://{}{}", reachable(address), sessions.viewer_path());
     let (signed_in, known) = (Arc::clone(&sessions), Arc::clone(&app));
@@ -107,6 +108,7 @@ pub(super) async fn serve(here: &CommandContext, serve: ServeArgs) -> Result<Exi
         .merge(api::router(Arc::clone(&app)))
         .merge(dashboard::router(sessions))
         .merge(http::router(server.clone(), stop.clone()))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&app), api::check_role))
         .layer(axum::middleware::from_fn_with_state(Arc::new(BODIES), body::receive_body))
         .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check_access))
         .layer(axum::middleware::from_fn(dashboard::add_security_headers));

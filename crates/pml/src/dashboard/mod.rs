@@ -23,6 +23,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::passphrase::{self, SignInDoor};
+use crate::people;
 use crate::problem::{ErrorCode, Problem};
 
 pub use session::DashboardSessions;
@@ -101,7 +102,7 @@ async fn page(State(sessions): State<Arc<DashboardSessions>>, uri: Uri, headers:
 }
 
 async fn login_page(State(sessions): State<Arc<DashboardSessions>>) -> Response {
-    match passphrase::is_set(sessions.paths()) {
+    match sessions.can_sign_in() {
         Ok(true) => assets::page("login.html"),
         Ok(false) => assets::page("unset.html"),
         Err(problem) => page_problem_response(&problem),
@@ -116,9 +117,11 @@ async fn login(State(sessions): State<Arc<DashboardSessions>>, headers: HeaderMa
     let Ok(body) = to_bytes(body, MAX_FORM_BYTES).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
-    let given = url::form_urlencoded::parse(&body).find(|(name, _)| name == "passphrase");
-    let given = given.map(|(_, value)| value.into_owned()).unwrap_or_default();
-    match sign_in(&sessions, &given).await {
+    let field = |wanted: &str| {
+        let found = url::form_urlencoded::parse(&body).find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.into_owned()).unwrap_or_default()
+    };
+    match sign_in(&sessions, field("name").trim(), &field("passphrase")).await {
         Ok(session) => {
             let body = json!({ "csrf": session.csrf_token }).to_string();
             let headers = [
@@ -166,12 +169,27 @@ fn over_https(headers: &HeaderMap) -> bool {
     headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"))
 }
 
-async fn sign_in(sessions: &DashboardSessions, given: &str) -> Result<session::NewDashboardSession, Problem> {
+/// Starts a session of the person with this name; without a name, of the operator.
+async fn sign_in(
+    sessions: &DashboardSessions,
+    name: &str,
+    given: &str,
+) -> Result<session::NewDashboardSession, Problem> {
+    if !name.is_empty() && name != sessions.operator().0 {
+        if let Some(person) = people::verify(sessions.store(), name, given).await? {
+            return sessions.start_session(person.principal.clone(), Some(people::fingerprint(&person)));
+        }
+        tracing::warn!("somebody tried to sign in with a wrong name or passphrase");
+        return Err(Problem::new(
+            ErrorCode::Unauthorized,
+            "that is not the name and the passphrase of anybody",
+        ));
+    }
     // The fingerprint is read before the check: if the passphrase changes in between, the new session is invalid at
     // once.
     let edition = passphrase::passphrase_fingerprint(sessions.paths())?;
     if passphrase::verify(sessions.paths(), sessions.store(), SignInDoor::Web, given).await? {
-        return sessions.start_session(edition);
+        return sessions.start_session(sessions.operator().clone(), edition);
     }
     tracing::warn!("somebody tried to sign in with a wrong passphrase");
     Err(Problem::new(ErrorCode::Unauthorized, "that is not the passphrase"))

@@ -10,7 +10,7 @@
 //! it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
@@ -23,6 +23,7 @@ use pml_store::Store;
 
 use crate::config::Paths;
 use crate::passphrase;
+use crate::people::{self, People};
 use crate::problem::{ErrorCode, Problem};
 
 const COOKIE_NAME: &str = "pml_session";
@@ -40,7 +41,9 @@ pub struct DashboardSessions {
     paths: Paths,
     /// Counts wrong passphrases.
     store: Store,
-    principal: Principal,
+    /// The operator, whose passphrase stands in a file.
+    operator: Principal,
+    people: Arc<People>,
     /// Sessions by the digest of their cookie: lookup time reveals nothing about a cookie, and no cookie is stored.
     by_cookie_digest: Mutex<HashMap<Digest, DashboardSession>>,
     /// The secret in the link that the program prints.
@@ -51,6 +54,7 @@ pub struct DashboardSessions {
 }
 
 struct DashboardSession {
+    principal: Principal,
     csrf_digest: Digest,
     /// The fingerprint of the passphrase that the session was started with; another passphrase ends the session.
     passphrase_edition: Option<Digest>,
@@ -72,17 +76,23 @@ impl NewDashboardSession {
 }
 
 impl DashboardSessions {
-    /// An empty set of sessions, with a new ticket for viewers. Every session acts as `principal`.
+    /// An empty set of sessions, with a new ticket for viewers, who see what the operator has.
     ///
     /// # Errors
     /// The system gives no random bytes.
-    pub fn new(paths: Paths, store: Store, principal: Principal) -> Result<DashboardSessions, Problem> {
+    pub fn new(
+        paths: Paths,
+        store: Store,
+        operator: Principal,
+        people: Arc<People>,
+    ) -> Result<DashboardSessions, Problem> {
         let cookie = random()?;
         let digest = Digest::of(cookie.as_bytes());
         Ok(DashboardSessions {
             paths,
             store,
-            principal,
+            operator,
+            people,
             by_cookie_digest: Mutex::default(),
             ticket: random()?,
             viewer_cookie: (cookie, digest),
@@ -116,7 +126,7 @@ impl DashboardSessions {
     ) -> Result<Option<(Principal, SessionRole)>, AccessRefusal> {
         let mut open = self.lock();
         let Some(session) = self.find(&mut open, headers, Instant::now()) else {
-            let viewer = self.is_viewer(headers).then(|| (self.principal.clone(), SessionRole::Viewer));
+            let viewer = self.is_viewer(headers).then(|| (self.operator.clone(), SessionRole::Viewer));
             return Ok(viewer);
         };
         if effect == RequestEffect::Changes {
@@ -126,7 +136,7 @@ impl DashboardSessions {
             }
             session.last_used_at = Instant::now();
         }
-        Ok(Some((self.principal.clone(), SessionRole::Person)))
+        Ok(Some((session.principal.clone(), SessionRole::Person)))
     }
 
     /// Whether the request has the cookie of the link.
@@ -149,10 +159,25 @@ impl DashboardSessions {
         session.map(|session| session.last_used_at = Instant::now()).is_some()
     }
 
+    pub(super) fn operator(&self) -> &Principal {
+        &self.operator
+    }
+
+    /// Whether anybody can sign in.
+    pub(super) fn can_sign_in(&self) -> Result<bool, Problem> {
+        Ok(passphrase::is_set(&self.paths)? || !self.people.is_empty())
+    }
+
     /// Starts a session for a person who knew the passphrase with this fingerprint.
-    pub(super) fn start_session(&self, edition: Option<Digest>) -> Result<NewDashboardSession, Problem> {
+    pub(super) fn start_session(
+        &self,
+        principal: Principal,
+        edition: Option<Digest>,
+    ) -> Result<NewDashboardSession, Problem> {
         let fresh = NewDashboardSession { cookie_value: random()?, csrf_token: random()? };
+        tracing::info!(%principal, "somebody signed in at the dashboard");
         let session = DashboardSession {
+            principal,
             csrf_digest: Digest::of(fresh.csrf_token.as_bytes()),
             passphrase_edition: edition,
             last_used_at: Instant::now(),
@@ -165,7 +190,6 @@ impl DashboardSessions {
             open.remove(&oldest);
         }
         open.insert(Digest::of(fresh.cookie_value.as_bytes()), session);
-        tracing::info!("somebody signed in at the dashboard");
         Ok(fresh)
     }
 
@@ -187,8 +211,8 @@ impl DashboardSessions {
         let key = cookies(headers, COOKIE_NAME)
             .map(|value| Digest::of(value.as_bytes()))
             .find(|key| open.contains_key(key))?;
-        let edition = passphrase::passphrase_fingerprint(&self.paths).ok().flatten();
         let lives = open.get(&key).is_some_and(|session| {
+            let edition = self.edition(&session.principal);
             now.saturating_duration_since(session.last_used_at) < IDLE
                 && edition.is_some()
                 && session.passphrase_edition == edition
@@ -197,6 +221,14 @@ impl DashboardSessions {
             open.remove(&key);
         }
         open.get_mut(&key)
+    }
+
+    /// The fingerprint of the passphrase that somebody signs in with now; `None` if they cannot.
+    fn edition(&self, principal: &Principal) -> Option<Digest> {
+        match *principal == self.operator {
+            true => passphrase::passphrase_fingerprint(&self.paths).ok().flatten(),
+            false => self.people.get(principal).map(|person| people::fingerprint(&person)),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Digest, DashboardSession>> {
@@ -230,11 +262,12 @@ mod tests {
         let paths = Paths { config: dir.path().join("pml.toml"), data: dir.path().to_owned() };
         passphrase::set(&paths, "correct horse").await.unwrap();
         let store = Store::open(paths.database()).await.unwrap();
-        (dir, DashboardSessions::new(paths, store, Principal::local()).unwrap())
+        (dir, DashboardSessions::new(paths, store, Principal::local(), Arc::default()).unwrap())
     }
 
     fn begin(sessions: &DashboardSessions) -> NewDashboardSession {
-        sessions.start_session(passphrase::passphrase_fingerprint(&sessions.paths).unwrap()).unwrap()
+        let edition = passphrase::passphrase_fingerprint(&sessions.paths).unwrap();
+        sessions.start_session(Principal::local(), edition).unwrap()
     }
 
     fn headers(fresh: &NewDashboardSession, csrf: &str) -> HeaderMap {

@@ -50,6 +50,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::now_ms;
 use crate::events::EventFeed;
+use crate::keys::{ClientKeys, RunAdmission};
 use crate::knowledge::Knowledge;
 use crate::knowledge::cache::CacheTicket;
 use crate::metrics::{ApprovalEvent, Metrics, SandboxEvent};
@@ -93,6 +94,8 @@ pub struct RunRegistry {
     settings: Arc<AppSettings>,
     tools: Arc<Toolset>,
     knowledge: Arc<Knowledge>,
+    /// The keys of clients: a run goes on only as long as its key is valid.
+    keys: Arc<ClientKeys>,
     store: Store,
     process: ProcessIdentity,
     pool: OnceLock<WorkerPool>,
@@ -232,6 +235,8 @@ pub struct PlannedRun {
     pub(crate) ticket: Option<CacheTicket>,
     /// The reads of the dry run that the run confirms.
     pub(crate) earlier_reads: Vec<EarlierRead>,
+    /// Its place among the runs that the budget of its key admits.
+    pub(crate) admission: Option<RunAdmission>,
 }
 
 /// The outcome of starting a run that needs approval first.
@@ -265,6 +270,7 @@ impl RunRegistry {
     /// An empty registry of the process `process`.
     pub(crate) fn new(
         (settings, tools, knowledge): (Arc<AppSettings>, Arc<Toolset>, Arc<Knowledge>),
+        keys: Arc<ClientKeys>,
         store: Store,
         process: ProcessIdentity,
         stop: CancellationToken,
@@ -276,6 +282,7 @@ impl RunRegistry {
             settings,
             tools,
             knowledge,
+            keys,
             store,
             process,
             pool: OnceLock::new(),
@@ -462,6 +469,7 @@ pub async fn start(runs: &Arc<RunRegistry>, asked: PlannedRun) -> Result<Arc<Run
             status: watch::Sender::new(RunStatus::Running(RunProgress::default())),
             acks,
             acked,
+            admission: asked.admission,
         },
     ))
 }
@@ -575,6 +583,7 @@ fn new_run(runs: &RunRegistry, asked: &PlannedRun) -> Result<NewRun, Problem> {
         intent: runs.knowledge.memory.sanitiser().clean_text(&asked.plan.intent).into_owned(),
         code_hash: asked.plan.code_hash.clone(),
         capability: asked.plan.learn.as_ref().and_then(|learn| learn.capability.clone()),
+        client_key: asked.plan.key,
         plan: serde_json::to_vec(&asked.plan).map_err(|error| {
             Problem::new(ErrorCode::InvalidRequest, format!("the plan cannot be recorded: {error}"))
         })?,
@@ -626,10 +635,13 @@ fn spawn_driver(runs: &Arc<RunRegistry>, parts: DriverParts) -> Arc<RunHandle> {
         handle.stops.suspend.cancel();
     }
     let (here, id, fence) = (Arc::clone(runs), handle.id.clone(), handle.lease.fence());
+    let mut parts = parts;
+    let admission = parts.admission.take();
     let span = run_span::begin_run(&runs.tools.telemetry, &handle, &parts.plan);
     let driven = Arc::clone(&handle);
     runs.drivers.spawn(async move {
         run_span::drive_in_span(Driver::new(parts), span, driven).await;
+        drop(admission);
         here.release_question(&id);
         // The run may have been lost to another driver of this very process; then the entry belongs to that driver.
         here.lock().retain(|held, handle| *held != id || handle.lease.fence() != fence);

@@ -84,6 +84,7 @@ pub async fn resume(
             status: watch::Sender::new(RunStatus::Running(RunProgress::default())),
             acks,
             acked,
+            admission: None,
         },
     )))
 }

@@ -5,6 +5,7 @@
 //! setting.
 
 use pml_model::question::{Answerer, Question};
+use pml_model::{Principal, Role};
 
 use crate::app::App;
 use crate::problem::{ErrorCode, Problem};
@@ -13,7 +14,10 @@ use crate::problem::{ErrorCode, Problem};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerChannel {
     /// A signed-in session of the dashboard.
-    Dashboard,
+    Dashboard {
+        /// Who is signed in.
+        person: Principal,
+    },
     /// The terminal, after the passphrase was given.
     Terminal,
     /// The terminal, without the passphrase.
@@ -28,6 +32,8 @@ pub enum AnswerChannel {
         person: bool,
         /// Whose answers count on its connection if the configuration does not say.
         door: Answerer,
+        /// The role of its key.
+        role: Role,
     },
 }
 
@@ -35,16 +41,29 @@ impl AnswerChannel {
     /// Whose answers count through this channel if the configuration does not say.
     pub(super) fn default_answerer(&self) -> Answerer {
         match self {
-            AnswerChannel::Dashboard | AnswerChannel::Terminal | AnswerChannel::Shell => Answerer::Client,
+            AnswerChannel::Dashboard { .. } | AnswerChannel::Terminal | AnswerChannel::Shell => {
+                Answerer::Client
+            }
             AnswerChannel::Api => Answerer::Human,
             AnswerChannel::Client { door, .. } => *door,
+        }
+    }
+
+    /// The role of whoever answers. In front of the API, roles are checked for each route.
+    fn role(&self) -> Role {
+        match self {
+            AnswerChannel::Dashboard { .. }
+            | AnswerChannel::Terminal
+            | AnswerChannel::Shell
+            | AnswerChannel::Api => Role::Admin,
+            AnswerChannel::Client { role, .. } => *role,
         }
     }
 
     /// Whether the answer certainly comes from a person.
     pub(super) fn is_person(&self) -> bool {
         match self {
-            AnswerChannel::Dashboard | AnswerChannel::Terminal => true,
+            AnswerChannel::Dashboard { .. } | AnswerChannel::Terminal => true,
             AnswerChannel::Client { person, .. } => *person,
             AnswerChannel::Shell | AnswerChannel::Api => false,
         }
@@ -54,7 +73,10 @@ impl AnswerChannel {
 impl std::fmt::Display for AnswerChannel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            AnswerChannel::Dashboard => f.write_str("the dashboard"),
+            AnswerChannel::Dashboard { person } if *person == Principal::local() => {
+                f.write_str("the dashboard")
+            }
+            AnswerChannel::Dashboard { person } => write!(f, "{person} at the dashboard"),
             AnswerChannel::Terminal => f.write_str("the terminal, with the passphrase"),
             AnswerChannel::Shell => f.write_str("the terminal"),
             AnswerChannel::Api => f.write_str("the API"),
@@ -80,6 +102,12 @@ pub(super) fn may_answer(
     config: Option<Answerer>,
 ) -> Result<(), Problem> {
     let Some(run) = started_under(question) else { return Ok(()) };
+    if by.role() < Role::Approver {
+        let text =
+            format!("{by} has a key with the role `{}`, and answers need the role `approver`", by.role());
+        return Err(Problem::new(ErrorCode::Denied, text)
+            .hint("answer in the dashboard, or on a terminal with `pml runs approve`"));
+    }
     let (counts, because) = who(run, by, config);
     if counts == Answerer::Client || by.is_person() {
         return Ok(());
@@ -141,7 +169,9 @@ mod tests {
     #[test]
     fn the_strictest_of_three_settings_counts() {
         let question = |by| Question::InDoubt { calls: Vec::new(), by };
-        let door = |door, person| AnswerChannel::Client { name: "c".to_owned(), person, door };
+        let door =
+            |door, person| AnswerChannel::Client { name: "c".to_owned(), person, door, role: Role::Approver };
+        let dashboard = AnswerChannel::Dashboard { person: Principal::local() };
         let settings = [Answerer::Human, Answerer::Client];
         let mut counted = 0;
         for run in settings {
@@ -153,22 +183,24 @@ mod tests {
                     let client = may_answer(&question(run), &door(at, false), config);
                     assert_eq!(client.is_err(), strict, "{run:?} {at:?} {config:?}");
                     counted += u32::from(client.is_ok());
-                    for person in [door(at, true), AnswerChannel::Dashboard, AnswerChannel::Terminal] {
+                    for person in [door(at, true), dashboard.clone(), AnswerChannel::Terminal] {
                         assert!(may_answer(&question(run), &person, config).is_ok(), "{person}");
                     }
                 }
             }
         }
         assert_eq!(counted, 3);
+        for role in [Role::Agent, Role::Member] {
+            let by =
+                AnswerChannel::Client { name: "c".to_owned(), person: true, door: Answerer::Client, role };
+            assert!(may_answer(&question(Answerer::Client), &by, Some(Answerer::Client)).is_err(), "{role}");
+        }
         assert!(may_answer(&question(Answerer::Client), &AnswerChannel::Api, None).is_err());
         assert!(may_answer(&question(Answerer::Client), &AnswerChannel::Shell, None).is_ok());
         assert!(may_make_rules(&door(Answerer::Client, false)).is_err());
         assert!(
             may_make_rules(&AnswerChannel::Shell).is_err() && may_make_rules(&AnswerChannel::Api).is_err()
         );
-        assert!(
-            may_make_rules(&AnswerChannel::Dashboard).is_ok()
-                && may_make_rules(&AnswerChannel::Terminal).is_ok()
-        );
+        assert!(may_make_rules(&dashboard).is_ok() && may_make_rules(&AnswerChannel::Terminal).is_ok());
     }
 }

@@ -72,6 +72,7 @@ pub async fn call(
     let NamedCall {
         principal, session, direct, tool, arguments, extra_params: passing, caller, cancel, ..
     } = call;
+    app.keys.admit_direct_call(direct.key)?;
     let context = CallContext::direct(principal.clone(), direct, caller.clone(), cancel);
     let began = Instant::now();
     let outcome = tools::call(&app.tools, &context, tool, arguments, passing).await;
@@ -82,6 +83,7 @@ pub async fn call(
     };
     let execution = RunRequest {
         principal,
+        key: direct.key,
         session,
         intent: format!("direct call of {tool} by client {}", direct.client),
         work: Work::Call(tool.clone()),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use pml_mcp::Caller;
+use pml_model::KeyId;
 use pml_model::capability::CapabilityStatistics;
 use pml_model::json::empty_object;
 use pml_model::learning::CallCounts;
@@ -82,6 +83,8 @@ fn default_depth() -> u32 {
 pub struct ExploringClient {
     /// The principal that paths are tried for.
     pub principal: Principal,
+    /// The key of the client, if it has one.
+    pub key: Option<KeyId>,
     /// The session of the client.
     pub session: String,
     /// The receiver of progress and log messages.
@@ -253,9 +256,10 @@ async fn try_path(
 ) -> Result<(DryRunOutcome, Option<DryRunEvidence>), Problem> {
     let _turn = app.explorations.acquire().await;
     let config = app.config();
-    let ExploringClient { principal, session, caller } = client.clone();
+    let ExploringClient { principal, key, session, caller } = client.clone();
     let request = RunRequest {
         principal,
+        key,
         session,
         intent: input.intent.clone(),
         work: Work::Dag { document: path.document.to_string(), pause: Pause::default() },

@@ -178,6 +178,7 @@ fn request_for(
 ) -> RunRequest {
     RunRequest {
         principal: principal.clone(),
+        key: None,
         session: String::new(),
         intent: String::new(),
         work: Work::Capability(id.to_string()),

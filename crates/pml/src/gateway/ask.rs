@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use pml_mcp::server::IncomingRequest;
 use pml_mcp::{Era, RpcError};
+use pml_model::Role;
 use pml_model::json::{Fields, canonical_json, raw};
 use pml_model::question::{Answer, ApprovalDecision, Question};
 use pml_model::{Digest, RunId};
@@ -186,6 +187,7 @@ fn client_answerer(app: &App, request: &IncomingRequest, door: &ClientAccess) ->
         name: client_name(app, &request.client),
         person: key.is_some_and(|key| key.interactive),
         door: door.default_answerer,
+        role: door.role,
     }
 }
 
@@ -217,7 +219,8 @@ fn elicitation_params(
     let able = Fields::parse(request.caller.capabilities().get())
         .is_ok_and(|capabilities| capabilities.get("elicitation").is_some());
     let message = format!("{id} {}", words::approval(asked));
-    if !counts || !able || message.chars().nth(MAX_CHARACTERS).is_some() {
+    let may = matches!(by, AnswerChannel::Client { role, .. } if *role >= Role::Approver);
+    if !may || !counts || !able || message.chars().nth(MAX_CHARACTERS).is_some() {
         return None;
     }
     Some(json!({

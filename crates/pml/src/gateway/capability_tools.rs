@@ -91,12 +91,13 @@ async fn run(
         dynamic: config.approvals.dynamic,
         learn: config.memory.learn,
         capability: None,
+        key: request.client.key,
         use_cache: config.memory.cache,
         speculate: true,
     };
     let executed = tokio::select! {
-        // Its tools need not be exposed: whoever exposes it means what it does.
-        executed = flow::execute(app, asked, |_| true) => executed?,
+        // Its tools need not be exposed: whoever exposes it means what it does. The key has to reach them.
+        executed = flow::execute(app, asked, |id| door.reach.holds(id)) => executed?,
         () = request.cancel.cancelled() => {
             return Err(Problem::new(ErrorCode::Cancelled, "the request was cancelled before anything ran"));
         }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::ask::{self, RunOrigin};
 use super::request::{read_idempotency, session_id};
 use super::wait::{TURN, WAIT_MS, wait_for_run};
-use super::{ClientAccess, client_name, is_callable, is_listed};
+use super::{ClientAccess, client_name};
 use crate::app::App;
 use crate::flow::{self, DirectOutcome, ExecuteOutcome, NamedCall};
 use crate::problem::{ErrorCode, Problem, SentStatus};
@@ -49,7 +49,7 @@ pub(super) async fn call(
             })?,
             max_wait: TURN,
         };
-        flow::call(app, call, |id| is_callable(id, &door.expose)).await
+        flow::call(app, call, |id| door.may_call(id)).await
     };
     let told = |problem: &Problem| match has_output_schema(app, tool) {
         true => problem.to_typed_tool_result(),
@@ -75,7 +75,7 @@ fn direct_caller(
     let key = request.client.key.and_then(|key| app.keys.get(key));
     let asked_by_client = match (&key, by) {
         (Some(key), _) if key.asks_itself => Some(AskedByClient::Key),
-        (_, Answerer::Client) if is_listed(tool, &door.expose) => Some(AskedByClient::Listed),
+        (_, Answerer::Client) if door.lists(tool) => Some(AskedByClient::Listed),
         (_, Answerer::Client | Answerer::Human) => None,
     };
     DirectCaller { client: client_name(app, &request.client), key: key.map(|key| key.id), asked_by_client }

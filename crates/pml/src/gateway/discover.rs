@@ -5,10 +5,9 @@ use pml_model::json::{Fields, raw};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::is_callable;
+use super::ClientAccess;
 use super::request::{parse_arguments, session_id};
 use crate::app::App;
-use crate::config::Expose;
 use crate::discover::{DiscoverPage, DiscoverRequest, DiscoverResult, ResultDetail, ResultKind};
 use crate::flow;
 use crate::problem::Problem;
@@ -66,9 +65,9 @@ pub(super) async fn discover(
     app: &App,
     arguments: &RawValue,
     asked: &IncomingRequest,
-    exposure: &Expose,
+    door: &ClientAccess,
 ) -> Box<RawValue> {
-    match find(app, arguments, asked, exposure).await {
+    match find(app, arguments, asked, door).await {
         Ok((page, detail)) => {
             let mut result = Fields::default();
             result.set("content", raw(&[json!({ "type": "text", "text": text(&page, detail) })]));
@@ -84,13 +83,13 @@ async fn find(
     app: &App,
     arguments: &RawValue,
     asked: &IncomingRequest,
-    exposure: &Expose,
+    door: &ClientAccess,
 ) -> Result<(DiscoverPage, ResultDetail), Problem> {
     let hint = r#"the smallest call is {"intent": "what you want to do"}"#;
     let request: DiscoverRequest = parse_arguments("pml_discover", arguments, hint)?;
     let session = session_id(asked);
     let whose = (&asked.client.principal, Some(session.as_str()));
-    let mut page = flow::discover(app, whose, &request, |tool| is_callable(&tool.id, exposure)).await?;
+    let mut page = flow::discover(app, whose, &request, |tool| door.may_call(&tool.id)).await?;
     if !says_how_many(arguments) {
         page.end_at_falloff();
     }

@@ -10,13 +10,13 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::ClientAccess;
 use super::ask::{self, RunOrigin};
 use super::dry_run::{self, DryRunArgument};
 use super::reply::{refusal_result, status_result};
 use super::request::{parse_arguments, read_idempotency, session_id_in};
 use super::suggestions::suggestions_result;
 use super::wait::{TURN, WAIT_MS, wait_for_run};
-use super::{ClientAccess, is_callable};
 use crate::app::App;
 use crate::flow::{self, ExecuteOutcome};
 use crate::plan::Pause;
@@ -254,6 +254,7 @@ pub(super) async fn execute(
     let context = asked.context.unwrap_or_else(empty_object);
     let execution = RunRequest {
         principal: request.client.principal.clone(),
+        key: request.client.key,
         session: session_id_in(request, &context),
         intent: asked.intent.clone(),
         work,
@@ -269,7 +270,7 @@ pub(super) async fn execute(
         use_cache: config.memory.cache && asked.options.cache.unwrap_or(true),
         speculate: asked.options.speculate.unwrap_or(true),
     };
-    let visible = |id: &ToolId| is_callable(id, &door.expose);
+    let visible = |id: &ToolId| door.may_call(id);
     if let Some(options) = dry {
         return dry_run::answer(app, execution, options, visible, request).await;
     }

@@ -7,9 +7,9 @@ use pml_model::json::raw;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::ClientAccess;
 use super::reply::result_of;
 use super::request::{parse_arguments, session_id};
-use super::{ClientAccess, is_callable};
 use crate::app::App;
 use crate::flow::{self, ExploreInput, ExploringClient};
 use crate::problem::{ErrorCode, Problem};
@@ -85,8 +85,9 @@ async fn try_paths(
     let input: ExploreInput = parse_arguments("pml_explore", arguments, hint)?;
     let client = ExploringClient {
         principal: request.client.principal.clone(),
+        key: request.client.key,
         session: session_id(request),
         caller: request.caller.clone(),
     };
-    flow::explore(app, client, input, |id| is_callable(id, &door.expose)).await
+    flow::explore(app, client, input, |id| door.may_call(id)).await
 }

@@ -106,7 +106,7 @@ pub(super) async fn call(
         );
     }
     match name {
-        "pml_discover" => Some(discover::discover(app, arguments, request, &door.expose).await),
+        "pml_discover" => Some(discover::discover(app, arguments, request, door).await),
         "pml_execute" => Some(execute::execute(app, arguments, request, door).await),
         "pml_explore" => Some(explore::explore(app, arguments, request, door).await),
         "pml_continue" => Some(runs::continue_run(app, arguments, request, door).await),

@@ -30,7 +30,7 @@ use pml_mcp::server::{
 use pml_mcp::{RpcError, code};
 use pml_model::json::{Fields, empty_object, raw};
 use pml_model::question::Answerer;
-use pml_model::{ServerName, ToolId};
+use pml_model::{Role, ServerName, ToolId};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
@@ -38,6 +38,7 @@ use tokio::sync::broadcast;
 use crate::app::App;
 use crate::catalogue::ToolSnapshot;
 use crate::config::Expose;
+use crate::keys::KeyReach;
 use crate::problem::{ErrorCode, Problem};
 use crate::telemetry::in_context;
 
@@ -55,8 +56,38 @@ pub struct Gateway {
 struct ClientAccess {
     /// The tools that the client sees.
     expose: Expose,
+    /// The tools that its key reaches.
+    reach: KeyReach,
+    /// The role of its key.
+    role: Role,
     /// Whose approval counts where the configuration does not say.
     default_answerer: Answerer,
+}
+
+impl ClientAccess {
+    /// Whether the client may call a tool. `meta` only lists fewer tools to save context; a list of names also forbids
+    /// the others, and so does the scope of a key.
+    fn may_call(&self, id: &ToolId) -> bool {
+        is_callable(id, &self.expose) && self.reach.holds(id)
+    }
+
+    /// Whether a tool is listed to the client.
+    fn lists(&self, id: &ToolId) -> bool {
+        is_listed(id, &self.expose) && self.reach.holds(id)
+    }
+
+    /// Whether the client may see what a server has beside tools.
+    fn sees(&self, server: &ServerName) -> bool {
+        is_visible(server, &self.expose) && self.reach.holds_all_of(server.as_str())
+    }
+
+    fn check_callable(&self, id: &ToolId) -> Result<ToolId, Problem> {
+        if self.may_call(id) {
+            return Ok(id.clone());
+        }
+        Err(Problem::new(ErrorCode::UnknownTool, format!("tool `{id}` is not exposed to this client"))
+            .hint("add it to `expose` in pml.toml, or use a key that reaches it"))
+    }
 }
 
 impl Gateway {
@@ -71,6 +102,19 @@ impl Gateway {
     fn exposure(&self, client: &ConnectedClient) -> Expose {
         let name = client_name(&self.app, client);
         self.expose_override.clone().unwrap_or_else(|| self.app.config().expose_to(&name).clone())
+    }
+
+    fn access(&self, client: &ConnectedClient) -> Result<ClientAccess, Problem> {
+        if let Some(key) = client.key {
+            // A session outlives the request it was opened with, and its key may have been revoked since.
+            self.app.keys.require(key)?;
+        }
+        Ok(ClientAccess {
+            expose: self.exposure(client),
+            reach: self.app.keys.reach(client.key),
+            role: self.app.keys.role(client.key).unwrap_or(Role::Agent),
+            default_answerer: self.default_answerer,
+        })
     }
 
     async fn serve(self, request: IncomingRequest) -> Result<Box<RawValue>, RpcError> {
@@ -90,18 +134,16 @@ impl Gateway {
     }
 
     async fn list_tools(&self, request: &IncomingRequest) -> Result<Box<RawValue>, RpcError> {
-        let exposure = self.exposure(&request.client);
-        if exposure != Expose::Meta {
+        let access = self.access(&request.client).map_err(|problem| problem.to_rpc())?;
+        if access.expose != Expose::Meta {
             self.app.tools.ensure_manifests_loaded().await;
         }
-        let learned = capability_tools::definitions(&self.app, &request.client.principal, &exposure).await;
+        let learned =
+            capability_tools::definitions(&self.app, &request.client.principal, &access.expose).await;
         let snapshot = self.app.tools.snapshot();
         let own = meta_tools::definitions(&snapshot);
-        let shown = snapshot
-            .tools
-            .iter()
-            .filter(|tool| is_listed(&tool.id, &exposure))
-            .map(listing::exposed_definition);
+        let shown =
+            snapshot.tools.iter().filter(|tool| access.lists(&tool.id)).map(listing::exposed_definition);
         listing::paginate(own.into_iter().chain(learned).chain(shown), "tools", &request.params)
     }
 
@@ -111,8 +153,10 @@ impl Gateway {
             return Err(RpcError::new(code::INVALID_PARAMS, "`tools/call` without `name`"));
         };
         let arguments = params.get("arguments").map_or_else(empty_object, ToOwned::to_owned);
-        let door =
-            ClientAccess { expose: self.exposure(&request.client), default_answerer: self.default_answerer };
+        let door = match self.access(&request.client) {
+            Ok(door) => door,
+            Err(problem) => return Ok(problem.to_tool_result()),
+        };
         if let Some(answer) = ask::answer_retry(&self.app, &request, &door, &name).await {
             return answer;
         }
@@ -122,7 +166,7 @@ impl Gateway {
         if let Some(answer) = capability_tools::call(&self.app, &request, &door, &name, &arguments).await {
             return answer;
         }
-        let id = match self.resolve(&name, &request.client).await {
+        let id = match self.resolve(&name, &door).await {
             Ok(id) => id,
             Err(problem) => return Ok(problem.to_tool_result()),
         };
@@ -135,21 +179,20 @@ impl Gateway {
 
     /// The tool that a client names, if it may call it. An unknown name may belong to a server whose manifest is not
     /// loaded yet, so all manifests are loaded before the name is refused.
-    async fn resolve(&self, name: &str, client: &ConnectedClient) -> Result<ToolId, Problem> {
-        let exposure = self.exposure(client);
+    async fn resolve(&self, name: &str, door: &ClientAccess) -> Result<ToolId, Problem> {
         let snapshot = self.app.tools.snapshot();
         if let Ok(tool) = snapshot.resolve_name(name) {
-            return check_callable(&tool.id, &exposure);
+            return door.check_callable(&tool.id);
         }
         // Its definition may be the accepted one again by now; the call finds out.
         if let Some(held) = snapshot.find_quarantined_by_name(name) {
-            return check_callable(&held.id, &exposure);
+            return door.check_callable(&held.id);
         }
         // The name says which server has the tool, so the other manifests need not be loaded: the call asks that
         // server.
         if let Ok(id) = ToolId::parse(name) {
             if snapshot.servers.iter().any(|server| server.name == id.server) {
-                return check_callable(&id, &exposure);
+                return door.check_callable(&id);
             }
             if let Some(problem) = self.left_out_problem(&id) {
                 return Err(problem);
@@ -159,7 +202,7 @@ impl Gateway {
         let snapshot = self.app.tools.snapshot();
         let tool =
             snapshot.resolve_name(name).map_err(|unknown| self.unready_problem(name).unwrap_or(unknown))?;
-        check_callable(&tool.id, &exposure)
+        door.check_callable(&tool.id)
     }
 
     /// Why the server that a tool name begins with has not listed its tools; `None` where it has.
@@ -187,14 +230,6 @@ impl Gateway {
 fn client_name(app: &App, client: &ConnectedClient) -> String {
     let key = client.key.and_then(|key| app.keys.get(key));
     key.map_or_else(|| client.name.clone(), |key| key.client.clone())
-}
-
-fn check_callable(id: &ToolId, exposure: &Expose) -> Result<ToolId, Problem> {
-    if is_callable(id, exposure) {
-        return Ok(id.clone());
-    }
-    Err(Problem::new(ErrorCode::UnknownTool, format!("tool `{id}` is not exposed to this client"))
-        .hint("add it to `expose` in pml.toml"))
 }
 
 impl Handler for Gateway {

@@ -13,7 +13,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{Gateway, is_visible, listing};
+use super::{Gateway, listing};
 use crate::config::ToolNaming;
 use crate::problem::Problem;
 use crate::servers::{ServerHandle, ServerUseGuard};
@@ -131,7 +131,8 @@ impl Gateway {
         uri: &str,
     ) -> Result<Box<RawValue>, RpcError> {
         let known = self.routes.resources.lock().unwrap_or_else(PoisonError::into_inner).get(uri).cloned();
-        let candidates = match known.filter(|server| is_visible(server, &self.exposure(&request.client))) {
+        let access = self.access(&request.client).map_err(|problem| problem.to_rpc())?;
+        let candidates = match known.filter(|server| access.sees(server)) {
             Some(server) => vec![server],
             None => self.servers_with("resources", &request.client),
         };
@@ -262,10 +263,10 @@ impl Gateway {
     /// The servers that declare a capability (or last declared it) and of which the client may see something.
     fn servers_with(&self, capability: &str, client: &ConnectedClient) -> Vec<ServerName> {
         let snapshot = self.app.tools.snapshot();
-        let exposure = self.exposure(client);
+        let Ok(access) = self.access(client) else { return Vec::new() };
         let has = |text: &str| Fields::parse(text).is_ok_and(|fields| fields.get(capability).is_some());
         let having = snapshot.servers.iter().filter(|server| server.capabilities.as_deref().is_some_and(has));
-        having.map(|server| server.name.clone()).filter(|server| is_visible(server, &exposure)).collect()
+        having.map(|server| server.name.clone()).filter(|server| access.sees(server)).collect()
     }
 }
 

@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::ClientAccess;
 use super::ask::{self, AskOutcome};
 use super::reply::{abort_result, dag_text, refusal_result, tool_result};
 use super::request::{parse_arguments, session_id};
 use super::wait::{resume_and_wait, wait_for_news};
-use super::{ClientAccess, is_callable};
 use crate::app::App;
 use crate::clock::now_ms;
 use crate::flow::{self, AnswerInput, ResultRequest};
@@ -209,6 +209,7 @@ fn passed_on_by_client(request: &IncomingRequest, door: &ClientAccess) -> flow::
         name: request.client.name.clone(),
         person: false,
         door: door.default_answerer,
+        role: door.role,
     }
 }
 
@@ -230,7 +231,7 @@ pub(super) async fn replan(
     let replanned = async {
         let which: TaskResultArguments = parse_arguments("pml_replan", arguments, OF_REPLAN)?;
         let id = parse_run_id(&which.workflow_id)?;
-        let visible = |tool: &ToolId| is_callable(tool, &door.expose);
+        let visible = |tool: &ToolId| door.may_call(tool);
         match (which.dag_structure, which.new_requirement) {
             (Some(document), None) => {
                 let by = passed_on_by_client(request, door);

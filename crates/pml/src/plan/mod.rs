@@ -12,7 +12,7 @@ use pml_analysis::{Analysis, InstrumentedProgram, ProgramIdentity};
 use pml_model::json::{Fields, raw};
 use pml_model::question::{Answerer, ApprovalQuestion};
 use pml_model::structure::{NodeId, Structure};
-use pml_model::{CapabilityId, Digest, ToolId};
+use pml_model::{CapabilityId, Digest, KeyId, ToolId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -72,6 +72,9 @@ pub struct Plan {
     /// The session of the client.
     #[serde(default)]
     pub session: String,
+    /// The key of the client. A run goes on only as long as its key is valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyId>,
     /// What to learn from the run; `None` if nothing is learned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learn: Option<LearningPlan>,
@@ -333,6 +336,7 @@ impl Plan {
             opaque: Vec::new(),
             question: None,
             limits,
+            key: None,
             session: String::new(),
             learn: None,
             replanned_hash: None,

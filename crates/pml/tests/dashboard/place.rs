@@ -60,6 +60,7 @@ impl Place {
             intent: intent.to_owned(),
             code_hash: "hash".to_owned(),
             capability: None,
+            client_key: None,
             plan: b"{}".to_vec(),
             expires_at: Some(now + 24 * 3600 * 1000),
             idempotency: None,

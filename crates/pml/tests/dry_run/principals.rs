@@ -21,6 +21,7 @@ use crate::harness::Home;
 fn request(principal: &Principal) -> RunRequest {
     let task = json!({ "id": "t", "tool": "json:parse", "arguments": { "json": "[1]" } });
     RunRequest {
+        key: None,
         principal: principal.clone(),
         session: "session".to_owned(),
         intent: "a test".to_owned(),

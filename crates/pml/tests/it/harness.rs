@@ -110,7 +110,7 @@ while True:
     if not some:
         break
     shown += some
-    hides = shown.endswith(b'assphrase: ')
+    hides = shown.endswith((b'assphrase: ', b'The same again: '))
     if (hides or shown.rstrip().endswith(b'[y/n]')) and answers:
         while hides and termios.tcgetattr(terminal)[3] & termios.ECHO:
             time.sleep(0.01)
@@ -137,10 +137,17 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
     /// Makes a key of a client without the terminal that `pml keys create` wants; also in the file `CLIENT.key`.
     pub fn key(&self, client: &str, interactive: bool, asks_itself: bool) -> String {
+        let wanted =
+            pml::keys::KeyRequest { interactive, asks_itself, ..pml::keys::KeyRequest::named(client) };
+        self.key_of("local", wanted)
+    }
+
+    /// Makes a key with these rights for a person; also in the file `CLIENT.key`.
+    pub fn key_of(&self, person: &str, wanted: pml::keys::KeyRequest) -> String {
         use std::os::unix::fs::OpenOptionsExt as _;
+        let client = wanted.client.clone();
         let store = pml_store::BlockingStore::open(&self.path("pml.db")).unwrap().into();
-        let wanted = pml::keys::KeyRequest { client: client.to_owned(), interactive, asks_itself };
-        let making = pml::keys::create(&store, pml_model::Principal::local(), wanted);
+        let making = pml::keys::create(&store, pml_model::Principal(person.to_owned()), wanted);
         let (key, _) = tokio::runtime::Runtime::new().unwrap().block_on(making).unwrap();
         let mut file = std::fs::OpenOptions::new();
         let file = file.write(true).create(true).truncate(true).mode(0o600);

@@ -88,7 +88,8 @@ fn only_a_person_at_a_terminal_makes_and_revokes_keys() {
     let told = audit(&home);
     let kinds: Vec<&str> = told.iter().map(|(kind, _)| kind.as_str()).collect();
     assert_eq!(kinds, ["key created", "key revoked"]);
-    let body = json!({"key": 1, "client": "desk", "interactive": true, "asksItself": false});
+    let body = json!({"key": 1, "client": "desk", "interactive": true, "asksItself": false,
+        "rights": {"role": "approver"}});
     assert_eq!((&told[0].1, &told[1].1), (&body, &body));
 }
 
@@ -161,9 +162,9 @@ fn a_revoked_key_is_good_for_nothing_in_running_gateways_too() {
     revoke(&home, 1);
     eventually("the key is refused over HTTP", || status(&served, &key) == 401);
     assert_eq!(status(&served, &other), 200, "another key counts on");
-    eventually("what the stdio client calls is asked for", || {
+    eventually("the stdio client is refused", || {
         let reply = stdio.request("tools/call", &write("after"));
-        text(&reply).starts_with("approval_required")
+        text(&reply).contains("key 1 was revoked or has expired")
     });
     let refused = home.run(&["stdio", "--key-file", "editor.key"]);
     assert_eq!(refused.code, 1, "{refused:?}");

@@ -30,6 +30,7 @@ const REWORDED: &str = "mean pay that the Sales department hands out, see staff.
 /// Asks for something in this process, which runs no programs.
 async fn ask(app: &Arc<App>, who: &Principal, intent: &str, work: Work) -> Result<Box<Suggestions>, Problem> {
     let request = RunRequest {
+        key: None,
         principal: who.clone(),
         session: "session".to_owned(),
         intent: intent.to_owned(),

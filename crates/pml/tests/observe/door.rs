@@ -98,8 +98,7 @@ pub fn run(served: &Served, intent: &str, code: &str) -> Value {
 /// A key of somebody else than the operator.
 pub fn key_of(home: &Home, principal: &str) -> String {
     let store = pml_store::BlockingStore::open(&home.path("pml.db")).unwrap().into();
-    let wanted =
-        pml::keys::KeyRequest { client: "theirs".to_owned(), interactive: false, asks_itself: false };
+    let wanted = pml::keys::KeyRequest::named("theirs");
     let making = pml::keys::create(&store, Principal(principal.to_owned()), wanted);
     let (key, _) = tokio::runtime::Runtime::new().unwrap().block_on(making).unwrap();
     key.reveal().to_owned()

@@ -117,11 +117,11 @@ export function signIn(reason = '') {
   return signingIn;
 }
 
-/** Sends the passphrase; throws an ApiError if it is not the right one. */
-export async function login(passphrase) {
+/** Sends the passphrase, with a name unless it is the operator's; throws an ApiError if it is not the right one. */
+export async function login(passphrase, name = '') {
   let response;
   try {
-    response = await fetch('/login', { method: 'POST', body: new URLSearchParams({ passphrase }) });
+    response = await fetch('/login', { method: 'POST', body: new URLSearchParams({ name, passphrase }) });
   } catch {
     throw lost();
   }
@@ -129,6 +129,8 @@ export async function login(passphrase) {
   const reply = await read(response);
   if (!response.ok) throw new ApiError(response.status, reply?.error);
   localStorage.setItem(CSRF_KEY, reply.csrf);
+  // What the page shows belongs to somebody else.
+  if (name && name !== session.value?.principal) location.reload();
   await refreshSession({ quiet: true }).catch(() => {});
 }
 

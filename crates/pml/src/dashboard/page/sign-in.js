@@ -10,13 +10,16 @@ export function SignIn({ request }) {
   const [error, setError] = useState(null);
   const unset = session.value?.passphraseSet === false;
   const cancel = () => request.done(false);
+  // Somebody whose session ended signs in as themselves again.
+  const named = session.value && session.value.principal !== 'local' ? session.value.principal : '';
   const submit = async (event) => {
     event.preventDefault();
-    const field = event.currentTarget.elements.passphrase;
+    const form = event.currentTarget;
+    const field = form.elements.passphrase;
     setBusy(true);
     setError(null);
     try {
-      await login(field.value);
+      await login(field.value, form.elements.name.value.trim());
       request.done(true);
     } catch (failure) {
       setError(failure);
@@ -35,6 +38,8 @@ export function SignIn({ request }) {
   return html`<${Dialog} title="Sign in" onClose=${cancel}>
     <p>${request.reason ? html`<${Sentence} text=${request.reason} />` : 'Looking needs no passphrase; changing something does.'}</p>
     <form class="sign-in" onSubmit=${submit}>
+      <label for="name">Name <span class="fine">(the operator leaves it empty)</span></label>
+      <input id="name" name="name" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="64" value=${named} />
       <label for="passphrase">Passphrase</label>
       <input id="passphrase" name="passphrase" type="password" autocomplete="current-password" required autofocus maxlength="1024" />
       ${!session.value && html`<p class="fine">To look only, open the link that <code>pml serve</code> prints when it starts.</p>`}

@@ -1,6 +1,7 @@
 //! The worker of a DAG task that is a program.
 
 use pml_model::ErrorCode;
+use pml_model::KeyId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,15 +54,26 @@ pub(in crate::execute) enum WorkerFailure {
 }
 
 /// The source of workers and the channel for their messages.
+#[derive(Clone)]
 pub(in crate::execute) struct TaskWorkers {
     runs: Arc<RunRegistry>,
     say: mpsc::Sender<FrameEvent>,
+    /// The key of the run.
+    pub(in crate::execute) key: Option<KeyId>,
 }
 
 impl TaskWorkers {
     pub(in crate::execute) fn new(runs: Arc<RunRegistry>) -> (TaskWorkers, mpsc::Receiver<FrameEvent>) {
         let (say, said) = mpsc::channel(UNHEARD);
-        (TaskWorkers { runs, say }, said)
+        (TaskWorkers { runs, say, key: None }, said)
+    }
+
+    /// Has the processor time of a worker counted against the budget of the key.
+    pub(in crate::execute) fn meter(&self, worker: &mut Worker) {
+        if self.key.is_some() {
+            let (keys, key) = (Arc::clone(&self.runs.keys), self.key);
+            worker.report_cpu_to(move |used| keys.count_cpu(key, used));
+        }
     }
 }
 
@@ -104,6 +116,7 @@ impl TaskFrame {
     /// the frame, and is joined with the drivers.
     pub(super) fn start(&mut self, task: usize, program: pml_sandbox::SandboxProgram, frames: &TaskWorkers) {
         let deliveries = self.attach();
+        let workers = frames.clone();
         let (runs, say) = (Arc::clone(&frames.runs), frames.say.clone());
         if self.is_restart {
             renew_workers(&runs);
@@ -111,7 +124,10 @@ impl TaskFrame {
         let drivers = frames.runs.drivers.clone();
         self.work = Some(AbortOnDropHandle::new(drivers.spawn(async move {
             match worker_for(&runs).await {
-                Ok(worker) => work(worker, &program, deliveries, task, &say).await,
+                Ok(mut worker) => {
+                    workers.meter(&mut worker);
+                    work(worker, &program, deliveries, task, &say).await;
+                }
                 // A closed channel means that the program is no longer wanted.
                 Err(problem) => {
                     drop(say.send((task, FrameMessage::WorkerGone(WorkerFailure::NoWorker(problem)))).await);

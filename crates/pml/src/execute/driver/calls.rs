@@ -10,6 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use pml_mcp::Caller;
 use pml_model::ToolId;
 use pml_model::json::Fields;
+use pml_store::ClientKey;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +21,7 @@ use super::reading_ahead::ReadingAhead;
 use crate::builtin::ReadRecorder;
 use crate::execute::delivery::RunDelivery;
 use crate::execute::issued_call::IssuedCall;
+use crate::keys::ClientKeys;
 use crate::plan::{Grant, Plan};
 use crate::problem::{ErrorCode, Problem};
 use crate::report::RunFailure;
@@ -66,6 +68,8 @@ pub(super) struct PermittedCall<'c> {
     pub(super) caller: &'c Caller,
     /// Records the files that are read for the call.
     pub(super) witness: Option<ReadRecorder>,
+    /// The key whose budget the call counts against.
+    pub(super) key: Option<Arc<ClientKey>>,
 }
 
 impl CallsInFlight {
@@ -79,9 +83,16 @@ impl CallsInFlight {
         }
     }
 
+    /// Ends a call that is not sent.
+    pub(super) fn refuse(&mut self, call: u32, problem: Problem) {
+        let outcome = CallOutcome::NotSent(problem);
+        let ended = EndedCall { call, outcome, took: Duration::ZERO, saved: None, age: None };
+        self.calls.push(Box::pin(async move { ended }));
+    }
+
     /// Sends a call, unless its tool has changed since a person approved it.
     pub(super) fn send(&mut self, of: &DrivenRun, call: PermittedCall<'_>) {
-        let PermittedCall { issued, grant, timeout, caller, witness } = call;
+        let PermittedCall { issued, grant, timeout, caller, witness, key } = call;
         let granted = &of.plan.tools[issued.handle as usize];
         let cancel = CancellationToken::new();
         self.cancels.insert(issued.call, cancel.clone());
@@ -102,7 +113,7 @@ impl CallsInFlight {
         let context = CallContext {
             principal: of.principal.clone(),
             run: Some(of.lease.run().clone()),
-            deadline: timeout.map(|time| Instant::now() + time),
+            deadline: None,
             cancel,
             mode: CallMode::Real,
             // The client of a direct call receives and answers the messages of the tool's server meanwhile.
@@ -119,7 +130,12 @@ impl CallsInFlight {
         let ahead = of.runs.speculator.take(of.lease.run(), &id, &issued.digest);
         let runs = Arc::clone(&of.runs);
         self.calls.push(Box::pin(async move {
+            let mut context = context;
+            if let Some(key) = &key {
+                wait_for_budget(&runs.keys, key, &context.cancel).await;
+            }
             let began = Instant::now();
+            context.deadline = timeout.map(|time| began + time);
             if let Some(read) = ahead
                 && let Some(run) = &context.run
                 && let Ok(hit) =
@@ -193,6 +209,17 @@ impl CallsInFlight {
         let rest = async { while self.calls.next().await.is_some() {} };
         if tokio::time::timeout(CALLING_OFF, rest).await.is_err() {
             tracing::debug!(run = %of.lease.run(), "a call did not end when it was called off");
+        }
+    }
+}
+
+/// Waits until the budget of the key allows one more call. The program just waits longer for the call, so nothing that
+/// it did is lost; the time limit of the run holds meanwhile.
+async fn wait_for_budget(keys: &ClientKeys, key: &ClientKey, cancel: &CancellationToken) {
+    while let Err(pause) = keys.admit_call(key) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = cancel.cancelled() => return,
         }
     }
 }

@@ -35,6 +35,7 @@ use super::journal::{History, JournalRecord};
 use super::observe::Observer;
 use super::run::{self, Action, RunCore, RunEnd, RunEvent};
 use crate::clock::now_ms;
+use crate::keys::RunAdmission;
 use crate::knowledge::cache::CacheTicket;
 use crate::metrics::SandboxEvent;
 use crate::plan::Plan;
@@ -80,6 +81,8 @@ pub(super) struct DriverParts {
     pub(super) status: watch::Sender<RunStatus>,
     pub(super) acks: AckSender,
     pub(super) acked: mpsc::Receiver<Ack>,
+    /// Its place among the runs that the budget of its key admits.
+    pub(super) admission: Option<RunAdmission>,
 }
 
 /// The run that is driven: its principal, its plan, and the lease by which this process has it.
@@ -428,13 +431,28 @@ impl Driver {
         self.work.deliver_to_worker(at, what);
     }
 
+    /// Sends a call, unless the key of the run is not valid any more. Then the run ends.
     fn send(&mut self, issued: IssuedCall) {
+        let tool = &self.driven.plan.tools[issued.handle as usize].id;
+        let key = match self.driven.runs.keys.check_call(self.driven.plan.key, tool) {
+            Ok(key) => key,
+            Err(problem) => {
+                let failure =
+                    RunFailure::new(problem.code, format!("the run was ended: {}", problem.message));
+                self.failed = Some(match &problem.hint {
+                    Some(hint) => failure.hint(hint.clone()),
+                    None => failure,
+                });
+                return self.calls.refuse(issued.call, problem);
+            }
+        };
         let timeout = self.work.dag.as_ref().and_then(|dag| dag.timeout(issued.call));
         let call = PermittedCall {
             grant: self.run.grant(&issued),
             timeout,
             caller: &self.client.caller,
             witness: self.ticket.as_ref().map(|ticket| ticket.witness.clone()),
+            key,
             issued,
         };
         self.calls.send(&self.driven, call);

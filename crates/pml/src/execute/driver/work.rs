@@ -50,7 +50,9 @@ impl WorkSource {
     /// Starts the program of the plan in `worker`, or prepares its tasks.
     pub(in crate::execute) fn begin(&mut self, plan: &Arc<Plan>, worker: Option<Worker>, history: &History) {
         self.timers.clear();
+        self.frames.key = plan.key;
         if let (Some(mut worker), Some(program)) = (worker, plan.program()) {
+            self.frames.meter(&mut worker);
             worker.begin_program(&plan.for_worker(program));
             self.worker = Some(worker);
         }
