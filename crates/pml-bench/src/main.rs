@@ -137,6 +137,9 @@ enum BenchCommand {
         /// How long the API is asked, in seconds
         #[arg(long, default_value_t = 20)]
         seconds: u64,
+        /// Keep the database in this directory; one that is there is used as it is
+        #[arg(long, value_name = "DIR")]
+        home: Option<PathBuf>,
         /// The script that drives the browser
         #[arg(long, value_name = "FILE", default_value = "tests/dashboard/measure.mjs")]
         script: PathBuf,
@@ -258,10 +261,10 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
             Programs::find()?;
             memory::measure(rounds).await
         }
-        BenchCommand::Dashboard { traces, capabilities, tools, calls, seconds, script, no_browser } => {
+        BenchCommand::Dashboard { traces, capabilities, tools, calls, seconds, home, script, no_browser } => {
             let size = DashboardSize { traces, capabilities, tools, calls, seconds };
             let script = (!no_browser).then_some(script);
-            dashboard::measure(&Programs::find()?, size, script.as_deref()).await
+            dashboard::measure(&Programs::find()?, size, script.as_deref(), home.as_deref()).await
         }
         BenchCommand::Discovery(settings) => of_discovery(settings, &DiscoveryBenchPart::ALL).await,
         BenchCommand::Retrieval(settings) => of_discovery(settings, &[DiscoveryBenchPart::Retrieval]).await,

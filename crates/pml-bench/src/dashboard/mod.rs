@@ -28,17 +28,21 @@ pub(crate) struct DashboardSize {
     pub(crate) seconds: u64,
 }
 
-/// Measures the API, and the pages if there is a `script` that drives a browser.
+/// Measures the API, and the pages if there is a `script` that drives a browser. A home that is `kept` is filled once.
 pub(crate) async fn measure(
     programs: &Programs,
     size: DashboardSize,
     script: Option<&Path>,
+    kept: Option<&Path>,
 ) -> Result<Vec<BenchFigure>, Problem> {
-    let home = tempfile::tempdir().map_err(failed)?;
-    let home = home.path();
+    let temporary = tempfile::tempdir().map_err(failed)?;
+    let home = kept.unwrap_or(temporary.path());
+    std::fs::create_dir_all(home).map_err(failed)?;
     fill::configure(home, programs, size)?;
-    fill::store_past(home, size)?;
-    warm_up(&programs.pml, home).await?;
+    if !home.join("pml.db").exists() {
+        fill::store_past(home, size)?;
+        warm_up(&programs.pml, home).await?;
+    }
     let gateway = ServedGateway::start(programs, home).await?;
     let long_run = fill::run_programs(&gateway, size).await?;
     fill::wait_until_embedded(&gateway).await?;

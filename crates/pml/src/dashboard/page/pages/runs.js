@@ -104,13 +104,13 @@ export function view({ query, data }) {
 const COLUMNS = [
   { key: 'status', title: 'Status', width: '7.5rem', narrowWidth: '6.4rem', cell: (run) => html`<${Status} status=${run.status} title=${run.error?.code} />` },
   { key: 'intent', title: 'Intent', width: 'minmax(14rem, 1fr)', narrowWidth: 'minmax(0, 1fr)', cell: (run) => html`<${Intent} run=${run} />` },
-  { key: 'capability', title: 'Capability', width: 'minmax(0, 9rem)', narrow: false, cell: (run) => (run.capability && offered.has('capability')
+  { key: 'capability', title: 'Capability', width: 'minmax(0, 11rem)', narrow: false, cell: (run) => (run.capability && offered.has('capability')
     ? html`<a href=${href('capability', { name: run.capability.name })} tabindex="-1"><${Text} text=${run.capability.name} /></a>`
     : html`<span class="soft"><${Text} text=${run.capability?.name ?? run.kind} /></span>`) },
   { key: 'calls', title: 'Calls', width: '3.6rem', narrow: false, align: 'right', cell: (run) => html`${count(run.calls)}` },
   { key: 'marks', title: '', width: '5rem', narrow: false, cell: (run) => html`<${Marks} run=${run} />` },
   { key: 'duration', title: 'Time', width: '5.2rem', narrowWidth: '4.5rem', align: 'right', cell: (run) => html`<${RunTime} run=${run} />` },
-  { key: 'client', title: 'Client', width: 'minmax(0, 7.5rem)', narrow: false, cell: (run) => html`<span class="soft"><${Text} text=${run.client ?? run.session} /></span>` },
+  { key: 'client', title: 'Client', width: 'minmax(0, 5.5rem)', narrow: false, cell: (run) => html`<span class="soft"><${Text} text=${run.client ?? run.session} /></span>` },
   { key: 'started', title: 'Started', width: '5.8rem', narrow: false, align: 'right', cell: (run) => html`<span class="soft"><${Ago} at=${run.startedAt} /></span>` },
 ];
 
