@@ -46,18 +46,20 @@ export function view({ query, data }) {
     let timer = null;
     let over = false;
     const refresh = async () => {
+      // First, so that an event that comes while the list is read has it read again.
+      timer = null;
       try {
         const page = await get(address(query));
         if (!over) setRows((known) => mergeRuns(known, page.items, page.nextCursor === undefined));
         setProblem(null);
       } catch (error) {
         if (!over) setProblem(error);
-      } finally {
-        timer = null;
       }
     };
     const soon = () => { timer ??= setTimeout(refresh, REFRESH_MS); };
     const stop = subscribe({ '*': (_, name) => { if (name !== 'log') soon(); }, reset: soon });
+    // What happened between the first reading and now was told to nobody.
+    soon();
     return () => {
       over = true;
       clearTimeout(timer);
