@@ -105,7 +105,8 @@ impl ServedGateway {
         let body = body.map(Value::to_string).unwrap_or_default();
         let request = request.body(Full::new(Bytes::from(body))).map_err(failed)?;
         let mut sender = self.connection().await?;
-        let response = sender.send_request(request).await.map_err(|error| failed(format!("{path}: {error}")))?;
+        let response =
+            sender.send_request(request).await.map_err(|error| failed(format!("{path}: {error}")))?;
         let status = response.status();
         let body = response.into_body().collect().await.map_err(failed)?.to_bytes();
         self.keep(sender);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use pml::problem::Problem;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::gateway::ServedGateway;
@@ -20,13 +20,6 @@ const RUNS: usize = 20;
 const CALL_MS: u64 = 50;
 const TARGET: Duration = Duration::from_millis(20);
 
-/// Something that pages ask for.
-#[derive(Clone)]
-struct ApiRequest {
-    path: String,
-    body: Option<Value>,
-}
-
 pub(super) async fn measure(
     gateway: &ServedGateway,
     long_run: &str,
@@ -34,8 +27,8 @@ pub(super) async fn measure(
 ) -> Result<Vec<BenchFigure>, Problem> {
     let requests = requests(gateway, long_run, size).await?;
     // The first time, what is shown is loaded.
-    for request in &requests {
-        send(gateway, request).await?;
+    for path in &requests {
+        gateway.get(path).await?;
     }
     let agent = gateway.agent().await?;
     let turns = size.seconds * 1000 / CALL_MS + 400;
@@ -57,7 +50,22 @@ pub(super) async fn measure(
     if active < RUNS {
         return Err(failed(format!("{active} of {RUNS} runs were active to the end")));
     }
-    Ok(figures(&mut times))
+    let mut figures = figures(&mut times);
+    figures.push(discovery(gateway).await?);
+    Ok(figures)
+}
+
+/// The playground is asked by people, one at a time: it ranks, suggests a DAG and looks for the capability that would
+/// run.
+async fn discovery(gateway: &ServedGateway) -> Result<BenchFigure, Problem> {
+    let asked = json!({ "intent": "compare the invoices of a customer with the payments" });
+    let mut times = Vec::new();
+    for _ in 0..20 {
+        let began = std::time::Instant::now();
+        gateway.ask(Method::POST, "/api/discover", Some(&asked)).await?;
+        times.push(began.elapsed());
+    }
+    Ok(BenchFigure::of("the discovery playground, alone, median", milliseconds(quantile(&mut times, 0.5))))
 }
 
 /// What the pages ask for when they are opened.
@@ -65,59 +73,50 @@ async fn requests(
     gateway: &ServedGateway,
     long_run: &str,
     size: DashboardSize,
-) -> Result<Vec<ApiRequest>, Problem> {
+) -> Result<Vec<String>, Problem> {
     let middle = format!("/api/capabilities?recent=true&limit=1&offset={}", size.capabilities / 2);
     let listed = gateway.get_json(&middle).await?;
     let capability = listed["capabilities"][0]["id"].as_str().map(str::to_owned);
     let capability = capability.ok_or_else(|| failed("there is no capability"))?;
     let traces = gateway.get_json(&format!("/api/traces/{capability}?limit=1")).await?;
     let trace = traces["traces"][0]["id"].as_str().ok_or_else(|| failed("there is no trace"))?;
-    let get = |path: String| ApiRequest { path, body: None };
-    let intent = json!({ "intent": "compare the invoices of a customer with the payments" });
     Ok(vec![
-        get("/api/session".to_owned()),
-        get("/api/runs?limit=50".to_owned()),
-        get(format!("/api/runs/{long_run}")),
-        get(format!("/api/runs/{long_run}/calls?limit=200")),
-        get(format!("/api/runs/{long_run}/calls/7")),
-        get("/api/approvals".to_owned()),
-        get("/api/quarantine".to_owned()),
-        get("/api/capabilities?recent=true&limit=50".to_owned()),
-        get(format!("/api/capabilities/{capability}")),
-        get(format!("/api/capabilities/{capability}/definition")),
-        get(format!("/api/traces/{capability}?limit=20")),
-        get(format!("/api/trace/{trace}/invocation")),
-        get("/api/graph/layout".to_owned()),
-        get("/api/graph/search?q=invoice".to_owned()),
-        get("/api/servers".to_owned()),
-        get("/api/savings?days=30".to_owned()),
-        ApiRequest { path: "/api/discover".to_owned(), body: Some(intent) },
+        "/api/session".to_owned(),
+        "/api/runs?limit=50".to_owned(),
+        format!("/api/runs/{long_run}"),
+        format!("/api/runs/{long_run}/calls?limit=200"),
+        format!("/api/runs/{long_run}/calls/7"),
+        "/api/approvals".to_owned(),
+        "/api/quarantine".to_owned(),
+        "/api/capabilities?recent=true&limit=50".to_owned(),
+        format!("/api/capabilities/{capability}"),
+        format!("/api/capabilities/{capability}/definition"),
+        format!("/api/traces/{capability}?limit=20"),
+        format!("/api/trace/{trace}/invocation"),
+        "/api/graph/layout".to_owned(),
+        "/api/graph/search?q=invoice".to_owned(),
+        "/api/servers".to_owned(),
+        "/api/savings?days=30".to_owned(),
     ])
-}
-
-async fn send(gateway: &ServedGateway, request: &ApiRequest) -> Result<(), Problem> {
-    let method = if request.body.is_some() { Method::POST } else { Method::GET };
-    gateway.ask(method, &request.path, request.body.as_ref()).await?;
-    Ok(())
 }
 
 /// The times of all requests, by path. A request counts from the moment it was due: one that is late because others
 /// are slow is slow itself.
 async fn ask_at_rate(
     gateway: &ServedGateway,
-    requests: &[ApiRequest],
+    requests: &[String],
     seconds: u64,
 ) -> Result<BTreeMap<String, Vec<Duration>>, Problem> {
     let count = u64::from(RATE) * seconds;
     let begin = Instant::now() + Duration::from_millis(100);
     let all = (0..count).map(|number| {
-        let request = &requests[usize::try_from(number).unwrap_or_default() % requests.len()];
+        let path = &requests[usize::try_from(number).unwrap_or_default() % requests.len()];
         let due = begin + Duration::from_secs(1) / RATE * u32::try_from(number).unwrap_or(u32::MAX);
         async move {
             tokio::time::sleep_until(due).await;
             // The timer wakes up to a millisecond later, which is no time of the gateway.
             let sent = Instant::now().min(due + Duration::from_millis(1));
-            send(gateway, request).await.map(|()| (request.path.clone(), sent.elapsed()))
+            gateway.get(path).await.map(|_| (path.clone(), sent.elapsed()))
         }
     });
     let mut times: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
