@@ -33,6 +33,8 @@ pub(super) struct ServedGateway {
     token: String,
     /// Connections that wait for a request.
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
+    /// What reads the output of the gateway and drives its connections.
+    tasks: TaskTracker,
 }
 
 impl ServedGateway {
@@ -54,10 +56,11 @@ impl ServedGateway {
             }
         };
         // The rest is of no interest, but a full pipe would stop the gateway.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let tasks = TaskTracker::new();
+        tasks.spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         let authority = link.strip_prefix("http://").and_then(|rest| rest.split('/').next());
         let authority = authority.ok_or_else(|| failed("`pml serve` printed no link"))?.to_owned();
-        Ok(ServedGateway { child, authority, link, token, idle: Mutex::default() })
+        Ok(ServedGateway { child, authority, link, token, idle: Mutex::default(), tasks })
     }
 
     /// Ends the gateway as a person would, and waits for it.
@@ -69,6 +72,9 @@ impl ServedGateway {
         if tokio::time::timeout(Duration::from_secs(20), self.child.wait()).await.is_err() {
             self.child.kill().await.ok();
         }
+        drop(self.idle);
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     /// An MCP client of the gateway.
@@ -126,7 +132,7 @@ impl ServedGateway {
         let stream = TcpStream::connect(&self.authority).await.map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(failed)?;
-        tokio::spawn(connection);
+        self.tasks.spawn(connection);
         Ok(sender)
     }
 
