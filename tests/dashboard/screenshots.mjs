@@ -1,8 +1,8 @@
 // Makes the pictures of the documentation: starts the real `pml` in a home of its own, lets an agent run programs on real
 // servers, and photographs the pages in both themes. Usage: screenshots.mjs [PML [FOLDER [PAGE…]]]
 //
-// PML is the binary (target/debug/pml), FOLDER where the pictures go (docs/images). With PHONE=1 the pages are photographed
-// as on a phone, for looking at only.
+// PML is the binary (target/debug/pml), FOLDER where the pictures go (docs/images). Without a PAGE those of the documentation are
+// photographed; `all` photographs every page. With PHONE=1 they are photographed as on a phone, for looking at only.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,6 +19,8 @@ const [binary = join(HERE, '../../target/debug/pml'), folder = join(HERE, '../..
 const PML = resolve(binary);
 const OUT = resolve(folder);
 const PACKAGES = join(HERE, '../node_modules/@modelcontextprotocol');
+/** The pages that the documentation shows. */
+const SHOWN = ['runs', 'definition', 'invocation', 'graph', 'inbox', 'discover'];
 /** What a network would add to each call, in milliseconds: without it all bars would be equally short. */
 const LATENCY_MS = 60;
 
@@ -122,23 +124,34 @@ async function learned(page) {
   throw new Error('nothing was learned');
 }
 
-function pages(capability) {
+function pages(capability, run) {
   const path = `/capabilities/${encodeURIComponent(capability)}`;
   return {
     runs: ['/runs', '[role="row"][data-index]'],
     definition: [path, '.definition .node', async (page) => {
       // Small enough that the branch and its shares are in the picture.
       for (let step = 0; step < 2; step += 1) await page.click('[aria-label="Smaller"]');
-      await page.hover('[data-node="files:read_text_file"]');
+      if (!process.env.PHONE) await page.hover('[data-node="files:read_text_file"]');
     }],
     invocation: [`${path}?view=invocation`, '.invocation .call', async (page) => {
       await page.locator('.run-choice input:not(:checked)').nth(1).check();
       await page.waitForFunction(() => document.querySelectorAll('section.run').length === 2);
-      await page.locator('.invocation .call').nth(2).hover();
+      if (!process.env.PHONE) await page.locator('.invocation .call').nth(2).hover();
     }],
     graph: [`/graph?id=${encodeURIComponent(capability)}`, '.map[data-drawn]', (page) => page.waitForSelector('.node-panel')],
     inbox: ['/inbox', 'article'],
     discover: [`/discover?q=${encodeURIComponent('add up the sales of a quarter')}`, 'main ol, main table, main [role="row"]'],
+    run: [`/runs/${run}`, '.row-call', async (page) => {
+      await page.locator('.row-call').nth(1).click();
+      await page.getByRole('region', { name: /^Call/ }).getByText('Result').waitFor();
+    }],
+    capabilities: ['/capabilities', '[role="row"][data-index]'],
+    test: [`/test?capability=${encodeURIComponent(capability)}`, 'main form button'],
+    servers: ['/servers?server=files', '.trow', async (page) => {
+      await page.locator('.trow').first().click();
+      await page.waitForSelector('.plain td');
+    }],
+    savings: ['/savings', 'main svg'],
   };
 }
 
@@ -155,8 +168,9 @@ async function photograph(link) {
     await page.goto(link);
     const capability = await learned(page);
     mkdirSync(OUT, { recursive: true });
-    for (const [name, [path, selector, act]] of Object.entries(pages(capability))) {
-      if (only.length > 0 && !only.includes(name)) continue;
+    const { items } = await page.evaluate(() => fetch('/api/runs?status=done').then((reply) => reply.json()));
+    for (const [name, [path, selector, act]] of Object.entries(pages(capability, items.at(-1).id))) {
+      if (!only.includes('all') && !(only.length > 0 ? only : SHOWN).includes(name)) continue;
       await page.goto(new URL(path, link).href);
       await page.waitForSelector(selector);
       await act?.(page);

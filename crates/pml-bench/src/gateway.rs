@@ -184,7 +184,7 @@ pub(super) fn command(program: &Path, home: &Path) -> tokio::process::Command {
 }
 
 /// Starts every server once, so that its tools are stored.
-async fn warm_up(program: &Path, home: &Path) -> Result<(), Problem> {
+pub(super) async fn warm_up(program: &Path, home: &Path) -> Result<(), Problem> {
     let checked = command(program, home).arg("doctor").output().await.map_err(failed)?;
     if checked.status.success() { Ok(()) } else { Err(failed(String::from_utf8_lossy(&checked.stdout))) }
 }

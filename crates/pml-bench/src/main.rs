@@ -5,6 +5,7 @@
 
 mod attacks;
 mod dag;
+mod dashboard;
 mod delayed;
 mod discovery;
 mod echo;
@@ -30,6 +31,7 @@ use pml::problem::{ErrorCode, Problem};
 use pml::progress::ProgressBar;
 use pml::runtime::{self, run_blocking};
 
+use dashboard::DashboardSize;
 use discovery::{DiscoveryBenchArgs, DiscoveryBenchPart};
 use figure::BenchFigure;
 use programs::Programs;
@@ -117,6 +119,33 @@ enum BenchCommand {
         /// Repetitions per measurement
         #[arg(long, default_value_t = 200)]
         rounds: usize,
+    },
+    /// Pages of the dashboard in Chromium, and its API, over a database with a long past
+    Dashboard {
+        /// Traces in the database
+        #[arg(long, default_value_t = 100_000)]
+        traces: usize,
+        /// Capabilities in the database
+        #[arg(long, default_value_t = 1_000)]
+        capabilities: usize,
+        /// Tools beside them in the graph
+        #[arg(long, default_value_t = 4_000)]
+        tools: usize,
+        /// Calls of the long run
+        #[arg(long, default_value_t = 20_000)]
+        calls: usize,
+        /// How long the API is asked, in seconds
+        #[arg(long, default_value_t = 20)]
+        seconds: u64,
+        /// Keep the database in this directory; one that is there is used as it is
+        #[arg(long, value_name = "DIR")]
+        home: Option<PathBuf>,
+        /// The script that drives the browser
+        #[arg(long, value_name = "FILE", default_value = "tests/dashboard/measure.mjs")]
+        script: PathBuf,
+        /// Measure the API alone, without a browser
+        #[arg(long)]
+        no_browser: bool,
     },
     /// Retrieval quality on public data sets: everything the next six measure, and latency
     Discovery(DiscoveryBenchArgs),
@@ -231,6 +260,11 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
         BenchCommand::Memory { rounds } => {
             Programs::find()?;
             memory::measure(rounds).await
+        }
+        BenchCommand::Dashboard { traces, capabilities, tools, calls, seconds, home, script, no_browser } => {
+            let size = DashboardSize { traces, capabilities, tools, calls, seconds };
+            let script = (!no_browser).then_some(script);
+            dashboard::measure(&Programs::find()?, size, script.as_deref(), home.as_deref()).await
         }
         BenchCommand::Discovery(settings) => of_discovery(settings, &DiscoveryBenchPart::ALL).await,
         BenchCommand::Retrieval(settings) => of_discovery(settings, &[DiscoveryBenchPart::Retrieval]).await,

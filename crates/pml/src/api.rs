@@ -28,12 +28,14 @@ mod runs;
 mod savings;
 mod servers;
 mod session;
+mod span;
 mod traces;
 mod views;
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 
 use crate::app::App;
@@ -78,5 +80,6 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(views::router())
         .method_not_allowed_fallback(reply::no_method)
         .route("/api/{*other}", any(reply::no_route))
+        .layer(from_fn_with_state(Arc::clone(&app), span::in_request_span))
         .with_state(app)
 }

@@ -33,17 +33,23 @@ struct ReadyReply {
     status: &'static str,
 }
 
-/// Tells whether PML can take requests, which needs a store that answers; needs no credential.
+/// Tells whether PML can take requests, which needs a store that can be read and written; needs no credential.
 #[utoipa::path(get, path = "/ready", tag = "access", responses((status = 200, body = ReadyReply)))]
 async fn ready(State(app): State<Arc<App>>) -> Response {
     // The reason is for those who may read the log: anybody may ask here.
     let problem = Problem::new(ErrorCode::StorageBusy, "the store does not answer");
-    match tokio::time::timeout(PATIENCE, app.store.catalogue_version()).await {
-        Ok(Ok(_)) => json_response(StatusCode::OK, &ReadyReply { status: "ready" }),
+    match tokio::time::timeout(PATIENCE, check_store(&app)).await {
+        Ok(Ok(())) => json_response(StatusCode::OK, &ReadyReply { status: "ready" }),
         Ok(Err(error)) => {
             tracing::warn!(%error, "not ready: the store does not answer");
             error_response(StatusCode::SERVICE_UNAVAILABLE, &problem)
         }
         Err(_) => error_response(StatusCode::SERVICE_UNAVAILABLE, &problem),
     }
+}
+
+/// Reads, and begins to write: a database that another process holds can still be read, but no run can be started.
+async fn check_store(app: &App) -> Result<(), pml_store::Error> {
+    app.store.catalogue_version().await?;
+    app.store.flush().await
 }

@@ -44,6 +44,8 @@ pub(crate) struct ToolGraph {
     names: HashMap<String, String>,
     /// The map of the graph, drawn when it is first looked at.
     map: OnceLock<map::NamedMap>,
+    /// The map with every community closed.
+    closed: OnceLock<GraphLayout>,
 }
 
 impl ToolGraph {
@@ -91,7 +93,16 @@ impl ToolGraph {
             }
         }
         let insights = GraphInsights::compute(&graph);
-        ToolGraph { of, graph, operations, provides, insights, names, map: OnceLock::new() }
+        ToolGraph {
+            of,
+            graph,
+            operations,
+            provides,
+            insights,
+            names,
+            map: OnceLock::new(),
+            closed: OnceLock::new(),
+        }
     }
 
     /// Whether it was built from the same inputs.

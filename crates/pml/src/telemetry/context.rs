@@ -1,4 +1,4 @@
-//! W3C Trace Context in the `_meta` of MCP requests.
+//! W3C Trace Context, in the `_meta` of MCP requests and in the headers of others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -99,8 +99,12 @@ pub(crate) fn read_trace_context(params: &RawValue) -> Option<TraceContext> {
     }
     let params = Fields::parse(params.get()).ok()?;
     let meta = Fields::parse(params.get("_meta")?.get()).ok()?;
-    let mut context = TraceContext::parse(&meta.read::<String>(TRACE_PARENT)?)?;
-    let state = meta.read::<String>(TRACE_STATE);
+    trace_context(&meta.read::<String>(TRACE_PARENT)?, meta.read::<String>(TRACE_STATE).as_deref())
+}
+
+/// The trace context that a `traceparent` and a `tracestate` name.
+pub(crate) fn trace_context(parent: &str, state: Option<&str>) -> Option<TraceContext> {
+    let mut context = TraceContext::parse(parent)?;
     context.state = state.filter(|state| !state.is_empty() && state.len() <= MAX_STATE).map(Arc::from);
     Some(context)
 }

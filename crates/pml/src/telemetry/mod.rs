@@ -11,7 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-pub(crate) use context::{TraceContext, add_trace_context, current, in_context, read_trace_context};
+pub(crate) use context::{
+    TraceContext, add_trace_context, current, in_context, read_trace_context, trace_context,
+};
 pub(crate) use export::{SpanReceiver, export_task};
 pub(crate) use shape::shape;
 

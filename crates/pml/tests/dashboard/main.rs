@@ -15,5 +15,6 @@ mod pages;
 mod passphrase;
 mod place;
 mod quarantine;
+mod real;
 mod views;
 mod wire;

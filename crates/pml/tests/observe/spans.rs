@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::door::{ALL, call, call_with};
+use crate::door::{ALL, call, call_with, get, run, send};
 use crate::harness::{Home, eventually};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -249,6 +250,82 @@ fn a_tool_called_by_name_has_one_span_within_its_request() {
     assert_eq!(ledger(&home)[1]["context"]["traceparent"], unsampled);
     std::thread::sleep(Duration::from_millis(1_500));
     assert_eq!(collector.spans().len(), 2);
+}
+
+#[test]
+fn a_request_to_the_api_has_a_span_around_all_it_causes() {
+    let collector = Collector::start();
+    let home = home(&exporting(&collector));
+    let served = home.serve(&[]);
+    let learned = run(&served, "note one", "return await mcp.traced.note({ value: 1 })");
+    let capability = &learned["capabilityId"];
+    let (token, parent) = (format!("Bearer {}", served.token), format!("00-{TRACE}-{CLIENT_SPAN}-01"));
+    let headers = [
+        ("Authorization", token.as_str()),
+        ("Content-Type", "application/json"),
+        ("traceparent", &parent),
+        ("tracestate", "vendor=1"),
+    ];
+    let asked = json!({"capability": capability}).to_string();
+    let (status, _, body) = send(&served, "POST /api/execute", &headers, &asked);
+    assert_eq!(status, 200, "{body} {learned}");
+    let started = serde_json::from_str::<Value>(&body).unwrap()["run"].clone();
+    eventually("the run calls its tool", || ledger(&home).len() == 2);
+    let (status, ..) = send(&served, &format!("GET /api/runs/{SECRET}"), &headers[..1], "");
+    assert_eq!(status, 404);
+    get(&served, "/metrics");
+
+    let mut spans = collector.spans_with("GET /api/runs/{id}");
+    // Those of the run that was learned from are a trace of their own.
+    spans.retain(|span| span.0["traceId"] == TRACE || span.name().starts_with("GET"));
+    let named = |name: &str| spans.iter().find(|span| span.name() == name).unwrap();
+    let request = named("POST /api/execute");
+    assert_eq!((&request.0["traceId"], &request.0["parentSpanId"]), (&json!(TRACE), &json!(CLIENT_SPAN)));
+    assert_eq!((&request.0["kind"], request.is_error()), (&json!(2), false));
+    assert_eq!(request.attribute("http.request.method"), "POST");
+    assert_eq!(request.attribute("http.route"), "/api/execute");
+    assert_eq!(request.attribute("http.response.status_code"), "200");
+    let within = request.children(&spans);
+    assert_eq!(within.iter().map(|span| span.name()).collect::<Vec<_>>(), ["analysis", "run"], "{spans:#?}");
+    assert_eq!(within[1].attribute("pml.run.id"), started);
+    let [called] = within[1].children(&spans)[..] else { panic!("{spans:#?}") };
+    let arrived = &ledger(&home)[1]["context"];
+    let expected = json!({"traceparent": format!("00-{TRACE}-{}-01", called.id()), "tracestate": "vendor=1"});
+    assert_eq!(arrived, &expected);
+
+    // What a program asked wrongly is no failure of PML, and its names stay here.
+    let refused = named("GET /api/runs/{id}");
+    assert!(refused.0.get("parentSpanId").is_none() && !refused.is_error(), "{refused:?}");
+    assert_eq!(refused.attribute("http.response.status_code"), "404");
+    assert_eq!(spans.len(), 5, "{spans:#?}");
+    assert!(!format!("{spans:?}").contains(SECRET), "{spans:#?}");
+}
+
+#[test]
+fn a_gateway_whose_database_is_held_by_another_is_not_ready() {
+    let home = home("");
+    let served = home.serve(&[]);
+    let ready = || send(&served, "GET /ready", &[], "");
+    assert_eq!(ready().0, 200);
+    // Reading goes on, but no run could be recorded.
+    let holds = "import sqlite3, sys\nheld = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)\n\
+                 held.execute('BEGIN IMMEDIATE')\nprint('held', flush=True)\nsys.stdin.read()";
+    let mut holder = Command::new("python3")
+        .args(["-c", holds, &home.path("pml.db").display().to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut held = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut held).unwrap();
+    assert_eq!(held, "held\n");
+    let (status, _, body) = ready();
+    let told: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, &told["error"]["code"]), (503, &json!("STORAGE_BUSY")), "{body}");
+    assert!(!body.contains("pml.db"), "anybody may ask: {body}");
+    drop(holder.stdin.take());
+    assert!(holder.wait().unwrap().success());
+    eventually("it is ready again", || ready().0 == 200);
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(super) struct NamedMap {
 }
 
 /// The part of the map that is shown.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GraphLayout {
     /// The communities.
@@ -53,7 +53,7 @@ pub struct GraphLayout {
 }
 
 /// A community of tools and capabilities.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct LayoutCommunity {
     /// The id, to open it; edges to a closed one end at `community:<id>`.
     pub id: String,
@@ -72,7 +72,7 @@ pub struct LayoutCommunity {
 }
 
 /// A tool or a capability.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct LayoutNode {
     /// The id.
     pub id: String,
@@ -93,7 +93,7 @@ pub struct LayoutNode {
 }
 
 /// A relation between shown nodes or communities.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct LayoutEdge {
     /// The id of a node, or `community:<id>`.
     pub from: String,
@@ -215,6 +215,14 @@ impl ToolGraph {
 
     /// The map with these communities open. All are open if the graph is small or one of the ids is `all`.
     pub(crate) fn layout(&self, expand: &BTreeSet<String>) -> GraphLayout {
+        // The map as pages open it is kept: joining the edges of thousands of tools takes a while.
+        match expand.is_empty() {
+            true => self.closed.get_or_init(|| self.draw_layout(expand)).clone(),
+            false => self.draw_layout(expand),
+        }
+    }
+
+    fn draw_layout(&self, expand: &BTreeSet<String>) -> GraphLayout {
         let named = self.named_map();
         let total = named.map.positions.len();
         let all = total <= ALL_SHOWN || expand.contains("all");
@@ -232,16 +240,20 @@ impl ToolGraph {
             })
             .collect();
         let shown = (0..total).filter(|node| open[named.map.community_of[*node]]);
-        let nodes = shown.map(|node| self.layout_node(node)).collect();
+        let most = self.greatest_importance();
+        let nodes = shown.map(|node| self.layout_node(node, most)).collect();
         let (edges, omitted_edges) = self.layout_edges(named, &open);
         let (width, height) = (rounded(named.map.width), rounded(named.map.height));
         GraphLayout { communities, nodes, edges, total, omitted_edges, width, height }
     }
 
-    fn layout_node(&self, node: usize) -> LayoutNode {
+    fn greatest_importance(&self) -> f64 {
+        self.insights.importance.iter().copied().fold(f64::MIN_POSITIVE, f64::max)
+    }
+
+    fn layout_node(&self, node: usize, most: f64) -> LayoutNode {
         let (named, snapshot) = (self.named_map(), &self.insights.snapshot);
         let (x, y) = named.map.positions[node];
-        let most = self.insights.importance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         LayoutNode {
             id: snapshot.ids[node].clone(),
             kind: word(snapshot.kinds[node]),
@@ -321,7 +333,8 @@ impl ToolGraph {
                 .then(importance[other.1].total_cmp(&importance[one.1]))
                 .then(one.1.cmp(&other.1))
         });
-        found.into_iter().take(MOST_FOUND).map(|(_, node)| self.layout_node(node)).collect()
+        let most = self.greatest_importance();
+        found.into_iter().take(MOST_FOUND).map(|(_, node)| self.layout_node(node, most)).collect()
     }
 
     /// A node with its neighbours and schemas; `None` if there is no such node.
@@ -352,7 +365,7 @@ impl ToolGraph {
         let tool = self.of.0.index_of(id).map(|place| &self.of.0.tools[place]);
         let described = tool.and_then(|tool| tool.definition.description.as_deref()).unwrap_or_default();
         Some(NodeDetails {
-            node: self.layout_node(node),
+            node: self.layout_node(node, self.greatest_importance()),
             description: truncate_text(described, DESCRIPTION_CHARACTERS),
             output_observed: output_schema.is_some()
                 && tool.is_some_and(|tool| tool.definition.output_schema.is_none()),

@@ -56,7 +56,7 @@ export function view({ query, data }) {
   return html`
     <${PageHead} title="Capabilities" note="Programs that worked, kept to be run again." />
     <div class="toolbar">
-      <${FilterField} value=${text} label="Filter by name, purpose, intent or tool" onChange=${(q) => setQuery({ q })} />
+      <${FilterField} value=${text} label="Filter by name, purpose, intent or tool" placeholder="Filter by name, intent or tool" onChange=${(q) => setQuery({ q })} />
       <${Choice} value=${state} label="State" options=${STATES} onChange=${(next) => setQuery({ state: next })} />
       <span class="soft push" role="status">${shown}</span>
     </div>

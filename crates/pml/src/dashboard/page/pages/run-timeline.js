@@ -41,8 +41,8 @@ export function Timeline({ run, calls, complete, selected, onSelect, fill = true
     }
   };
   const columns = useMemo(() => [
-    { key: 'call', title: 'Call', width: 'minmax(11rem, 1.1fr)', narrowWidth: 'minmax(0, 1.2fr)', cell: (row) => html`<${Label} row=${row} onFold=${fold} />` },
-    { key: 'marks', title: '', width: '8.5rem', narrow: false, cell: (row) => row.kind === 'call' && html`<${CallMarks} call=${row.call} />` },
+    { key: 'call', title: 'Call', width: 'minmax(14rem, 1.3fr)', narrowWidth: 'minmax(0, 1.2fr)', cell: (row) => html`<${Label} row=${row} onFold=${fold} />` },
+    { key: 'marks', title: '', width: '7rem', narrow: false, cell: (row) => row.kind === 'call' && html`<${CallMarks} call=${row.call} />` },
     { key: 'time', title: 'Time', width: '5rem', narrowWidth: '4.2rem', align: 'right', cell: (row) => html`<span class=${row.kind === 'call' ? '' : 'soft'}>${duration(row.to - row.from)}</span>` },
     { key: 'bar', title: html`<${Ticks} axis=${axis} />`, width: 'minmax(10rem, 1.6fr)', narrowWidth: 'minmax(0, 1fr)', cell: (row) => html`<${Bar} row=${row} axis=${axis} />` },
   ], [axis]);

@@ -113,6 +113,8 @@ function useRun(id, data) {
       },
       reset: soon,
     });
+    // What happened between the first reading and now was told to nobody.
+    if (LIVE.has(data.run.status)) soon();
     return () => {
       abort.abort();
       clearTimeout(timer);

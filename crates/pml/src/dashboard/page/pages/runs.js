@@ -46,18 +46,20 @@ export function view({ query, data }) {
     let timer = null;
     let over = false;
     const refresh = async () => {
+      // First, so that an event that comes while the list is read has it read again.
+      timer = null;
       try {
         const page = await get(address(query));
         if (!over) setRows((known) => mergeRuns(known, page.items, page.nextCursor === undefined));
         setProblem(null);
       } catch (error) {
         if (!over) setProblem(error);
-      } finally {
-        timer = null;
       }
     };
     const soon = () => { timer ??= setTimeout(refresh, REFRESH_MS); };
     const stop = subscribe({ '*': (_, name) => { if (name !== 'log') soon(); }, reset: soon });
+    // What happened between the first reading and now was told to nobody.
+    soon();
     return () => {
       over = true;
       clearTimeout(timer);
@@ -104,13 +106,13 @@ export function view({ query, data }) {
 const COLUMNS = [
   { key: 'status', title: 'Status', width: '7.5rem', narrowWidth: '6.4rem', cell: (run) => html`<${Status} status=${run.status} title=${run.error?.code} />` },
   { key: 'intent', title: 'Intent', width: 'minmax(14rem, 1fr)', narrowWidth: 'minmax(0, 1fr)', cell: (run) => html`<${Intent} run=${run} />` },
-  { key: 'capability', title: 'Capability', width: 'minmax(0, 9rem)', narrow: false, cell: (run) => (run.capability && offered.has('capability')
+  { key: 'capability', title: 'Capability', width: 'minmax(0, 11rem)', narrow: false, cell: (run) => (run.capability && offered.has('capability')
     ? html`<a href=${href('capability', { name: run.capability.name })} tabindex="-1"><${Text} text=${run.capability.name} /></a>`
     : html`<span class="soft"><${Text} text=${run.capability?.name ?? run.kind} /></span>`) },
   { key: 'calls', title: 'Calls', width: '3.6rem', narrow: false, align: 'right', cell: (run) => html`${count(run.calls)}` },
   { key: 'marks', title: '', width: '5rem', narrow: false, cell: (run) => html`<${Marks} run=${run} />` },
   { key: 'duration', title: 'Time', width: '5.2rem', narrowWidth: '4.5rem', align: 'right', cell: (run) => html`<${RunTime} run=${run} />` },
-  { key: 'client', title: 'Client', width: 'minmax(0, 7.5rem)', narrow: false, cell: (run) => html`<span class="soft"><${Text} text=${run.client ?? run.session} /></span>` },
+  { key: 'client', title: 'Client', width: 'minmax(0, 5.5rem)', narrow: false, cell: (run) => html`<span class="soft"><${Text} text=${run.client ?? run.session} /></span>` },
   { key: 'started', title: 'Started', width: '5.8rem', narrow: false, align: 'right', cell: (run) => html`<span class="soft"><${Ago} at=${run.startedAt} /></span>` },
 ];
 

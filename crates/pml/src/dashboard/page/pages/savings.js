@@ -66,10 +66,10 @@ function Chart({ title, items, keys, names, format }) {
   }, []);
   const { bars, top } = stackedBars({ items, keys, width, height: HEIGHT });
   return html`<section class="panel chart"><h2>${title}</h2>
-    <figure ref=${box}><svg width=${width} height=${HEIGHT + TOP + 18} viewBox=${`0 ${-TOP} ${width} ${HEIGHT + TOP + 18}`} role="img" aria-label=${`${title}: at most ${format(top)}. The table below has every value.`}>
+    <figure ref=${box}><svg width=${width} height=${HEIGHT + TOP + 18} viewBox=${`0 ${-TOP} ${width} ${HEIGHT + TOP + 18}`} role="img" aria-label=${bars.length > 0 ? `${title}: at most ${format(top)}. The table below has every value.` : `${title}: nothing in these days.`}>
       <line class="grid" x1="0" x2=${width} y1="0.5" y2="0.5" /><line class="grid" x1="0" x2=${width} y1=${HEIGHT / 2} y2=${HEIGHT / 2} /><line class="base" x1="0" x2=${width} y1=${HEIGHT + 0.5} y2=${HEIGHT + 0.5} />
       ${bars.map((bar) => html`<rect key=${`${bar.index} ${bar.key}`} class=${`series-${keys.indexOf(bar.key)}`} x=${bar.x} y=${bar.y} width=${bar.width} height=${bar.height} rx="1.5"><title>${`${dayText(items[bar.index].day)}: ${format(items[bar.index][bar.key])}${names ? ` ${names[keys.indexOf(bar.key)]}` : ''}`}</title></rect>`)}
-      <text x="0" y="-4">${format(top)}</text>
+      ${bars.length > 0 ? html`<text x="0" y="-4">${format(top)}</text>` : html`<text x=${width / 2} y=${HEIGHT / 2 - 8} text-anchor="middle">nothing in these days</text>`}
       <text x="0" y=${HEIGHT + 15}>${dayText(items[0].day)}</text><text x=${width} y=${HEIGHT + 15} text-anchor="end">${dayText(items[items.length - 1].day)}</text>
     </svg></figure>
     ${names && html`<p class="legend">${names.map((name, index) => html`<span><i class=${`key-${index}`}></i>${name}</span>`)}</p>`}
