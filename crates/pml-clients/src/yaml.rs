@@ -127,11 +127,7 @@ impl TreeBuilder<'_> {
                 Node { span: span(start, content), bracketed, value: NodeValue::List(items) }
             }
             Some(OpenCollection::Table { start, members, .. }) => {
-                // A missing value is placed where the next token is, so its key counts.
-                let ends = members.iter().map(|member| match member.node.value {
-                    NodeValue::Null if member.node.span.is_empty() => member.key_span.end,
-                    _ => member.node.span.end,
-                });
+                let ends = members.iter().map(|member| member.node.span.end.max(member.key_span.end));
                 Node { span: span(start, ends.max()), bracketed, value: NodeValue::Table(members) }
             }
             None => return Ok(()),

@@ -283,7 +283,7 @@ fn check(text: &str, shape: &FileShape) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn json_keeps_its_bytes(bytes in prop::collection::vec(any::<u8>(), 0..120), which in 0..3_usize) {

@@ -92,6 +92,12 @@ fn entries_of_others_are_taken_out_without_touching_comments() {
         "extensions:\n\n  # about b\n  b:\n    cmd: y\n",
     );
     check_removed(
+        "goose",
+        "extensions:\n  a:\n    cmd: x\n    bundled:\n\n# about the mode\nGOOSE_MODE: auto\n",
+        "a",
+        "extensions:\n\n# about the mode\nGOOSE_MODE: auto\n",
+    );
+    check_removed(
         "continue",
         "mcpServers:\n  -\n    name: a\n    command: x\n  - name: b # two\n    command: y\nx: 1\n",
         "a",
