@@ -60,7 +60,7 @@ impl Home {
         // It exists when the configuration is replaced; then this fails and nothing is lost.
         let mut create = Command::new("createdb");
         create.args(["-h", &socket, "-U", "postgres", &name]).stderr(Stdio::null());
-        drop(create.status().unwrap());
+        create.status().unwrap();
         format!("\n[store]\nurl = \"postgres://postgres@/{name}?host={socket}\"\n")
     }
 
