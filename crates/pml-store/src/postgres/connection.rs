@@ -157,8 +157,8 @@ impl PgConnection {
 
     pub(crate) fn commit(&self) -> Result<()> {
         if self.mode.get() != Mode::Writing || !self.wrote.get() {
-            self.mode.set(Mode::Idle);
-            return self.send_batch("COMMIT");
+            // Nothing was changed, so nothing is lost with the connection.
+            return self.end_without_changes("COMMIT");
         }
         let (writer, batch) = (&self.writer, self.batch.get());
         let commit = format!(
@@ -185,9 +185,13 @@ impl PgConnection {
     }
 
     pub(crate) fn rollback(&self) -> Result<()> {
+        // With its connection the transaction is gone too.
+        self.end_without_changes("ROLLBACK")
+    }
+
+    fn end_without_changes(&self, end: &str) -> Result<()> {
         self.mode.set(Mode::Idle);
-        match self.send_batch("ROLLBACK") {
-            // With its connection the transaction is gone too.
+        match self.send_batch(end) {
             Err(error) if Failure::is_lost_in(&error) => Ok(()),
             outcome => outcome,
         }

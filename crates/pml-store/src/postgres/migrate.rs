@@ -26,8 +26,16 @@ impl Server {
         let client = self.connect_patiently(Patience::Opening).map_err(explain)?;
         self.refuse_unusable(&client)?;
         self.migrate(&client)?;
-        self.schema.get_or_init(Schema::default);
-        self.compare_key(&client, authenticator)
+        self.compare_key(&client, authenticator)?;
+        self.forget_ended(&client)
+    }
+
+    /// Deletes what gateways left that ended long ago.
+    fn forget_ended(&self, client: &Client) -> Result<(), Error> {
+        let long_ago = "(extract(epoch FROM now()) * 1000)::bigint - 86400000";
+        self.ask(client.batch_execute(&format!(
+            "DELETE FROM gateway WHERE seen_at < {long_ago}; DELETE FROM committed_batch WHERE at < {long_ago}"
+        )))
     }
 
     fn ask<T>(&self, question: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Error> {

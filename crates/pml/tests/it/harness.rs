@@ -34,8 +34,9 @@ impl Home {
     /// A home with this `pml.toml`.
     pub fn new(config: &str) -> Home {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("pml.toml"), config).unwrap();
-        Home { dir }
+        let home = Home { dir };
+        home.configure(config);
+        home
     }
 
     /// A path below the home.
@@ -45,7 +46,22 @@ impl Home {
 
     /// Replaces the configuration.
     pub fn configure(&self, config: &str) {
-        std::fs::write(self.path("pml.toml"), config).unwrap();
+        let store = if config.contains("[store]") { String::new() } else { self.shared_database() };
+        std::fs::write(self.path("pml.toml"), format!("{config}{store}")).unwrap();
+    }
+
+    /// The setting for a database of this home on the PostgreSQL server whose socket is in the directory that
+    /// `PML_TEST_POSTGRES` names: with it, the same tests run on PostgreSQL.
+    fn shared_database(&self) -> String {
+        let Ok(socket) = std::env::var("PML_TEST_POSTGRES") else { return String::new() };
+        let name: String =
+            self.dir.path().display().to_string().bytes().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("pml_{}", &name[name.len().saturating_sub(40)..]);
+        // It exists when the configuration is replaced; then this fails and nothing is lost.
+        let mut create = Command::new("createdb");
+        create.args(["-h", &socket, "-U", "postgres", &name]).stderr(Stdio::null());
+        create.status().unwrap();
+        format!("\n[store]\nurl = \"postgres://postgres@/{name}?host={socket}\"\n")
     }
 
     /// A `pml` command that runs in the home and sees no environment but what it needs.
