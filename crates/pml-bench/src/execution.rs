@@ -25,6 +25,7 @@ pub(crate) fn execution(app: &App, work: Work) -> RunRequest {
         dynamic: DynamicPolicy::Refuse,
         learn: true,
         capability: None,
+        key: None,
         use_cache: false,
         speculate: true,
     }
