@@ -29,8 +29,8 @@ export function view({ query, data, reload }) {
   }, []);
   const servers = data.items;
   if (servers.length === 0) {
-    return html`<${PageHead} title="Servers" /><${Empty} title="No servers yet"><p>Take over the servers of your MCP client:</p><pre class="value">pml import</pre>
-      <p>or add one to <code>pml.toml</code>. PML notices it by itself.</p></${Empty}>`;
+    return html`<${PageHead} title="Servers" /><${Empty} title="No servers yet"><p>Take over the servers of your MCP clients:</p><pre class="value">pml setup</pre>
+      <p>or add one with <code>pml add</code> or in <code>pml.toml</code>. PML notices it by itself.</p></${Empty}>`;
   }
   const wanted = query.get('server');
   const server = servers.find((item) => item.name === wanted) ?? (wanted ? null : servers.find((item) => item.error || item.pendingCommand) ?? servers[0]);
