@@ -130,7 +130,11 @@ function api({ word, calls, now, state, empty }) {
     ['POST', 'dry-run', () => [200, { report: makeReport(word, now) }]],
     ['POST', 'explore', (_, body) => [200, { exploration: makeExploration(word, body.intent) }]],
     ['POST', 'execute', () => [200, { run: 'run_live', cached: false }]],
-    ['GET', 'servers', () => [200, { items: servers }]],
+    ['GET', 'servers', () => [200, { items: servers.map(({ tools, ...server }) => ({ ...server, toolCount: tools.length })) }]],
+    ['GET', 'servers/*', (_, __, name) => {
+      const found = servers.find((server) => server.name === name);
+      return found ? [200, { ...found, toolCount: found.tools.length }] : notFound();
+    }],
     ['POST', 'servers/*/restart', (_, __, name) => [200, servers.find((server) => server.name === name)]],
     ['POST', 'servers/*/accept', (_, __, name) => [200, servers.find((server) => server.name === name)]],
     ['GET', 'policy/*', (_, __, tool) => [200, {
