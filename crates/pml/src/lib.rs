@@ -27,6 +27,7 @@ pub mod knowledge;
 pub mod metrics;
 pub mod package;
 pub mod passphrase;
+pub mod past_outcomes;
 pub mod people;
 pub mod plan;
 pub mod planning;
