@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ServerSpec;
-use super::usage::ServerUsage;
+use super::usage::{CallPurpose, ServerUsage};
 use crate::config::{self, ServerTransport, StartPolicy};
 use crate::problem::{ErrorCode, Problem};
 use crate::sanitise::Sanitiser;
@@ -207,9 +207,14 @@ impl ServerHandle {
     }
 
     /// Marks a call as under way until the guard is dropped, so that the server is not stopped as idle meanwhile.
-    pub fn mark_in_use(self: &Arc<Self>) -> ServerUseGuard {
-        self.usage.begin_call();
-        ServerUseGuard(Arc::clone(self))
+    pub fn mark_in_use(self: &Arc<Self>, purpose: CallPurpose) -> ServerUseGuard {
+        self.usage.begin_call(purpose);
+        ServerUseGuard { server: Arc::clone(self), purpose }
+    }
+
+    /// The number of calls under way that somebody waits for.
+    pub(crate) fn requested_calls(&self) -> u32 {
+        self.usage.requested_calls()
     }
 
     /// Records a successful call, which resets the backoff.
@@ -597,11 +602,14 @@ fn is_life(status: &ServerStatus, connection: &Arc<Connection>) -> bool {
 
 /// Marks a call as under way until dropped.
 #[derive(Debug)]
-pub struct ServerUseGuard(Arc<ServerHandle>);
+pub struct ServerUseGuard {
+    server: Arc<ServerHandle>,
+    purpose: CallPurpose,
+}
 
 impl Drop for ServerUseGuard {
     fn drop(&mut self) {
-        self.0.usage.end_call();
+        self.server.usage.end_call(self.purpose);
     }
 }
 

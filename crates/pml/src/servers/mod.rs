@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 pub use handle::{
     ServerEvent, ServerEventKind, ServerHandle, ServerStatus, ServerUnavailable, ServerUseGuard, ToolListing,
 };
+pub use usage::CallPurpose;
 
 use crate::config;
 

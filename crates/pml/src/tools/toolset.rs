@@ -148,6 +148,11 @@ impl Toolset {
         self.servers.get(server).is_some_and(|handle| handle.rate_limit_wait().is_some())
     }
 
+    /// The number of calls under way at a server that somebody waits for.
+    pub(crate) fn requested_calls(&self, server: &ServerName) -> u32 {
+        self.servers.get(server).map_or(0, |handle| handle.requested_calls())
+    }
+
     /// The configured servers whose tools are unknown, each with the reason.
     pub(crate) fn unready_servers(&self) -> Vec<(ServerName, Problem)> {
         let snapshot = self.catalogue.snapshot();
