@@ -86,7 +86,7 @@ pub fn read_redirect(
     }
     // RFC 9207: a code of another server must not be sent to this one.
     match one("iss") {
-        Some(issuer) if Url::parse(issuer).ok().as_ref() == Some(&server.issuer) => {}
+        Some(issuer) if issuer == server.issuer_text => {}
         None if !server.names_issuer_in_redirects => {}
         other => return Err(RedirectError::WrongIssuer(shown(other.unwrap_or("(none)")))),
     }
@@ -133,6 +133,8 @@ mod tests {
         assert_eq!(read(format!("code=x&state={state}&state={state}"), &server), Err(RedirectError::Foreign));
         let wrong = read(format!("code=x&state={state}&iss=https://evil.example"), &server);
         assert!(matches!(wrong, Err(RedirectError::WrongIssuer(_))));
+        // The issuer is a text, not an address: no two spellings of it are the same.
+        assert!(read(format!("code=x&state={state}&iss=https://as.example/"), &server).is_err());
         let refused = read(format!("error=access_denied&error_description=no&state={state}"), &server);
         assert_eq!(refused, Err(RedirectError::Refused("access_denied (no)".to_owned())));
         assert!(read(format!("code=x&code=y&state={state}"), &server).is_err());

@@ -146,7 +146,7 @@ impl Registration<'_> {
     pub fn read(&self, reply: &AuthReply) -> Result<Client, Refusal> {
         let issuer = &self.server.issuer;
         if !matches!(reply.status, 200 | 201) {
-            let why = crate::token::error_text(reply);
+            let why = crate::reply::error_text(reply);
             return Err(Refusal(format!(
                 "authorization server `{issuer}` did not register PML as a client: {why}"
             )));

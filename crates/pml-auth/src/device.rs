@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// A sign-in that a person confirms on another device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct DeviceCode {
     /// What tokens are asked for with.
     pub code: String,

@@ -11,6 +11,7 @@ mod device;
 mod endpoint;
 mod metadata;
 mod record;
+mod reply;
 mod scope;
 mod token;
 
@@ -23,16 +24,14 @@ pub use metadata::{
     AuthorizationServer, ProtectedResource, authorization_server_urls, protected_resource_urls,
 };
 pub use record::SignIn;
+pub use reply::{AuthReply, MAX_REPLY_BYTES};
 pub use scope::Scopes;
 pub use token::{Grant, TokenError, Tokens, revocation_request, token_request};
 
 use url::Url;
 
-/// The largest reply of an authorization server that is read, in bytes: metadata documents have a few KiB.
-pub const MAX_REPLY_BYTES: usize = 256 * 1024;
-
-/// A request to an authorization server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A request to an authorization server. It has secrets, so it has no `Debug`.
+#[derive(Clone, PartialEq, Eq)]
 pub struct AuthRequest {
     /// Where it is sent, by POST.
     pub url: Url,
@@ -42,15 +41,6 @@ pub struct AuthRequest {
     pub authorization: Option<String>,
     /// The body.
     pub body: String,
-}
-
-/// The reply of an authorization server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuthReply {
-    /// The HTTP status.
-    pub status: u16,
-    /// The body, at most [`MAX_REPLY_BYTES`].
-    pub body: Vec<u8>,
 }
 
 /// Why what a server says cannot be used.

@@ -104,6 +104,8 @@ fn covers(resource: &Url, server: &Url) -> bool {
 pub struct AuthorizationServer {
     /// Its identifier.
     pub issuer: Url,
+    /// Its identifier as it writes it, which redirects repeat to the letter.
+    pub issuer_text: String,
     /// Where people are sent to sign in.
     pub authorization_endpoint: Option<Url>,
     /// Where tokens are given out.
@@ -170,6 +172,7 @@ impl AuthorizationServer {
             .ok_or_else(|| Refusal(format!("authorization server `{issuer}` names no token endpoint")))?;
         Ok(AuthorizationServer {
             issuer: issuer.clone(),
+            issuer_text: document.issuer,
             authorization_endpoint,
             token_endpoint: endpoint("token endpoint", &token_endpoint)?,
             registration_endpoint: optional("registration endpoint", document.registration_endpoint)?,
@@ -192,6 +195,7 @@ impl AuthorizationServer {
     pub fn without_metadata(origin: &Url) -> AuthorizationServer {
         AuthorizationServer {
             issuer: at(origin, "/"),
+            issuer_text: origin.origin().ascii_serialization(),
             authorization_endpoint: Some(at(origin, "/authorize")),
             token_endpoint: at(origin, "/token"),
             registration_endpoint: Some(at(origin, "/register")),

@@ -7,6 +7,7 @@ use serde_json::Value;
 use url::{Url, form_urlencoded};
 
 use crate::client::ClientAuth;
+use crate::reply::{error_field, error_text};
 use crate::{AuthReply, AuthRequest, Client, Scopes, shown};
 
 /// The longest token that is kept, in bytes: headers of 16 KiB are what servers commonly take.
@@ -15,7 +16,7 @@ const MAX_TOKEN_BYTES: usize = 16 * 1024;
 const MAX_LIFE_S: i64 = 366 * 24 * 3600;
 
 /// What tokens are asked for with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub enum Grant<'a> {
     /// The code of a redirect.
     Code {
@@ -93,10 +94,31 @@ pub struct Tokens {
     pub access: String,
     /// What gets new tokens.
     pub refresh: Option<String>,
+    /// When they came, in milliseconds since 1970.
+    pub received_at: i64,
     /// When the access token expires, in milliseconds since 1970; `None` where nothing is said.
     pub expires_at: Option<i64>,
     /// The scopes that were granted; `None` where nothing is said, which means those that were asked for.
     pub scopes: Option<Scopes>,
+}
+
+/// The longest time before its end at which an access token is renewed, in milliseconds: a call that waits in a queue
+/// arrives with a token that is still good.
+const MAX_EARLY_MS: i64 = 30_000;
+
+impl Tokens {
+    /// Whether the access token ends soon: within half a minute, or a quarter of its life if that is shorter.
+    pub fn ends_soon(&self, now: i64) -> bool {
+        self.expires_at.is_some_and(|end| {
+            let life = end.saturating_sub(self.received_at).max(0);
+            now >= end.saturating_sub(MAX_EARLY_MS.min(life / 4))
+        })
+    }
+
+    /// Whether the access token has ended.
+    pub fn has_ended(&self, now: i64) -> bool {
+        self.expires_at.is_some_and(|end| now >= end)
+    }
 }
 
 impl std::fmt::Debug for Tokens {
@@ -178,11 +200,11 @@ impl Tokens {
             Some(Value::String(text)) => text.parse::<f64>().ok(),
             Some(value) => value.as_f64(),
         };
-        #[expect(clippy::cast_possible_truncation, reason = "the number is within a year")]
         let life = life.map(|seconds| seconds.clamp(0.0, MAX_LIFE_S as f64) as i64);
         Ok(Tokens {
             access: told.access_token,
             refresh: told.refresh_token.filter(|token| !token.is_empty()),
+            received_at: now,
             expires_at: life.map(|seconds| now.saturating_add(seconds * 1_000)),
             scopes: told.scope.as_deref().map(Scopes::parse).filter(|scopes| !scopes.is_empty()),
         })
@@ -199,21 +221,6 @@ pub(crate) fn refusal(reply: &AuthReply) -> TokenError {
         }
         _ if reply.status == 429 || reply.status >= 500 => TokenError::Temporary(text),
         _ => TokenError::Unusable(text),
-    }
-}
-
-fn error_field(reply: &AuthReply, key: &str) -> Option<String> {
-    let value: Value = serde_json::from_slice(&reply.body).ok()?;
-    value.get(key)?.as_str().map(shown)
-}
-
-/// What a reply says went wrong, for people.
-pub(crate) fn error_text(reply: &AuthReply) -> String {
-    let status = reply.status;
-    match (error_field(reply, "error"), error_field(reply, "error_description")) {
-        (Some(code), Some(text)) => format!("{code}: {text}"),
-        (Some(code), None) => code,
-        (None, _) => format!("HTTP {status}"),
     }
 }
 

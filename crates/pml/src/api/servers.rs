@@ -79,6 +79,8 @@ enum ServerStateName {
     Ready,
     Down,
     AwaitingAcceptance,
+    /// A person has to run `pml login`.
+    SignInRequired,
     Closed,
     /// The configuration turns it off.
     Disabled,
@@ -199,6 +201,9 @@ impl<'a> Overview<'a> {
             Some(ServerStatus::Ready(_)) => (ServerStateName::Ready, None),
             Some(ServerStatus::Down { reason, .. }) => {
                 (ServerStateName::Down, Some(self.sanitiser.clean_text(&reason).into_owned()))
+            }
+            Some(ServerStatus::SignInRequired { reason }) => {
+                (ServerStateName::SignInRequired, Some(self.sanitiser.clean_text(&reason).into_owned()))
             }
             Some(ServerStatus::AwaitingAcceptance) => (ServerStateName::AwaitingAcceptance, None),
         };
