@@ -81,6 +81,8 @@ enum ServerStateName {
     Ready,
     Down,
     AwaitingAcceptance,
+    /// A person has to run `pml login`.
+    SignInRequired,
     Closed,
     /// The configuration turns it off.
     Disabled,
@@ -207,6 +209,9 @@ impl<'a> Overview<'a> {
             Some(ServerStatus::Ready(_)) => (ServerStateName::Ready, None),
             Some(ServerStatus::Down { reason, .. }) => {
                 (ServerStateName::Down, Some(self.sanitiser.clean_text(&reason).into_owned()))
+            }
+            Some(ServerStatus::SignInRequired { reason }) => {
+                (ServerStateName::SignInRequired, Some(self.sanitiser.clean_text(&reason).into_owned()))
             }
             Some(ServerStatus::AwaitingAcceptance) => (ServerStateName::AwaitingAcceptance, None),
         };

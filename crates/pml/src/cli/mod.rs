@@ -35,6 +35,7 @@ mod runs;
 mod serve;
 mod servers;
 mod share;
+mod sign_in;
 mod skill;
 mod speculation;
 mod watch;
@@ -90,6 +91,10 @@ enum CliCommand {
     },
     /// Show servers, their state and their tools
     List(list::ListServersArgs),
+    /// Sign in to a remote server
+    Login(sign_in::LoginArgs),
+    /// Sign out of a remote server and revoke its tokens
+    Logout(sign_in::LogoutArgs),
     /// Accept a new or changed server command, or quarantined tools
     Accept(accept::AcceptArgs),
     /// Trust the pml.toml of a project, with its present content
@@ -235,6 +240,8 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         CliCommand::Add(add) => servers::add(&here, add).await,
         CliCommand::Remove { name } => servers::remove(&here, &name).await,
         CliCommand::List(list) => list::run(&here, &list).await,
+        CliCommand::Login(login) => sign_in::login(&here, &login).await,
+        CliCommand::Logout(logout) => sign_in::logout(&here, &logout).await,
         CliCommand::Accept(accept) => accept::run(&here, &accept).await,
         CliCommand::Trust { dir } => servers::trust(&here, &dir),
         CliCommand::Serve(serve) => serve::serve(&here, serve).await,

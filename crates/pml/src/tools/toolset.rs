@@ -33,6 +33,7 @@ use crate::servers::{
     ServerEvent, ServerEventKind, ServerHandle, ServerSpec, ServerStatus, Servers, ToolListing,
 };
 use crate::settings::AppSettings;
+use crate::sign_in::ServerAuthorizer;
 use crate::telemetry::Telemetry;
 use crate::validate::Validators;
 
@@ -283,6 +284,7 @@ impl Toolset {
             env: config::child_env(server, &self.settings.env),
             accepted: accepted(server),
             era: eras.get(&server.name).copied(),
+            authorizer: ServerAuthorizer::new(self.store.clone(), installation(), server).map(Arc::new),
         });
         self.servers.apply(wanted.collect()).await;
     }
@@ -524,6 +526,7 @@ pub fn describe_status(status: &ServerStatus) -> String {
         ServerStatus::Ready(connection) => format!("ready ({})", connection.profile().version),
         ServerStatus::Down { reason, .. } => format!("down: {reason}"),
         ServerStatus::AwaitingAcceptance => "waits for `pml accept`".to_owned(),
+        ServerStatus::SignInRequired { .. } => "waits for `pml login`".to_owned(),
         ServerStatus::Closed => "closed".to_owned(),
     }
 }
