@@ -15,6 +15,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0002_packages.sql"),
     include_str!("../../migrations/postgres/0003_people.sql"),
     include_str!("../../migrations/postgres/0010_server_sign_ins.sql"),
+    include_str!("../../migrations/postgres/0011_versions.sql"),
+    include_str!("../../migrations/postgres/0012_goldens.sql"),
 ];
 
 /// Identifies the lock under which migrations are applied.

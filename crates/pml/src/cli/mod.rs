@@ -38,6 +38,7 @@ mod share;
 mod sign_in;
 mod skill;
 mod speculation;
+mod versions;
 mod watch;
 
 use std::path::PathBuf;

@@ -330,6 +330,13 @@ pub const TABLES: &[ReferenceTable] = &[
                 "Where nothing runs, PML shows the result of a nearly equal intent of the last hour.",
             ),
             setting(
+                "golden_runs",
+                FLAG,
+                "true",
+                "The sealed records of the first three runs of a capability are kept as long as it is there: tests and \
+                 repairs replay them.",
+            ),
+            setting(
                 "confidence",
                 "number, 85 to 100",
                 "85",
@@ -472,7 +479,7 @@ pub const TABLES: &[ReferenceTable] = &[
                 "keep_results",
                 "duration, 1 s to 720 h",
                 "\"1h\"",
-                "How long results and journals are kept.",
+                "How long results and journals are kept, except those of golden runs (`golden_runs` in `[memory]`).",
             ),
             setting("workers", "number, 1 to 64", "2", "Sandbox processes that are kept ready."),
             setting(
