@@ -115,7 +115,12 @@ pub const TABLES: &[ReferenceTable] = &[
                 "The client that was registered for PML at the authorization server of `url`; without it PML registers \
                  itself. `pml login` uses this key and the five below.",
             ),
-            setting("client_secret", TEXT, "", "Its secret, such as `${file:…}`. It needs `client_id` and `issuer`."),
+            setting(
+                "client_secret",
+                TEXT,
+                "",
+                "Its secret, such as `${file:…}`. It needs `client_id` and `issuer`.",
+            ),
             setting(
                 "client_metadata",
                 TEXT,

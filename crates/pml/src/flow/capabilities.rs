@@ -277,7 +277,8 @@ pub(super) async fn plan_procedure(
     let mut plan =
         plan_request(app, &asked, &|_| true).await.map_err(|PlanRefusal { problem, .. }| problem)?;
     // A run of the same program for the same intent is one of the same capability.
-    lift_named_values(&mut plan, &app.knowledge.catalogue_for(principal, &plan.source));
+    let catalogue = app.knowledge.catalogue_for(principal, &plan.source);
+    lift_named_values(&mut plan, &catalogue);
     let sanitiser = app.knowledge.memory.sanitiser();
     let planned = plan.learn.as_ref().and_then(|learn| {
         let tools = app.knowledge.catalogue_for(principal, &plan.source);
