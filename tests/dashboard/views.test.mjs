@@ -60,6 +60,7 @@ test('bars overlap only in lanes of their own and are never too thin to point at
   assert.deepEqual(drawn.map((bar) => [bar.x, bar.width, bar.inside]), [[0, 200, true], [20, 160, true], [200, 5, false]]);
   const short = [0, 1, 2].map((number) => ({ id: `fs:read_${number}`, lane: 0, fromMs: 3, toMs: 3 }));
   assert.deepEqual(bars(short, 10, 400).map((bar) => bar.x), [30, 36, 42], 'none covers another');
+  assert.deepEqual(bars(short, 10, 33).map((bar) => bar.x), [16, 22, 28], 'nor at the end of the axis');
   assert.equal(bars(nodes, 0.1, 40)[0].label, '', 'no label where there is no room');
   assert.deepEqual(ticks(1000, 600), [0, 200, 400, 600, 800, 1000]);
   assert.ok(ticks(0, 600).length > 0 && ticks(1e9, 300).length < 10);

@@ -7,6 +7,7 @@ mod events;
 #[path = "../it/harness.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which need more of it")]
 mod harness;
+mod log;
 mod metrics;
 mod progress;
 mod spans;

@@ -204,30 +204,32 @@ fn figures_equal_what_was_done() {
 }
 
 #[test]
-fn a_suggestion_that_a_run_follows_is_accepted() {
+fn a_suggestion_that_a_run_follows_is_accepted_once() {
     let home = Home::new(ALL);
-    std::fs::write(home.path("sales.csv"), "region,amount\nnorth,1\n").unwrap();
     let served = home.serve(&[]);
-    let intent = "read the file sales.csv and parse the csv in it";
-    let found = call(&served, "pml_discover", &json!({ "intent": intent }));
-    let tasks = &found["structuredContent"]["suggestion"]["dagStructure"]["tasks"];
-    assert!(tasks.as_array().is_some_and(|tasks| !tasks.is_empty()), "{found}");
-    let suggested = scrape(&served);
-    assert_eq!(
-        (suggested["suggestions_generated_total"], suggested["suggestions_accepted_total"]),
-        (1.0, 0.0)
-    );
-    // Something else is no answer to the suggestion; what it named is, once.
-    run(&served, "something else", "return (await mcp.math.evaluate({ expression: '1 + 1' })).value");
-    assert_eq!(scrape(&served)["suggestions_accepted_total"], 0.0);
-    let code =
-        "return (await mcp.csv.parse({ csv: (await mcp.fs.read({ path: 'sales.csv' })).content })).rows";
+    // Over HTTP nothing but its name tells a session.
+    let context = json!({"sessionId": "one"});
+    let suggestion = json!({"intent": "read and parse a JSON file", "context": context});
+    let reply = call(&served, "pml_execute", &suggestion);
+    let dag = &reply["structuredContent"]["suggestions"]["suggestedDag"]["dagStructure"];
+    assert!(dag.to_string().contains("json:parse"), "{reply}");
+    let counted = || {
+        let samples = scrape(&served);
+        (samples["suggestions_generated_total"], samples["suggestions_accepted_total"])
+    };
+    assert_eq!(counted(), (1.0, 0.0));
+    let execute = |code: &str| {
+        let implementation = json!({"type": "code", "code": code});
+        let asked = json!({"intent": "do it", "implementation": implementation, "context": context});
+        let reply = call(&served, "pml_execute", &asked);
+        assert_eq!(reply["structuredContent"]["status"], "success", "{reply}");
+    };
+    execute("return (await mcp.math.evaluate({ expression: '1 + 1' })).value");
+    assert_eq!(counted(), (1.0, 0.0), "something else is no answer to it");
     for _ in 0..2 {
-        let done = run(&served, intent, code);
-        assert_eq!(done["status"], "success", "{done}");
+        execute("return await mcp.json.parse({ json: '{}' })");
+        assert_eq!(counted(), (1.0, 1.0));
     }
-    let done = scrape(&served);
-    assert_eq!((done["suggestions_generated_total"], done["suggestions_accepted_total"]), (1.0, 1.0));
 }
 
 #[test]

@@ -59,15 +59,26 @@ export function bars(nodes, pixelsPerMs, limit) {
   return placed;
 }
 
-/** Moves bars that begin where the one before is drawn: times are whole milliseconds, so that short calls have the same. */
+/**
+ * Moves bars that begin where the one before is drawn: times are whole milliseconds, so that short calls have the same. What that
+ * moves beyond the end goes back, and those before it with it.
+ */
 function uncover(lane, limit) {
+  if (lane.length * (NARROWEST_PX + 1) > limit) return;
   for (let index = 1; index < lane.length; index += 1) {
     const [before, bar] = [lane[index - 1], lane[index]];
     const free = before.x + before.width;
-    if (bar.x < free && free + NARROWEST_PX < limit) {
+    if (bar.x < free) {
       bar.width = Math.max(NARROWEST_PX, bar.x + bar.width - free - 1);
       bar.x = free + 1;
     }
+  }
+  let end = limit;
+  for (let index = lane.length - 1; index >= 0 && lane[index].x + lane[index].width > end; index -= 1) {
+    const bar = lane[index];
+    bar.x = Math.min(bar.x, end - NARROWEST_PX);
+    bar.width = end - bar.x;
+    end = bar.x - 1;
   }
 }
 
