@@ -98,5 +98,6 @@ fn what_depends_on_a_task_that_fails_is_not_served_from_before_the_failure() {
     let over = place.gateway.outcome(request);
     assert_eq!(over["status"], "success", "{over}");
     place.assert_served(&over, &["free"], &["bad", "slow", "after"]);
-    assert_eq!(place.keys("a:read"), ["after", "free", "after"], "it is read again");
+    let again = place.keys("a:read").into_iter().filter(|key| key == "after").count();
+    assert_eq!(again, 2, "it is read again: {:?}", place.begun());
 }
