@@ -39,6 +39,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0019_key_rights.sql"),
     include_str!("../migrations/0020_people.sql"),
     include_str!("../migrations/0025_packages.sql"),
+    include_str!("../migrations/0026_key_storage.sql"),
+    include_str!("../migrations/0027_dashboard_sessions.sql"),
 ];
 
 /// The migration that introduced row marks; existing rows are marked right after it.

@@ -68,7 +68,7 @@ pub use secret::Secret;
 pub use server::{DeclaredTransport, DefinitionPolicy, ServerConfig, ServerTransport, StartPolicy};
 pub use settings::{BUILT_IN, BuiltinConfig, ClientSettings, Expose, ServeSettings, ToolNaming};
 pub use speculation::{SpeculationPreset, SpeculationSettings};
-pub use store::database_url;
+pub use store::{StoreAddress, database_url};
 pub use telemetry::TelemetryCollector;
 pub use token::load_token;
 pub use watch::{ConfigWatcher, POLL_INTERVAL};
@@ -106,7 +106,7 @@ pub struct Config {
     /// The embedding model.
     pub embedding: EmbeddingSettings,
     /// The address of the database server; `None` if the database is a file.
-    pub store_url: Option<Secret>,
+    pub store: Option<StoreAddress>,
     /// The collector that spans are sent to; `None` if none are.
     pub telemetry: Option<TelemetryCollector>,
     /// The limits of one run.
