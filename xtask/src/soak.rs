@@ -87,6 +87,13 @@ const SOAKS: &[Soak] = &[
         count: 5000,
     },
     Soak {
+        name: "replicas",
+        what: "kills of one of three gateways, or of their database server, while clients go round",
+        test: ("pml", "durable", "replicas::whichever"),
+        variable: "PML_REPLICA_KILLS",
+        count: 500,
+    },
+    Soak {
         name: "hyperpaths",
         what: "random hypergraphs whose cheapest hyperpaths are those of brute force",
         test: ("pml-graph", "hyperpaths", ""),

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::sql::Connection;
 
@@ -28,6 +29,21 @@ const SERVER_READERS: usize = 8;
 #[derive(Clone)]
 pub struct BlockingStore {
     pub(crate) inner: Arc<StoreInner>,
+}
+
+/// How a database server is doing, as this process sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerHealth {
+    /// Whether it answered within the last seconds.
+    pub is_reachable: bool,
+    /// How long it took to store one row, about a second ago.
+    pub answer_time: Duration,
+    /// By how many milliseconds its clock is ahead of this machine's.
+    pub clock_ahead_ms: i64,
+    /// Connections for queries that are in use.
+    pub readers_in_use: usize,
+    /// Connections for queries that there are at most; further queries wait.
+    pub most_readers: usize,
 }
 
 pub(crate) struct StoreInner {
@@ -132,6 +148,29 @@ impl BlockingStore {
     /// The database cannot be read.
     pub fn data_version(&self) -> Result<i64, Error> {
         self.inner.watcher.data_version()
+    }
+
+    /// By how many milliseconds the clock that all processes of the database go by is ahead of this machine's. Processes
+    /// on one file share a clock; gateways on several machines go by the clock of the server.
+    pub fn clock_ahead_ms(&self) -> i64 {
+        match &self.inner.backend {
+            Backend::Sqlite(_) => 0,
+            Backend::Postgres(server) => server.clock_ahead_ms(),
+        }
+    }
+
+    /// How the database server is doing; `None` if the database is a file.
+    pub fn server_health(&self) -> Option<ServerHealth> {
+        let Backend::Postgres(server) = &self.inner.backend else { return None };
+        let (is_reachable, answer_time) = server.health();
+        let readers_in_use = *self.inner.used_readers.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(ServerHealth {
+            is_reachable,
+            answer_time,
+            clock_ahead_ms: server.clock_ahead_ms(),
+            readers_in_use,
+            most_readers: SERVER_READERS,
+        })
     }
 
     pub(crate) fn watcher(&self) -> &Arc<VersionWatcher> {

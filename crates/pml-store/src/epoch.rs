@@ -33,16 +33,21 @@ impl BlockingStore {
     /// # Errors
     /// The database cannot be read.
     pub fn writes_of_others(&self, process: &ProcessIdentity) -> Result<BTreeMap<String, i64>, Error> {
-        self.read(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT server, sum(writes) FROM write_epoch WHERE NOT (pid = ?1 AND started = ?2)
-                     GROUP BY server",
-                )?
-                .query_map(params![process.pid, process.started], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
-        })
+        self.read(|connection| writes_of_others(connection, process))
     }
+}
+
+pub(crate) fn writes_of_others(
+    connection: &Connection,
+    process: &ProcessIdentity,
+) -> rusqlite::Result<BTreeMap<String, i64>> {
+    connection
+        .prepare_cached(
+            "SELECT server, sum(writes) FROM write_epoch WHERE NOT (pid = ?1 AND started = ?2)
+             GROUP BY server",
+        )?
+        .query_map(params![process.pid, process.started], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
 }
 
 fn count(connection: &Connection, process: &ProcessIdentity, server: &str) -> rusqlite::Result<()> {

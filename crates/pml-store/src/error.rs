@@ -270,8 +270,8 @@ impl Error {
             Some("53100") => Error::DiskFull { path },
             // A lock was not released in time.
             Some("55P03") => Error::Busy { path },
-            // Wrong password or user, no such database, missing privileges, a read-only replica.
-            Some("28P01" | "28000" | "3D000" | "42501" | "25006") => Error::Refused { path, detail },
+            // Wrong password or user, no such database, missing privileges.
+            Some("28P01" | "28000" | "3D000" | "42501") => Error::Refused { path, detail },
             None if detail.contains("TLS") => Error::Refused { path, detail },
             _ => Error::Sql { path, detail },
         }

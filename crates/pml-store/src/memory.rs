@@ -24,7 +24,9 @@ use pml_model::observed::ObservedShape;
 use pml_model::trace::Trace;
 use serde_json::{Map, Value};
 
-pub use cache::{CacheInvalidation, CacheKey, CacheUsage, CachedResult, InvalidationScope, NewCachedResult};
+pub use cache::{
+    CacheInvalidation, CacheKey, CacheUsage, CachedResult, InvalidationScope, NewCachedResult, SeenWrites,
+};
 pub use capability::{CapabilityChanges, CapabilityQuery};
 pub use edge::LearnedEdge;
 pub use intents::ServedIntent;

@@ -134,11 +134,62 @@ impl BlockingStore {
         })
     }
 
-    /// The people who may sign in, by name.
+    /// Sets the passphrase of the operator of gateways that share a database, with an audit entry.
+    ///
+    /// # Errors
+    /// The key file beside the database cannot be used, or the change cannot be stored.
+    pub fn set_operator_passphrase(&self, hash: String, now: i64) -> Result<(), Error> {
+        let keys = self.inner.authenticator.master.keys(|| self.is_key_in_use())?;
+        let log = self.begin_audit()?;
+        let operator = Person {
+            principal: Principal::local(),
+            role: Role::Admin,
+            passphrase: hash,
+            created_at: now,
+            changed_at: now,
+        };
+        self.change(Urgency::Durable, move |connection| {
+            connection
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO person (principal, role, passphrase, created_at, changed_at, mark)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                )?
+                .execute(params![
+                    operator.principal.0,
+                    operator.role.as_str(),
+                    operator.passphrase,
+                    now,
+                    now,
+                    operator.mark(&keys.clients),
+                ])?;
+            log.append(connection, std::iter::once(operator.audit("passphrase changed", now)))?;
+            Ok(())
+        })
+    }
+
+    /// The hash of the passphrase of the operator of gateways that share a database; `None` if none is set there.
+    ///
+    /// # Errors
+    /// The database cannot be read, or the key file beside it cannot be used.
+    pub fn operator_passphrase(&self) -> Result<Option<String>, Error> {
+        let all = self.everybody()?;
+        Ok(all
+            .into_iter()
+            .find(|person| person.principal == Principal::local())
+            .map(|known| known.passphrase))
+    }
+
+    /// The people who may sign in beside the operator, by name.
     ///
     /// # Errors
     /// The database cannot be read, or the key file beside it cannot be used.
     pub fn people(&self) -> Result<Vec<Person>, Error> {
+        let mut all = self.everybody()?;
+        all.retain(|person| person.principal != Principal::local());
+        Ok(all)
+    }
+
+    fn everybody(&self) -> Result<Vec<Person>, Error> {
         let is_empty = self.read(|connection| {
             Ok(!connection.prepare_cached("SELECT 1 FROM person LIMIT 1")?.exists([])?)
         })?;

@@ -15,7 +15,7 @@ mod value;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -27,7 +27,8 @@ use tokio_postgres::{Client, Config, NoTls};
 
 pub(crate) use connection::{PgConnection, PgRow, PgRows};
 pub(crate) use failure::Failure;
-pub(crate) use presence::Presence;
+use presence::OwnSession;
+pub(crate) use presence::{OwnerPresence, Presence};
 
 use crate::Error;
 use crate::vouch::RowAuthenticator;
@@ -85,6 +86,7 @@ pub(crate) struct Server {
     is_closing: AtomicBool,
     /// By how many milliseconds the clock of the database is ahead of this machine's.
     clock_ahead_ms: AtomicI64,
+    own_session: Mutex<OwnSession>,
 }
 
 impl Server {
@@ -104,6 +106,7 @@ impl Server {
             schema: OnceLock::new(),
             is_closing: AtomicBool::new(false),
             clock_ahead_ms: AtomicI64::new(0),
+            own_session: Mutex::default(),
         })
     }
 
@@ -141,11 +144,25 @@ impl Server {
         self.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// By how many milliseconds the clock of the database is ahead of this machine's. Less than a second counts as
-    /// none: it is within what leases allow for, and measuring is not more exact than that.
+    /// By how many milliseconds the clock of the database is ahead of this machine's.
     pub(crate) fn clock_ahead_ms(&self) -> i64 {
-        let ahead = self.clock_ahead_ms.load(Ordering::Relaxed);
-        if ahead.abs() < 1000 { 0 } else { ahead }
+        self.clock_ahead_ms.load(Ordering::Relaxed)
+    }
+
+    /// Takes a measurement of the clocks. A change of less than a second counts as none: it is within what leases allow
+    /// for, and measuring is not more exact than that on a busy machine.
+    fn compare_clock(&self, ahead_ms: i64) {
+        if (ahead_ms - self.clock_ahead_ms()).abs() >= 1_000 {
+            self.clock_ahead_ms.store(ahead_ms, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn health(&self) -> (bool, Duration) {
+        self.own_session().health()
+    }
+
+    fn own_session(&self) -> MutexGuard<'_, OwnSession> {
+        self.own_session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn schema(&self) -> &Schema {
@@ -155,9 +172,9 @@ impl Server {
     /// Connects, and tries again with growing pauses while the server cannot be reached.
     fn connect_patiently(&self, patience: Patience) -> Result<Client, Failure> {
         let began = Instant::now();
-        let mut pause = Duration::from_millis(50);
+        let (mut pause, mut told) = (Duration::from_millis(50), false);
         loop {
-            let failure = match self.connect() {
+            let failure = match self.connect(patience) {
                 Ok(client) => return Ok(client),
                 Err(failure) => failure,
             };
@@ -167,15 +184,21 @@ impl Server {
                 Patience::Writer if self.is_closing.load(Ordering::Relaxed) => CLOSING,
                 Patience::Writer => Duration::MAX,
             };
+            if failure.is_lost && patience == Patience::Opening {
+                self.own_session().note_outage();
+            }
             if !failure.is_lost || began.elapsed() + pause > limit {
                 return Err(failure);
+            }
+            if patience == Patience::Writer && !std::mem::replace(&mut told, true) {
+                tracing::warn!("changes wait for database `{}`: {failure}", self.name.display());
             }
             thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_secs(2));
         }
     }
 
-    fn connect(&self) -> Result<Client, Failure> {
+    fn connect(&self, patience: Patience) -> Result<Client, Failure> {
         let config = self.config.clone();
         let (reply, answer) = std::sync::mpsc::sync_channel(1);
         RUNTIME.spawn(async move {
@@ -194,6 +217,13 @@ impl Server {
         match wait(client.batch_execute(SESSION)) {
             Some(set) => set.map_err(|error| Failure::of(&error))?,
             None => return Err(Failure::silent()),
+        }
+        if patience == Patience::Writer {
+            let mode = client.query_one("SELECT current_setting('transaction_read_only')", &[]);
+            let mode = wait(mode).ok_or_else(Failure::silent)?.map_err(|error| Failure::of(&error))?;
+            if mode.get::<_, &str>(0) == "on" {
+                return Err(Failure::read_only());
+            }
         }
         Ok(client)
     }
@@ -225,6 +255,21 @@ fn shown(config: &Config) -> String {
         }
         None => format!("postgres://{user}{port}/{database}"),
     }
+}
+
+/// The password in the address of a database, as it is sent and as it is written; nothing if there is none.
+pub fn passwords_in(url: &str) -> Vec<String> {
+    let sent = url.parse::<Config>().ok().and_then(|config| {
+        config.get_password().map(|password| String::from_utf8_lossy(password).into_owned())
+    });
+    // Before the last `@` of the part before the path: a password may hold one itself.
+    let written = url.split_once("://").map(|(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
+    let written = written.and_then(|place| place.rsplit_once('@')?.0.split_once(':'));
+    let written = written.map(|(_, password)| password.to_owned());
+    let mut passwords: Vec<String> =
+        sent.into_iter().chain(written).filter(|text| !text.is_empty()).collect();
+    passwords.dedup();
+    passwords
 }
 
 /// The message of the error behind an error; the outer one only says what kind it is.

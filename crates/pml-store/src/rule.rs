@@ -108,6 +108,25 @@ impl BlockingStore {
         Ok(keys.requests.mark(&words.iter().fold(AuthenticatedData::new(), AuthenticatedData::text)))
     }
 
+    /// Seals what a client carries from one request to the next. Every process on this database can open it, also after
+    /// a start; `purpose` is authenticated with it.
+    ///
+    /// # Errors
+    /// The key file cannot be used.
+    pub fn seal_carried(&self, purpose: &str, content: &[u8]) -> Result<Vec<u8>, Error> {
+        let keys = self.inner.authenticator.master.keys(|| self.is_key_in_use())?;
+        keys.carried.seal_data(&AuthenticatedData::new().text(purpose), content)
+    }
+
+    /// What was sealed for this purpose; `None` if it was not, or not with this key.
+    ///
+    /// # Errors
+    /// The key file cannot be used.
+    pub fn open_carried(&self, purpose: &str, sealed: Vec<u8>) -> Result<Option<Vec<u8>>, Error> {
+        let keys = self.inner.authenticator.master.keys(|| self.is_key_in_use())?;
+        Ok(keys.carried.open_data(&AuthenticatedData::new().text(purpose), sealed))
+    }
+
     /// Adds a rule and returns its number. `audit` is stored with it.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ pub(crate) use params::Params;
 pub(crate) use rusqlite::{OptionalExtension, Result, params};
 
 use crate::ProcessIdentity;
+pub(crate) use crate::postgres::OwnerPresence;
 use crate::postgres::{PgConnection, PgRow, PgRows};
 use crate::state;
 
@@ -59,18 +60,15 @@ impl Connection {
 impl Connection {
     /// Whether a process that uses the database may still be there.
     pub(crate) fn may_be_alive(&self, process: &ProcessIdentity) -> Result<bool> {
-        match self {
-            Connection::Sqlite(_) => Ok(state::may_be_alive(process)),
-            Connection::Postgres(connection) => connection.may_be_alive(process),
-        }
+        Ok(self.owner_presence(process)? != OwnerPresence::Gone)
     }
 
-    /// By how many milliseconds the clock that leases go by is ahead of this machine's. Processes on one file share a
-    /// clock; gateways on several machines go by the clock of the database.
-    pub(crate) fn clock_ahead_ms(&self) -> i64 {
+    /// Whether a process that uses the database is there, or may return.
+    pub(crate) fn owner_presence(&self, process: &ProcessIdentity) -> Result<OwnerPresence> {
         match self {
-            Connection::Sqlite(_) => 0,
-            Connection::Postgres(connection) => connection.server().clock_ahead_ms(),
+            Connection::Sqlite(_) if state::may_be_alive(process) => Ok(OwnerPresence::Present),
+            Connection::Sqlite(_) => Ok(OwnerPresence::Gone),
+            Connection::Postgres(connection) => connection.owner_presence(process),
         }
     }
 

@@ -23,11 +23,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pml_model::Principal;
+use tokio::runtime::RuntimeFlavor;
 use tokio::task::spawn_blocking;
 
 use crate::{
     BlockingStore, CacheKey, Error, JournalEntry, Lease, NewCachedResult, NewRun, ProcessIdentity, RunChange,
-    RunMemory, ToolSpeculation, Urgency,
+    RunMemory, ServerHealth, ToolSpeculation, Urgency,
 };
 use changes::ChangeFeed;
 
@@ -99,36 +100,71 @@ impl Store {
         self.feed.close().await;
     }
 
-    /// See [`BlockingStore::data_version`]. Synchronous: it takes microseconds and precedes every cache lookup.
+    /// Whether gateways on several machines share the database.
+    pub fn is_shared(&self) -> bool {
+        self.blocking.watcher().is_remote()
+    }
+
+    /// See [`BlockingStore::server_health`]. Synchronous: it reads numbers in memory.
+    pub fn server_health(&self) -> Option<ServerHealth> {
+        self.blocking.server_health()
+    }
+
+    /// See [`BlockingStore::clock_ahead_ms`]. Synchronous: it reads one number in memory.
+    pub fn clock_ahead_ms(&self) -> i64 {
+        self.blocking.clock_ahead_ms()
+    }
+
+    /// See [`BlockingStore::seal_carried`]. Synchronous: it takes microseconds once the key is read.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::seal_carried`].
+    pub fn seal_carried(&self, purpose: &str, content: &[u8]) -> Result<Vec<u8>, Error> {
+        self.on_this_thread(|store| store.seal_carried(purpose, content))
+    }
+
+    /// See [`BlockingStore::open_carried`]. Synchronous: it takes microseconds once the key is read.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::open_carried`].
+    pub fn open_carried(&self, purpose: &str, sealed: Vec<u8>) -> Result<Option<Vec<u8>>, Error> {
+        self.on_this_thread(|store| store.open_carried(purpose, sealed))
+    }
+
+    /// See [`BlockingStore::data_version`]. Synchronous: with a file it takes microseconds, and it precedes
+    /// every cache lookup.
     ///
     /// # Errors
     /// Those of [`BlockingStore::data_version`].
     pub fn data_version(&self) -> Result<i64, Error> {
-        self.blocking.data_version()
+        self.on_this_thread(|store| store.data_version())
     }
 
-    /// See [`BlockingStore::capability_version`]. Synchronous: it takes microseconds and precedes every search.
+    /// See [`BlockingStore::capability_version`]. Synchronous: with a file it takes microseconds, and it precedes
+    /// every search.
     ///
     /// # Errors
     /// Those of [`BlockingStore::capability_version`].
     pub fn capability_version(&self) -> Result<i64, Error> {
-        self.blocking.capability_version()
+        self.on_this_thread(|store| store.capability_version())
     }
 
-    /// See [`BlockingStore::cache_generation`]. Synchronous: it takes microseconds and precedes every cache lookup.
+    /// See [`BlockingStore::cache_generation`]. Synchronous: with a file it takes microseconds, and it precedes
+    /// every cache lookup.
     ///
     /// # Errors
     /// Those of [`BlockingStore::cache_generation`].
     pub fn cache_generation(&self) -> Result<i64, Error> {
-        self.blocking.cache_generation()
+        self.on_this_thread(|store| store.cache_generation())
     }
 
-    /// See [`BlockingStore::writes_of_others`]. Synchronous: it takes microseconds and precedes every cache lookup.
+    /// See [`BlockingStore::writes_of_others`]. Synchronous: with a file it takes microseconds, and it precedes
+    /// every cache lookup.
     ///
     /// # Errors
     /// Those of [`BlockingStore::writes_of_others`].
     pub fn writes_of_others(&self, process: &ProcessIdentity) -> Result<BTreeMap<String, i64>, Error> {
-        self.blocking.writes_of_others(process)
+        self.on_this_thread(|store| store.writes_of_others(process))
     }
 
     /// See [`BlockingStore::count_write`]. Queues the change and returns at once.
@@ -190,6 +226,19 @@ impl Store {
         done: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) {
         self.blocking.cache_result(key, new, done);
+    }
+
+    /// Asks on this thread. A file answers within microseconds, which is less than handing the question to another
+    /// thread takes. A server may not answer for seconds, so the tasks of this thread go on elsewhere meanwhile.
+    fn on_this_thread<T>(&self, question: impl FnOnce(&BlockingStore) -> T) -> T {
+        let has_other_threads = || {
+            tokio::runtime::Handle::try_current()
+                .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+        };
+        match self.blocking.watcher().is_remote() && has_other_threads() {
+            true => tokio::task::block_in_place(|| question(&self.blocking)),
+            false => question(&self.blocking),
+        }
     }
 
     async fn ask<T: Send + 'static>(&self, question: impl FnOnce(&BlockingStore) -> T + Send + 'static) -> T {

@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::accepted::AcceptedCommands;
 use crate::approve::Policy;
-use crate::config::{self, Config, Env, Paths, Secret};
+use crate::clock;
+use crate::config::{self, Config, Env, Paths, StoreAddress};
 use crate::dry_runs::KeptDryRuns;
 use crate::execute::{self, RunRegistry};
 use crate::keys::{self, ClientKeys};
@@ -82,7 +83,7 @@ impl App {
     /// The configuration or the database cannot be used.
     pub async fn open(paths: Paths, env: Env, cwd: PathBuf, role: ProcessRole) -> Result<Arc<App>, Problem> {
         let settings = Arc::new(AppSettings::load(paths, env, cwd)?);
-        let store = open_store(&settings.paths, settings.config().store_url.as_ref()).await?;
+        let store = open_store(&settings.paths, settings.config().store.as_ref()).await?;
         let process = store.current_process().map_err(|error| {
             Problem::new(ErrorCode::Config, format!("the process table cannot be read: {error}"))
         })?;
@@ -130,6 +131,7 @@ impl App {
     fn start_tasks(self: &Arc<Self>, role: ProcessRole) {
         let mut tasks = self.tasks.lock();
         tasks.spawn(execute::upkeep_task(Arc::clone(&self.runs), role == ProcessRole::Gateway));
+        tasks.spawn(clock::follow_clock(self.store.clone(), self.stop.clone()));
         tasks.spawn(execute::lease_renewal_task(Arc::clone(&self.runs)));
         tasks.spawn(knowledge::learning_task(Arc::clone(&self.knowledge)));
         if role == ProcessRole::Gateway {
@@ -238,10 +240,14 @@ impl App {
     }
 }
 
-/// Opens the database: the one at `url`, or else the file in the data directory.
-pub(crate) async fn open_store(paths: &Paths, url: Option<&Secret>) -> Result<Store, Problem> {
-    Ok(match url {
-        Some(url) => Store::open_postgres(url.reveal(), paths.database()).await?,
+/// Opens the database: the one at `address`, or else the file in the data directory.
+pub(crate) async fn open_store(paths: &Paths, address: Option<&StoreAddress>) -> Result<Store, Problem> {
+    Ok(match address {
+        Some(address) => {
+            let store = Store::open_postgres(address.url.reveal(), paths.database()).await?;
+            clock::follow(&store);
+            store
+        }
         None => Store::open(paths.database()).await?,
     })
 }

@@ -63,9 +63,19 @@ impl EpochMark {
     pub fn writes(self) -> i64 {
         self.others.saturating_add_unsigned(self.own)
     }
+
+    /// The number of writes of other processes up to that moment.
+    pub fn writes_of_others(self) -> i64 {
+        self.others
+    }
 }
 
 impl Epoch {
+    /// The process that this epoch belongs to.
+    pub fn process(&self) -> &ProcessIdentity {
+        &self.process
+    }
+
     /// The epoch as `process` sees it.
     pub fn new(store: Store, process: ProcessIdentity) -> Epoch {
         Epoch { store, process, own: Mutex::default(), others: Mutex::default(), queued: Mutex::default() }
@@ -83,10 +93,12 @@ impl Epoch {
             count(&WriteReach::Everywhere) + count(&WriteReach::Only(server.clone()))
         };
         let version = self.store.data_version()?;
-        let mut others = lock(&self.others);
-        if others.as_ref().is_none_or(|(seen, _)| *seen != version) {
-            *others = Some((version, self.store.writes_of_others(&self.process)?));
+        // Asked without the lock: a server that does not answer must not hold up whoever needs the counts.
+        if lock(&self.others).as_ref().is_none_or(|(seen, _)| *seen != version) {
+            let counts = self.store.writes_of_others(&self.process)?;
+            *lock(&self.others) = Some((version, counts));
         }
+        let others = lock(&self.others);
         let count = |name: &str| others.as_ref().and_then(|(_, all)| all.get(name)).copied().unwrap_or(0);
         Ok(EpochMark { own, others: count("") + count(server.as_str()) })
     }

@@ -1,7 +1,7 @@
 //! The passphrase by which people prove that they are people, at the dashboard and on the terminal.
 //!
 //! An agent can run commands, read the bearer token and send requests, but it does not know the passphrase. Only an
-//! Argon2id hash is stored, in a file that only the user can read. The passphrase itself is never stored, never logged,
+//! Argon2id hash is stored, in a file that only the user can read, or in the database that several gateways share. The passphrase itself is never stored, never logged,
 //! and read from nowhere but a terminal and the sign-in form.
 
 use std::io::Write as _;
@@ -46,7 +46,7 @@ impl SignInDoor {
 /// # Errors
 /// No passphrase is set, its file cannot be used, or there were too many wrong attempts just now.
 pub async fn verify(paths: &Paths, store: &Store, door: SignInDoor, given: &str) -> Result<bool, Problem> {
-    let hash = stored(paths)?.ok_or_else(not_set)?;
+    let hash = known(paths, store)?.ok_or_else(not_set)?;
     let now = now_ms();
     match store.attempt_sign_in(door.name(), now, delay_ms).await? {
         SignInAttempt::Allowed => {}
@@ -153,19 +153,30 @@ fn write_to_terminal(text: &str) -> std::io::Result<()> {
 ///
 /// # Errors
 /// Its file exists and cannot be used.
-pub fn is_set(paths: &Paths) -> Result<bool, Problem> {
-    stored(paths).map(|hash| hash.is_some())
+pub fn is_set(paths: &Paths, store: &Store) -> Result<bool, Problem> {
+    known(paths, store).map(|hash| hash.is_some())
 }
 
 /// A fingerprint that changes each time the passphrase is set, and reveals nothing about it; `None` if none is set.
 ///
 /// # Errors
 /// Its file exists and cannot be used.
-pub fn passphrase_fingerprint(paths: &Paths) -> Result<Option<Digest>, Problem> {
-    stored(paths).map(|hash| hash.map(|hash| Digest::of(hash.as_bytes())))
+pub fn passphrase_fingerprint(paths: &Paths, store: &Store) -> Result<Option<Digest>, Problem> {
+    known(paths, store).map(|hash| hash.map(|hash| Digest::of(hash.as_bytes())))
 }
 
-/// Sets the passphrase, whatever it was before.
+/// Sets the passphrase, whatever it was before: in the database if gateways share it, else in a file.
+///
+/// # Errors
+/// It is too short or too long, or cannot be stored.
+pub async fn set_for_all(paths: &Paths, store: &Store, new: &str) -> Result<(), Problem> {
+    if !store.is_shared() {
+        return set(paths, new).await;
+    }
+    Ok(store.set_operator_passphrase(hash(new).await?, now_ms()).await?)
+}
+
+/// Sets the passphrase in the file of this gateway, whatever it was before.
 ///
 /// # Errors
 /// It is too short or too long, or cannot be stored.
@@ -200,6 +211,16 @@ fn no_terminal(error: &std::io::Error) -> Problem {
         format!("a passphrase has to be typed, and there is no terminal: {error}"),
     )
     .hint("run the command in a terminal of your own, or answer at the dashboard of `pml serve`")
+}
+
+/// The hash of the passphrase. Gateways that share a database share the one that is stored there; the file of a gateway
+/// counts only where none is.
+fn known(paths: &Paths, store: &Store) -> Result<Option<String>, Problem> {
+    let shared = if store.is_shared() { store.operator_passphrase()? } else { None };
+    match shared {
+        Some(hash) => Ok(Some(hash)),
+        None => stored(paths),
+    }
 }
 
 /// The stored hash; `None` if there is no file.
@@ -241,23 +262,27 @@ mod tests {
         (dir, paths)
     }
 
+    fn store(paths: &Paths) -> Store {
+        Store::from(pml_store::BlockingStore::open(&paths.database()).unwrap())
+    }
+
     async fn verify(paths: &Paths, given: &str) -> Result<bool, Problem> {
-        let store = Store::open(paths.database()).await.unwrap();
+        let store = store(paths);
         super::verify(paths, &store, SignInDoor::Web, given).await
     }
 
     #[tokio::test]
     async fn only_the_passphrase_that_was_set_last_is_right() {
         let (_dir, paths) = home();
-        assert!(!is_set(&paths).unwrap());
+        assert!(!is_set(&paths, &store(&paths)).unwrap());
         assert_eq!(verify(&paths, "").await.unwrap_err(), not_set());
         set(&paths, "correct horse").await.unwrap();
-        let first = passphrase_fingerprint(&paths).unwrap();
-        assert!(is_set(&paths).unwrap());
+        let first = passphrase_fingerprint(&paths, &store(&paths)).unwrap();
+        assert!(is_set(&paths, &store(&paths)).unwrap());
         assert!(verify(&paths, "correct horse").await.unwrap());
         assert!(!verify(&paths, "correct horse ").await.unwrap());
         set(&paths, "battery staple").await.unwrap();
-        assert_ne!(passphrase_fingerprint(&paths).unwrap(), first);
+        assert_ne!(passphrase_fingerprint(&paths, &store(&paths)).unwrap(), first);
         assert!(!verify(&paths, "correct horse").await.unwrap());
         assert!(verify(&paths, "battery staple").await.unwrap());
     }
@@ -280,7 +305,7 @@ mod tests {
         for bad in ["", "ninechars", &"x".repeat(MOST_BYTES + 1)] {
             assert_eq!(set(&paths, bad).await.unwrap_err().code, ErrorCode::InvalidRequest, "{}", bad.len());
         }
-        assert!(!is_set(&paths).unwrap());
+        assert!(!is_set(&paths, &store(&paths)).unwrap());
     }
 
     #[cfg(unix)]

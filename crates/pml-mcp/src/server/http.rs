@@ -1,21 +1,20 @@
 //! The streamable HTTP transport of the server, both eras on one endpoint.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::{Stream, StreamExt as _};
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use pml_model::Digest;
 use pml_model::json::{Fields, empty_object};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
@@ -36,6 +35,7 @@ use crate::server::envelope::{self, RequestSender};
 use crate::server::listen::{SubscriptionFilter, session_message};
 use crate::server::run::{RequestOutput, RunningRequest};
 use crate::server::session::{self, McpSession, RequestCancellation};
+use crate::server::session_id;
 use crate::server::{ChangeNotice, ClientIdentity, McpServer};
 use crate::sse;
 
@@ -56,7 +56,8 @@ const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// The MCP endpoint at `/mcp`. The access check of the whole program must stand in front of it.
 pub fn router(server: McpServer, stop: CancellationToken) -> Router {
-    let endpoint = Arc::new(McpEndpoint { server, sessions: Mutex::default(), stop });
+    let endpoint =
+        Arc::new(McpEndpoint { server, sessions: Mutex::default(), ended: Mutex::default(), stop });
     Router::new().route("/mcp", post(take).get(stream).delete(end)).with_state(endpoint)
 }
 
@@ -120,6 +121,8 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
 struct McpEndpoint {
     server: McpServer,
     sessions: Mutex<HashMap<String, HttpSessionEntry>>,
+    /// The ids of the sessions that their clients ended last: an id alone would bring its session back.
+    ended: Mutex<VecDeque<Digest>>,
     stop: CancellationToken,
 }
 
@@ -288,12 +291,12 @@ impl McpEndpoint {
     }
 
     fn initialize(&self, request: &RpcRequest, identity: ClientIdentity) -> Response {
-        let session = Arc::new(McpSession::new(identity));
+        let session = Arc::new(McpSession::numbered(identity, session_id::random_number()));
         let outcome = self.server.initialize(request.params.as_deref(), &session);
         let opened = outcome.is_ok();
         let mut response = json(&request.id, outcome);
         if opened {
-            let id = new_session_id();
+            let id = session_id::make(&*self.server.handler, &session, now_ms());
             response
                 .headers_mut()
                 .insert("mcp-session-id", HeaderValue::from_str(&id).expect("base64 is a header value"));
@@ -443,18 +446,35 @@ impl McpEndpoint {
             );
             return Err(Box::new(refuse(StatusCode::BAD_REQUEST, None, error)));
         };
-        let mut sessions = self.sessions();
-        match sessions.get_mut(id).filter(|known| known.session.identity() == identity) {
-            Some(known) => {
-                known.used = Instant::now();
-                Ok(Arc::clone(&known.session))
-            }
-            None => {
-                let error =
-                    RpcError::new(code::INVALID_REQUEST, "this session has ended; send `initialize` again");
-                Err(Box::new(refuse(StatusCode::NOT_FOUND, None, error)))
-            }
+        if let Some(known) = self.sessions().get_mut(id)
+            && known.session.identity() == identity
+        {
+            known.used = Instant::now();
+            return Ok(Arc::clone(&known.session));
         }
+        self.continue_session(id, identity).ok_or_else(|| {
+            let error =
+                RpcError::new(code::INVALID_REQUEST, "this session has ended; send `initialize` again");
+            Box::new(refuse(StatusCode::NOT_FOUND, None, error))
+        })
+    }
+
+    /// Continues a session that another replica has opened, or this one before a start.
+    fn continue_session(&self, id: &str, identity: &ClientIdentity) -> Option<Arc<McpSession>> {
+        if self.ended().contains(&Digest::of(id.as_bytes())) {
+            return None;
+        }
+        let session = Arc::new(session_id::open(&*self.server.handler, id, identity, now_ms())?);
+        // Two requests may come at once; both belong to the same session.
+        if let Some(known) = self.sessions().get(id) {
+            return (known.session.identity() == identity).then(|| Arc::clone(&known.session));
+        }
+        self.remember(id.to_owned(), Arc::clone(&session));
+        Some(session)
+    }
+
+    fn ended(&self) -> MutexGuard<'_, VecDeque<Digest>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn remember(&self, id: String, session: Arc<McpSession>) {
@@ -510,6 +530,11 @@ async fn end(
         Ok(session) => {
             session.end();
             endpoint.sessions().remove(id);
+            let mut ended = endpoint.ended();
+            if ended.len() >= MAX_SESSIONS {
+                ended.pop_front();
+            }
+            ended.push_back(Digest::of(id.as_bytes()));
             StatusCode::NO_CONTENT.into_response()
         }
         Err(refusal) => *refusal,
@@ -574,8 +599,7 @@ fn accepts_answers(headers: &HeaderMap) -> bool {
         || (accepted.contains("application/json") && accepted.contains("text/event-stream"))
 }
 
-fn new_session_id() -> String {
-    let mut bytes = [0; 24];
-    getrandom::fill(&mut bytes).expect("the system has randomness");
-    URL_SAFE_NO_PAD.encode(bytes)
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

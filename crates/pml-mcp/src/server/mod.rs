@@ -8,6 +8,7 @@ pub mod http;
 mod listen;
 mod run;
 mod session;
+mod session_id;
 pub mod stdio;
 
 use std::future::Future;
@@ -35,6 +36,17 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Subscribes to changes, until the receiver is dropped.
     fn changes(&self) -> broadcast::Receiver<ChangeNotice>;
+
+    /// Seals the content of a session id, so that every replica of this server, and this one after a start, can open it.
+    /// `None` if there is nothing to seal with; sessions then end with the process.
+    fn seal_session(&self, _content: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The content of a session id that a replica of this server sealed; `None` if none did.
+    fn open_session(&self, _sealed: Vec<u8>) -> Option<Vec<u8>> {
+        None
+    }
 
     /// The parameters of a tool that stateless HTTP clients mirror into headers.
     fn mirrored_parameters(&self, client: &ConnectedClient, tool: &str) -> Vec<MirroredParameter>;

@@ -51,6 +51,18 @@ impl McpSession {
         }
     }
 
+    /// A session that other replicas of this server may continue. Its questions have numbers of their own in each, so
+    /// that an answer belongs to one question.
+    pub(crate) fn numbered(identity: ClientIdentity, number: u64) -> McpSession {
+        let first_question = super::session_id::random_number() >> 10;
+        McpSession {
+            number,
+            identity,
+            state: Mutex::default(),
+            next_question: AtomicU64::new(first_question),
+        }
+    }
+
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

@@ -8,8 +8,9 @@ use serde_json::value::RawValue;
 
 use super::capability::{cache_config, resolve_capability};
 use crate::column::unexpected_value;
+use crate::epoch::writes_of_others;
 use crate::vouch::vouched_condition;
-use crate::{BlockingStore, Error, Urgency};
+use crate::{BlockingStore, Error, ProcessIdentity, Urgency};
 
 /// The key of a cache entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -89,13 +90,57 @@ pub struct CacheInvalidation {
     pub entries: u64,
 }
 
+/// What a process knew of writes when it made the key of a lookup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenWrites {
+    /// The process.
+    pub process: ProcessIdentity,
+    /// The writes of other processes that count for each of these servers.
+    pub of_others: Vec<(String, i64)>,
+    /// The number of cache invalidations.
+    pub drops: i64,
+}
+
+impl SeenWrites {
+    fn still_holds(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        if cache_generation(connection)? != self.drops {
+            return Ok(false);
+        }
+        let writes = writes_of_others(connection, &self.process)?;
+        let count = |server: &str| writes.get(server).copied().unwrap_or(0);
+        Ok(self.of_others.iter().all(|(server, seen)| count("") + count(server) == *seen))
+    }
+}
+
+fn cache_generation(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("SELECT cache_drops FROM memory")?.query_row([], |row| row.get(0))
+}
+
 impl BlockingStore {
     /// The valid cache entry under `key`, if there is one. Counts the hit.
     ///
     /// # Errors
     /// The database cannot be read.
     pub fn cached_result(&self, key: &CacheKey, now: i64) -> Result<Option<CachedResult>, Error> {
-        let found = self.read(|connection| find(connection, key, now))?;
+        self.cached_result_unless_written(key, now, None)
+    }
+
+    /// As [`BlockingStore::cached_result`], if nobody wrote or invalidated anything since `seen` was read. Both are read
+    /// in one snapshot of the database.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn cached_result_unless_written(
+        &self,
+        key: &CacheKey,
+        now: i64,
+        seen: Option<&SeenWrites>,
+    ) -> Result<Option<CachedResult>, Error> {
+        let found = self.read(|connection| {
+            let Some(found) = find(connection, key, now)? else { return Ok(None) };
+            let is_valid = seen.map_or(Ok(true), |seen| seen.still_holds(connection))?;
+            Ok(is_valid.then_some(found))
+        })?;
         if found.is_some() {
             let key = key.clone();
             let count = move |connection: &Connection| {
@@ -193,9 +238,7 @@ impl BlockingStore {
     /// # Errors
     /// The database cannot be read.
     pub fn cache_generation(&self) -> Result<i64, Error> {
-        self.read(|connection| {
-            connection.prepare_cached("SELECT cache_drops FROM memory")?.query_row([], |row| row.get(0))
-        })
+        self.read(cache_generation)
     }
 
     /// Caches a result, replacing an earlier one for the same parameters. Results without a capability are not cached.

@@ -104,7 +104,7 @@ impl PgConnection {
         }
     }
 
-    pub(crate) fn server(&self) -> &Arc<Server> {
+    pub(super) fn server(&self) -> &Arc<Server> {
         &self.server
     }
 

@@ -20,8 +20,9 @@ impl Failure {
     pub(super) fn of(error: &tokio_postgres::Error) -> Failure {
         let code = error.code().cloned();
         let ended = |code: &SqlState| {
-            // Shutdown, crash, start-up, a session that was idle for too long, and errors of the connection itself.
-            matches!(code.code(), "57P01" | "57P02" | "57P03" | "25P03" | "57P05" | "53300")
+            // Shutdown, crash, start-up, a session that was idle for too long, too many clients, a server that only
+            // reads because another one takes over from it, and errors of the connection itself.
+            matches!(code.code(), "57P01" | "57P02" | "57P03" | "25P03" | "57P05" | "53300" | "25006")
                 || code.code().starts_with("08")
         };
         let io = std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
@@ -36,6 +37,12 @@ impl Failure {
     /// No answer came.
     pub(super) fn silent() -> Failure {
         Failure { is_lost: true, code: None, text: "it gives no answer".to_owned() }
+    }
+
+    /// The server takes no changes now.
+    pub(super) fn read_only() -> Failure {
+        let text = "it is read-only now".to_owned();
+        Failure { is_lost: true, code: None, text }
     }
 
     /// A transaction could not be repeated.

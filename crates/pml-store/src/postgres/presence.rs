@@ -3,12 +3,15 @@
 //! The session holds an advisory lock, which the server releases when the gateway ends, however it ends. It also
 //! records every second that it is there: a session that was cut and is back in time costs no run. Others take a
 //! gateway for ended when neither is left.
+//!
+//! When the server restarts or the network fails, all sessions are cut at once, and nobody can renew a lease. So for
+//! some seconds after that, every gateway that was there before counts as one that may return.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::{StreamExt, stream};
+use rusqlite::types::Value;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client, NoTls};
@@ -23,6 +26,63 @@ const BEAT: Duration = Duration::from_secs(1);
 /// are taken over within five seconds.
 const COUNTS_MS: i64 = 2_500;
 
+/// For how long gateways may return after the server was away: longer than the pauses between their attempts to
+/// connect, with the time that a connection may take.
+const RETURN: Duration = Duration::from_secs(8);
+
+/// Whether a process that uses the database is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnerPresence {
+    /// It has ended.
+    Gone,
+    /// It may be alive. What it holds is its own until its lease lapses.
+    Present,
+    /// The database was away a moment ago. Until the process can have come back, its leases do not lapse.
+    MayReturn,
+}
+
+/// What this process knows of its own session.
+#[derive(Debug, Default)]
+pub(super) struct OwnSession {
+    process: Option<ProcessIdentity>,
+    /// When it last recorded that it is there; `None` while the session is cut.
+    seen_at: Option<Instant>,
+    /// When the server answered again after it had not.
+    back_at: Option<Instant>,
+    /// How long the last record took.
+    answer_time: Duration,
+}
+
+impl OwnSession {
+    /// The server was away, from the view of this process.
+    pub(super) fn note_outage(&mut self) {
+        self.seen_at = None;
+        self.back_at = Some(Instant::now());
+    }
+
+    /// Whether the session is there, and how long the server took to answer it last.
+    pub(super) fn health(&self) -> (bool, Duration) {
+        (self.seen_at.is_some_and(|seen| seen.elapsed() < CONNECT), self.answer_time)
+    }
+
+    fn note_beat(&mut self, answer_time: Duration) {
+        self.answer_time = answer_time;
+        let now = Instant::now();
+        let was_away = self.seen_at.is_some_and(|seen| now - seen >= CONNECT);
+        let is_back = self.seen_at.is_none() && self.back_at.is_some();
+        if was_away || is_back {
+            self.back_at = Some(now);
+        }
+        self.seen_at = Some(now);
+    }
+
+    /// Whether this process can tell which gateways have ended. One that others do not see either cannot.
+    fn can_judge(&self) -> bool {
+        self.seen_at.is_some_and(|seen| seen.elapsed() < CONNECT)
+            && self.back_at.is_none_or(|back| back.elapsed() >= RETURN)
+    }
+}
+
 /// A session of this process; dropping it ends it.
 pub(crate) struct Presence {
     news: watch::Receiver<u64>,
@@ -36,6 +96,7 @@ impl Presence {
         let (send_news, news) = watch::channel(0);
         let (end, ended) = oneshot::channel();
         let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
+        server.own_session().process = Some(process.clone());
         let session = Session { server: Arc::clone(server), process, news: send_news };
         let task = RUNTIME.spawn(session.keep(ready, ended));
         match is_ready.recv() {
@@ -117,6 +178,7 @@ impl Session {
                     }
                 }
             }
+            self.server.own_session().note_outage();
             tracing::warn!("the session with `{}` was cut; connecting again", self.server.name().display());
         }
     }
@@ -145,10 +207,11 @@ impl Session {
         let sql = "INSERT INTO gateway (pid, started, seen_at)
             VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
             ON CONFLICT (pid, started) DO UPDATE SET seen_at = excluded.seen_at RETURNING seen_at";
-        let before = now_ms();
+        let (before, asked_at) = (now_ms(), Instant::now());
         let row = client.query_one(sql, &[&i64::from(self.process.pid), &self.process.started]).await?;
         let here = before + (now_ms() - before) / 2;
-        self.server.clock_ahead_ms.store(row.get::<_, i64>(0) - here, Ordering::Relaxed);
+        self.server.compare_clock(row.get::<_, i64>(0) - here);
+        self.server.own_session().note_beat(asked_at.elapsed());
         Ok(())
     }
 }
@@ -166,21 +229,43 @@ fn lock_key(process: &ProcessIdentity) -> i64 {
 }
 
 impl PgConnection {
-    /// Whether a gateway may still be there.
-    pub(crate) fn may_be_alive(&self, process: &ProcessIdentity) -> rusqlite::Result<bool> {
+    /// Whether a gateway is there.
+    pub(crate) fn owner_presence(&self, process: &ProcessIdentity) -> rusqlite::Result<OwnerPresence> {
+        let (is_own, can_judge) = {
+            let own = self.server().own_session();
+            (own.process.as_ref() == Some(process), own.can_judge())
+        };
+        if is_own {
+            return Ok(if can_judge { OwnerPresence::Present } else { OwnerPresence::MayReturn });
+        }
         let key = lock_key(process).cast_unsigned();
         let (high, low) = ((key >> 32).cast_signed(), (key & 0xffff_ffff).cast_signed());
-        let sql =
-            "SELECT EXISTS (SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
-                       WHERE locktype = 'advisory' AND datname = current_database() AND objsubid = 1
-                       AND classid::bigint = ?1 AND objid::bigint = ?2)
-                OR EXISTS (SELECT 1 FROM gateway WHERE pid = ?3 AND started = ?4
-                       AND seen_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ?5)";
+        // `seen_at` of a gateway that ended properly is gone.
+        let sql = "SELECT EXISTS (SELECT 1 FROM pg_locks
+                    JOIN pg_database ON pg_database.oid = pg_locks.database
+                    WHERE locktype = 'advisory' AND datname = current_database() AND objsubid = 1
+                    AND classid::bigint = ?1 AND objid::bigint = ?2),
+                (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+                (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint,
+                (SELECT seen_at FROM gateway WHERE pid = ?3 AND started = ?4)";
         let pid = i64::from(process.pid);
-        let mut rows = self.query(sql, &[&high, &low, &pid, &process.started, &COUNTS_MS])?;
-        Ok(matches!(
-            rows.next().as_ref().map(|row| row.value(0)),
-            Some(Ok(rusqlite::types::Value::Integer(1)))
-        ))
+        let mut rows = self.query(sql, &[&high, &low, &pid, &process.started])?;
+        let row = rows.next().ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        let holds_lock = *row.value(0)? == Value::Integer(1);
+        let (Value::Integer(now), Value::Integer(started_at)) = (row.value(1)?, row.value(2)?) else {
+            return Err(rusqlite::Error::InvalidQuery);
+        };
+        let Value::Integer(seen_at) = row.value(3)? else {
+            return Ok(if holds_lock { OwnerPresence::Present } else { OwnerPresence::Gone });
+        };
+        let returns_ms = i64::try_from(RETURN.as_millis()).unwrap_or(i64::MAX);
+        let server_is_new = seen_at < started_at && now - started_at < returns_ms;
+        Ok(if !can_judge || server_is_new {
+            OwnerPresence::MayReturn
+        } else if holds_lock || *seen_at > now - COUNTS_MS {
+            OwnerPresence::Present
+        } else {
+            OwnerPresence::Gone
+        })
     }
 }

@@ -340,7 +340,7 @@ pub(super) fn insert_run(
             run.expires_at,
             run.owner.pid,
             run.owner.started,
-            run.lease_until.saturating_add(connection.clock_ahead_ms()),
+            run.lease_until,
             FIRST_FENCE,
             key,
             request,

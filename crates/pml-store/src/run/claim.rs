@@ -3,7 +3,9 @@
 //! Each decision and its effects share a transaction, so exactly one of several competing processes gets a run. The
 //! methods that find runs cover all principals, because they serve the program itself.
 
-use crate::sql::{Connection, Row, params};
+use std::time::Instant;
+
+use crate::sql::{Connection, OwnerPresence, Row, params};
 use pml_model::{Principal, RunId, RunState};
 
 use super::append::record_claim;
@@ -82,11 +84,15 @@ impl BlockingStore {
             return Ok(Vec::new());
         }
         let leases = leases.to_vec();
+        let asked_at = Instant::now();
         self.write(move |connection| {
+            // The change may have waited for a server that was away, and a lease counts from when it is stored.
+            let waited_ms = i64::try_from(asked_at.elapsed().as_millis()).unwrap_or(i64::MAX);
+            let waited_ms = if waited_ms < 1_000 { 0 } else { waited_ms };
             let mut renew = connection.prepare_cached(
                 "UPDATE run SET lease_until = ?3 WHERE id = ?1 AND fence = ?2 AND owner_pid IS NOT NULL",
             )?;
-            let until = until.saturating_add(connection.clock_ahead_ms());
+            let until = until.saturating_add(waited_ms);
             let mut lost = Vec::new();
             for lease in &leases {
                 if renew.execute(params![lease.run().as_str(), lease.fence(), until])? == 0 {
@@ -189,14 +195,11 @@ fn take(
     if state.is_over() {
         return Ok(ClaimAttempt::Over(state));
     }
-    let ahead = connection.clock_ahead_ms();
     if let Some((by, until)) = owner
-        && until > now.saturating_add(ahead)
-        && connection.may_be_alive(&by)?
+        && holds(connection.owner_presence(&by)?, until, now)
     {
         return Ok(ClaimAttempt::Held { by, until });
     }
-    let lease_until = lease_until.saturating_add(ahead);
     let fence: i64 = connection
         .prepare_cached(
             "UPDATE run SET state = 'running', owner_pid = ?2, owner_started = ?3, lease_until = ?4,
@@ -215,22 +218,31 @@ fn take(
 fn orphans(connection: &Connection, now: i64) -> rusqlite::Result<Vec<i64>> {
     let mut owned = connection.prepare_cached(OWNED)?;
     let mut rows = owned.query([])?;
-    let (mut orphans, mut asked) = (Vec::new(), None::<(ProcessIdentity, bool)>);
+    let (mut orphans, mut asked) = (Vec::new(), None::<(ProcessIdentity, OwnerPresence)>);
     while let Some(row) = rows.next()? {
         let Some((owner, until)) = owner(&row, 1)? else { continue };
         // Liveness is checked once per process, not once per run.
-        let runs = match &asked {
-            Some((process, runs)) if *process == owner => *runs,
+        let presence = match &asked {
+            Some((process, presence)) if *process == owner => *presence,
             _ => {
-                let runs = connection.may_be_alive(&owner)?;
-                asked.insert((owner.clone(), runs)).1
+                let presence = connection.owner_presence(&owner)?;
+                asked.insert((owner.clone(), presence)).1
             }
         };
-        if !runs || until <= now.saturating_add(connection.clock_ahead_ms()) {
+        if !holds(presence, until, now) {
             orphans.push(row.get(0)?);
         }
     }
     Ok(orphans)
+}
+
+/// Whether a run belongs to its owner.
+fn holds(owner: OwnerPresence, lease_until: i64, now: i64) -> bool {
+    match owner {
+        OwnerPresence::Gone => false,
+        OwnerPresence::Present => lease_until > now,
+        OwnerPresence::MayReturn => true,
+    }
 }
 
 fn found(row: &Row<'_>) -> rusqlite::Result<UnattendedRun> {

@@ -9,17 +9,22 @@ use super::Store;
 use crate::memory::OwnedInvalidationScope;
 use crate::{
     CacheInvalidation, CacheKey, CacheUsage, CachedResult, CapabilityChanges, CapabilityQuery, CreateOutcome,
-    DailySavings, Error, InvalidationScope, NewName, RenameOutcome, ServedIntent,
+    DailySavings, Error, InvalidationScope, NewName, RenameOutcome, SeenWrites, ServedIntent,
 };
 
 impl Store {
-    /// The valid cache entry under `key`, if there is one. Counts the hit.
+    /// The valid cache entry under `key`, if there is one and nothing was written since `seen`. Counts the hit.
     ///
     /// # Errors
-    /// Those of [`crate::BlockingStore::cached_result`].
-    pub async fn cached_result(&self, key: &CacheKey, now: i64) -> Result<Option<CachedResult>, Error> {
+    /// Those of [`crate::BlockingStore::cached_result_unless_written`].
+    pub async fn cached_result(
+        &self,
+        key: &CacheKey,
+        now: i64,
+        seen: SeenWrites,
+    ) -> Result<Option<CachedResult>, Error> {
         let key = key.clone();
-        self.ask(move |store| store.cached_result(&key, now)).await
+        self.ask(move |store| store.cached_result_unless_written(&key, now, Some(&seen))).await
     }
 
     /// The cache entries of a capability that were stored with an intent, latest first. Only valid ones of that write

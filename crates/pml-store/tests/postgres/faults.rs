@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use pml_model::RunState;
-use pml_store::{AuditDamage, AuditVerification, BlockingStore, Error};
+use pml_store::{AuditDamage, AuditVerification, BlockingStore, Claim, Error, NewRun, ProcessIdentity};
 
 use super::proxy::{Cut, Proxy};
 use super::server::{self, Server};
 use super::suite::memory::{dump, learn, memory, remember, trace};
 use super::suite::{
-    append, bodies, create, entry, fixture, id, me, new_place, new_run, open_at, raw_database, told, url_at,
-    words,
+    append, bodies, claim, create, entry, fixture, id, me, new_place, new_run, open_at, raw_database, told,
+    url_at, words,
 };
 
 /// The name of the database at an address.
@@ -69,6 +69,59 @@ fn changes_wait_for_a_server_that_is_killed_and_nothing_acknowledged_is_lost() {
     }
     assert_eq!(bodies(&store, &id(1)).len(), 6);
     assert_eq!(store.run(&me(), &id(1)).unwrap().unwrap().state, RunState::Running);
+}
+
+#[test]
+fn runs_of_gateways_that_may_return_stay_theirs_when_the_server_restarts() {
+    let server = Server::start();
+    server.execute("postgres", "CREATE DATABASE pml");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pml.db");
+    let store = BlockingStore::open_postgres(&server.url("pml"), &path).unwrap();
+    let elsewhere = |pid| ProcessIdentity { pid, started: "elsewhere".to_owned() };
+    // One gateway was seen some seconds ago; of the other nothing is left, as after a proper end.
+    server.execute(
+        "pml",
+        "INSERT INTO gateway (pid, started, seen_at)
+         VALUES (77, 'elsewhere', (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 4000)",
+    );
+    create(&store, new_run(1)).unwrap();
+    create(&store, NewRun { owner: elsewhere(77), ..new_run(2) }).unwrap();
+    create(&store, NewRun { owner: elsewhere(78), ..new_run(3) }).unwrap();
+    create(&store, NewRun { owner: elsewhere(77), lease_until: 900, ..new_run(4) }).unwrap();
+    server.kill();
+    server.run();
+    let released = store.release_orphaned_runs(1000).unwrap();
+    assert_eq!(released.iter().map(|run| &run.run).collect::<Vec<_>>(), [&id(3)]);
+    for number in [1, 2, 4] {
+        assert!(matches!(claim(&store, &id(number)), Claim::Held { .. }), "run {number}");
+    }
+}
+
+#[test]
+fn changes_wait_while_the_server_is_read_only() {
+    let server = Server::start();
+    server.execute("postgres", "CREATE DATABASE pml");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pml.db");
+    let store = BlockingStore::open_postgres(&server.url("pml"), &path).unwrap();
+    let lease = create(&store, new_run(1)).unwrap();
+    let read_only = |is: &str| {
+        server.execute("postgres", &format!("ALTER SYSTEM SET default_transaction_read_only = {is}"));
+        server.execute("postgres", "DO $$ BEGIN PERFORM pg_reload_conf(); END $$");
+    };
+    read_only("on");
+    // Sessions hear of it within a moment.
+    std::thread::sleep(Duration::from_millis(200));
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| append(&store, &lease, vec![entry("a")], None));
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!waits.is_finished(), "a change was refused or stored");
+        assert!(bodies(&store, &id(1)).is_empty(), "it can be read all the while");
+        read_only("off");
+        waits.join().unwrap().unwrap();
+    });
+    assert_eq!(bodies(&store, &id(1)), ["a"]);
 }
 
 #[test]
@@ -153,7 +206,7 @@ fn the_audit_log_of_a_server_tells_what_was_done_to_it() {
 #[test]
 fn a_text_with_a_zero_comes_back_as_it_was() {
     let fixture = fixture();
-    let run = pml_store::NewRun { intent: "a\0b".to_owned(), ..new_run(1) };
+    let run = NewRun { intent: "a\0b".to_owned(), ..new_run(1) };
     create(&fixture.store, run).unwrap();
     assert_eq!(open_at(&fixture.path).unwrap().run(&me(), &id(1)).unwrap().unwrap().intent, "a\0b");
 }

@@ -1,6 +1,6 @@
 //! Keys of clients: what is stored of them, and that nobody else makes one.
 
-use super::{ann, create, fixture, me, new_run};
+use super::{ann, append, create, entry, fixture, me, new_run};
 use super::{open_at, raw_database};
 use pml_model::{Digest, KeyId, KeyRights, Role};
 use pml_store::{BlockingStore, CountedKeyUse, NewClientKey};
@@ -135,6 +135,28 @@ fn what_is_done_with_a_key_adds_up_over_gateways_and_is_forgotten_after_a_day() 
     assert_eq!(store.key_runs_under_way(desk).unwrap(), 2);
     let stored = store.key_use(desk, 0).unwrap().stored_bytes;
     assert!(stored > 0 && stored == 2 * store.key_use(editor, 0).unwrap().stored_bytes);
+}
+
+#[test]
+fn the_bytes_of_a_key_follow_what_is_stored_replaced_and_purged() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    let desk = store.add_client_key(key("desk")).unwrap().id;
+    let lease = create(store, pml_store::NewRun { client_key: Some(desk), ..new_run(1) }).unwrap();
+    create(store, new_run(2)).unwrap();
+    let ask =
+        |name| super::park(None, Some(name)).map(|change| pml_store::RunChange { release: false, ..change });
+    append(store, &lease, vec![entry("one"), entry("another")], ask("q")).unwrap();
+    // The second question replaces the first one.
+    append(store, &lease, vec![entry("third")], ask("q")).unwrap();
+    let kept = raw_database(&fixture.path).number(
+        "SELECT (SELECT sum(length(body)) FROM journal) + (SELECT sum(length(body)) FROM run_body
+            WHERE run = (SELECT number FROM run WHERE client_key IS NOT NULL))",
+    );
+    assert_eq!(i64::try_from(store.key_use(desk, 0).unwrap().stored_bytes).unwrap(), kept);
+    append(store, &lease, Vec::new(), super::to(pml_model::RunState::Done, 2000)).unwrap();
+    store.purge_ended_runs(10_000, 1).unwrap();
+    assert_eq!(store.key_use(desk, 0).unwrap().stored_bytes, 0);
 }
 
 #[test]

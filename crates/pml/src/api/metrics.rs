@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use pml_store::{KeyUse, OpenRun};
+use pml_store::{KeyUse, OpenRun, ServerHealth};
 use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
@@ -140,9 +140,30 @@ async fn add_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem
         );
     }
     add_key_gauges(app, report).await?;
+    if let Some(health) = app.store.server_health() {
+        add_server_gauges(&health, report);
+    }
     let build = [(vec![("version", env!("PML_VERSION").to_owned())], 1.0)];
     report.gauge("pml_build_info", "The version of this program.", &build);
     Ok(())
+}
+
+/// Adds how the database server is doing.
+fn add_server_gauges(health: &ServerHealth, report: &mut MetricsReport) {
+    let mut gauge = |name: &str, help: &str, value: f64| report.gauge(name, help, &[(Vec::new(), value)]);
+    let reachable = if health.is_reachable { 1.0 } else { 0.0 };
+    gauge("pml_database_reachable", "Whether the database server answered within the last 5 s.", reachable);
+    gauge(
+        "pml_database_answer_seconds",
+        "How long the database server took to store one row, about a second ago.",
+        health.answer_time.as_secs_f64(),
+    );
+    let ahead_s = f64::from(i32::try_from(health.clock_ahead_ms).unwrap_or(i32::MAX)) / 1_000.0;
+    gauge("pml_database_clock_ahead_seconds", "How far its clock is ahead of this machine's.", ahead_s);
+    let used = count(health.readers_in_use);
+    gauge("pml_database_connections_in_use", "Connections for queries that are in use.", used);
+    let most = count(health.most_readers);
+    gauge("pml_database_connections_most", "Connections for queries that there are at most.", most);
 }
 
 /// Adds what is used of the budgets of keys, in all processes.

@@ -33,9 +33,14 @@ struct ReadyReply {
     status: &'static str,
 }
 
-/// Tells whether PML can take requests, which needs a store that can be read and written; needs no credential.
+/// Tells whether PML can take requests: it is not stopping, and its store can be read and written; needs no credential.
 #[utoipa::path(get, path = "/ready", tag = "access", responses((status = 200, body = ReadyReply)))]
 async fn ready(State(app): State<Arc<App>>) -> Response {
+    if app.runs.is_closing() {
+        let problem =
+            Problem::new(ErrorCode::StorageBusy, "this gateway is stopping").hint("use another one");
+        return error_response(StatusCode::SERVICE_UNAVAILABLE, &problem);
+    }
     // The reason is for those who may read the log: anybody may ask here.
     let problem = Problem::new(ErrorCode::StorageBusy, "the store does not answer");
     match tokio::time::timeout(PATIENCE, check_store(&app)).await {

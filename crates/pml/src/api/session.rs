@@ -65,7 +65,7 @@ async fn session(
         Admission::Token(_) | Admission::Key(..) => Role::Program,
         Admission::Viewer(_) | Admission::Open => Role::Viewer,
     };
-    let passphrase_set = passphrase::is_set(&app.settings.paths)? || !app.people.is_empty();
+    let passphrase_set = passphrase::is_set(&app.settings.paths, &app.store)? || !app.people.is_empty();
     let principal = admitted.principal().unwrap_or(&app.principal).0.clone();
     let version = env!("PML_VERSION");
     let granted_role = match &admitted {

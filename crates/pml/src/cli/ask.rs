@@ -65,7 +65,7 @@ async fn ask_at_terminal(
         return Ok(Some((true, AnswerChannel::Shell)));
     }
     let nobody = here.json || !std::io::stdin().is_terminal();
-    if nobody || (needs_person && !passphrase::is_set(&app.settings.paths)?) {
+    if nobody || (needs_person && !passphrase::is_set(&app.settings.paths, &app.store)?) {
         return Ok(None);
     }
     print_question(here, id, question);
@@ -90,7 +90,7 @@ pub(super) async fn read_confirmation(question: &str) -> Option<bool> {
 
 /// Asks for the passphrase on the terminal, where a program with a shell cannot type it.
 pub(super) async fn require_passphrase(paths: &Paths, store: &Store) -> Result<(), Problem> {
-    if !passphrase::is_set(paths)? {
+    if !passphrase::is_set(paths, store)? {
         return Err(Problem::new(
             ErrorCode::Denied,
             "only a person may approve here, and no passphrase is set",

@@ -173,7 +173,7 @@ fn check_approvals(app: &App) -> Vec<Finding> {
         let hint = "take it out, or write \"human\": then only a person may approve";
         findings.push(warn(text.to_owned(), Some(hint.to_owned())));
     }
-    match passphrase::is_set(&app.settings.paths) {
+    match passphrase::is_set(&app.settings.paths, &app.store) {
         Ok(true) => {}
         Ok(false) => {
             let text = "no passphrase is set, so nobody can sign in at the dashboard or approve as a person";

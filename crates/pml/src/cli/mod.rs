@@ -38,6 +38,7 @@ mod share;
 mod sign_in;
 mod skill;
 mod speculation;
+mod starting;
 mod versions;
 mod watch;
 
@@ -181,8 +182,11 @@ pub fn main() -> ExitCode {
     }
     runtime::log_to_stderr(&env, usual_log(&cli.command), cli.global.verbose);
     let mut builder = match cli.command {
-        // One client and many small steps: handing each step to another thread costs more than it gains.
-        CliCommand::Stdio(_) => tokio::runtime::Builder::new_current_thread(),
+        // One client and many small steps: handing each step to another thread costs more than it gains, unless a step
+        // may wait for a database server.
+        CliCommand::Stdio(_) if !uses_database_server(&cli.global, &env) => {
+            tokio::runtime::Builder::new_current_thread()
+        }
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = builder.worker_threads(2).enable_all().build();
@@ -285,13 +289,22 @@ struct CommandContext {
 impl CommandContext {
     /// Opens the database alone: for commands that work even where the rest of the configuration is invalid.
     async fn open_store(&self) -> Result<pml_store::Store, Problem> {
-        let url = config::database_url(&self.paths, &self.env)?;
-        crate::app::open_store(&self.paths, url.as_ref()).await
+        let address = config::database_url(&self.paths, &self.env)?;
+        crate::app::open_store(&self.paths, address.as_ref()).await
     }
 
     async fn open_app(&self, role: ProcessRole) -> Result<Arc<App>, Problem> {
         App::open(self.paths.clone(), self.env.clone(), self.cwd.clone(), role).await
     }
+}
+
+/// Whether the configuration names a database server. One that cannot be read is complained about later.
+fn uses_database_server(global: &GlobalArgs, env: &Env) -> bool {
+    let Ok(mut paths) = Paths::discover(env) else { return false };
+    if let (Some(config), Ok(cwd)) = (&global.config, std::env::current_dir()) {
+        paths = paths.with_config(config, &cwd);
+    }
+    config::database_url(&paths, env).is_ok_and(|address| address.is_some())
 }
 
 /// The default log filter of a command.

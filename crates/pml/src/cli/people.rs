@@ -46,7 +46,7 @@ pub(super) struct AddPersonArgs {
 }
 
 pub(super) async fn run(here: &CommandContext, people: PeopleCommand) -> Result<ExitCode, Problem> {
-    let store = Store::open(here.paths.database()).await?;
+    let store = here.open_store().await?;
     match people {
         PeopleCommand::Add(add) => {
             let person = name(&add.name)?;
@@ -88,7 +88,7 @@ async fn prove(here: &CommandContext, store: &Store, person: &Principal) -> Resu
     if people::verify(store, &person.0, typed.reveal()).await?.is_some() {
         return Ok(());
     }
-    let is_operator = passphrase::is_set(&here.paths)?
+    let is_operator = passphrase::is_set(&here.paths, store)?
         && passphrase::verify(&here.paths, store, passphrase::SignInDoor::Terminal, typed.reveal()).await?;
     match is_operator {
         true => Ok(()),

@@ -12,10 +12,9 @@ use pml_mcp::server::access::{self, AccessRules};
 use pml_mcp::server::{ClientIdentity, McpServer, body, http};
 use pml_model::question::Answerer;
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{CommandContext, out};
+use super::{CommandContext, out, starting};
 use crate::api;
 use crate::app::{App, ProcessRole};
 use crate::config::{self, Expose, Secret};
@@ -88,11 +87,11 @@ async fn note_unlisted(app: &App, expose: Option<&Expose>) {
 }
 
 pub(super) async fn serve(here: &CommandContext, serve: ServeArgs) -> Result<ExitCode, Problem> {
-    let app = here.open_app(ProcessRole::Gateway).await?;
+    let Some((app, listener)) = starting::listen_and_open(here, serve.listen).await? else {
+        return Ok(ExitCode::SUCCESS);
+    };
     let settings = app.config().serve.clone();
-    let address = serve.listen.unwrap_or(settings.listen);
-    let listener = TcpListener::bind(address).await.map_err(|error| in_use(address, &error))?;
-    let address = listener.local_addr().unwrap_or(address);
+    let address = listener.local_addr().unwrap_or(serve.listen.unwrap_or(settings.listen));
     let token = config::load_token(&app.settings.paths)?;
     let access = AccessRules::new(address.ip(), &settings.hosts, &settings.origins)
         .with_port(address.port())
@@ -107,7 +106,7 @@ pub(super) async fn serve(here: &CommandContext, serve: ServeArgs) -> Result<Exi
         app.principal.clone(),
         Arc::clone(&app.people),
     )?);
-    let link = format!("http://{}{}", reachable(address), sessions.viewer_path());
+    let link = format!("http://{}{}", reachable(address), sessions.viewer_path()?);
     let (signed_in, known) = (Arc::clone(&sessions), Arc::clone(&app));
     let access = access.with_keys(move |key| known.keys.find(key).map(|key| (key.principal.clone(), key.id)));
     let access = access.with_sessions(&api::SESSION_PATHS, &api::READING_POSTS, move |effect, headers| {
@@ -212,7 +211,7 @@ pub(super) async fn wait_for_shutdown() {
     }
 }
 
-fn in_use(address: SocketAddr, error: &std::io::Error) -> Problem {
+pub(super) fn in_use(address: SocketAddr, error: &std::io::Error) -> Problem {
     let problem = Problem::new(ErrorCode::Config, format!("cannot listen on {address}: {error}"));
     if error.kind() == std::io::ErrorKind::AddrInUse {
         let hint =

@@ -24,11 +24,7 @@ pub fn known(config: &Config, paths: &Paths, env: &Env) -> Vec<KnownSecret> {
     if let EmbeddingSettings::Endpoint(EmbeddingEndpoint { key: Some(key), .. }) = &config.embedding {
         known.push(certain(key.reveal()));
     }
-    if let Some(url) = &config.store_url {
-        known.push(certain(url.reveal()));
-        let address = Url::parse(url.reveal()).ok();
-        known.extend(address.as_ref().and_then(Url::password).map(certain));
-    }
+    known.extend(config.store.iter().flat_map(|address| address.secrets.iter().cloned()));
     if let Some(collector) = &config.telemetry {
         known.extend(of_address(&collector.endpoint, &collector.headers));
     }

@@ -60,7 +60,7 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
         memory: settings.memory,
         speculation: settings.speculation,
         embedding: settings.embedding,
-        store_url: settings.store_url,
+        store: settings.store,
         telemetry: settings.telemetry,
         limits: settings.limits,
         runs: settings.runs,

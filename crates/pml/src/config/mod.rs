@@ -70,7 +70,7 @@ pub use server::{DeclaredTransport, DefinitionPolicy, ServerConfig, ServerTransp
 pub use settings::{BUILT_IN, BuiltinConfig, ClientSettings, Expose, ServeSettings, ToolNaming};
 pub use sign_in::SignInSettings;
 pub use speculation::{SpeculationPreset, SpeculationSettings};
-pub use store::database_url;
+pub use store::{StoreAddress, database_url};
 pub use telemetry::TelemetryCollector;
 pub use token::load_token;
 pub use watch::{ConfigWatcher, POLL_INTERVAL};
@@ -108,7 +108,7 @@ pub struct Config {
     /// The embedding model.
     pub embedding: EmbeddingSettings,
     /// The address of the database server; `None` if the database is a file.
-    pub store_url: Option<Secret>,
+    pub store: Option<StoreAddress>,
     /// The collector that spans are sent to; `None` if none are.
     pub telemetry: Option<TelemetryCollector>,
     /// The limits of one run.

@@ -17,11 +17,10 @@ use super::paths::Env;
 use super::permission::{self, PermissionRule, RuleFormat};
 use super::prices::{self, PriceRule};
 use super::reference;
-use super::secret::Secret;
 use super::section::{Section, wrong_type};
 use super::server::ServerDraft;
 use super::speculation::{self, SpeculationSettings};
-use super::store;
+use super::store::{self, StoreAddress};
 use super::telemetry::{self, TelemetryCollector};
 
 /// How tools are named where all of them are listed.
@@ -104,7 +103,7 @@ pub(super) struct UserSettings {
     pub(super) memory: MemorySettings,
     pub(super) speculation: SpeculationSettings,
     pub(super) embedding: EmbeddingSettings,
-    pub(super) store_url: Option<Secret>,
+    pub(super) store: Option<StoreAddress>,
     pub(super) telemetry: Option<TelemetryCollector>,
     pub(super) limits: LimitSettings,
     pub(super) runs: RunSettings,
@@ -136,7 +135,7 @@ pub(super) fn read_user(file: &ConfigFile, env: &Env) -> Result<UserSettings, Co
         memory: memory::memory(&root)?,
         speculation: speculation::speculation(&root)?,
         embedding: embedding::embedding(&root, env, &base)?,
-        store_url: store::store(&root, env, &base)?,
+        store: store::store(&root, env, &base)?,
         telemetry: telemetry::telemetry(&root, env, &base)?,
         limits: limits::limits(&root)?,
         runs: limits::runs(&root)?,

@@ -10,34 +10,49 @@ use super::reference;
 use super::secret::Secret;
 use super::section::Section;
 use super::variables::{ExpandError, VariableExpander};
+use crate::sanitise::{Certainty, KnownSecret};
 
-/// Reads the address of the database server; `None` if the database is a file. Nothing else of the configuration has
-/// to be valid, so that keys can be revoked and the audit log be read all the same.
+/// The address of a database server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreAddress {
+    /// The address, with its password.
+    pub url: Secret,
+    /// What in it is secret: the whole, the password, and what variables inserted.
+    pub(super) secrets: Vec<KnownSecret>,
+}
+
+/// Reads the address of the database server; `None` if the database is a file. The other settings need not be valid,
+/// so that keys can be revoked and the audit log be read all the same.
 ///
 /// # Errors
-/// The file names a server, and its address cannot be read.
-pub fn database_url(paths: &Paths, env: &Env) -> Result<Option<Secret>, Error> {
+/// The file mentions the store and is not TOML, or it names a server and its address cannot be read.
+pub fn database_url(paths: &Paths, env: &Env) -> Result<Option<StoreAddress>, Error> {
     let Some(bytes) = disk::read(&paths.config)? else { return Ok(None) };
-    let names_server = String::from_utf8_lossy(&bytes).lines().any(|line| line.trim() == "[store]");
-    if !names_server {
-        return Ok(None);
-    }
+    let names_store = String::from_utf8_lossy(&bytes).contains("store");
     let file = ConfigFile::new(&paths.config, bytes, env)?;
-    let root = node::parse_toml(&file)?;
+    let root = match node::parse_toml(&file) {
+        Ok(root) => root,
+        // Of a broken file only this much is certain: what does not hold the word names no server.
+        Err(_) if !names_store => return Ok(None),
+        Err(complaint) => return Err(complaint.into()),
+    };
     let root = Section::open(&file, &root, "")?;
     Ok(store(&root, env, &disk::parent(&file.path))?)
 }
 
 /// Reads `[store]`: the address of the database server, or `None` if the database is a file.
-pub(super) fn store(root: &Section<'_>, env: &Env, base: &Path) -> Result<Option<Secret>, ConfigComplaint> {
+pub(super) fn store(
+    root: &Section<'_>,
+    env: &Env,
+    base: &Path,
+) -> Result<Option<StoreAddress>, ConfigComplaint> {
     let Some(table) = root.section("store", &reference::keys("store"))? else { return Ok(None) };
     let Some(url) = table.text("url")? else { return Ok(None) };
     let complaint = |message: String, hint: &str| {
         table.file.complaint(table.get("url").map_or(table.at, |node| node.at), message).hint(hint)
     };
-    let url = VariableExpander::new(env, base)
-        .expand(url)
-        .map_err(|ExpandError { message, hint }| complaint(message, &hint))?;
+    let mut variables = VariableExpander::new(env, base);
+    let url = variables.expand(url).map_err(|ExpandError { message, hint }| complaint(message, &hint))?;
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         // The text is not shown: it may hold a password.
         return Err(complaint(
@@ -45,5 +60,9 @@ pub(super) fn store(root: &Section<'_>, env: &Env, base: &Path) -> Result<Option
             "write it as `postgres://user:password@host/database`",
         ));
     }
-    Ok(Some(Secret::new(url)))
+    let certain = |secret: String| KnownSecret::new(Certainty::Certain, secret);
+    let mut secrets = variables.inserted_secrets;
+    secrets.extend(pml_store::passwords_in(&url).into_iter().map(certain));
+    secrets.push(certain(url.clone()));
+    Ok(Some(StoreAddress { url: Secret::new(url), secrets }))
 }

@@ -178,7 +178,9 @@ async fn sign_in(
 ) -> Result<session::NewDashboardSession, Problem> {
     if !name.is_empty() && name != sessions.operator().0 {
         if let Some(person) = people::verify(sessions.store(), name, given).await? {
-            return sessions.start_session(person.principal.clone(), Some(people::fingerprint(&person)));
+            return sessions
+                .start_session(person.principal.clone(), Some(people::fingerprint(&person)))
+                .await;
         }
         tracing::warn!("somebody tried to sign in with a wrong name or passphrase");
         return Err(Problem::new(
@@ -188,9 +190,9 @@ async fn sign_in(
     }
     // The fingerprint is read before the check: if the passphrase changes in between, the new session is invalid at
     // once.
-    let edition = passphrase::passphrase_fingerprint(sessions.paths())?;
+    let edition = passphrase::passphrase_fingerprint(sessions.paths(), sessions.store())?;
     if passphrase::verify(sessions.paths(), sessions.store(), SignInDoor::Web, given).await? {
-        return sessions.start_session(sessions.operator().clone(), edition);
+        return sessions.start_session(sessions.operator().clone(), edition).await;
     }
     tracing::warn!("somebody tried to sign in with a wrong passphrase");
     Err(Problem::new(ErrorCode::Unauthorized, "that is not the passphrase"))
@@ -199,7 +201,9 @@ async fn sign_in(
 async fn logout(State(sessions): State<Arc<DashboardSessions>>, headers: HeaderMap) -> Response {
     match sessions.authenticate(RequestEffect::Changes, &headers) {
         Ok(_) => {
-            sessions.end_session(&headers);
+            if let Err(problem) = sessions.end_session(&headers).await {
+                return page_problem_response(&problem);
+            }
             (StatusCode::NO_CONTENT, [(SET_COOKIE, session::GONE)]).into_response()
         }
         Err(refusal) => AccessRefusal::into_response(refusal),

@@ -406,7 +406,7 @@ impl RunRegistry {
     }
 
     /// Whether the process is ending; then it does not resume the runs that it suspended.
-    fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.drivers.is_closed()
     }
 

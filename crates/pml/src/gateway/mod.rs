@@ -52,6 +52,9 @@ pub struct Gateway {
     listed: Arc<capability_tools::ListedCapabilities>,
 }
 
+/// What the ids of sessions are sealed for.
+const SESSION: &str = "mcp session";
+
 /// What a client may see, and whose approvals count by default. It depends on the client and on the interface (stdio
 /// or HTTP).
 struct ClientAccess {
@@ -253,6 +256,16 @@ impl Handler for Gateway {
 
     fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
         self.app.changes()
+    }
+
+    fn seal_session(&self, content: &[u8]) -> Option<Vec<u8>> {
+        let sealed = self.app.store.seal_carried(SESSION, content);
+        sealed.inspect_err(|error| tracing::warn!(%error, "sessions end with this process")).ok()
+    }
+
+    fn open_session(&self, sealed: Vec<u8>) -> Option<Vec<u8>> {
+        let opened = self.app.store.open_carried(SESSION, sealed);
+        opened.inspect_err(|error| tracing::warn!(%error, "a session could not be continued")).ok()?
     }
 
     fn mirrored_parameters(&self, _: &ConnectedClient, tool: &str) -> Vec<MirroredParameter> {

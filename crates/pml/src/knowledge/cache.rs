@@ -20,7 +20,7 @@ use pml_model::capability::{CacheConfig, Invalidation, KeyStrategy};
 use pml_model::json::{canonical_json, raw};
 use pml_model::trace::{Trace, TraceBody, TraceStatus};
 use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, ToolId, TraceId};
-use pml_store::{CacheKey, IntentFit, NewCachedResult, RunMemory, Urgency};
+use pml_store::{CacheKey, IntentFit, NewCachedResult, RunMemory, SeenWrites, Urgency};
 use serde_json::value::RawValue;
 
 use super::Knowledge;
@@ -82,6 +82,8 @@ pub(crate) struct CacheTicket {
     key: Digest,
     /// The write epochs before anything was read.
     epoch: String,
+    /// The writes of other processes among them, by server.
+    of_others: Vec<(String, i64)>,
     /// The number of cache invalidations at that time.
     drops: i64,
     principal: Principal,
@@ -150,10 +152,12 @@ pub(crate) async fn make_ticket(
     let definitions = format!("{}\n{called}", tools.join("\n"));
     let counts =
         if config.is_invalidated_by(Invalidation::ToolSchemaChange) { &definitions } else { &called };
+    let (epoch, of_others) = epoch(knowledge, plan)?;
     let given = Digest::of(format!("{counts}\n{arguments}").as_bytes());
     Some(CacheTicket {
         key: Digest::of(format!("{principal}\n{}\n{definitions}\n{arguments}", plan.code_hash).as_bytes()),
-        epoch: epoch(knowledge, plan)?,
+        epoch,
+        of_others,
         drops,
         principal: principal.clone(),
         parameters: plan.learn.as_ref().and_then(|learn| learn.capability.as_ref()).map(|_| given),
@@ -259,22 +263,26 @@ pub(crate) fn is_compared(tools: &Toolset, id: &ToolId) -> bool {
     id.server.as_str() == FILES && tools.builtin(FILES).is_some()
 }
 
-/// The write epochs of the plan's servers, in a form that all processes share.
-fn epoch(knowledge: &Knowledge, plan: &Plan) -> Option<String> {
+/// The write epochs of the plan's servers, in a form that all processes share, and the writes of other processes among
+/// them.
+fn epoch(knowledge: &Knowledge, plan: &Plan) -> Option<(String, Vec<(String, i64)>)> {
     let mut servers: Vec<&ServerName> = plan.tools.iter().map(|tool| &tool.id.server).collect();
     servers.sort_unstable();
     servers.dedup();
-    let mut marks = Vec::with_capacity(servers.len());
+    let (mut marks, mut of_others) = (Vec::with_capacity(servers.len()), Vec::with_capacity(servers.len()));
     for server in servers {
         match knowledge.tools.epoch.mark_for_server(server) {
-            Ok(mark) => marks.push(format!("{server}={}", mark.writes())),
+            Ok(mark) => {
+                marks.push(format!("{server}={}", mark.writes()));
+                of_others.push((server.to_string(), mark.writes_of_others()));
+            }
             Err(error) => {
                 tracing::debug!(%error, "nothing is kept: nobody knows what was written");
                 return None;
             }
         }
     }
-    Some(marks.join(" "))
+    Some((marks.join(" "), of_others))
 }
 
 impl CacheTicket {
@@ -294,7 +302,12 @@ impl ResultCache {
             self.results.lock().unwrap_or_else(PoisonError::into_inner).pop(&ticket.key);
         }
         let key = ticket.stored()?;
-        match knowledge.store.cached_result(&key, now_ms()).await {
+        let seen = SeenWrites {
+            process: knowledge.tools.epoch.process().clone(),
+            of_others: ticket.of_others.clone(),
+            drops: ticket.drops,
+        };
+        match knowledge.store.cached_result(&key, now_ms(), seen).await {
             Ok(found) => {
                 let found = found?;
                 still_holds(knowledge, &found.stamps).await.then(|| CacheHit {
@@ -410,7 +423,7 @@ impl ResultCache {
         };
         let worked =
             !report.has_failures() && report.tasks.iter().all(|task| task.status == TaskStatus::Success);
-        let steady = epoch(knowledge, plan).as_ref() == Some(&ticket.epoch)
+        let steady = epoch(knowledge, plan).is_some_and(|(now, _)| now == ticket.epoch)
             && knowledge.store.cache_generation().is_ok_and(|drops| drops == ticket.drops);
         if !worked
             || !steady

@@ -22,6 +22,7 @@ mod nested;
 mod postgres;
 mod programs;
 mod replay;
+mod replicas;
 mod requests;
 mod resume;
 #[path = "../../../pml-store/tests/postgres/server.rs"]

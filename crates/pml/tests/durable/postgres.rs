@@ -1,6 +1,8 @@
 //! Gateways that share a PostgreSQL database and nothing else.
 
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -9,6 +11,7 @@ use crate::harness::{Home, eventually};
 use crate::ledger::{self, Ledger, WAIT};
 use crate::resume::{report, state, wait_for_ends};
 use crate::server;
+use crate::sleep::ahead;
 
 /// Two homes with the same settings, the same key and the same database.
 fn two_homes() -> (Home, Home) {
@@ -45,6 +48,77 @@ fn another_gateway_finishes_what_a_killed_one_began_on_a_shared_database() {
     eventually("the other gateway has finished it", || state(&other, &id) == "done");
     assert_eq!(report(&other, &id)["result"], json!(["one", "two"]));
     assert_eq!(Ledger::of(&one).added(), ["one", "two"]);
+}
+
+#[test]
+fn a_database_that_is_away_for_some_seconds_costs_no_run() {
+    let server = server::Server::start();
+    server.execute("postgres", "CREATE DATABASE pml");
+    let one = ledger::home(&format!("[store]\nurl = {}\n", json!(server.url("pml"))));
+    assert_eq!(one.run(&["runs", "list"]).code, 0);
+    let other = Home::new(&fs::read_to_string(one.path("pml.toml")).unwrap());
+    share_key(&one, &other);
+    let mut gateways = [&one, &other].map(|home| Gateway::start(home.command(&["stdio"])));
+    let mut ids = Vec::new();
+    for (gateway, name) in gateways.iter_mut().zip(["a", "b"]) {
+        let code = format!(
+            r#"await mcp.ledger.add({{ id: "{name}1" }}); {WAIT} return (await mcp.ledger.add({{ id: "{name}2" }})).id;"#
+        );
+        let started = gateway.execute(&code, &json!({}), &json!({ "detach": true }));
+        ids.push(gateway.outcome(started)["workflowId"].as_str().unwrap().to_owned());
+    }
+    for id in &ids {
+        wait_for_ends(&one, id, 1);
+    }
+    // Longer than a gateway counts as alive without a session.
+    server.kill();
+    thread::sleep(Duration::from_secs(4));
+    server.run();
+    // Upkeep looks for runs without an owner every second.
+    thread::sleep(Duration::from_secs(3));
+    Ledger::of(&one).go();
+    for (id, name) in ids.iter().zip(["a2", "b2"]) {
+        eventually("the run is done", || state(&other, id) == "done");
+        assert_eq!(report(&other, id)["result"], json!(name));
+    }
+    let mut added = Ledger::of(&one).added();
+    added.sort();
+    assert_eq!(added, ["a1", "a2", "b1", "b2"]);
+    server.execute(
+        "pml",
+        "DO $$ BEGIN IF EXISTS (SELECT 1 FROM run WHERE fence <> 1) THEN
+            RAISE EXCEPTION 'a run was taken from its owner'; END IF; END $$",
+    );
+}
+
+#[test]
+fn gateways_whose_clocks_differ_agree_on_when_a_run_goes_on() {
+    let (one, other) = two_homes();
+    share_key(&one, &other);
+    // Long enough for the run to be put aside.
+    let code = r#"
+        await mcp.ledger.add({ id: "before" });
+        await new Promise((wake) => setTimeout(wake, 12_000));
+        return (await mcp.ledger.add({ id: "after" })).id;
+    "#;
+    let mut early = Gateway::start(ahead(&one, 600, &["stdio"]));
+    let started = early.execute(code, &json!({}), &json!({ "detach": true }));
+    let id = early.outcome(started)["workflowId"].as_str().unwrap().to_owned();
+    eventually("it sleeps", || state(&other, &id) == "waiting");
+    early.kill();
+    // Its ten minutes are not waited for, and a late clock loses no lease either.
+    let _late = Gateway::start(ahead(&other, -600, &["stdio"]));
+    eventually("the run is done", || state(&other, &id) == "done");
+    assert_eq!(Ledger::of(&one).added(), ["before", "after"]);
+}
+
+#[test]
+fn every_command_uses_the_database_that_the_configuration_names() {
+    let home = Home::new("");
+    fs::write(home.path("pml.toml"), "store.url = \"postgres://ann@/nowhere?host=/nonexistent\"\n").unwrap();
+    let listed = home.run(&["people", "list"]);
+    assert!(listed.stderr.contains("cannot reach database `postgres://ann@/nowhere"), "{listed:?}");
+    assert!(!home.path("pml.db").exists());
 }
 
 #[test]

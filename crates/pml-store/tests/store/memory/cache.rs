@@ -5,7 +5,8 @@ use std::sync::mpsc::sync_channel;
 use pml_model::capability::{CacheConfig, Invalidation};
 use pml_model::{Digest, Principal};
 use pml_store::{
-    BlockingStore, CacheInvalidation, CacheKey, CacheUsage, InvalidationScope, NewCachedResult, RunMemory,
+    BlockingStore, CacheInvalidation, CacheKey, CacheUsage, InvalidationScope, NewCachedResult,
+    ProcessIdentity, RunMemory, SeenWrites,
 };
 
 use super::super::{ann, fixture, me, raw};
@@ -42,6 +43,37 @@ fn keep_for(store: &BlockingStore, key: &CacheKey, result: &str, now: i64, inten
 
 fn found(store: &BlockingStore, key: &CacheKey, now: i64) -> Option<String> {
     store.cached_result(key, now).unwrap().map(|found| found.result.get().to_owned())
+}
+
+#[test]
+fn a_result_is_not_found_once_another_process_wrote_after_its_key_was_made() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    remember(store, memory("p", trace(1)));
+    keep(store, &key("p", "a", "e1"), "1", 10);
+    let process = |pid| ProcessIdentity { pid, started: "never".to_owned() };
+    let write = |pid, server| {
+        let (reply, answer) = sync_channel(1);
+        store.count_write(&process(pid), server, || (), move |stored| reply.send(stored).unwrap());
+        answer.recv().unwrap().unwrap();
+    };
+    let of_others = |count| vec![("s".to_owned(), count)];
+    let is_found = |seen: &SeenWrites| {
+        store.cached_result_unless_written(&key("p", "a", "e1"), 20, Some(seen)).unwrap().is_some()
+    };
+    let before =
+        SeenWrites { process: process(1), of_others: of_others(0), drops: store.cache_generation().unwrap() };
+    assert!(is_found(&before));
+    write(1, None);
+    write(2, Some("elsewhere"));
+    assert!(is_found(&before), "its own writes are in the key, and another server's do not matter");
+    write(2, Some("s"));
+    assert!(!is_found(&before));
+    write(2, None);
+    assert!(is_found(&SeenWrites { of_others: of_others(2), ..before.clone() }));
+    store.invalidate_cache(&me(), InvalidationScope::All, "a test", 20).unwrap();
+    keep(store, &key("p", "a", "e1"), "1", 10);
+    assert!(!is_found(&SeenWrites { of_others: of_others(2), ..before }));
 }
 
 fn dropped(at: i64, because: &str, what: &str, entries: u64) -> CacheInvalidation {

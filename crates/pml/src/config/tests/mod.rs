@@ -10,6 +10,7 @@ mod prices;
 mod projects;
 mod reference;
 mod starting;
+mod store;
 mod telemetry;
 
 use std::fs;
