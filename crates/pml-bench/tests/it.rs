@@ -82,8 +82,20 @@ fn programs_are_run_by_workers_of_the_pml_beside() {
 
 #[test]
 fn the_dashboard_is_measured_without_a_browser() {
-    let small = ["--traces", "40", "--capabilities", "4", "--tools", "5", "--calls", "30", "--runs", "2"];
-    let figures = figures(&[&["dashboard", "--no-browser", "--seconds", "1", "--json"], &small[..]].concat());
+    let mut arguments = vec!["dashboard", "--no-browser", "--seconds", "1", "--json"];
+    arguments.extend([
+        "--traces",
+        "40",
+        "--capabilities",
+        "4",
+        "--tools",
+        "5",
+        "--calls",
+        "30",
+        "--runs",
+        "2",
+    ]);
+    let figures = figures(&arguments);
     let names: Vec<&str> = figures.iter().map(|(what, _)| what.as_str()).collect();
     let [all, routes @ .., alone] = names.as_slice() else { panic!("{names:?}") };
     assert_eq!(*all, "200 requests/s to the API while 20 programs run, median / p99");

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use pml_store::{KeyUse, OpenRun, ServerHealth};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::{OpenApi, ToSchema};
 
 use super::reply::{Reply, SCHEMA_VERSION, problem_response};
@@ -64,7 +65,7 @@ struct MetricSampleItem {
     /// The number; `null` where there is nothing to divide by, and absent for a histogram.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
-    value: Option<Option<f64>>,
+    value: Option<Value>,
     /// For a histogram: the number of observations.
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
@@ -87,7 +88,7 @@ impl From<&MetricFamily> for MetricItem {
 impl From<&MetricSample> for MetricSampleItem {
     fn from(sample: &MetricSample) -> MetricSampleItem {
         let (value, count, sum) = match &sample.value {
-            MetricValue::Number(value) => (Some(value.is_finite().then_some(*value)), None, None),
+            MetricValue::Number(value) => (Some(Value::from(*value)), None, None),
             MetricValue::Histogram { count, sum, .. } => (None, Some(*count), Some(*sum)),
         };
         let labels =
