@@ -14,6 +14,7 @@ mod intents;
 mod learn;
 mod manage;
 mod observed;
+mod release;
 mod tool_use;
 mod trace;
 mod version;

@@ -31,6 +31,7 @@ mod replan;
 mod share;
 mod spans;
 mod speculation;
+mod version_names;
 mod versions;
 mod views;
 

@@ -10,7 +10,7 @@ use super::cache::{self, InvalidationScope};
 use super::capability::{NewProcedure, add_intent, free_name, number_by_name, resolve_capability};
 use super::edge::move_edges;
 use super::learn::relearn_capability;
-use super::{bump_capability_version, next_version, version};
+use super::{bump_capability_version, next_version, release, version};
 use crate::column::capability_id;
 use crate::{BlockingStore, Error};
 
@@ -109,7 +109,7 @@ impl BlockingStore {
             match number_by_name(connection, &principal, &name)? {
                 Some(other) if other == number => return Ok(RenameOutcome::Done),
                 Some(_) => return Ok(RenameOutcome::NameTaken),
-                None if version::has_versions(connection, &principal, &name)? => {
+                None if release::has_versions(connection, &principal, &name)? => {
                     return Ok(RenameOutcome::NameTaken);
                 }
                 None => {}

@@ -4,13 +4,14 @@
 //! whoever calls a capability by its name follows the versions. A capability that never had a second version has no rows
 //! here and is version 1.
 
-use crate::sql::{Connection, OptionalExtension as _, params};
+use crate::sql::{Connection, params};
 use pml_model::Principal;
 use pml_model::capability::{CapabilityId, Procedure};
 use pml_model::version::{CapabilityVersion, version_name};
 
 use super::bump_capability_version;
 use super::capability::{NewProcedure, add_intent, number_by_name, resolve_capability};
+use super::release::{insert, next_number, numbered, place};
 use crate::column::capability_id;
 use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};
@@ -209,68 +210,6 @@ pub(super) fn follow_rename(
         }
     }
     Ok(())
-}
-
-/// Whether the name has versions of which none is in force.
-pub(super) fn has_versions(
-    connection: &Connection,
-    principal: &Principal,
-    name: &str,
-) -> rusqlite::Result<bool> {
-    connection
-        .prepare_cached("SELECT 1 FROM capability_release WHERE principal = ?1 AND name = ?2 LIMIT 1")?
-        .exists(params![principal.0, name])
-}
-
-/// The name of which a capability is a version, and the number.
-fn place(connection: &Connection, capability: i64) -> rusqlite::Result<Option<(String, u32)>> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT name, number FROM capability_release WHERE capability = ?1 AND {}",
-            vouched_condition("capability_release", "capability_release")
-        ))?
-        .query_row([capability], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
-}
-
-/// The number of the version that a capability is, which is given one if it has none.
-pub(super) fn numbered(
-    connection: &Connection,
-    principal: &Principal,
-    name: &str,
-    capability: i64,
-    now: i64,
-) -> rusqlite::Result<u32> {
-    if let Some((_, version)) = place(connection, capability)? {
-        return Ok(version);
-    }
-    let version = next_number(connection, principal, name)?;
-    insert(connection, principal, (name, version, capability), None, now)?;
-    Ok(version)
-}
-
-fn next_number(connection: &Connection, principal: &Principal, name: &str) -> rusqlite::Result<u32> {
-    connection
-        .prepare_cached(
-            "SELECT coalesce(max(number), 0) + 1 FROM capability_release WHERE principal = ?1 AND name = ?2",
-        )?
-        .query_row(params![principal.0, name], |row| row.get(0))
-}
-
-fn insert(
-    connection: &Connection,
-    principal: &Principal,
-    (name, version, capability): (&str, u32, i64),
-    because: Option<&str>,
-    now: i64,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO capability_release (principal, name, number, capability, created_at, offered_because)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![principal.0, name, version, capability, now, because])
-        .map(drop)
 }
 
 fn rename(connection: &Connection, capability: i64, name: &str) -> rusqlite::Result<()> {

@@ -7,13 +7,10 @@
 use std::sync::Arc;
 
 use pml_model::capability::{Capability, CapabilitySource};
-use pml_model::json::Fields;
 use pml_model::{CapabilityId, Principal};
-use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::RunRegistry;
-use super::replay::{Recording, ReplayOutcome, recording, replay};
+use super::replay::{Recording, ReplayOutcome, recording, replay, with_defaults};
 use crate::capability::is_same_structure;
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
@@ -82,15 +79,4 @@ fn lifted_plan(
     let arguments = with_defaults(&recording.plan.arguments, &lift.parameters_schema)?;
     let plan = recording.plan.clone().with_code(lift.template.clone(), analysis);
     Some(Plan { arguments, ..plan })
-}
-
-/// The arguments of the run, completed with the values that stood in the program.
-pub(super) fn with_defaults(given: &RawValue, schema: &Value) -> Option<Box<RawValue>> {
-    let mut arguments = Fields::parse(given.get()).ok()?;
-    for (name, member) in schema.get("properties")?.as_object()? {
-        if let Some(default) = member.get("default").filter(|_| arguments.get(name).is_none()) {
-            arguments.set(name.clone(), pml_model::json::raw(default));
-        }
-    }
-    Some(arguments.to_raw())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pml_model::json::raw;
+use pml_model::json::{Fields, raw};
 use pml_model::{Principal, RunId, ToolId};
 use pml_sandbox::Delivery;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,6 @@ use super::delivery::RunDelivery;
 use super::ending::{RunEnding, fault_failure};
 use super::journal::{History, LoggedCall, decode_recorded, unreadable};
 use super::observe::Observer;
-use super::prove::with_defaults;
 use super::run::{self, Action, RunCore, RunEvent};
 use super::worker_event::run_event;
 use super::{PATIENCE, no_run, take_worker};
@@ -218,6 +217,17 @@ impl Recording {
         };
         self.calls.iter().map(logged).collect()
     }
+}
+
+/// The arguments of the run, completed with the values that stood in the program.
+pub(super) fn with_defaults(given: &RawValue, schema: &serde_json::Value) -> Option<Box<RawValue>> {
+    let mut arguments = Fields::parse(given.get()).ok()?;
+    for (name, member) in schema.get("properties")?.as_object()? {
+        if let Some(default) = member.get("default").filter(|_| arguments.get(name).is_none()) {
+            arguments.set(name.clone(), raw(default));
+        }
+    }
+    Some(arguments.to_raw())
 }
 
 /// Replays `recording` with `plan`, which is its own or one for changed code.

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::lift::lift_named_values;
 use super::recall::{self, RecallOutcome};
-use super::versions::{put_in_force, version_in_force};
+use super::version_names::{put_in_force, version_in_force};
 use super::{plan_request, unasked};
 use crate::app::App;
 use crate::capability::{self, LiftedForm};

@@ -30,7 +30,7 @@ use crate::suggest::SuggestedDag;
 
 use super::compose::{compose, only_reads};
 use super::read_request::ReadRequest;
-use super::versions::resolve_alias;
+use super::version_names::resolve_alias;
 pub(super) use for_step::{StepCapability, capabilities_for_step};
 
 /// The number of capabilities and of tools that are suggested.

@@ -17,7 +17,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::capabilities::{PlannedProcedure, capability, plan_procedure};
 use super::regression::recorded_runs;
 use super::share::take_parameters;
-use super::versions::put_in_force;
+use super::version_names::put_in_force;
 use crate::app::App;
 use crate::clock::now_ms;
 use crate::execute::replay::ReplayOutcome;
