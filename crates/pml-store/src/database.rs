@@ -39,6 +39,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0019_key_rights.sql"),
     include_str!("../migrations/0020_people.sql"),
     include_str!("../migrations/0025_packages.sql"),
+    include_str!("../migrations/0040_server_sign_ins.sql"),
     include_str!("../migrations/0026_key_storage.sql"),
     include_str!("../migrations/0027_dashboard_sessions.sql"),
 ];

@@ -38,6 +38,7 @@ mod rule;
 mod run;
 mod savings;
 mod seal;
+mod server_sign_in;
 mod sign_in;
 mod speculation;
 mod sql;
@@ -80,6 +81,7 @@ pub use run::{
     WorkPeriod,
 };
 pub use savings::DailySavings;
+pub use server_sign_in::ServerSignIn;
 pub use sign_in::SignInAttempt;
 pub use speculation::{SpeculationCounts, ToolSpeculation};
 pub use state::{ProcessIdentity, PublishedServerState};

@@ -37,6 +37,8 @@ pub(crate) struct DerivedKeys {
     pub(crate) allowed: SealKey,
     /// Seals what clients carry between their requests.
     pub(crate) carried: SealKey,
+    /// Seals the sign-ins to servers.
+    pub(crate) sign_ins: SealKey,
     /// Chains the entries of the audit log.
     pub(crate) audit: MarkKey,
     /// Marks the approval rules.
@@ -169,11 +171,13 @@ impl MasterKey {
         let packages = PackageKey::derive(&secret);
         let (wrapping, allowed) = (self.of_bytes(&secret), self.derived(&secret, "allowed arguments"));
         let carried = self.derived(&secret, "carried by clients");
+        let sign_ins = self.derived(&secret, "server sign-in");
         let fingerprint = MarkKey::derive(&secret, "fingerprint").mark(&AuthenticatedData::new());
         let made = DerivedKeys {
             wrapping,
             allowed,
             carried,
+            sign_ins,
             audit,
             rules,
             clients,

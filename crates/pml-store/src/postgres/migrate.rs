@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0001_store.sql"),
     include_str!("../../migrations/postgres/0002_packages.sql"),
     include_str!("../../migrations/postgres/0003_people.sql"),
+    include_str!("../../migrations/postgres/0010_server_sign_ins.sql"),
     include_str!("../../migrations/postgres/0004_key_storage.sql"),
     include_str!("../../migrations/postgres/0005_dashboard_sessions.sql"),
 ];

@@ -3,6 +3,7 @@
 //! Each server is an independent [`ServerHandle`]: a failure of one does not affect the others or their callers.
 
 mod handle;
+mod listing;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -12,10 +13,13 @@ use pml_model::ServerName;
 use tokio::sync::mpsc;
 
 pub use handle::{
-    ServerEvent, ServerEventKind, ServerHandle, ServerStatus, ServerUnavailable, ServerUseGuard, ToolListing,
+    ServerEvent, ServerEventKind, ServerHandle, ServerStatus, ServerUnavailable, ServerUseGuard,
 };
+pub use listing::ToolListing;
+pub use usage::CallPurpose;
 
 use crate::config;
+use crate::sign_in::ServerAuthorizer;
 
 /// All configured servers.
 #[derive(Debug)]
@@ -79,4 +83,6 @@ pub struct ServerSpec {
     pub accepted: bool,
     /// The era it used last, if known.
     pub era: Option<pml_mcp::Era>,
+    /// Gives out the tokens of the operator, if people sign in to the server.
+    pub authorizer: Option<Arc<ServerAuthorizer>>,
 }
