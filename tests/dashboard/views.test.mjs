@@ -99,8 +99,9 @@ test('the camera keeps what is below the pointer and shows all of a box', () => 
 });
 
 test('labels do not cover each other', () => {
-  const label = (x, y, width = 50, more = {}) => ({ places: [{ x, y }], width, height: 12, ...more });
-  assert.equal(placeLabels([label(0, 0), label(40, 5), label(60, 0), label(-30, -6, 200)]).length, 2);
+  const label = (x, y, width = 50) => ({ places: [{ x, y }], width, height: 12 });
+  assert.equal(placeLabels([label(0, 0), label(40, 5), label(60, 0), label(30, 6, 200)]).length, 2);
+  assert.equal(placeLabels([label(-4, 0), label(70, 0)], [], { width: 100, height: 100 }).length, 0, 'no label is cut by the edge');
   const movable = (more) => ({ width: 50, height: 12, places: [{ x: 0, y: 0 }, { x: 0, y: 20 }], ...more });
   const node = (y) => ({ x: 20, y, width: 8, height: 8 });
   const at = (candidates, obstacles) => placeLabels(candidates, obstacles).map((box) => box.y);

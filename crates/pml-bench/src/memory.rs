@@ -182,6 +182,8 @@ pub(super) fn trace(number: usize, capability: usize) -> RunMemory {
         activates: true,
         tools: Vec::new(),
         values,
+        result: None,
+        golden: false,
         intent: pml_store::IntentFit::Unchecked,
         excluded_from_learning: false,
         trace: Box::new(trace),

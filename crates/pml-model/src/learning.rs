@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value};
 
 pub use crate::paths::{DecisionStats, LearnedPaths, OutcomeStats, PathStats};
-pub use lesson::{CallCounts, Lesson, is_intent_evidence};
+pub use lesson::{CallCounts, Lesson, is_intent_evidence, result_digest};
 
 use crate::capability::{CapabilityStatistics, DEGRADING_FAILURES};
 use crate::observed::ObservedShape;

@@ -21,6 +21,7 @@ pub mod run;
 pub mod structure;
 pub mod tool;
 pub mod trace;
+pub mod version;
 
 pub use access::{BadPrincipal, BadToolScope, KeyBudget, KeyRights, Role, ToolScope};
 pub use error_code::ErrorCode;

@@ -40,6 +40,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0020_people.sql"),
     include_str!("../migrations/0025_packages.sql"),
     include_str!("../migrations/0040_server_sign_ins.sql"),
+    include_str!("../migrations/0041_versions.sql"),
+    include_str!("../migrations/0042_goldens.sql"),
     include_str!("../migrations/0026_key_storage.sql"),
     include_str!("../migrations/0027_dashboard_sessions.sql"),
 ];

@@ -65,8 +65,8 @@ pub use key::{ClientKey, NewClientKey};
 pub use key_use::{CountedKeyUse, KeyUse};
 pub use memory::{
     CacheInvalidation, CacheKey, CacheUsage, CachedResult, CapabilityChanges, CapabilityQuery, CreateOutcome,
-    IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult, ObservedSchema, RenameOutcome,
-    RunMemory, SeenWrites, ServedIntent, TraceOrder, TraceQuery,
+    IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult, NewName, ObservedSchema,
+    OfferOutcome, RenameOutcome, RunMemory, SeenWrites, ServedIntent, TraceOrder, TraceQuery, VersionOutcome,
 };
 pub use mock::{FoundMock, MockLookups, MockScope, NewMock, StoredMock};
 pub use package::{PackageSignature, is_signed_by};

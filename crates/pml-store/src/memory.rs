@@ -9,15 +9,18 @@ mod cache;
 mod capability;
 mod edge;
 mod explored;
+mod golden;
 mod intents;
 mod learn;
 mod manage;
 mod observed;
 mod tool_use;
 mod trace;
+mod version;
 
 use crate::sql::Connection;
 use pml_model::capability::{Procedure, ToolUse};
+use pml_model::observed::ObservedShape;
 use pml_model::trace::Trace;
 use serde_json::{Map, Value};
 
@@ -28,9 +31,10 @@ pub use capability::{CapabilityChanges, CapabilityQuery};
 pub use edge::LearnedEdge;
 pub use intents::ServedIntent;
 pub use learn::LearnedBatch;
-pub use manage::{CreateOutcome, RenameOutcome};
+pub use manage::{CreateOutcome, NewName, RenameOutcome};
 pub use observed::ObservedSchema;
 pub use trace::{TraceOrder, TraceQuery};
+pub use version::{OfferOutcome, VersionOutcome};
 
 pub(crate) use cache::OwnedInvalidationScope;
 pub(crate) use manage::{delete_expired_plans, expired_plans};
@@ -50,6 +54,10 @@ pub struct RunMemory {
     pub tools: Vec<ToolUse>,
     /// The arguments by parameter name; kept as examples if the run succeeded.
     pub values: Map<String, Value>,
+    /// The shape of the result; `None` if there is none that may be kept.
+    pub result: Option<ObservedShape>,
+    /// Whether the run may be a golden one: it worked, and nothing had to be removed from what is kept of it.
+    pub golden: bool,
     /// Whether the intent fits the procedure.
     pub intent: IntentFit,
     /// Whether learning skips the trace: it is kept for people alone.

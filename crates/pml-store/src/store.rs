@@ -16,6 +16,7 @@ mod people;
 mod person;
 mod runs;
 mod server_sign_in;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -134,6 +134,20 @@ pub(crate) const TABLES: &[MarkedTable] = &[
         marks_key: true,
     },
     MarkedTable {
+        name: "capability_release",
+        mark: "mark",
+        key: &["principal", "name", "number"],
+        columns: &["capability", "created_at", "offered_because"],
+        marks_key: true,
+    },
+    MarkedTable {
+        name: "capability_golden",
+        mark: "mark",
+        key: &["capability", "run"],
+        columns: &["principal", "at"],
+        marks_key: true,
+    },
+    MarkedTable {
         name: "edge",
         mark: "mark",
         key: &["principal", "source", "kind", "target"],

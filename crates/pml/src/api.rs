@@ -30,6 +30,7 @@ mod servers;
 mod session;
 mod span;
 mod traces;
+mod versions;
 mod views;
 
 use std::sync::Arc;
@@ -77,6 +78,7 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(servers::router())
         .merge(session::router())
         .merge(traces::router())
+        .merge(versions::router())
         .merge(views::router())
         .method_not_allowed_fallback(reply::no_method)
         .route("/api/{*other}", any(reply::no_route))

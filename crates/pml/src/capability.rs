@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::constants::constants;
 use self::template::SourceForm;
-pub(crate) use self::template::is_same_structure;
+pub(crate) use self::template::{is_same_program, is_same_structure};
 use crate::plan::{LearningPlan, Plan, PlanLiteral, PlannedWork, remove_required};
 use crate::reuse;
 use crate::sanitise::Sanitiser;
@@ -59,11 +59,17 @@ pub(crate) fn build_procedure(
     // A name that contains a secret is useless without it.
     let named = hint.name.filter(|name| matches!(sanitiser.clean_text(name), std::borrow::Cow::Borrowed(_)));
     let said = hint.description.as_deref().map(|text| sanitiser.clean_text(text).into_owned());
-    let unproven_lift = unproven_lift(plan, learn, (sanitiser, run), catalogue, &examples);
+    let unproven_lift = run.and_then(|run| {
+        let LiftedForm { template, parameters_schema } = lifted_form(plan, learn, sanitiser, catalogue)?;
+        Some(Box::new(UnprovenLift { template, parameters_schema, run: run.clone() }))
+    });
     // The lifted form is all but sure to be proven.
     let spoken = unproven_lift.as_ref().map_or(&schema, |lift| &lift.parameters_schema);
     let suggested_name = reuse::name_for(named.as_deref(), &intent, spoken, &names);
-    let description = said.unwrap_or_else(|| reuse::describe(&intent, spoken));
+    let description = said.unwrap_or_else(|| match intent.is_empty() {
+        true if !names.is_empty() => format!("calls {}", names.join(", ")),
+        _ => reuse::describe(&intent, spoken),
+    });
     Some(Procedure {
         id: CapabilityId::of(owner, &learn.identity),
         owner: owner.clone(),
@@ -83,19 +89,25 @@ pub(crate) fn build_procedure(
     })
 }
 
+/// A program that takes what its intent names from `args`, and its parameters.
+pub(crate) struct LiftedForm {
+    pub(crate) template: String,
+    pub(crate) parameters_schema: Value,
+}
+
 /// The form of the program that takes what the intent names from `args`; `None` if there is none, or not without
 /// secrets.
-fn unproven_lift(
+pub(crate) fn lifted_form(
     plan: &Plan,
     learn: &LearningPlan,
-    (sanitiser, run): (&Sanitiser, Option<&RunId>),
+    sanitiser: &Sanitiser,
     catalogue: &AnalysisCatalogue,
-    examples: &Map<String, Value>,
-) -> Option<Box<UnprovenLift>> {
-    let (lifted, run) = (learn.lifted.as_ref()?, run?);
+) -> Option<LiftedForm> {
+    let lifted = learn.lifted.as_ref()?;
     let template =
         template::of(SourceForm::Code, &lifted.source, &lifted.literals, &plan.structure, catalogue);
-    let mut schema = parameters(&lifted.parameters, examples, &BTreeSet::new());
+    let examples = example_values(plan, learn, sanitiser);
+    let mut schema = parameters(&lifted.parameters, &examples, &BTreeSet::new());
     let text = match template {
         Some((text, _)) => text,
         None => {
@@ -105,8 +117,7 @@ fn unproven_lift(
     };
     let is_clean = |text: &str| matches!(sanitiser.clean_text(text), std::borrow::Cow::Borrowed(_));
     let clean = is_clean(&text) && is_clean(&plan.source) && is_clean(&schema.to_string());
-    let lift = || UnprovenLift { template: text, parameters_schema: schema, run: run.clone() };
-    clean.then(|| Box::new(lift()))
+    clean.then_some(LiftedForm { template: text, parameters_schema: schema })
 }
 
 /// Whether a parameter has the name of a member that every JavaScript object inherits.

@@ -16,6 +16,7 @@ mod explore_learning;
 mod explored_choice;
 mod exposed;
 mod history;
+mod inline_program;
 mod lift;
 mod mocks;
 mod path_search;
@@ -24,11 +25,13 @@ mod preview;
 mod read_request;
 mod recall;
 mod regression;
+mod repairs;
 mod repeated;
 mod replan;
 mod share;
 mod spans;
 mod speculation;
+mod versions;
 mod views;
 
 use std::collections::HashMap;
@@ -67,10 +70,10 @@ pub use approvals::{
 };
 pub use authority::{AnswerChannel, needs_person};
 pub use capabilities::{
-    CapabilityRecord, ContainedCapability, NewCapability, TracePage, cache_drop_log, capabilities,
+    CapabilityRecord, ContainedCapability, NewCapability, TakenName, TracePage, cache_drop_log, capabilities,
     capability, capability_record, configure_result_cache, daily_savings, delete_capability, drop_results,
-    forget_intent, make_capability, merge_capabilities, page_of_traces, recent_traces, relearn,
-    rename_capability, trace, whole_cache_usage,
+    forget_intent, is_capability_name, make_capability, merge_capabilities, page_of_traces, recent_traces,
+    relearn, rename_capability, trace, whole_cache_usage,
 };
 pub use direct::{DirectOutcome, NamedCall, call};
 pub use dry_run::{
@@ -79,17 +82,23 @@ pub use dry_run::{
 pub use explore::{ExploreInput, ExploringClient, explore};
 pub use exposed::{ExposedCapability, exposed_capabilities};
 pub use history::{PastQuestion, PastRun, list_runs, past_run, question_kind, run_call, run_calls};
+pub use inline_program::read_program;
 pub use mocks::{MockRecord, MockStats, drop_mocks, mock, mock_stats, mocks, pin_mock};
 pub use predict::prediction_task;
 pub use preview::{ExecutePreview, preview_execute};
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
 pub use regression::{CapabilityTest, ReplayTest, test_capability};
+pub use repairs::{RepairOutcome, accept_repair, repair_capability, repair_task};
 pub use replan::replan;
 pub use share::{
-    ExportedPackage, ImportedCapability, PackageReview, export_package, import_package, review_package,
+    ExportedPackage, ImportedCapability, PackageOptions, PackageReview, export_package, import_package,
+    review_package,
 };
 pub use speculation::{SpeculationStats, speculation_stats};
+pub use versions::{
+    EffectChange, VersionDiff, VersionList, VersionRecord, capability_versions, diff_versions, roll_back,
+};
 pub use views::{
     GraphWays, definition, find_graph_nodes, find_graph_paths, graph, graph_layout, graph_node, graph_ways,
     invocation,

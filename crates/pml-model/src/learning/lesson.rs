@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Digest;
 use crate::observed::ObservedShape;
 use crate::structure::NodeId;
 use crate::trace::{DecisionOutcome, EdgeKind, ErrorType, TaskResult, TraceBody, TraceStatus};
+use crate::{CapabilityId, Digest};
 
 /// Maximum size of an example value, in bytes of JSON.
 const LARGEST_VALUE: usize = 500;
@@ -74,6 +74,12 @@ impl Lesson {
             call_counts: uses(body),
         }
     }
+}
+
+/// The digest under which the results of whole runs of a capability are observed: those that it gives when others call it
+/// are observed under the hash of its code.
+pub fn result_digest(capability: &CapabilityId) -> Digest {
+    Digest::of(format!("result {capability}").as_bytes())
 }
 
 /// Whether a trace shows which intent its procedure serves, and with which values.

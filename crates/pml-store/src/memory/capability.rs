@@ -8,7 +8,7 @@ use pml_model::capability::{
 };
 use serde_json::{Map, Value};
 
-use super::{bump_capability_version, next_version};
+use super::{bump_capability_version, next_version, version};
 use crate::column::{capability_id, json_column, unexpected_value};
 use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};
@@ -422,6 +422,10 @@ impl NewProcedure {
         connection
             .prepare_cached("DELETE FROM capability_gone WHERE id = ?1")?
             .execute([self.id.as_str()])?;
+        if version::has_versions(connection, &self.owner, name)? {
+            // The one in force was deleted, and its name is in use again.
+            version::numbered(connection, &self.owner, name, number, now)?;
+        }
         Ok(number)
     }
 }

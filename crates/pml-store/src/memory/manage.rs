@@ -10,7 +10,7 @@ use super::cache::{self, InvalidationScope};
 use super::capability::{NewProcedure, add_intent, free_name, number_by_name, resolve_capability};
 use super::edge::move_edges;
 use super::learn::relearn_capability;
-use super::{bump_capability_version, next_version};
+use super::{bump_capability_version, next_version, version};
 use crate::column::capability_id;
 use crate::{BlockingStore, Error};
 
@@ -19,6 +19,17 @@ const PLAN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// Plans per transaction: few, so that other writers are not kept waiting.
 const TOGETHER: u32 = 64;
+
+/// The name of a new capability.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewName {
+    /// The one that its procedure suggests; if it is taken, with a number.
+    Suggested,
+    /// This one, which has to be free.
+    Free(String),
+    /// This one. A capability that has it becomes an earlier version.
+    VersionOf(String),
+}
 
 /// Outcome of creating a capability.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,15 +54,14 @@ pub enum RenameOutcome {
 }
 
 impl BlockingStore {
-    /// Creates a capability that was never run and serves these intents. Without a name it gets the one that its
-    /// procedure suggests.
+    /// Creates a capability that was never run and serves these intents.
     ///
     /// # Errors
     /// The change could not be stored.
     pub fn create_capability(
         &self,
         procedure: Procedure,
-        name: Option<String>,
+        name: NewName,
         intents: &[String],
         now: i64,
     ) -> Result<CreateOutcome, Error> {
@@ -62,14 +72,20 @@ impl BlockingStore {
                 return Ok(CreateOutcome::Existing(id_of(connection, number)?));
             }
             let owner = &procedure.owner;
-            let name = match name {
-                Some(name) if number_by_name(connection, owner, &name)?.is_some() => {
+            let (name, replaced) = match name {
+                NewName::Free(name) if number_by_name(connection, owner, &name)?.is_some() => {
                     return Ok(CreateOutcome::NameTaken);
                 }
-                Some(name) => name,
-                None => free_name(connection, owner, &procedure.suggested_name)?,
+                NewName::Free(name) => (name, None),
+                NewName::Suggested => (free_name(connection, owner, &procedure.suggested_name)?, None),
+                NewName::VersionOf(name) => {
+                    (free_name(connection, owner, &procedure.suggested_name)?, Some(name))
+                }
             };
             let number = procedure.insert(connection, &name, Some(now), false, now)?;
+            if let Some(name) = replaced {
+                version::put_in_force(connection, owner, &name, number, now)?;
+            }
             for intent in intents.iter().filter(|intent| !intent.is_empty()) {
                 add_intent(connection, number, intent, 0, now)?;
             }
@@ -93,8 +109,15 @@ impl BlockingStore {
             match number_by_name(connection, &principal, &name)? {
                 Some(other) if other == number => return Ok(RenameOutcome::Done),
                 Some(_) => return Ok(RenameOutcome::NameTaken),
+                None if version::has_versions(connection, &principal, &name)? => {
+                    return Ok(RenameOutcome::NameTaken);
+                }
                 None => {}
             }
+            let before: String = connection
+                .prepare_cached("SELECT name FROM capability WHERE number = ?1")?
+                .query_row([number], |row| row.get(0))?;
+            version::follow_rename(connection, &principal, number, &before, &name)?;
             connection
                 .prepare_cached("UPDATE capability SET name = ?2 WHERE number = ?1")?
                 .execute(params![number, name])?;

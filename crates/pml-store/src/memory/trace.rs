@@ -4,12 +4,15 @@ use std::sync::LazyLock;
 
 use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::capability::{CapabilityId, ToolUse};
-use pml_model::learning::{Lesson, is_intent_evidence};
+use pml_model::learning::{Lesson, is_intent_evidence, result_digest};
+use pml_model::observed::ObservedShape;
 use pml_model::trace::{Trace, TraceBody, TraceFailure, TraceId};
 use pml_model::{Principal, RunId};
+use serde_json::{Map, Value};
 
 use super::capability::{self, NewProcedure};
 use super::explored::insert_explored;
+use super::golden::keep_golden;
 use super::{IntentFit, RunMemory};
 use crate::column::{run_id, trace_status, unexpected_value};
 use crate::connection::MAX_BODY_BYTES;
@@ -142,6 +145,15 @@ fn trace(row: &Row<'_>) -> rusqlite::Result<Trace> {
     })
 }
 
+/// What is learned from a trace: the shape of a result counts for the capability that gave it.
+fn lesson(trace: &Trace, values: Map<String, Value>, result: Option<ObservedShape>) -> Lesson {
+    let mut lesson = Lesson::of(&trace.body, values);
+    if let (Some(id), Some(shape)) = (&trace.capability_id, result) {
+        lesson.observed_shapes.push((id.to_string(), result_digest(id), shape));
+    }
+    lesson
+}
+
 /// What a run leaves in memory, serialised on the thread of the caller.
 pub(crate) struct EncodedMemory {
     trace: Box<Trace>,
@@ -153,6 +165,7 @@ pub(crate) struct EncodedMemory {
     tools: Vec<ToolUse>,
     intent: IntentFit,
     untaught: bool,
+    golden: bool,
     nested: Vec<EncodedMemory>,
 }
 
@@ -163,6 +176,8 @@ impl EncodedMemory {
             activates,
             tools,
             values,
+            result,
+            golden,
             intent,
             excluded_from_learning: untaught,
             trace,
@@ -178,7 +193,7 @@ impl EncodedMemory {
         Ok(EncodedMemory {
             lesson: text(serde_json::to_string(&match untaught {
                 true => Lesson::default(),
-                false => Lesson::of(&trace.body, values),
+                false => lesson(&trace, values, result),
             })),
             error: trace.error.as_ref().map(|error| text(serde_json::to_string(error))),
             procedure: procedure.map(|procedure| NewProcedure::encode(*procedure)),
@@ -191,6 +206,7 @@ impl EncodedMemory {
             tools,
             intent,
             untaught,
+            golden,
             trace,
         })
     }
@@ -201,7 +217,9 @@ impl EncodedMemory {
             procedure: None,
             activates: false,
             tools,
-            values: serde_json::Map::new(),
+            values: Map::new(),
+            result: None,
+            golden: false,
             // A nested capability was called; nobody stated an intent for it.
             intent: IntentFit::Unchecked,
             excluded_from_learning: untaught,
@@ -227,6 +245,10 @@ impl EncodedMemory {
         self.insert(connection, capability)?;
         if let Some((number, _)) = capability {
             self.tell_intent(connection, number)?;
+        }
+        if let (true, Some((number, true))) = (self.golden, capability) {
+            let Trace { principal, workflow_id, created_at, .. } = &*self.trace;
+            keep_golden(connection, (number, principal), workflow_id, *created_at)?;
         }
         self.nested.iter().try_for_each(|part| part.store(connection))
     }

@@ -15,6 +15,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0002_packages.sql"),
     include_str!("../../migrations/postgres/0003_people.sql"),
     include_str!("../../migrations/postgres/0010_server_sign_ins.sql"),
+    include_str!("../../migrations/postgres/0011_versions.sql"),
+    include_str!("../../migrations/postgres/0012_goldens.sql"),
     include_str!("../../migrations/postgres/0004_key_storage.sql"),
     include_str!("../../migrations/postgres/0005_dashboard_sessions.sql"),
 ];

@@ -10,7 +10,7 @@ const TOGETHER: u32 = 16;
 
 impl BlockingStore {
     /// Destroys the keys and the sealed bodies of the runs that ended `keep_ms` ago or earlier, and returns the number
-    /// of runs. Their rows stay. Procedures that never worked and were not run for 30 days are deleted too.
+    /// of runs. Their rows stay. Golden runs of capabilities are spared. Procedures that never worked and were not run for 30 days are deleted too.
     ///
     /// # Errors
     /// The change could not be stored. Earlier batches stay deleted.
@@ -33,7 +33,8 @@ impl BlockingStore {
 fn old(connection: &Connection, ended: i64) -> rusqlite::Result<Vec<i64>> {
     connection
         .prepare_cached(
-            "SELECT number FROM run WHERE ended_at IS NOT NULL AND purged_at IS NULL AND ended_at <= ?1 LIMIT ?2",
+            "SELECT number FROM run WHERE ended_at IS NOT NULL AND purged_at IS NULL AND ended_at <= ?1
+             AND NOT EXISTS (SELECT 1 FROM capability_golden WHERE capability_golden.run = run.id) LIMIT ?2",
         )?
         .query_map(params![ended, TOGETHER], |row| row.get(0))?
         .collect()

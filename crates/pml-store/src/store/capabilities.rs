@@ -9,7 +9,7 @@ use super::Store;
 use crate::memory::OwnedInvalidationScope;
 use crate::{
     CacheInvalidation, CacheKey, CacheUsage, CachedResult, CapabilityChanges, CapabilityQuery, CreateOutcome,
-    DailySavings, Error, InvalidationScope, RenameOutcome, SeenWrites, ServedIntent,
+    DailySavings, Error, InvalidationScope, NewName, RenameOutcome, SeenWrites, ServedIntent,
 };
 
 impl Store {
@@ -207,14 +207,14 @@ impl Store {
         self.ask(move |store| store.settle_lift(&principal, &id, proven)).await
     }
 
-    /// Creates a capability that was never run. Without a name it gets the one that its procedure suggests.
+    /// Creates a capability that was never run and serves these intents.
     ///
     /// # Errors
     /// Those of [`crate::BlockingStore::create_capability`].
     pub async fn create_capability(
         &self,
         procedure: Procedure,
-        name: Option<String>,
+        name: NewName,
         intents: &[String],
         now: i64,
     ) -> Result<CreateOutcome, Error> {

@@ -6,6 +6,7 @@ mod explored;
 mod intents;
 mod learning;
 mod traces;
+mod versions;
 
 use super::raw_database;
 use std::path::Path;
@@ -121,6 +122,8 @@ pub(crate) fn memory(identity: &str, trace: Trace) -> RunMemory {
         activates,
         tools: Vec::new(),
         values: Map::new(),
+        result: None,
+        golden: false,
         intent: IntentFit::Unchecked,
         excluded_from_learning: false,
         trace: Box::new(trace),

@@ -19,7 +19,8 @@ fn a_sign_in_is_sealed_and_belongs_to_one_person_and_server() {
     assert_eq!(store.server_sign_in(&me(), &server("t")).unwrap(), None);
     store.put_server_sign_in(&ann(), &server("s"), "other".to_owned(), 2).unwrap();
     // A row that is moved to another person does not open.
-    raw_database(&fixture.path).execute("UPDATE server_sign_in SET principal = 'eve' WHERE principal = 'ann'");
+    raw_database(&fixture.path)
+        .execute("UPDATE server_sign_in SET principal = 'eve' WHERE principal = 'ann'");
     let eve = pml_model::Principal("eve".to_owned());
     assert_eq!(store.server_sign_in(&eve, &server("s")).unwrap(), None);
     assert!(store.remove_server_sign_in(&me(), &server("s"), 3).unwrap());

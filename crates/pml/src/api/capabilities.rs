@@ -20,7 +20,7 @@ use utoipa::{OpenApi, ToSchema};
 use super::extract::{ApiJson, ApiPath, ApiQuery, bad_cursor};
 use super::reply::{Reply, SCHEMA_VERSION};
 use crate::app::App;
-use crate::flow::{self, NewCapability};
+use crate::flow::{self, NewCapability, TakenName};
 use crate::plan::Pause;
 use crate::planning::Work;
 use crate::problem::{ErrorCode, Problem};
@@ -210,6 +210,9 @@ struct CreateCapabilityBody {
     /// What it is for.
     intent: String,
     name: Option<String>,
+    /// Whether a capability that has the name becomes an earlier version.
+    #[serde(default)]
+    new_version: bool,
     /// A program in TypeScript.
     code: Option<String>,
     /// A DAG document.
@@ -248,16 +251,20 @@ async fn create(
     ApiJson(mut new): ApiJson<CreateCapabilityBody>,
 ) -> Result<Reply<CapabilityReply>, Problem> {
     let work = new.work()?;
-    let new = NewCapability { work, intent: new.intent, name: new.name };
+    let taken = TakenName::wished(new.new_version);
+    let new = NewCapability { work, intent: new.intent, name: new.name, taken };
     let id = flow::make_capability(&app, &principal, new).await?;
     Ok(CapabilityReply::new(flow::capability(&app, &principal, id.as_str()).await?))
 }
 
 /// The new name of a capability.
 #[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RenameCapabilityBody {
     name: String,
+    /// Whether a capability that has the name becomes an earlier version.
+    #[serde(default)]
+    new_version: bool,
 }
 
 /// Renames a capability.
@@ -268,7 +275,8 @@ async fn rename(
     ApiPath(name): ApiPath<String>,
     ApiJson(to): ApiJson<RenameCapabilityBody>,
 ) -> Result<Reply<CapabilityReply>, Problem> {
-    let id = flow::rename_capability(&app, &principal, &name, &to.name).await?;
+    let taken = TakenName::wished(to.new_version);
+    let id = flow::rename_capability(&app, &principal, &name, &to.name, taken).await?;
     Ok(CapabilityReply::new(flow::capability(&app, &principal, id.as_str()).await?))
 }
 

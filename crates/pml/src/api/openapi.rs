@@ -21,7 +21,8 @@ use utoipa::{OpenApi, ToSchema};
 use super::reply::{ErrorBody, ErrorReply, json_response};
 use super::{
     analyse, approvals, audit, cache, calls, capabilities, discover, events, execute, explore, graph,
-    metrics, mocks, policy, quarantine, ready, rules, runs, savings, servers, session, traces, views,
+    metrics, mocks, policy, quarantine, ready, rules, runs, savings, servers, session, traces, versions,
+    views,
 };
 use crate::app::App;
 
@@ -157,6 +158,7 @@ fn build() -> Document {
         servers::Docs::openapi(),
         session::Docs::openapi(),
         traces::Docs::openapi(),
+        versions::Docs::openapi(),
         views::Docs::openapi(),
     ] {
         document.merge(part);

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::problem::{ErrorCode, Problem};
 
 /// The role that each route needs, by its method and its path as the OpenAPI document writes it.
-pub const ROUTE_ROLES: [(&str, &str, Role); 62] = [
+pub const ROUTE_ROLES: [(&str, &str, Role); 65] = [
     ("POST", "/mcp", Role::Agent),
     ("GET", "/mcp", Role::Agent),
     ("DELETE", "/mcp", Role::Agent),
@@ -56,6 +56,9 @@ pub const ROUTE_ROLES: [(&str, &str, Role); 62] = [
     ("GET", "/api/capabilities/{name}", Role::Agent),
     ("GET", "/api/capabilities/{name}/definition", Role::Agent),
     ("DELETE", "/api/capabilities/{name}", Role::Member),
+    ("GET", "/api/capabilities/{name}/versions", Role::Agent),
+    ("GET", "/api/capabilities/{name}/diff", Role::Agent),
+    ("POST", "/api/capabilities/{name}/rollback", Role::Member),
     ("POST", "/api/capabilities/{name}/rename", Role::Member),
     ("POST", "/api/capabilities/{name}/merge", Role::Member),
     ("POST", "/api/capabilities/{name}/forget-intent", Role::Member),

@@ -91,6 +91,18 @@ pub(crate) fn is_same_structure(one: &Structure, other: &Structure) -> bool {
         && one.nodes.iter().zip(&other.nodes).all(|(one, other)| alike(one, other))
 }
 
+/// Whether two programs do the same with the same values. Their data flow follows from the arguments of the calls; how much
+/// of a tool's input it covers depends on the definitions that are there.
+pub(crate) fn is_same_program(one: &Structure, other: &Structure) -> bool {
+    let control = |structure: &Structure| {
+        let edges = structure.edges.iter().filter(|edge| !matches!(edge.link, EdgeLink::Provides { .. }));
+        edges.map(|edge| (edge.from, edge.to, edge.link.clone())).collect::<Vec<_>>()
+    };
+    one.nodes.len() == other.nodes.len()
+        && control(one) == control(other)
+        && one.nodes.iter().zip(&other.nodes).all(|(one, other)| one.id == other.id && one.kind == other.kind)
+}
+
 /// Whether two nodes do the same, apart from their arguments.
 fn alike(one: &Node, other: &Node) -> bool {
     one.id == other.id

@@ -11,13 +11,14 @@ use pml_model::json::empty_object;
 use pml_model::name::{printable, truncate_text};
 use pml_model::structure::{Node, NodeId, NodeKind};
 use pml_model::trace::Trace;
+use pml_model::version::short_qualified_name;
 use pml_store::CapabilityQuery;
 use serde_json::{Value, json};
 
 use super::run_table::format_time;
-use super::{CommandContext, analyse, out, regression, results, share};
+use super::{CommandContext, analyse, out, regression, results, share, versions};
 use crate::app::{App, ProcessRole};
-use crate::flow::{self, CapabilityRecord, ContainedCapability, NewCapability};
+use crate::flow::{self, CapabilityRecord, ContainedCapability, NewCapability, TakenName};
 use crate::plan::Pause;
 use crate::planning::Work;
 use crate::problem::{ErrorCode, Problem};
@@ -41,6 +42,40 @@ pub(super) enum CapabilitiesCommand {
         name: String,
         /// The new name
         to: String,
+        /// If a capability has that name, keep it as an earlier version
+        #[arg(long)]
+        new_version: bool,
+    },
+    /// List the versions of a capability
+    Versions {
+        /// Its name or id
+        name: String,
+    },
+    /// Compare two versions of a capability: code, parameters and effects
+    Diff {
+        /// Its name or id
+        name: String,
+        /// The number of a version [default: the one in force is compared with the latest other one]
+        from: Option<u32>,
+        /// The number of another version [default: the one in force]
+        to: Option<u32>,
+    },
+    /// Look for a repair of a capability whose tools have changed, and offer it as a version
+    Repair {
+        /// Its name or id
+        name: String,
+    },
+    /// Put the repaired version of a capability in force that is offered
+    Accept {
+        /// Its name or id
+        name: String,
+    },
+    /// Put another version of a capability in force
+    Rollback {
+        /// Its name or id
+        name: String,
+        /// The number of the version [default: the one before]
+        version: Option<u32>,
     },
     /// Merge a capability into another one and delete it
     Merge {
@@ -96,6 +131,9 @@ pub(super) struct CreateCapabilityArgs {
     /// Its name in programs [default: made from the intent]
     #[arg(long)]
     name: Option<String>,
+    /// If a capability has that name, keep it as an earlier version
+    #[arg(long, requires = "name")]
+    new_version: bool,
     /// A program, TypeScript; - reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dag", "tool"], required_unless_present_any = ["dag", "tool"])]
     code: Option<PathBuf>,
@@ -153,13 +191,24 @@ async fn carry_out(
         CapabilitiesCommand::Show { name } => return show(here, app, &name).await,
         CapabilitiesCommand::Create(create) => {
             let work = work(here, &create)?;
-            let new = NewCapability { work, intent: create.intent, name: create.name };
+            let taken = TakenName::wished(create.new_version);
+            let new = NewCapability { work, intent: create.intent, name: create.name, taken };
             let id = flow::make_capability(app, principal, new).await?;
             let made = flow::capability(app, principal, id.as_str()).await?;
             print_capability(here, &made, &format!("made {} ({id})", made.name));
         }
-        CapabilitiesCommand::Rename { name, to } => {
-            let id = flow::rename_capability(app, principal, &name, &to).await?;
+        CapabilitiesCommand::Versions { name } => return versions::list(here, app, &name).await,
+        CapabilitiesCommand::Diff { name, from, to } => {
+            return versions::diff(here, app, &name, (from, to)).await;
+        }
+        CapabilitiesCommand::Repair { name } => return versions::repair(here, app, &name).await,
+        CapabilitiesCommand::Accept { name } => return versions::accept(here, app, &name).await,
+        CapabilitiesCommand::Rollback { name, version } => {
+            return versions::roll_back(here, app, &name, version).await;
+        }
+        CapabilitiesCommand::Rename { name, to, new_version } => {
+            let taken = TakenName::wished(new_version);
+            let id = flow::rename_capability(app, principal, &name, &to, taken).await?;
             let renamed = flow::capability(app, principal, id.as_str()).await?;
             print_capability(here, &renamed, &format!("{id} is called {to} from now on"));
         }
@@ -330,6 +379,9 @@ fn facts(record: &CapabilityRecord) {
         ("comes from", origin.to_owned()),
         ("results kept", results::describe_caching(record)),
         ("owner", printable(&procedure.owner.0)),
+        ("qualified name", short_qualified_name(&record.qualified_name).to_owned()),
+        ("version", record.version.to_string()),
+        ("visibility", record.visibility.to_owned()),
         ("identity", procedure.identity.clone()),
         ("code hash", procedure.code_hash.clone()),
         ("structure", truncate_text(&structure.join(", "), 400)),

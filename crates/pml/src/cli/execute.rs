@@ -32,10 +32,14 @@ use crate::suggest::SuggestedDag;
 /// The client that commands are, in the names of sessions.
 const TERMINAL: &str = "terminal";
 
+/// The name of a program that is an argument of the command.
+const INLINE: &str = "program";
+
 /// Arguments of `pml execute`.
 #[derive(Debug, Args)]
 pub(super) struct ExecuteArgs {
-    /// The intent; without --code, --dag or --capability, the capability that serves it runs
+    /// The intent, or a program that calls tools; without --code, --dag or --capability, the capability that serves the
+    /// intent runs
     #[arg(required_unless_present_any = ["code", "dag", "capability"])]
     intent: Option<String>,
     /// The program, TypeScript; - reads standard input
@@ -87,14 +91,21 @@ pub(super) async fn run(here: &CommandContext, execute: ExecuteArgs) -> Result<E
         (None, Some(name)) => Work::Capability(name.clone()),
         (None, None) => Work::Intent,
     };
-    let (name, code) = read.unwrap_or_default();
+    let (mut name, mut code) = read.unwrap_or_default();
     let arguments: Box<RawValue> = serde_json::from_str(&execute.args).map_err(|error| {
         Problem::new(ErrorCode::InvalidRequest, format!("`--args` is not JSON: {error}"))
             .hint(r#"write it as --args '{"path": "x"}'"#)
     })?;
     let dry = execute.dry.options(here, execute.timeout)?;
     let app = here.open_app(ProcessRole::Command).await?;
-    let intent = execute.intent.unwrap_or_else(|| name.clone());
+    let mut intent = execute.intent.unwrap_or_else(|| name.clone());
+    let mut work = work;
+    if matches!(work, Work::Intent)
+        && let Some(program) = flow::read_program(&app, &intent).await
+    {
+        work = Work::Code(program.clone());
+        (name, code, intent) = (INLINE.to_owned(), program, String::new());
+    }
     let run = TerminalRun::new(app, intent, execute.yes);
     let request = run.request(work, arguments);
     let execution = RunRequest {

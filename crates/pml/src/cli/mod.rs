@@ -39,6 +39,7 @@ mod sign_in;
 mod skill;
 mod speculation;
 mod starting;
+mod versions;
 mod watch;
 
 use std::path::PathBuf;

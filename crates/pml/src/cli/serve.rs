@@ -19,6 +19,7 @@ use crate::api;
 use crate::app::{App, ProcessRole};
 use crate::config::{self, Expose, Secret};
 use crate::dashboard::{self, DashboardSessions};
+use crate::flow;
 use crate::gateway::Gateway;
 use crate::keys;
 use crate::problem::{ErrorCode, Problem};
@@ -61,14 +62,26 @@ fn expose(text: &str) -> Result<Expose, String> {
     match text {
         "meta" => Ok(Expose::Meta),
         "full" => Ok(Expose::Full),
-        tools => {
-            let tools: Vec<String> = tools.split(',').map(str::to_owned).collect();
-            match tools.iter().find(|tool| !tool.contains(':')) {
-                Some(word) => {
-                    Err(format!("`{word}` is neither meta, full, nor a tool such as fs:read or fs:*"))
-                }
-                None => Ok(Expose::Only(tools)),
+        names => {
+            let names: Vec<String> = names.split(',').map(|name| name.trim().to_owned()).collect();
+            match names.iter().find(|name| !name.contains(':') && !flow::is_capability_name(name)) {
+                Some(word) => Err(format!(
+                    "`{word}` is neither meta, full, a tool such as fs:read or fs:*, nor the name of a capability"
+                )),
+                None => Ok(Expose::Only(names)),
             }
+        }
+    }
+}
+
+/// Says which exposed capabilities do not exist or have not worked yet: they are listed as soon as they have.
+async fn note_unlisted(app: &App, expose: Option<&Expose>) {
+    let config = app.config();
+    let Expose::Only(names) = expose.unwrap_or(&config.expose) else { return };
+    let Ok(listed) = flow::exposed_capabilities(app, &app.principal, names).await else { return };
+    for name in names.iter().filter(|name| !name.contains(':')) {
+        if !listed.iter().any(|capability| capability.name == *name) {
+            out::note(format!("`{name}` is not listed yet: no capability of this name has worked"));
         }
     }
 }
@@ -112,6 +125,7 @@ pub(super) async fn serve(here: &CommandContext, serve: ServeArgs) -> Result<Exi
         .layer(axum::middleware::from_fn_with_state(Arc::new(access), access::check_access))
         .layer(axum::middleware::from_fn(dashboard::add_security_headers));
     greet(&app, address, token.reveal(), &link, serve.exposure.expose.as_ref());
+    note_unlisted(&app, serve.exposure.expose.as_ref()).await;
     let serving = http::serve(listener, router, stop.clone());
     tokio::pin!(serving);
     tokio::select! {

@@ -29,6 +29,9 @@ pub(super) struct ExportArgs {
     /// Tell how often they were used and worked
     #[arg(long, conflicts_with = "skill")]
     with_statistics: bool,
+    /// Tell the intents and arguments of all runs, not only of the first
+    #[arg(long)]
+    with_examples: bool,
     /// Write a folder with SKILL.md and the program for each, for agents that read skills
     #[arg(long, value_name = "DIR")]
     skill: Option<PathBuf>,
@@ -52,7 +55,8 @@ pub(super) async fn export(
     app: &Arc<App>,
     wanted: &ExportArgs,
 ) -> Result<ExitCode, Problem> {
-    let package = flow::export_package(app, &app.principal, &wanted.names, wanted.with_statistics).await?;
+    let options = flow::PackageOptions { statistics: wanted.with_statistics, examples: wanted.with_examples };
+    let package = flow::export_package(app, &app.principal, &wanted.names, options).await?;
     if let Some(directory) = &wanted.skill {
         let written = skill::write(&here.cwd.join(directory), &package.content)?;
         let paths: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
@@ -76,7 +80,10 @@ pub(super) async fn export(
     } else {
         out::line(format!("wrote {}, signed by {}", output.display(), package.signer));
         print_content(&package.content);
-        out::note("others read all of it: programs, intents and defaults of parameters");
+        out::note(match wanted.with_examples {
+            true => "others read all of it: programs, intents, and the arguments of earlier runs",
+            false => "others read all of it: programs, their first intents and defaults of parameters",
+        });
     }
     Ok(ExitCode::SUCCESS)
 }

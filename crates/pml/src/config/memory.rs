@@ -13,13 +13,15 @@ pub struct MemorySettings {
     pub cache: bool,
     /// Whether the result of an earlier run for a similar intent is shown where nothing is run.
     pub earlier_results: bool,
+    /// Whether the records of golden runs are kept as long as their capability.
+    pub golden_runs: bool,
     /// The confidence in per cent from which on a capability runs without being named.
     pub confidence: u32,
 }
 
 impl Default for MemorySettings {
     fn default() -> MemorySettings {
-        MemorySettings { learn: true, cache: true, earlier_results: false, confidence: 85 }
+        MemorySettings { learn: true, cache: true, earlier_results: false, golden_runs: true, confidence: 85 }
     }
 }
 
@@ -31,6 +33,7 @@ pub(super) fn memory(root: &Section<'_>) -> Result<MemorySettings, ConfigComplai
         learn: table.flag("learn")?.unwrap_or(default.learn),
         cache: table.flag("cache")?.unwrap_or(default.cache),
         earlier_results: table.flag("earlier_results")?.unwrap_or(default.earlier_results),
+        golden_runs: table.flag("golden_runs")?.unwrap_or(default.golden_runs),
         // Lower thresholds were never measured.
         confidence: table.count("confidence", 85..=100)?.unwrap_or(default.confidence),
     })

@@ -115,7 +115,12 @@ pub const TABLES: &[ReferenceTable] = &[
                 "The client that was registered for PML at the authorization server of `url`; without it PML registers \
                  itself. `pml login` uses this key and the five below.",
             ),
-            setting("client_secret", TEXT, "", "Its secret, such as `${file:…}`. It needs `client_id` and `issuer`."),
+            setting(
+                "client_secret",
+                TEXT,
+                "",
+                "Its secret, such as `${file:…}`. It needs `client_id` and `issuer`.",
+            ),
             setting(
                 "client_metadata",
                 TEXT,
@@ -330,6 +335,13 @@ pub const TABLES: &[ReferenceTable] = &[
                 "Where nothing runs, PML shows the result of a nearly equal intent of the last hour.",
             ),
             setting(
+                "golden_runs",
+                FLAG,
+                "true",
+                "The sealed records of the first three runs of a capability are kept as long as it is there: tests and \
+                 repairs replay them.",
+            ),
+            setting(
                 "confidence",
                 "number, 85 to 100",
                 "85",
@@ -472,7 +484,7 @@ pub const TABLES: &[ReferenceTable] = &[
                 "keep_results",
                 "duration, 1 s to 720 h",
                 "\"1h\"",
-                "How long results and journals are kept.",
+                "How long results and journals are kept, except those of golden runs (`golden_runs` in `[memory]`).",
             ),
             setting("workers", "number, 1 to 64", "2", "Sandbox processes that are kept ready."),
             setting(

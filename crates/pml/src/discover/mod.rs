@@ -221,6 +221,7 @@ pub struct DiscoverResult {
 #[serde(rename_all = "camelCase")]
 pub struct CapabilityExcerpt {
     /// The beginning of its source.
+    #[schema(required = false)]
     pub source: String,
     /// The JSON Schema of its parameters; with full detail only.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -55,9 +55,7 @@ async fn try_prove(
     let recording = match recording(runs, principal, &lift.run).await {
         Ok(recording) => recording,
         // The journal is kept for a while only; without it there will never be a proof.
-        Err(problem)
-            if matches!(problem.code, ErrorCode::NotFound | ErrorCode::Gone | ErrorCode::Expired) =>
-        {
+        Err(problem) if matches!(problem.code, ErrorCode::UnknownRun | ErrorCode::Gone) => {
             return Ok(Some(false));
         }
         Err(problem) => return Err(problem),
@@ -87,7 +85,7 @@ fn lifted_plan(
 }
 
 /// The arguments of the run, completed with the values that stood in the program.
-fn with_defaults(given: &RawValue, schema: &Value) -> Option<Box<RawValue>> {
+pub(super) fn with_defaults(given: &RawValue, schema: &Value) -> Option<Box<RawValue>> {
     let mut arguments = Fields::parse(given.get()).ok()?;
     for (name, member) in schema.get("properties")?.as_object()? {
         if let Some(default) = member.get("default").filter(|_| arguments.get(name).is_none()) {

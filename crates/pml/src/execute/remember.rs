@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pml_model::name::truncate_text;
+use pml_model::observed::ObservedShape;
 use pml_model::structure::{Argument, NodeId, Structure};
 use pml_model::trace::{ErrorType, Trace, TraceStatus};
 use pml_model::{CapabilityId, Digest, Principal, RunId, TraceId};
@@ -25,6 +26,8 @@ use crate::validate;
 
 /// The characters of a message in a list of runs; the report has all of it.
 const LISTED_MESSAGE_CHARACTERS: usize = 500;
+/// 256 KiB: the largest result whose shape is observed. Reading it is a part of ending the run.
+const SHAPED_BYTES: usize = 256 * 1024;
 
 /// A finished run.
 pub(super) struct FinishedRun<'o> {
@@ -109,11 +112,37 @@ pub(super) fn build_memory(
         activates: activates(over, trace.status),
         tools: capability::tools(over.plan),
         values: capability::example_values(over.plan, learn, &sanitiser),
+        result: result_shape(over.report, trace.status, &sanitiser),
+        golden: runs.settings.config().memory.golden_runs && is_golden(over, &trace, &sanitiser),
         intent,
         excluded_from_learning: cut_off,
         nested,
         trace: Box::new(trace),
     }))
+}
+
+/// Whether the run can show later what its capability is to do: it is one of a program, it worked, and nothing of it had
+/// to be removed or shortened.
+fn is_golden(over: &FinishedRun<'_>, trace: &Trace, sanitiser: &Sanitiser) -> bool {
+    let is_whole = |value: &RawValue| !sanitiser.clean_json(value).changed;
+    trace.status == TraceStatus::Success
+        && over.plan.program().is_some()
+        && trace.body.omitted == 0
+        && !trace.body.task_results.iter().any(|task| task.altered)
+        && is_whole(&over.plan.arguments)
+        && over.report.result.as_deref().is_none_or(is_whole)
+        && matches!(sanitiser.clean_text(&over.plan.source), std::borrow::Cow::Borrowed(_))
+}
+
+/// The shape of the result of a run that worked, unless a secret is in it: what is removed has another shape.
+fn result_shape(report: &RunReport, status: TraceStatus, sanitiser: &Sanitiser) -> Option<ObservedShape> {
+    let result =
+        report.result.as_deref().filter(|result| !report.whole && result.get().len() <= SHAPED_BYTES)?;
+    let shown = sanitiser.clean_json(result);
+    if status != TraceStatus::Success || shown.changed {
+        return None;
+    }
+    serde_json::from_str(result.get()).ok().map(|value| ObservedShape::of(&value))
 }
 
 /// Whether a run called a tool or a capability, or could have.

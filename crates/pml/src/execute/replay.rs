@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pml_model::{Principal, RunId};
+use pml_model::json::raw;
+use pml_model::{Principal, RunId, ToolId};
 use pml_sandbox::Delivery;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,15 +13,17 @@ use super::delivery::RunDelivery;
 use super::ending::{RunEnding, fault_failure};
 use super::journal::{History, LoggedCall, decode_recorded, unreadable};
 use super::observe::Observer;
+use super::prove::with_defaults;
 use super::run::{self, Action, RunCore, RunEvent};
 use super::worker_event::run_event;
 use super::{PATIENCE, no_run, take_worker};
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
+use crate::repair::{ProgramEdit, map_arguments, map_result};
 use crate::report::{RunFailure, RunReport};
 
 /// Everything recorded about a run: enough to replay it anywhere.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recording {
     /// The version of the recording format.
@@ -38,7 +41,7 @@ pub struct Recording {
     pub report: Option<RunReport>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct RecordedCall {
     tool: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +51,7 @@ struct RecordedCall {
     ended: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct RecordedDelivery {
     at: i64,
     what: RunDelivery,
@@ -92,6 +95,8 @@ pub enum ReplayOutcome {
 pub async fn recording(runs: &RunRegistry, principal: &Principal, id: &RunId) -> Result<Recording, Problem> {
     let recorded = runs.store.load_run(principal, id).await.map_err(|error| match error {
         pml_store::Error::UnknownRun { .. } => no_run(id),
+        gone @ pml_store::Error::RecordsExpired { .. } => Problem::new(ErrorCode::Gone, gone.to_string())
+            .hint("`keep_results` in pml.toml says how long they are kept"),
         other => Problem::from(other),
     })?;
     let (plan, history) = decode_recorded(&recorded)?;
@@ -153,6 +158,50 @@ impl Recording {
     /// The tools that were called, with the arguments of each call, in the order of issue.
     pub fn called(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.calls.iter().map(|call| (call.tool.as_str(), &*call.arguments))
+    }
+
+    /// The recording as it would be if the tools had been as they are now: the calls of each tool with its edits applied,
+    /// and with the defaults of `parameters` as arguments of the program, because it takes them. `None` if a call of such a
+    /// tool failed: what it would do now is not known.
+    pub(crate) fn following(
+        &self,
+        edits: &[(ToolId, Vec<ProgramEdit>)],
+        parameters: &serde_json::Value,
+    ) -> Option<Recording> {
+        let mut mapped = self.clone();
+        if parameters.get("properties").is_some() {
+            mapped.plan.arguments = with_defaults(&self.plan.arguments, parameters)?;
+        }
+        for (tool, edits) in edits {
+            let renamed = edits.iter().find_map(|edit| match edit {
+                ProgramEdit::RenameTool { to, identifier } => Some((to, identifier)),
+                _ => None,
+            });
+            let name = tool.to_string();
+            for (place, call) in mapped.calls.iter_mut().enumerate().filter(|(_, call)| call.tool == name) {
+                let given = serde_json::from_str(call.arguments.get()).ok()?;
+                call.arguments = raw(&map_arguments(edits, &given));
+                if let Some((to, _)) = renamed {
+                    call.tool = to.to_string();
+                }
+                for delivery in &mut mapped.deliveries {
+                    match &mut delivery.what {
+                        RunDelivery::Result { call, value, .. } if *call as usize == place + 1 => {
+                            *value = raw(&map_result(edits, &serde_json::from_str(value.get()).ok()?));
+                        }
+                        RunDelivery::Error { call, .. } if *call as usize == place + 1 => return None,
+                        _ => {}
+                    }
+                }
+            }
+            if let Some((to, identifier)) = renamed {
+                for planned in mapped.plan.tools.iter_mut().filter(|planned| planned.id == *tool) {
+                    planned.id = to.clone();
+                    planned.names = vec![to.tool.clone(), identifier.clone()];
+                }
+            }
+        }
+        Some(mapped)
     }
 
     fn logged(&self) -> Vec<LoggedCall> {

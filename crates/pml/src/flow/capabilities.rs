@@ -5,17 +5,20 @@ use std::sync::Arc;
 use pml_model::capability::{CacheChange, Capability, CapabilityOrigin, Invalidation, Procedure};
 use pml_model::name::{is_inherited, printable};
 use pml_model::trace::{EdgeKind, Trace};
+use pml_model::version::{parse_qualified_name, qualified_name};
 use pml_model::{CapabilityId, Principal, TraceId};
 use pml_store::{
-    CacheInvalidation, CacheUsage, CapabilityQuery, CreateOutcome, DailySavings, InvalidationScope,
+    CacheInvalidation, CacheUsage, CapabilityQuery, CreateOutcome, DailySavings, InvalidationScope, NewName,
     RenameOutcome, TraceOrder, TraceQuery,
 };
 use serde::Serialize;
 
+use super::lift::lift_named_values;
 use super::recall::{self, RecallOutcome};
+use super::versions::{put_in_force, version_in_force};
 use super::{plan_request, unasked};
 use crate::app::App;
-use crate::capability;
+use crate::capability::{self, LiftedForm};
 use crate::clock::now_ms;
 use crate::knowledge::cache;
 use crate::planning::{PlanRefusal, Work};
@@ -45,9 +48,12 @@ pub async fn capabilities(
 /// # Errors
 /// There is none, or the database cannot be read.
 pub async fn capability(app: &App, principal: &Principal, name: &str) -> Result<Capability, Problem> {
-    let found = match CapabilityId::parse(name) {
-        Ok(id) => app.store.capability(principal, &id).await?,
-        Err(_) => app.store.capability_named(principal, name).await?,
+    let found = match CapabilityId::parse(name).ok().or_else(|| parse_qualified_name(name)) {
+        Some(id) => app.store.capability(principal, &id).await?,
+        None => match app.store.capability_named(principal, name).await? {
+            Some(found) => Some(found),
+            None => version_in_force(app, principal, name).await?,
+        },
     };
     found.ok_or_else(|| {
         Problem::new(ErrorCode::NotFound, format!("there is no capability `{}`", printable(name)))
@@ -68,6 +74,12 @@ pub struct CapabilityRecord {
     pub contains: Vec<ContainedCapability>,
     /// The size and hit counts of its result cache.
     pub cache: CacheUsage,
+    /// `org.project.namespace.action.hash`.
+    pub qualified_name: String,
+    /// The number of this version, from 1.
+    pub version: u32,
+    /// Who may see it: only its owner.
+    pub visibility: &'static str,
 }
 
 /// A capability that another one calls.
@@ -107,7 +119,23 @@ pub async fn capability_record(
         });
     }
     let cache = store.cache_usage(principal, id, now_ms()).await?;
-    Ok(CapabilityRecord { success_rate: capability.statistics.success_rate(), capability, contains, cache })
+    let version = store.version_of(principal, id).await?.map_or(1, |(_, version)| version);
+    Ok(CapabilityRecord {
+        success_rate: capability.statistics.success_rate(),
+        qualified_name: full_name(&capability),
+        version,
+        visibility: "private",
+        capability,
+        contains,
+        cache,
+    })
+}
+
+/// The name of a capability by which it is known among those of everybody.
+pub(super) fn full_name(capability: &Capability) -> String {
+    let Procedure { owner, tools_used, id, .. } = &capability.procedure;
+    let tools: Vec<&str> = tools_used.iter().map(|tool| tool.id.as_str()).collect();
+    qualified_name(owner, &tools, &capability.name, id)
 }
 
 /// A page of traces.
@@ -174,6 +202,24 @@ pub struct NewCapability {
     pub intent: String,
     /// The name; derived from the intent if `None`.
     pub name: Option<String>,
+    /// What becomes of a capability that has the name.
+    pub taken: TakenName,
+}
+
+/// What becomes of a capability whose name another one is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenName {
+    /// It keeps the name, and the other does not get it.
+    Refuse,
+    /// It stays as an earlier version.
+    NewVersion,
+}
+
+impl TakenName {
+    /// What a client wishes that asks for a new version, or does not.
+    pub fn wished(new_version: bool) -> TakenName {
+        if new_version { TakenName::NewVersion } else { TakenName::Refuse }
+    }
 }
 
 /// Creates a capability by hand. It is analysed and checked against the policy like any program, but not run.
@@ -189,11 +235,16 @@ pub async fn make_capability(
         check_name(name)?;
     }
     crate::discover::check_intent_length(&new.intent)?;
-    let procedure = plan_procedure(app, principal, new.work, &new.intent).await?;
+    let procedure = plan_procedure(app, principal, new.work, &new.intent).await?.procedure;
     let id = procedure.id.clone();
     let intent = app.knowledge.memory.sanitiser().clean_text(&new.intent).into_owned();
-    let (name, intents) = (new.name, [intent]);
-    let wanted = name.clone().unwrap_or_default();
+    let intents = [intent];
+    let wanted = new.name.clone().unwrap_or_default();
+    let name = match (new.name, new.taken) {
+        (None, _) => NewName::Suggested,
+        (Some(name), TakenName::Refuse) => NewName::Free(name),
+        (Some(name), TakenName::NewVersion) => NewName::VersionOf(name),
+    };
     match app.store.create_capability(procedure, name, &intents, now_ms()).await? {
         CreateOutcome::Created => Ok(id),
         CreateOutcome::Existing(id) => {
@@ -202,6 +253,13 @@ pub async fn make_capability(
         }
         CreateOutcome::NameTaken => Err(name_taken(&wanted)),
     }
+}
+
+/// The procedure of work that was not run.
+pub(super) struct PlannedProcedure {
+    pub(super) procedure: Procedure,
+    /// The form that takes what the intent names from `args`, if there is one. It is not proven by a run.
+    pub(super) lifted: Option<LiftedForm>,
 }
 
 /// The procedure of work that is written down and not run: analysed and checked against the policy like any program.
@@ -213,22 +271,34 @@ pub(super) async fn plan_procedure(
     principal: &Principal,
     work: Work,
     intent: &str,
-) -> Result<Procedure, Problem> {
+) -> Result<PlannedProcedure, Problem> {
     app.tools.ensure_manifests_loaded().await;
     let asked = unasked(principal, intent, work);
-    let plan = plan_request(app, &asked, &|_| true).await.map_err(|PlanRefusal { problem, .. }| problem)?;
+    let mut plan =
+        plan_request(app, &asked, &|_| true).await.map_err(|PlanRefusal { problem, .. }| problem)?;
+    // A run of the same program for the same intent is one of the same capability.
+    let catalogue = app.knowledge.catalogue_for(principal, &plan.source);
+    lift_named_values(&mut plan, &catalogue);
     let sanitiser = app.knowledge.memory.sanitiser();
-    let procedure = plan.learn.as_ref().and_then(|learn| {
+    let planned = plan.learn.as_ref().and_then(|learn| {
         let tools = app.knowledge.catalogue_for(principal, &plan.source);
         let cacheable = cache::only_reads(&app.knowledge, &plan);
-        capability::build_procedure(&plan, learn, (principal, None), None, (&sanitiser, &tools, cacheable))
+        let lifted = capability::lifted_form(&plan, learn, &sanitiser, &tools);
+        let procedure = capability::build_procedure(
+            &plan,
+            learn,
+            (principal, None),
+            None,
+            (&sanitiser, &tools, cacheable),
+        )?;
+        Some(PlannedProcedure { procedure, lifted })
     });
-    let mut procedure = procedure.ok_or_else(|| {
+    let mut planned = planned.ok_or_else(|| {
         let text = "the source has a secret in it that cannot be made a parameter";
         Problem::new(ErrorCode::InvalidProgram, text).hint("take it from `args` instead")
     })?;
-    procedure.origin = CapabilityOrigin::Manual;
-    Ok(procedure)
+    planned.procedure.origin = CapabilityOrigin::Manual;
+    Ok(planned)
 }
 
 /// Configures the result cache of a capability. Results cached before are dropped.
@@ -283,7 +353,7 @@ async fn only_reads(app: &Arc<App>, principal: &Principal, capability: &Capabili
     }
 }
 
-/// Renames a capability.
+/// Renames a capability, or makes it the new version of the one that has the name.
 ///
 /// # Errors
 /// There is no such capability, or the name is taken or invalid.
@@ -292,9 +362,13 @@ pub async fn rename_capability(
     principal: &Principal,
     which: &str,
     name: &str,
+    taken: TakenName,
 ) -> Result<CapabilityId, Problem> {
     check_name(name)?;
     let id = capability(app, principal, which).await?.procedure.id;
+    if taken == TakenName::NewVersion {
+        return put_in_force(app, principal, name, id).await.map(|(id, _)| id);
+    }
     match app.store.rename_capability(principal, &id, name).await? {
         RenameOutcome::Done => Ok(id),
         RenameOutcome::NameTaken => Err(name_taken(name)),
@@ -413,14 +487,12 @@ pub async fn drop_results(app: &App, principal: &Principal) -> Result<u64, Probl
 
 /// Checks that the name is usable in programs, which call the capability as `capabilities.<name>`.
 pub(super) fn check_name(name: &str) -> Result<(), Problem> {
-    let mut characters = name.chars();
-    let begins = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if is_inherited(name) {
         let text =
             format!("`{name}` cannot be the name of a capability: every JavaScript object has such a member");
         return Err(Problem::new(ErrorCode::InvalidRequest, text).hint("choose another name"));
     }
-    if begins && name.len() <= 64 && characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+    if is_capability_name(name) {
         return Ok(());
     }
     Err(Problem::new(
@@ -430,7 +502,17 @@ pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     .hint("letters, digits and `_`, a letter first, at most 64: programs call it as `capabilities.name`"))
 }
 
+/// Whether a capability may have this name.
+pub fn is_capability_name(name: &str) -> bool {
+    let mut characters = name.chars();
+    let begins = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    begins
+        && name.len() <= 64
+        && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !is_inherited(name)
+}
+
 pub(super) fn name_taken(name: &str) -> Problem {
     Problem::new(ErrorCode::InvalidRequest, format!("another capability is called `{name}`"))
-        .hint("choose another name")
+        .hint("choose another name, or make it a new version of that one with `--new-version` (`newVersion`)")
 }

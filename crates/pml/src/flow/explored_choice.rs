@@ -78,6 +78,8 @@ pub(super) async fn store_exploratory(app: &App, trace: Trace) -> Result<(), Pro
         activates: false,
         tools: Vec::new(),
         values: Map::new(),
+        result: None,
+        golden: false,
         intent: IntentFit::Unchecked,
         excluded_from_learning: true,
         trace: Box::new(trace),

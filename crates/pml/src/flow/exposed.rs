@@ -1,6 +1,8 @@
 //! Capabilities that clients are shown as tools of their own.
 
-use pml_model::capability::{Capability, CapabilityState};
+use pml_model::capability::{Capability, CapabilitySource, CapabilityState, Procedure};
+use pml_model::learning::result_digest;
+use pml_model::version::is_current_name;
 use pml_model::{Principal, ToolId};
 use pml_store::CapabilityQuery;
 use serde_json::{Map, Value, json};
@@ -23,6 +25,8 @@ pub struct ExposedCapability {
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
+    /// JSON Schema of the result, as its tool declares it or as it was observed. `{}` if nothing is known.
+    pub result_schema: Value,
     /// Whether no tool that it calls changes anything.
     pub read_only: bool,
     /// Whether a repeated run with the same arguments changes nothing more.
@@ -54,6 +58,7 @@ pub async fn exposed_capabilities(
     let all = app.store.capabilities(principal, &query).await?;
     let shown = all.into_iter().filter(|one| {
         is_exposed(&one.name, exposed)
+            && is_current_name(&one.name)
             && one.statistics.success_count > 0
             && snapshot.resolve_name(&one.name).is_err()
     });
@@ -78,6 +83,7 @@ fn as_tool(app: &App, capability: Capability) -> ExposedCapability {
         open_world |= verdict.is_none_or(|verdict| verdict.open_world);
     }
     ExposedCapability {
+        result_schema: result_schema(app, &capability),
         name: capability.name,
         description: capability.procedure.description,
         input_schema: input_schema(&capability.procedure.parameters_schema),
@@ -85,6 +91,44 @@ fn as_tool(app: &App, capability: Capability) -> ExposedCapability {
         idempotent,
         open_world,
     }
+}
+
+/// What is known of the result. Clients refuse a result that does not fit its schema, and neither observations nor foreign
+/// declarations are a promise, so the schema describes and does not bind.
+fn result_schema(app: &App, capability: &Capability) -> Value {
+    let Procedure { id, owner, source, .. } = &capability.procedure;
+    let declared = match source {
+        CapabilitySource::Tool { tool_id, .. } => ToolId::parse(tool_id).ok().and_then(|tool| {
+            let snapshot = app.tools.snapshot();
+            let declared = snapshot.tool(&tool).ok()?.definition.output_schema.as_deref()?.get();
+            serde_json::from_str::<Value>(declared).ok()
+        }),
+        CapabilitySource::Code { .. } | CapabilitySource::Dag { .. } => None,
+    };
+    let observed = || {
+        let observed = app.knowledge.of_principal(owner).observed();
+        let seen = observed.get(&(id.to_string(), result_digest(id)))?;
+        Some(without_examples(seen.schema.clone()))
+    };
+    let Some(schema) = declared.or_else(observed) else { return json!({}) };
+    json!({ "description": "as observed or declared; other results are possible", "anyOf": [schema, {}] })
+}
+
+/// The schema without the values that were seen.
+fn without_examples(mut schema: Value) -> Value {
+    let mut waiting = vec![&mut schema];
+    while let Some(place) = waiting.pop() {
+        let Value::Object(keywords) = place else { continue };
+        keywords.remove("examples");
+        for (keyword, value) in keywords {
+            match (keyword.as_str(), value) {
+                ("properties", Value::Object(members)) => waiting.extend(members.values_mut()),
+                ("items", items) => waiting.push(items),
+                _ => {}
+            }
+        }
+    }
+    schema
 }
 
 /// The schema of the parameters as clients understand it.

@@ -30,6 +30,7 @@ use crate::suggest::SuggestedDag;
 
 use super::compose::{compose, only_reads};
 use super::read_request::ReadRequest;
+use super::versions::resolve_alias;
 pub(super) use for_step::{StepCapability, capabilities_for_step};
 
 /// The number of capabilities and of tools that are suggested.
@@ -234,6 +235,7 @@ pub(super) async fn resolve_work(
 }
 
 async fn by_name(app: &Arc<App>, name: &str, asked: RunRequest) -> Result<RecallOutcome, Problem> {
+    let name = &resolve_alias(app, &asked.principal, name).await?;
     let mut known = app.knowledge.memory.find_by_name(&asked.principal, name).await?;
     if let Some(unproven) = known.as_ref().filter(|known| known.program.unproven_by.is_some()) {
         execute::prove(&app.runs, &asked.principal, &unproven.id).await;

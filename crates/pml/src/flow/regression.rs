@@ -5,7 +5,7 @@
 
 use pml_model::capability::{Capability, CapabilitySource};
 use pml_model::trace::{Trace, TraceStatus};
-use pml_model::{Principal, RunId, ToolId};
+use pml_model::{CapabilityId, Principal, RunId, ToolId};
 use pml_store::{TraceOrder, TraceQuery};
 use serde::Serialize;
 
@@ -58,21 +58,36 @@ pub async fn test_capability(
 ) -> Result<CapabilityTest, Problem> {
     let capability = capability(app, principal, which).await?;
     app.tools.ensure_manifests_loaded().await;
-    let query = TraceQuery {
-        capability: Some(capability.procedure.id.clone()),
-        order: TraceOrder::Newest,
-        limit: LOOKED_AT,
-        after: None,
-    };
-    let traces = app.store.traces(principal, &query).await?;
     let mut replays = Vec::new();
+    for recording in recorded_runs(app, principal, &capability.procedure.id).await? {
+        let failure = failure(app, &capability, &recording).await?;
+        replays.push(ReplayTest { run: recording.run.clone(), failure });
+    }
+    Ok(CapabilityTest { name: capability.name, replays })
+}
+
+/// The recorded runs of a capability that show what it is to do: its golden ones, and the latest others whose records are
+/// kept.
+pub(super) async fn recorded_runs(
+    app: &App,
+    principal: &Principal,
+    id: &CapabilityId,
+) -> Result<Vec<Recording>, Problem> {
+    let query =
+        TraceQuery { capability: Some(id.clone()), order: TraceOrder::Newest, limit: LOOKED_AT, after: None };
+    let traces = app.store.traces(principal, &query).await?;
+    let mut runs = app.store.golden_runs(principal, id).await?;
     for trace in traces.iter().filter(|trace| is_example(trace)) {
-        let recording = match replay::recording(&app.runs, principal, &trace.workflow_id).await {
+        if !runs.contains(&trace.workflow_id) {
+            runs.push(trace.workflow_id.clone());
+        }
+    }
+    let mut recordings = Vec::new();
+    for run in &runs {
+        let recording = match replay::recording(&app.runs, principal, run).await {
             Ok(recording) => recording,
             // Records are kept for a while only.
-            Err(problem)
-                if matches!(problem.code, ErrorCode::NotFound | ErrorCode::Gone | ErrorCode::Expired) =>
-            {
+            Err(problem) if matches!(problem.code, ErrorCode::UnknownRun | ErrorCode::Gone) => {
                 continue;
             }
             Err(problem) => return Err(problem),
@@ -81,13 +96,12 @@ pub async fn test_capability(
         if recording.plan.program().is_none() || recording.plan.engine != pml_sandbox::ENGINE {
             continue;
         }
-        let failure = failure(app, &capability, &recording).await?;
-        replays.push(ReplayTest { run: trace.workflow_id.clone(), failure });
-        if replays.len() == MOST_RUNS {
+        recordings.push(recording);
+        if recordings.len() == MOST_RUNS {
             break;
         }
     }
-    Ok(CapabilityTest { name: capability.name, replays })
+    Ok(recordings)
 }
 
 /// Whether the run of a trace shows what the capability is to do.

@@ -6,17 +6,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pml_model::capability::{CapabilityOrigin, CapabilitySource, Procedure};
+use pml_model::capability::{CapabilityIntent, CapabilityOrigin, CapabilitySource, Procedure};
 use pml_model::name::{printable, truncate_text};
 use pml_model::{CapabilityId, Principal, ToolId};
-use pml_store::CreateOutcome;
+use pml_store::{CreateOutcome, NewName};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::capabilities::{capability, check_name, name_taken, plan_procedure};
+use super::capabilities::{PlannedProcedure, capability, check_name, name_taken, plan_procedure};
 use crate::app::App;
-use crate::capability::is_same_structure;
+use crate::capability::is_same_program;
 use crate::clock::now_ms;
 use crate::discover::check_intent_length;
 use crate::package::{self, MAX_PACKAGED, PackageContent, PackagedCapability, PackagedTool};
@@ -33,6 +33,16 @@ const SHOWN_CHARACTERS: usize = 200;
 const DESCRIPTION_CHARACTERS: usize = 300;
 /// What a package may say of a parameter. The rest of the schema comes from the analysis here.
 const TAKEN_KEYWORDS: [&str; 7] = ["type", "default", "enum", "format", "description", "examples", UNSPOKEN];
+
+/// What a package tells beside what its capabilities need.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PackageOptions {
+    /// How often the capabilities were used and worked.
+    pub statistics: bool,
+    /// The intents and the arguments of all runs. Without it, the package has those of the first run only: they are in the
+    /// programs and their defaults anyway.
+    pub examples: bool,
+}
 
 /// A package to be written.
 pub struct ExportedPackage {
@@ -52,7 +62,7 @@ pub async fn export_package(
     app: &App,
     principal: &Principal,
     names: &[String],
-    with_statistics: bool,
+    options: PackageOptions,
 ) -> Result<ExportedPackage, Problem> {
     app.tools.ensure_manifests_loaded().await;
     let mut packed = Packing { app, principal, seen: BTreeSet::new(), procedures: Vec::new() };
@@ -68,15 +78,14 @@ pub async fn export_package(
                 tools.push(PackagedTool { id: used.id.clone(), digest: used.digest.clone() });
             }
         }
-        let intents = found.intents.iter().take(MOST_INTENTS).map(|intent| intent.text.clone());
         capabilities.push(PackagedCapability {
             name: found.name,
             description: found.procedure.description,
-            intents: intents.collect(),
+            intents: packaged_intents(&found.intents, options),
             source: found.procedure.source,
-            parameters_schema: found.procedure.parameters_schema,
+            parameters_schema: packaged_parameters(found.procedure.parameters_schema, options),
             structure: found.procedure.static_structure,
-            statistics: with_statistics.then_some(found.statistics),
+            statistics: options.statistics.then_some(found.statistics),
         });
     }
     let content = PackageContent { made_by: env!("PML_VERSION").to_owned(), capabilities, tools };
@@ -88,6 +97,25 @@ pub async fn export_package(
         return Err(Problem::new(ErrorCode::InvalidRequest, text).hint("export fewer capabilities at once"));
     }
     Ok(ExportedPackage { text, signer: signature.signer, content })
+}
+
+/// The intents to be told, the first one at the front: the defaults of the parameters come from it.
+fn packaged_intents(served: &[CapabilityIntent], options: PackageOptions) -> Vec<String> {
+    let mut served: Vec<&CapabilityIntent> = served.iter().collect();
+    served.sort_by(|one, other| (one.first_at, &one.text).cmp(&(other.first_at, &other.text)));
+    let most = if options.examples { MOST_INTENTS } else { 1 };
+    served.into_iter().take(most).map(|intent| intent.text.clone()).collect()
+}
+
+/// The schema to be told. The examples are arguments that people gave.
+fn packaged_parameters(mut schema: Value, options: PackageOptions) -> Value {
+    let members = schema.get_mut("properties").and_then(Value::as_object_mut);
+    if let (Some(members), false) = (members, options.examples) {
+        for member in members.values_mut().filter_map(Value::as_object_mut) {
+            member.remove("examples");
+        }
+    }
+    schema
 }
 
 /// The capabilities of a package, each after those that it calls.
@@ -213,7 +241,8 @@ pub async fn import_package(
         };
         let (procedure, intents) = foreign_procedure(app, principal, packaged).await.map_err(of_package)?;
         let id = procedure.id.clone();
-        let outcome = app.store.create_capability(procedure, Some(name.clone()), &intents, now_ms()).await?;
+        let outcome =
+            app.store.create_capability(procedure, NewName::Free(name.clone()), &intents, now_ms()).await?;
         let (id, was_there) = match outcome {
             CreateOutcome::Created => (id, false),
             CreateOutcome::Existing(id) => (id, true),
@@ -236,11 +265,9 @@ async fn foreign_procedure(
     let clean = |text: &String| sanitiser.clean_text(&printable(text)).into_owned();
     let intents: Vec<String> = packaged.intents.iter().take(MOST_INTENTS).map(clean).collect();
     let intent = intents.first().cloned().unwrap_or_default();
-    let mut procedure = plan_packaged(app, principal, &packaged.source, &intent).await?;
-    if !is_same_structure(&procedure.static_structure, &packaged.structure) {
-        let text = "its program does something else than the package says";
-        return Err(Problem::new(ErrorCode::InvalidProgram, text)
-            .hint("do not import it; show it to the person who signed the package"));
+    let mut procedure = plan_packaged(app, principal, &packaged, &intent).await?;
+    if let Some(name) = other_default(&procedure.parameters_schema, &packaged.parameters_schema) {
+        return Err(dishonest(&format!("the default of `{}` is not the value in its program", shown(&name))));
     }
     procedure.origin = CapabilityOrigin::Imported;
     procedure.description = truncate_text(&clean(&packaged.description), DESCRIPTION_CHARACTERS);
@@ -248,22 +275,19 @@ async fn foreign_procedure(
     Ok((procedure, intents))
 }
 
-/// The procedure of a packaged source. It is that of the program as it was written, and thus one with the same program
-/// that was learned here, if the form that takes values from `args` follows from it; otherwise that of this form.
+/// The procedure of a packaged source: that of the program as it was written, with the form that takes values from
+/// `args`, if that follows from the program here too.
 async fn plan_packaged(
     app: &Arc<App>,
     principal: &Principal,
-    source: &CapabilitySource,
+    packaged: &PackagedCapability,
     intent: &str,
 ) -> Result<Procedure, Problem> {
-    let (written, form) = match source {
-        CapabilitySource::Code { code, template } => {
-            (Work::Code(code.clone()), template.clone().map(Work::Code))
-        }
+    let (written, form) = match &packaged.source {
+        CapabilitySource::Code { code, template } => (Work::Code(code.clone()), template.as_deref()),
         CapabilitySource::Dag { dag_structure, template } => {
-            let document =
-                |text: &RawValue| Work::Dag { document: text.get().to_owned(), pause: Pause::None };
-            (document(dag_structure), template.as_deref().map(document))
+            let document = dag_structure.get().to_owned();
+            (Work::Dag { document, pause: Pause::None }, template.as_deref().map(RawValue::get))
         }
         CapabilitySource::Tool { tool_id, default_args } => {
             let tool = ToolId::parse(tool_id)
@@ -271,28 +295,51 @@ async fn plan_packaged(
             (Work::Tool { tool, defaults: default_args.clone() }, None)
         }
     };
-    let procedure = plan_procedure(app, principal, written, intent).await?;
-    match form {
-        Some(form) if !has_template(&procedure.source, &form) => {
-            plan_procedure(app, principal, form, intent).await
+    let PlannedProcedure { mut procedure, lifted } = plan_procedure(app, principal, written, intent).await?;
+    if !is_same_program(&procedure.static_structure, &packaged.structure) {
+        return Err(dishonest("its program does something else than the package says"));
+    }
+    match (form, lifted) {
+        (None, _) => Ok(procedure),
+        (Some(form), _) if has_template(&procedure.source, form) => Ok(procedure),
+        (Some(form), Some(lifted)) if lifted.template == form => {
+            let CapabilitySource::Code { code, .. } = procedure.source else { return Ok(procedure) };
+            procedure.source = CapabilitySource::Code { code, template: Some(lifted.template) };
+            procedure.parameters_schema = lifted.parameters_schema;
+            Ok(procedure)
         }
-        _ => Ok(procedure),
+        (Some(_), _) => {
+            Err(dishonest("the form of its program that takes arguments does not follow from its program"))
+        }
     }
 }
 
-/// Whether the form of a source that takes values from `args` is this program.
-fn has_template(source: &CapabilitySource, form: &Work) -> bool {
-    match (source, form) {
-        (CapabilitySource::Code { template: Some(template), .. }, Work::Code(code)) => template == code,
-        (CapabilitySource::Dag { template: Some(template), .. }, Work::Dag { document, .. }) => {
-            template.get() == document
-        }
+fn dishonest(text: &str) -> Problem {
+    Problem::new(ErrorCode::InvalidProgram, text)
+        .hint("do not import it; show it to the person who signed the package")
+}
+
+/// Whether the form of a source that takes values from `args` is this one.
+fn has_template(source: &CapabilitySource, form: &str) -> bool {
+    match source {
+        CapabilitySource::Code { template: Some(template), .. } => template == form,
+        CapabilitySource::Dag { template: Some(template), .. } => template.get() == form,
         _ => false,
     }
 }
 
+/// The name of a parameter to which a package gives another default than the program has.
+fn other_default(schema: &Value, packaged: &Value) -> Option<String> {
+    let members = schema.get("properties").and_then(Value::as_object)?;
+    let differs = |(name, member): &(&String, &Value)| {
+        let theirs = packaged.get("properties").and_then(|all| all.get(name.as_str())?.get("default"));
+        matches!((member.get("default"), theirs), (Some(ours), Some(theirs)) if ours != theirs)
+    };
+    members.iter().find(differs).map(|(name, _)| name.clone())
+}
+
 /// Takes what a package says of the parameters that the program has: defaults above all.
-fn take_parameters(schema: &mut Value, packaged: &Value) {
+pub(super) fn take_parameters(schema: &mut Value, packaged: &Value) {
     let Some(theirs) = packaged.get("properties").and_then(Value::as_object) else { return };
     let mut defaulted = Vec::new();
     if let Some(ours) = schema.get_mut("properties").and_then(Value::as_object_mut) {

@@ -1,8 +1,10 @@
 //! Capabilities that `expose` names, as tools of their own.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use pml_mcp::RpcError;
 use pml_mcp::server::{ChangeNotice, IncomingRequest};
 use pml_model::json::raw;
@@ -37,7 +39,7 @@ fn definition(capability: &ExposedCapability) -> Box<RawValue> {
         "name": capability.name,
         "description": capability.description,
         "inputSchema": capability.input_schema,
-        "outputSchema": { "type": "object", "properties": { "result": {} }, "required": ["result"] },
+        "outputSchema": { "type": "object", "properties": { "result": capability.result_schema }, "required": ["result"] },
         "annotations": {
             "readOnlyHint": capability.read_only,
             "idempotentHint": capability.idempotent,
@@ -105,18 +107,53 @@ async fn run(
     follow_run(app, request, door, executed).await
 }
 
+/// The capabilities that each principal is shown, as their clients know them.
+#[derive(Default)]
+pub(super) struct ListedCapabilities {
+    by_principal: Mutex<HashMap<Principal, Vec<String>>>,
+}
+
+impl ListedCapabilities {
+    /// Remembers what a principal is shown, so that changes of it are announced.
+    pub(super) async fn watch(&self, app: &App, principal: &Principal, expose_override: Option<&Expose>) {
+        if !self.by_principal.lock().contains_key(principal) {
+            let shown = shown(app, principal, expose_override).await;
+            self.by_principal.lock().entry(principal.clone()).or_insert(shown);
+        }
+    }
+
+    /// Whether any principal is shown something else than before. Remembers what it is.
+    async fn have_changed(&self, app: &App, expose_override: Option<&Expose>) -> bool {
+        let principals: Vec<Principal> = self.by_principal.lock().keys().cloned().collect();
+        let mut changed = false;
+        for principal in principals {
+            let shown = shown(app, &principal, expose_override).await;
+            let before = self.by_principal.lock().insert(principal, shown.clone());
+            changed |= before.as_ref() != Some(&shown);
+        }
+        changed
+    }
+}
+
+/// All capabilities that any client of a principal may be shown.
+async fn shown(app: &App, principal: &Principal, expose_override: Option<&Expose>) -> Vec<String> {
+    let config = app.config();
+    let of_clients = config.clients.values().filter_map(|client| client.expose.as_ref());
+    let all = of_clients.chain([expose_override.unwrap_or(&config.expose)]);
+    let names: Vec<String> = all.filter_map(listed_names).flatten().cloned().collect();
+    let definitions = definitions(app, principal, &Expose::Only(names)).await;
+    definitions.iter().map(|one| one.get().to_owned()).collect()
+}
+
 /// Tells clients when the capabilities that they are shown have changed.
-pub(super) async fn announce_changes(app: Arc<App>, expose_override: Option<Expose>) {
-    let shown = async |app: &App| {
-        let config = app.config();
-        let of_clients = config.clients.values().filter_map(|client| client.expose.as_ref());
-        let all = of_clients.chain([expose_override.as_ref().unwrap_or(&config.expose)]);
-        let names: Vec<String> = all.filter_map(listed_names).flatten().cloned().collect();
-        let definitions = definitions(app, &app.principal, &Expose::Only(names)).await;
-        definitions.iter().map(|one| one.get().to_owned()).collect::<Vec<_>>()
-    };
+pub(super) async fn announce_changes(
+    app: Arc<App>,
+    listed: Arc<ListedCapabilities>,
+    expose_override: Option<Expose>,
+) {
     let mut changes = app.store.changes();
-    let (mut version, mut known) = (app.store.capability_version().ok(), shown(&app).await);
+    let mut version = app.store.capability_version().ok();
+    listed.watch(&app, &app.principal, expose_override.as_ref()).await;
     loop {
         tokio::select! {
             () = changes.changed() => {}
@@ -127,9 +164,7 @@ pub(super) async fn announce_changes(app: Arc<App>, expose_override: Option<Expo
             continue;
         }
         version = current;
-        let now = shown(&app).await;
-        if now != known {
-            known = now;
+        if listed.have_changed(&app, expose_override.as_ref()).await {
             app.tools.announce(ChangeNotice::Tools);
         }
     }

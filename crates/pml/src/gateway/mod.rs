@@ -49,6 +49,7 @@ pub struct Gateway {
     expose_override: Option<Expose>,
     default_answerer: Answerer,
     routes: Arc<passthrough::PassthroughRoutes>,
+    listed: Arc<capability_tools::ListedCapabilities>,
 }
 
 /// What the ids of sessions are sealed for.
@@ -98,8 +99,12 @@ impl Gateway {
     /// where the configuration does not.
     pub fn new(app: Arc<App>, expose: Option<Expose>, by: Answerer) -> Gateway {
         app.spawn_task(crate::flow::prediction_task(Arc::clone(&app)));
-        app.spawn_task(capability_tools::announce_changes(Arc::clone(&app), expose.clone()));
-        Gateway { app, expose_override: expose, default_answerer: by, routes: Arc::default() }
+        app.spawn_task(crate::flow::repair_task(Arc::clone(&app)));
+        let listed = Arc::<capability_tools::ListedCapabilities>::default();
+        let announcing =
+            capability_tools::announce_changes(Arc::clone(&app), Arc::clone(&listed), expose.clone());
+        app.spawn_task(announcing);
+        Gateway { app, expose_override: expose, default_answerer: by, routes: Arc::default(), listed }
     }
 
     fn exposure(&self, client: &ConnectedClient) -> Expose {
@@ -141,6 +146,7 @@ impl Gateway {
         if access.expose != Expose::Meta {
             self.app.tools.ensure_manifests_loaded().await;
         }
+        self.listed.watch(&self.app, &request.client.principal, self.expose_override.as_ref()).await;
         let learned =
             capability_tools::definitions(&self.app, &request.client.principal, &access.expose).await;
         let snapshot = self.app.tools.snapshot();

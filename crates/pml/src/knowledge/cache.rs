@@ -564,6 +564,8 @@ pub(crate) fn record_cache_use(knowledge: &Knowledge, plan: &Plan, principal: &P
         activates: false,
         tools: Vec::new(),
         values: serde_json::Map::new(),
+        result: None,
+        golden: false,
         intent: IntentFit::Unchecked,
         excluded_from_learning: false,
         trace: Box::new(trace),

@@ -1,14 +1,16 @@
 //! Checks the capabilities against the current tools. A capability that would fail is marked before a user runs it, and
 //! restored when its tools are back and it has worked with them.
 
-use pml_model::ToolId;
-use pml_model::capability::{CapabilityState, Invalidation};
+use pml_model::capability::{CapabilitySource, CapabilityState, Invalidation};
 use pml_model::trace::Trace;
+use pml_model::{Digest, ToolId};
 use pml_store::{InvalidationScope, TraceOrder, TraceQuery};
 
 use super::{IndexedCapability, Knowledge};
 use crate::catalogue::ToolSnapshot;
 use crate::clock::now_ms;
+use crate::repair;
+use crate::tools::installation;
 
 /// The number of runs of a capability that are checked against a changed tool.
 const RUNS: usize = 5;
@@ -77,8 +79,29 @@ async fn problem(
         {
             return Ok(Some(because));
         }
+        if tool.definition.digest != used.digest
+            && let Some(lost) = lost(knowledge, tool, (&used.digest, known)).await?
+        {
+            return Ok(Some(format!("`{id}` changed: its result has no `{lost}` as it had before")));
+        }
     }
     Ok(None)
+}
+
+/// The part of the result that the program mentions and the tool no longer declares.
+async fn lost(
+    knowledge: &Knowledge,
+    tool: &crate::catalogue::CatalogueTool,
+    (before, known): (&Digest, &IndexedCapability),
+) -> Result<Option<String>, pml_store::Error> {
+    let CapabilitySource::Code { code, .. } = &known.program.source else { return Ok(None) };
+    if tool.definition.output_schema.is_none() {
+        return Ok(None);
+    }
+    let history = knowledge.store.definition_history(&installation(), &tool.id).await?;
+    let before = history.iter().find(|version| version.digest == *before);
+    let before = before.and_then(|version| version.definition.as_ref());
+    Ok(before.and_then(|before| repair::lost_result(before, &tool.definition, code)))
 }
 
 /// Drops the cached results that another definition of the tool gave. Those of other capabilities stay: they may come

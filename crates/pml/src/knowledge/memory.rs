@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
-use pml_model::capability::CapabilityState;
+use pml_model::capability::{CapabilityState, ToolUse};
 use pml_model::learning::CallCounts;
-use pml_model::{CapabilityId, Digest, Principal};
+use pml_model::{CapabilityId, Digest, Principal, ToolId};
 use pml_store::{ObservedSchema, Store};
 use tokio::sync::Notify;
 
 use super::embeddings::{self, Embeddings, IntentReading};
+use crate::catalogue::ToolSnapshot;
 use crate::runtime::run_blocking;
 use crate::sanitise::{KnownSecret, Sanitiser};
 pub use index::CapabilityCandidate;
@@ -141,11 +142,31 @@ impl CapabilityMemory {
     pub(crate) fn active_capabilities(&self, principal: &Principal) -> Vec<Arc<IndexedCapability>> {
         let index = self.index.read();
         let mut all = index.all();
-        let is_evidence =
-            |known: &IndexedCapability| known.state == CapabilityState::Active && !known.is_unproven();
+        let is_evidence = |known: &IndexedCapability| {
+            known.state == CapabilityState::Active && known.is_current() && !known.is_unproven()
+        };
         all.retain(|known| known.owner == *principal && is_evidence(known));
         all.sort_by(|one, other| one.id.cmp(&other.id));
         all
+    }
+
+    /// The capabilities in force that last worked with other definitions of their tools than those of `snapshot`.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub(crate) async fn with_other_tools(
+        self: &Arc<Self>,
+        snapshot: &ToolSnapshot,
+    ) -> Result<Vec<(Principal, CapabilityId)>, pml_store::Error> {
+        let differs = |used: &ToolUse| {
+            let id = ToolId::parse(&used.id).ok();
+            id.is_some_and(|id| snapshot.tool(&id).map_or(true, |tool| tool.definition.digest != used.digest))
+        };
+        let mut all = self.all().await?;
+        all.retain(|known| {
+            known.is_current() && known.state != CapabilityState::Planned && known.tools.iter().any(differs)
+        });
+        Ok(all.iter().map(|known| (known.owner.clone(), known.id.clone())).collect())
     }
 
     /// The most used indexed capability that calls that tool.

@@ -141,7 +141,7 @@ pub struct CapturedCall {
     /// The tool within its server.
     pub tool: String,
     /// The arguments, as the program gave them.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub args: Box<RawValue>,
     /// The made-up answer; `None` if the answer is real or an error.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -29,6 +29,7 @@ use crate::servers::{CallPurpose, ServerHandle, ServerStatus};
 use crate::telemetry::{add_trace_context, current, in_context};
 use call_audit::{AuditedArguments, DirectCall, DirectDecision};
 pub(crate) use spans::{begin_call, end_call};
+pub(crate) use toolset::installation;
 pub use toolset::{BuiltInServer, Toolset, describe_status};
 
 /// Who makes a call, and within which limits.

@@ -73,7 +73,7 @@ type BuiltInServers = HashMap<&'static str, builtin::BuiltinServer>;
 const ACQUAINTANCE: Duration = Duration::from_secs(5);
 
 /// The owner of the catalogue: servers and their definitions belong to the installation, not to one of its users.
-fn installation() -> Principal {
+pub(crate) fn installation() -> Principal {
     Principal::local()
 }
 

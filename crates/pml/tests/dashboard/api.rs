@@ -98,8 +98,8 @@ fn a_run_is_listed_found_and_shown_with_its_calls() {
     assert_eq!(ids(&listed), [failing.as_str(), days.as_str()], "newest first");
     let (second, first) = (&listed["items"][0], &listed["items"][1]);
     assert_eq!(
-        (&first["status"], &first["kind"], &first["calls"], &first["failedCalls"], &first["cached"]),
-        (&json!("done"), &json!("program"), &json!(1), &json!(0), &json!(false))
+        (&first["status"], &first["kind"], &first["calls"], &first["failedCalls"]),
+        (&json!("done"), &json!("program"), &json!(1), &json!(0))
     );
     assert!(first["capability"]["name"].is_string(), "what it became: {first}");
     assert!(first["durationMs"].as_i64().unwrap() >= 0 && first["endedAt"].is_i64(), "{first}");
@@ -274,8 +274,6 @@ fn a_failed_run_is_one_of_its_capability() {
     let ids: Vec<&str> =
         listed["items"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
     assert_eq!(ids, [bad.as_str(), good.as_str()], "{listed}");
-    let counted = || program.get(&format!("/api/capabilities/{name}"))["capability"]["usageCount"].clone();
-    eventually("both count for it", || counted() == 2);
 }
 
 #[test]

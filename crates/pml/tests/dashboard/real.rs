@@ -123,6 +123,8 @@ fn store_orphan(place: &Place) -> String {
         activates: true,
         tools: Vec::new(),
         values: Map::new(),
+        result: None,
+        golden: false,
         intent: pml_store::IntentFit::Unchecked,
         excluded_from_learning: false,
         trace: Box::new(trace),

@@ -195,3 +195,25 @@ fn they_are_served_over_http() {
     let (status, bad) = ask("POST", "/api/capabilities", Some(json!({ "intent": "x" })));
     assert_eq!(status, 400, "{bad}");
 }
+
+#[test]
+fn a_program_given_in_place_of_an_intent_is_run_and_learned() {
+    let home = Home::new(ALL);
+    std::fs::write(home.path("a.txt"), "one two").unwrap();
+    let told = home.run(&["execute", "(await mcp.fs.read({ path: 'a.txt' })).content"]);
+    assert_eq!((told.code, told.stdout.trim()), (0, "one two"), "{told:?}");
+    let told = home.run(&["capabilities", "list", "--recent", "--json"]);
+    let all: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!((&all[0]["description"], &all[0]["intents"]), (&json!("calls fs:read"), &json!([])), "{all}");
+
+    let told =
+        home.run(&["execute", "const a = await mcp.fs.read({ path: 'a.txt' }); return a.content.length"]);
+    assert_eq!(told.stdout.trim(), "7", "{told:?}");
+    let told = home.run(&["execute", "await mcp.nothing.here({})"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.stderr.contains("`nothing"), "the program is refused: {}", told.stderr);
+    for intent in ["use mcp to read a.txt", "mcp", "1 + 1"] {
+        let told = home.run(&["execute", intent]);
+        assert!(told.stderr.contains("nothing was run"), "{intent}: {told:?}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Home, text};
+use crate::harness::{Client, Home, eventually, text};
 
 const WORDS: &str = "const file = await mcp.fs.read({ path: \"a.txt\" });\n\
     return file.content.split(/\\s+/).filter(Boolean).length;";
@@ -87,4 +87,51 @@ fn what_is_not_exposed_is_no_tool() {
     let mut every = home.stdio(&["--expose", "capabilities:*"]);
     assert!(listed(&mut every, "otherName").is_some());
     assert_eq!(text(&every.call("otherName", &json!({ "path": "b.txt" }))), "2");
+}
+
+#[test]
+fn a_list_on_the_command_line_may_name_capabilities() {
+    let home = home("");
+    learn(&home, "count the words in a.txt", &["--code", "words.ts"], "wordCount");
+    learn(&home, "note it", &["--code", "write.ts", "--args", r#"{"text":"a"}"#, "--yes"], "noted");
+    let mut client = home.stdio(&["--expose", "wordCount,math:*"]);
+    assert!(listed(&mut client, "wordCount").is_some() && listed(&mut client, "noted").is_none());
+    assert_eq!(text(&client.call("wordCount", &json!({ "path": "b.txt" }))), "2");
+    let told = home.run(&["serve", "--listen", "127.0.0.1:0", "--expose", "word count"]);
+    assert_eq!(told.code, 2, "{told:?}");
+    assert!(told.stderr.contains("`word count` is neither"), "{}", told.stderr);
+}
+
+#[test]
+fn the_type_of_the_result_is_told_and_binds_nobody() {
+    let home = home("");
+    learn(&home, "count the words in a.txt", &["--code", "words.ts"], "wordCount");
+    let mut client = home.stdio(&[]);
+    let schema = |client: &mut Client| listed(client, "wordCount").unwrap()["outputSchema"].clone();
+    eventually("the result is observed", || {
+        schema(&mut client)["properties"]["result"]["anyOf"] == json!([{ "type": "integer" }, {}])
+    });
+    let schema = schema(&mut client);
+    assert_eq!((&schema["type"], &schema["required"]), (&json!("object"), &json!(["result"])), "{schema}");
+}
+
+#[test]
+fn clients_of_other_people_are_told_of_changes_too() {
+    let home = home("");
+    home.key_of("ann", pml::keys::KeyRequest::named("editor"));
+    let ann: &[&str] = &["--key-file", "editor.key"];
+    let mut client = home.stdio(ann);
+    assert!(listed(&mut client, "wordCount").is_none());
+    let mut other = home.stdio(&[ann, &["--expose", "full"]].concat());
+    let told = other.call(
+        "pml_execute",
+        &json!({ "intent": "count the words in a.txt", "implementation": { "type": "code", "code": WORDS } }),
+    );
+    let id =
+        told["structuredContent"]["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+    let store = pml_store::BlockingStore::open(&home.path("pml.db")).unwrap();
+    let (ann, id) = (pml_model::Principal("ann".to_owned()), pml_model::CapabilityId::parse(&id).unwrap());
+    store.rename_capability(&ann, &id, "wordCount").unwrap();
+    client.announced("notifications/tools/list_changed");
+    assert!(listed(&mut client, "wordCount").is_some());
 }

@@ -234,6 +234,8 @@ fn learned_before(place: &Place, id: &str, intent: &str, number: u128) {
         activates: false,
         tools: Vec::new(),
         values: Map::from_iter([("path".to_owned(), json!("data/staff.csv"))]),
+        result: None,
+        golden: false,
         intent: IntentFit::Unchecked,
         excluded_from_learning: false,
         trace: Box::new(trace),

@@ -10,6 +10,7 @@ fn tested(home: &Home, name: &str) -> Value {
     let told = home.run(&["capabilities", "test", name, "--json"]);
     let said: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"));
     assert_eq!(told.code == 0, said["failed"] == 0, "{told:?}");
+    assert!(said["tests"][0].is_object(), "{told:?}");
     said["tests"][0].clone()
 }
 
@@ -46,4 +47,20 @@ fn a_capability_without_recorded_runs_is_said_to_be_untested() {
     let told = place.home.run(&["capabilities", "test", "two"]);
     assert_ne!(told.code, 0);
     assert!(told.stderr.contains("there is no capability `two`"), "{}", told.stderr);
+}
+
+#[test]
+fn golden_runs_are_there_after_the_records_of_others_are_gone() {
+    let mut place = place();
+    let told = place.run("how warm is it in Oslo", CODE, &json!({}));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+    for _ in 0..4 {
+        assert_eq!(place.wish("how warm is it in Oslo")["result"], 21);
+    }
+    let store = pml_store::BlockingStore::open(&place.home.path("pml.db")).unwrap();
+    assert!(store.purge_ended_runs(i64::MAX, 0).unwrap() > 0, "the others go");
+    let test = tested(&place.home, &id);
+    assert_eq!(test["replays"].as_array().map(Vec::len), Some(3), "{test}");
+    assert_eq!(place.home.run(&["capabilities", "delete", &id]).code, 0);
+    assert_eq!(store.purge_ended_runs(i64::MAX, 0).unwrap(), 3, "they go with their capability");
 }

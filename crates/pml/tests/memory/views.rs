@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pml::app::{App, ProcessRole};
 use pml::config::{Env, Paths};
-use pml::flow::{self, NewCapability};
+use pml::flow::{self, NewCapability, TakenName};
 use pml::planning::Work;
 use pml_model::Principal;
 use serde_json::{Value, json};
@@ -224,7 +224,12 @@ async fn what_is_unknown_and_what_is_somebody_elses_look_the_same() {
     let app = App::open(paths, Env::default(), place.home.path(""), ProcessRole::Command).await.unwrap();
     let other = Principal("somebody else".to_owned());
     let work = Work::Code("return mcp.fs.read({ path: 'theirs.txt' })".to_owned());
-    let new = NewCapability { work, intent: "read theirs".to_owned(), name: Some("theirs".to_owned()) };
+    let new = NewCapability {
+        work,
+        intent: "read theirs".to_owned(),
+        name: Some("theirs".to_owned()),
+        taken: TakenName::Refuse,
+    };
     let theirs = flow::make_capability(&app, &other, new).await.unwrap();
     assert!(flow::definition(&app, &other, "theirs").await.is_ok(), "its owner sees it");
     drop(app);

@@ -4,7 +4,7 @@ use pml_model::CapabilityId;
 use pml_model::capability::{Capability, CapabilitySource, CapabilityState, Procedure, ToolUse};
 use pml_model::trace::{Trace, TraceStatus};
 use pml_model::{Digest, RunState};
-use pml_store::{BlockingStore, CapabilityQuery, CreateOutcome, RenameOutcome, RunMemory};
+use pml_store::{BlockingStore, CapabilityQuery, CreateOutcome, NewName, RenameOutcome, RunMemory};
 use serde_json::json;
 
 use super::super::{ann, create, fixture, id, me, new_run, raw};
@@ -280,7 +280,7 @@ fn a_capability_can_be_made_by_hand() {
     let make = |identity: &str, name: Option<&str>| {
         let made = fixture.store.create_capability(
             procedure(identity),
-            name.map(str::to_owned),
+            name.map_or(NewName::Suggested, |name| NewName::Free(name.to_owned())),
             &["do it".to_owned()],
             7,
         );

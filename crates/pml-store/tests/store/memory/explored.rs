@@ -35,6 +35,8 @@ fn explored(number: u128, principal: Principal, outcome: PathOutcome) -> RunMemo
         activates: false,
         tools: Vec::new(),
         values: Map::new(),
+        result: None,
+        golden: false,
         intent: IntentFit::Unchecked,
         excluded_from_learning: true,
         trace: Box::new(trace),

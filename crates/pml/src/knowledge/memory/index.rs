@@ -16,6 +16,7 @@ use pml_model::capability::{
 };
 use pml_model::learning::DecisionStats;
 use pml_model::structure::{NodeKind, Structure};
+use pml_model::version::is_current_name;
 use pml_model::{CapabilityId, Digest, Principal, RunId};
 use pml_store::{CapabilityChanges, StoredVector};
 use serde_json::Value;
@@ -95,6 +96,11 @@ impl IndexedCapability {
     /// evidence for nothing.
     pub(crate) fn is_unproven(&self) -> bool {
         self.is_untried && self.statistics.success_count == 0
+    }
+
+    /// Whether it is in force. Another version of a capability runs by its own name only.
+    pub(crate) fn is_current(&self) -> bool {
+        is_current_name(&self.name)
     }
 
     /// The expected success, from 0 to 1.
@@ -444,6 +450,7 @@ impl CapabilityIndex {
         let uses = |known: &&Arc<IndexedCapability>| {
             known.owner == *principal
                 && known.state == CapabilityState::Active
+                && known.is_current()
                 && known.tools.iter().any(|used| used.id == tool)
         };
         self.all.values().filter(uses).max_by_key(|known| (known.statistics.usage_count, &known.id)).cloned()
@@ -473,7 +480,7 @@ impl CapabilityIndex {
         for known in self.all.values().filter(|known| known.owner == *principal) {
             if source.contains(&known.name) {
                 mentioned.push(Arc::clone(known));
-            } else if known.state == CapabilityState::Active {
+            } else if known.state == CapabilityState::Active && known.is_current() {
                 others.push(known.name.clone());
             }
         }
@@ -504,7 +511,7 @@ impl CapabilityIndex {
             found.entry(id).or_default();
         }
         let usable = |known: &&Arc<IndexedCapability>| {
-            known.owner == *principal && known.state == CapabilityState::Active
+            known.owner == *principal && known.state == CapabilityState::Active && known.is_current()
         };
         let known =
             found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));

@@ -106,7 +106,7 @@ fn a_task_that_waits_for_a_person_has_no_result_yet() {
 
 #[test]
 fn results_that_are_no_longer_kept_are_said_to_be() {
-    let home = home("[runs]\nkeep_results = \"1s\"\n");
+    let home = home("[runs]\nkeep_results = \"1s\"\n[memory]\ngolden_runs = false\n");
     let run = execute(&mut home.stdio(&[]), "return (await mcp.math.evaluate({ expression: '1' })).value;");
     assert_eq!(run["result"], 1, "{run}");
     // Each gateway looks what can go when it starts.

@@ -40,10 +40,11 @@ function clamp(scale) {
 
 /**
  * The labels that cover neither each other nor an obstacle: `candidates` are `{ width, height, places, must }` in pixels, the most
- * important first, with `places` the `{ x, y }` where it may stand, the best first. A label that finds no place is left out; one
- * that `must` be there may cover obstacles, but no label.
+ * important first, with `places` the `{ x, y }` where it may stand, the best first. A label that finds no place in the view is left
+ * out; one that `must` be there may cover obstacles, but no label.
  */
-export function placeLabels(candidates, obstacles = [], most = 400) {
+export function placeLabels(candidates, obstacles = [], view = { width: Infinity, height: Infinity }, most = 400) {
+  const inView = (box) => box.x >= 0 && box.y >= 0 && box.x + box.width <= view.width && box.y + box.height <= view.height;
   const taken = grid();
   const blocked = grid();
   for (const obstacle of obstacles) blocked.add(obstacle);
@@ -52,7 +53,8 @@ export function placeLabels(candidates, obstacles = [], most = 400) {
     if (kept.length >= most) break;
     const boxes = places.map(({ x, y }) => ({ ...label, x, y }));
     const free = boxes.filter((box) => !taken.covers(box));
-    const box = free.find((one) => !blocked.covers(one)) ?? (label.must ? free[0] : undefined);
+    const seen = free.filter(inView);
+    const box = seen.find((one) => !blocked.covers(one)) ?? (label.must ? seen[0] ?? free[0] : undefined);
     if (!box) continue;
     taken.add(box);
     kept.push(box);

@@ -70,7 +70,7 @@ export function draw(context, { layout, camera, view, marks, colours, index }) {
     }
   }
   context.globalAlpha = 1;
-  drawLabels(context, { layout, camera, place, visible, marks, colours });
+  drawLabels(context, { layout, camera, view, place, visible, marks, colours });
 }
 
 function drawEdges(context, { layout, place, visible, marks, colours, index }) {
@@ -106,7 +106,7 @@ function drawEdges(context, { layout, place, visible, marks, colours, index }) {
   context.globalAlpha = 1;
 }
 
-function drawLabels(context, { layout, camera, place, visible, marks, colours }) {
+function drawLabels(context, { layout, camera, view, place, visible, marks, colours }) {
   const family = getComputedStyle(document.body).fontFamily;
   const candidates = [];
   const add = (text, size, weight, priority, must, placesOf) => {
@@ -132,10 +132,12 @@ function drawLabels(context, { layout, camera, place, visible, marks, colours })
     const near = marks.neighbours.has(node.id) || marks.path.has(node.id);
     if (!special && !near && !close && (node.importance ?? 0) < 0.3) continue;
     const away = radius + 2;
-    // Below, above, right, left, then further off: where the map is dense, the place below is rarely free.
+    // Below, above, beside, then further off: where the map is dense, the place below is rarely free.
     const around = (width, height) => [
       { x: at.x - width / 2, y: at.y + away }, { x: at.x - width / 2, y: at.y - away - height },
       { x: at.x + away + 2, y: at.y - height / 2 }, { x: at.x - away - 2 - width, y: at.y - height / 2 },
+      { x: at.x + away, y: at.y - height - radius / 2 }, { x: at.x + away, y: at.y + radius / 2 },
+      { x: at.x - away - width, y: at.y - height - radius / 2 }, { x: at.x - away - width, y: at.y + radius / 2 },
       ...(special || near ? [{ x: at.x - width / 2, y: at.y + away + height }, { x: at.x - width / 2, y: at.y - away - 2 * height }] : []),
     ];
     add(shown(node.label), special ? 13 : 11, special ? 700 : 400, special ? 10 : near ? 5 : node.importance ?? 0, special || near, around);
@@ -144,7 +146,7 @@ function drawLabels(context, { layout, camera, place, visible, marks, colours })
   context.textAlign = 'left';
   context.textBaseline = 'top';
   context.lineJoin = 'round';
-  for (const label of placeLabels(candidates, obstacles)) {
+  for (const label of placeLabels(candidates, obstacles, view)) {
     context.font = `${label.weight} ${label.size}px ${family}`;
     context.strokeStyle = colours.ground;
     context.lineWidth = 3;
