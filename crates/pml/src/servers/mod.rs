@@ -3,7 +3,9 @@
 //! Each server is an independent [`ServerHandle`]: a failure of one does not affect the others or their callers.
 
 mod handle;
+pub mod resource_uri;
 mod usage;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,6 +16,8 @@ use tokio::sync::mpsc;
 pub use handle::{
     ServerEvent, ServerEventKind, ServerHandle, ServerStatus, ServerUnavailable, ServerUseGuard, ToolListing,
 };
+
+pub use watched::WatchedResources;
 
 use crate::config;
 
