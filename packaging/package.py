@@ -68,10 +68,11 @@ def zip_file(files):
 
 
 def documents(program, runs_here):
-    """README, licence and completions, beside the program in an archive."""
+    """README, licence, manual page and completions, beside the program in an archive."""
     files = [(name, (ROOT / name).read_bytes(), 0o644) for name in ("README.md", "LICENSE")]
     if runs_here:
         said = lambda *words: subprocess.run([program, *words], check=True, capture_output=True).stdout
+        files.append(("pml.1", said("man"), 0o644))
         files += [(f"completions/{file}", said("completions", shell), 0o644) for shell, file in SHELLS.items()]
     return files
 
@@ -213,6 +214,7 @@ def formula(version, archives):
 {chr(10).join(blocks)}
   def install
     bin.install "pml"
+    man1.install "pml.1"
     bash_completion.install "completions/pml.bash" => "pml"
     zsh_completion.install "completions/_pml"
     fish_completion.install "completions/pml.fish"
@@ -220,6 +222,7 @@ def formula(version, archives):
 
   test do
     assert_match version.to_s, shell_output("#{{bin}}/pml --version")
+    system bin/"pml", "self-check"
   end
 end
 """
