@@ -13,8 +13,8 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
 
 /** A tab that notes whatever should not happen. */
-async function tab() {
-  const page = await context.newPage();
+async function tab(of = context) {
+  const page = await of.newPage();
   // Longer than anything takes, on however busy a machine.
   page.setDefaultTimeout(60_000);
   page.wrong = [];
@@ -168,13 +168,12 @@ const scenarios = {
     return { reason, told: await outcome(page), wrong: page.wrong };
   },
 
-  async two_tabs() {
-    const [first, second] = [await tab(), await tab()];
+  async two_people() {
+    // Each signs in in a browser of their own.
+    const [first, second] = [await tab(), await tab(await browser.newContext({ viewport: { width: 1280, height: 800 } }))];
     await signIn(first);
-    await second.goto(`${given.url}/inbox`);
-    await second.waitForSelector('article');
-    await still(second);
-    // The second tab hears no more of what is going on.
+    await signIn(second);
+    // The second one hears no more of what is going on.
     await second.route('**', (route) => (route.request().method() === 'GET' ? route.abort() : route.continue()));
     await first.bringToFront();
     await press(first, 'Approve');

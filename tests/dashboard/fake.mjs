@@ -14,8 +14,8 @@ const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; ch
 export const PASSPHRASE = 'correct horse battery';
 const HOUR = 3_600_000;
 
-export async function startFake({ word = (text) => text, calls = 40, role = 'person', empty = false, now = Date.now(), port = 0 } = {}) {
-  const state = { role, streams: new Set(), requests: [], answered: new Set(), runs: empty ? [] : makeRuns(word, calls, now), expire: false, eventId: 0 };
+export async function startFake({ word = (text) => text, calls = 40, role = 'person', principal = 'local', empty = false, now = Date.now(), port = 0 } = {}) {
+  const state = { role, principal, revoked: new Set(), streams: new Set(), requests: [], answered: new Set(), runs: empty ? [] : makeRuns(word, calls, now), expire: false, eventId: 0 };
   const routes = api({ word, calls, now, state, empty });
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, 'http://x');
@@ -88,7 +88,7 @@ function api({ word, calls, now, state, empty }) {
   const capabilities = none(makeCapabilities(word, now));
   const approvals = none(makeApprovals(word, now));
   return [
-    ['GET', 'session', () => [200, { role: state.role, passphraseSet: true, version: '0.1.0', principal: 'local' }]],
+    ['GET', 'session', () => [200, { role: state.role, passphraseSet: true, version: '0.1.0', principal: state.principal }]],
     ['GET', 'runs', (query) => {
       const text = query.get('q')?.toLowerCase();
       const fits = state.runs.filter((run) => (!query.get('status') || run.status === query.get('status')) && (!text || run.intent.toLowerCase().includes(text) || run.id.includes(text)));
@@ -130,14 +130,22 @@ function api({ word, calls, now, state, empty }) {
     ['POST', 'dry-run', () => [200, { report: makeReport(word, now) }]],
     ['POST', 'explore', (_, body) => [200, { exploration: makeExploration(word, body.intent) }]],
     ['POST', 'execute', () => [200, { run: 'run_live', cached: false }]],
-    ['GET', 'servers', () => [200, { items: servers }]],
+    ['GET', 'servers', () => [200, { items: servers.map(({ tools, ...server }) => ({ ...server, toolCount: tools.length })) }]],
+    ['GET', 'servers/*', (_, __, name) => {
+      const found = servers.find((server) => server.name === name);
+      return found ? [200, { ...found, toolCount: found.tools.length }] : notFound();
+    }],
     ['POST', 'servers/*/restart', (_, __, name) => [200, servers.find((server) => server.name === name)]],
     ['POST', 'servers/*/accept', (_, __, name) => [200, servers.find((server) => server.name === name)]],
     ['GET', 'policy/*', (_, __, tool) => [200, {
       tool, mode: 'hil', because: word('it changes things', 'reason'), attributes: ['approval_mode', 'read_only', 'scope'].map((name) => ({ name, value: word('no', 'attribute'), because: word('no rule says otherwise', 'reason'), place: word('pml.toml:12', 'place') })),
       rules: [{ rule: word('fs:* = hil', 'rule'), place: word('pml.toml:12', 'place') }], annotations: { said: {}, believed: false, because: word('the server is not trusted', 'reason') }, definition: 'd1',
     }]],
-    ['GET', 'rules', () => [200, { items: [] }]],
+    ['GET', 'rules', () => [200, { items: none(makeRules(word, now)).map((rule) => (state.revoked.has(String(rule.id)) ? { ...rule, revokedAt: now } : rule)) }]],
+    ['DELETE', 'rules/*', (_, __, id) => {
+      state.revoked.add(id);
+      return [200, {}];
+    }],
     ['GET', 'savings', (query) => [200, makeSavings(Number(query.get('days') ?? 30), now, empty)]],
   ];
 }
@@ -163,7 +171,7 @@ function makeRuns(word, calls, now) {
       status, intent: word(INTENTS[index % INTENTS.length], 'intent'), kind: ['program', 'dag', 'capability'][index % 3],
       ...(index % 3 === 2 ? { capability: { id: 'cap_1', name: word('csv_to_json', 'capability name') } } : {}),
       startedAt, ...(live ? {} : { endedAt: startedAt + 1200 + index * 370 }), durationMs: 1200 + index * 370,
-      calls: index === 0 ? calls : 3 + (index * 7) % 40, failedCalls: status === 'failed' ? 2 : 0, speculated: index % 4 === 1 ? 3 : 0, cached: index % 11 === 8,
+      calls: index === 0 ? calls : 3 + (index * 7) % 40, failedCalls: status === 'failed' ? 2 : 0, speculated: index % 4 === 1 ? 3 : 0,
       ...(status === 'waiting' ? { question: { kind: 'approval', summary: word('may it call `fs:write`? (1 in all)', 'question') } } : {}),
       ...(status === 'failed' ? { error: { code: 'TOOL_ERROR', message: word('`http:get` answers 503', 'error') } } : {}),
       session: word('claude-code', 'session'), client: word('claude-code 2.1', 'client'),
@@ -212,10 +220,17 @@ function makeApprovals(word, now) {
     calls: [{ tool: word('fs:write', 'tool'), scope: 'filesystem', because: word('nobody has said that it only reads', 'because'), description: word('Writes a file.', 'description'), node: 'n3', line: 7, code: word('await mcp.fs.write({ path, content });', 'code'), arguments: { type: 'known', json: JSON.stringify({ path: word('orders.json', 'argument'), content: word('[{"id":1,"customer":"Ada"}]', 'argument') }) }, origins: [], differs: [word('`path` was `notes.md`', 'differs')] }],
   };
   const doubt = { type: 'in_doubt', calls: [{ call: 3, tool: word('mail:send', 'tool'), arguments: JSON.stringify({ to: word('ada@example.org', 'argument') }), sentAt: now - HOUR }] };
+  const layer = { type: 'layer', layerIndex: 0, totalLayers: 2, results: [{ taskId: word('t1', 'task'), status: word('success', 'status'), executionTimeMs: 40, resultPreview: word('{"links": 12}', 'result') }], next: [word('t2', 'task')] };
   return [
     { workflowId: 'run_ask', questionId: 'q_1', intent: word('Convert the CSV in data/ to JSON', 'intent'), session: word('claude-code', 'session'), askedAt: now - 90_000, expiresAt: now + 23 * HOUR, question },
     { workflowId: 'run_doubt', questionId: 'q_2', intent: word('Send the weekly report to the team', 'intent'), session: word('claude-code', 'session'), askedAt: now - HOUR, expiresAt: now + 20 * HOUR, question: doubt },
+    { workflowId: 'run_layer', questionId: 'q_3', intent: word('Check the links in the documentation', 'intent'), session: word('claude-code', 'session'), askedAt: now - HOUR, expiresAt: now + 20 * HOUR, question: layer },
   ];
+}
+
+function makeRules(word, now) {
+  const rule = (id, tool, more) => ({ id, tool: word(tool, 'tool'), definition: 'd1', createdAt: now - 50 * HOUR, expiresAt: now + 600 * HOUR, by: word('dashboard', 'by'), madeByPerson: true, uses: id, usedAt: now - HOUR, ...more });
+  return [rule(3, 'fs:write', { codeHash: 'c1', arguments: 'a1' }), rule(2, 'mail:send', { codeHash: 'c1', expiresAt: now - HOUR }), rule(1, 'http:get', { uses: 0, usedAt: undefined, revokedAt: now - HOUR })];
 }
 
 function makeCapabilities(word, now) {
@@ -325,6 +340,7 @@ function stream(state, request, response) {
 function login(state, body, response) {
   if (new URLSearchParams(body).get('passphrase') !== PASSPHRASE) return json(response, 401, { error: { code: 'UNAUTHORIZED', message: 'that is not the passphrase' } });
   state.role = 'person';
+  state.principal = new URLSearchParams(body).get('name') || 'local';
   state.expire = false;
   return json(response, 200, { csrf: 'token' });
 }

@@ -14,7 +14,7 @@ const PAGES = [
   ['/runs'],
   ['/runs/run_big?call=4', async (page) => page.getByText('Result').or(page.getByText('TOOL_ERROR')).first().waitFor()],
   ['/runs/run_big?tab=program'], ['/runs/run_big?tab=values'], ['/runs/run_big?tab=decisions'], ['/runs/run_big?tab=questions'], ['/runs/run_big?tab=console'],
-  ['/inbox', async (page) => page.waitForSelector('article')],
+  ['/inbox', async (page) => page.waitForSelector('article')], ['/rules'],
   ['/discover?q=convert', async (page) => page.waitForSelector('.result')],
   ['/test?capability=cap_1', async (page) => {
     await page.getByRole('button', { name: 'Run dry' }).click();
@@ -186,6 +186,45 @@ test('a viewer is asked for the passphrase, and then the same request goes on', 
   assert.deepEqual(wrong, []);
 });
 
+test('nothing is sent for another person than the page was loaded for', async (t) => {
+  const denials = (gateway) => gateway.state.requests.filter((request) => request.method === 'POST' && request.path.startsWith('/api/approvals/')).length;
+  // The session of `ada` ends; the operator, `ada` herself or nobody else signs in over her half-written answer.
+  for (const [principal, name, goesOn] of [['ada', '', false], ['local', 'ada', false], ['ada', 'ada', true], ['local', '', true]]) {
+    const { page, gateway, wrong, visit } = await open(t, { fake: { principal } });
+    await visit('/inbox', async () => page.waitForSelector('#list[data-settled="true"]'));
+    gateway.state.expire = true;
+    await page.getByRole('button', { name: 'Deny…' }).click();
+    await page.getByLabel('Reason').fill('half a reason');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor();
+    await page.getByLabel('Name').fill(name);
+    await page.getByLabel('Passphrase').fill(PASSPHRASE);
+    await page.keyboard.press('Enter');
+    if (goesOn) await page.getByText('Denied.').waitFor();
+    else await page.getByText(`The page showed what belongs to ${principal}, so nothing was sent`).waitFor();
+    assert.equal(denials(gateway), goesOn ? 2 : 1, `${principal}, then ${name || 'the operator'}`);
+    assert.deepEqual(wrong, []);
+  }
+});
+
+test('a standing rule is seen and revoked', async (t) => {
+  const { page, gateway, wrong, visit } = await open(t);
+  await visit('/inbox');
+  for (const key of 'gu') await page.keyboard.press(key);
+  await page.locator('h1', { hasText: 'Rules' }).waitFor();
+  const told = (await page.locator('.rules tbody tr').allInnerTexts()).map((text) => text.replace(/\s+/g, ' '));
+  assert.match(told[0], /fs:write the same arguments in the same code in force for 25 days .* 3 times/);
+  assert.match(told[1], /mail:send any arguments in the same code expired/);
+  assert.match(told[2], /http:get any arguments in any code revoked .* never/);
+  await page.getByRole('button', { name: 'Revoke the rule for fs:write' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Revoke this rule?' }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.locator('.rules tbody tr', { hasText: 'fs:write' }).getByText('revoked').waitFor();
+  assert.deepEqual([...gateway.state.revoked], ['3']);
+  assert.deepEqual(wrong, []);
+});
+
 test('who does not sign in sends nothing and loses nothing', async (t) => {
   const { page, gateway, visit } = await open(t);
   await visit('/inbox', async () => page.waitForSelector('#list[data-settled="true"]'));
@@ -240,7 +279,7 @@ test('unknown and somebody else’s look the same', async (t) => {
 
 test('empty pages say what to do', async (t) => {
   const { page, wrong, visit } = await open(t, { fake: { empty: true } });
-  for (const [path, told] of [['/runs', 'pml_execute'], ['/inbox', 'Nothing waits for you'], ['/discover', 'Type an intent'], ['/discover?q=x', 'pml add'], ['/test', 'No capability yet'], ['/servers', 'pml import'], ['/savings', 'Nothing to count yet']]) {
+  for (const [path, told] of [['/runs', 'pml_execute'], ['/inbox', 'Nothing waits for you'], ['/discover', 'Type an intent'], ['/discover?q=x', 'pml add'], ['/test', 'No capability yet'], ['/servers', 'pml setup'], ['/rules', 'No standing rules'], ['/savings', 'Nothing to count yet']]) {
     await visit(path);
     await page.locator('main').getByText(told).first().waitFor();
   }
@@ -360,5 +399,49 @@ test('every page is reached and worked without a mouse', async (t) => {
   await page.getByText('Approved.').waitFor();
   const posts = gateway.state.requests.filter((request) => request.method === 'POST').map((request) => request.path);
   for (const path of ['/api/runs/run_live/abort', '/api/execute', '/api/servers/mail/restart', '/api/servers/crm/accept', '/api/approvals/run_ask/q_1']) assert.ok(posts.includes(path), path);
+  assert.deepEqual(wrong, []);
+});
+
+test('every answer is given without a mouse, and so are theme and signing out', async (t) => {
+  const { page, gateway, wrong, visit } = await open(t);
+  const reach = async (locator) => {
+    for (let press = 0; press < 80; press += 1) {
+      if (await locator.evaluate((node) => node === document.activeElement)) return;
+      await page.keyboard.press('Tab');
+    }
+    assert.fail(`not reached by Tab: ${locator}`);
+  };
+  const keys = async (locator, ...pressed) => {
+    await page.waitForSelector('#list[data-settled="true"]');
+    await reach(locator);
+    for (const key of pressed) await page.keyboard.press(key);
+  };
+  await visit('/inbox', async () => page.waitForSelector('#list[data-settled="true"]'));
+  const card = (run) => page.locator(`article[data-run="${run}"]`);
+  const ask = card('run_ask');
+  await keys(ask.locator('summary', { hasText: 'More ways to approve' }), 'Enter');
+  await keys(ask.getByLabel('Where it counts'), 'ArrowDown');
+  await keys(ask.getByLabel('Days'), 'Control+a', '7');
+  await keys(ask.getByLabel('whatever the arguments'), 'Space');
+  await keys(ask.getByRole('button', { name: /ask again/ }), 'Enter');
+  await page.getByText('Approved, and not asked again.').waitFor();
+  await keys(card('run_doubt').getByLabel('It had no effect: send it again'), 'Space');
+  await keys(card('run_doubt').getByRole('button', { name: 'Go on' }), 'Enter');
+  await page.getByText('Answered.').waitFor();
+  await keys(card('run_layer').getByRole('button', { name: 'Continue' }), 'Enter');
+  await page.getByText('Continued.').waitFor();
+  await keys(page.getByRole('button', { name: 'Accept as shown' }), 'Enter');
+  await page.getByText('Accepted.').waitFor();
+  const sent = gateway.state.requests.filter((request) => request.method === 'POST').map((request) => [decodeURIComponent(request.path), JSON.parse(request.body)]);
+  assert.deepEqual(sent, [
+    ['/api/approvals/run_ask/q_1', { approved: true, remember: { only: 'tool', anyArguments: true, days: 7 } }],
+    ['/api/approvals/run_doubt/q_2', { calls: [{ call: 3, verdict: 'again' }] }],
+    ['/api/approvals/run_layer/q_3', { approved: true }],
+    ['/api/quarantine/mail:send', { definition: 'd1' }],
+  ]);
+  await keys(page.getByRole('button', { name: 'Theme: Auto' }), 'Enter');
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'light');
+  await keys(page.getByRole('button', { name: 'Sign out' }), 'Enter');
+  await page.getByText('read only').waitFor();
   assert.deepEqual(wrong, []);
 });

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 const page = '../../crates/pml/src/dashboard/page';
-const [router, format, list, live, rows, schema, pretty, chart, calls, { windowOf }, text] = await Promise.all([
+const [router, format, list, live, rows, schema, pretty, chart, calls, { windowOf }, text, rules] = await Promise.all([
   'router.js', 'ui/format.js', 'pages/run-list.js', 'pages/run-live.js', 'pages/run-rows.js', 'ui/schema.js', 'ui/pretty.js', 'pages/savings-chart.js', 'pages/test-calls.js', 'ui/window.js', 'text.js',
+  'pages/rule-words.js',
 ].map((name) => import(`${page}/${name}`)));
 
 test('an address is a page with its names, and a page has one address', () => {
@@ -150,4 +151,9 @@ test('what hides or moves text is written out', () => {
   assert.equal(shown('rm \u202egpj.exe'), 'rm \\u202egpj.exe');
   assert.equal(shown('a\nb'), 'a\\nb');
   assert.equal(shown('a\nb\u200b', 'plain'), 'a\nb\\u200b');
+});
+
+test('a standing rule ends by its time or by a person', () => {
+  assert.deepEqual([{ expiresAt: 5 }, { expiresAt: 4 }, { expiresAt: 9, revokedAt: 1 }].map((rule) => rules.ruleState(rule, 4)), ['active', 'expired', 'revoked']);
+  assert.deepEqual([rules.whatItCovers({}), rules.whatItCovers({ codeHash: 'c', arguments: 'a' })], ['any arguments in any code', 'the same arguments in the same code']);
 });

@@ -198,7 +198,7 @@ async function savings(page) {
 /** Capabilities out of the ordinary: very large, and with a trace of which nothing is known any more. */
 async function capabilities(page) {
   await page.goto(`${origin}/capabilities/${encodeURIComponent(given.large)}`);
-  await page.locator('.definition .node').nth(300).waitFor({ state: 'attached' });
+  await page.locator('.definition .node').nth(499).waitFor({ state: 'attached' });
   seen.nodes = await page.locator('.definition .node').count();
   await page.goto(`${origin}/capabilities/${encodeURIComponent(given.orphan)}?view=both`);
   await page.locator('.invocation .call').first().waitFor();

@@ -117,7 +117,7 @@ async function serve() {
 async function learned(page) {
   for (let tries = 0; tries < 100; tries += 1) {
     const { capabilities } = await page.evaluate(() => fetch('/api/capabilities').then((reply) => reply.json()));
-    const found = capabilities.find((capability) => capability.source.code?.startsWith('// Adds up') && capability.usageCount >= 4);
+    const found = capabilities.find((capability) => capability.intents.some((intent) => intent.text.startsWith('add up')) && capability.usageCount >= 4);
     if (found) return found.name;
     await page.waitForTimeout(100);
   }

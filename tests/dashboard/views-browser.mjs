@@ -44,14 +44,36 @@ const texts = (selector) => page.locator(selector).evaluateAll((nodes) => nodes.
 const marked = async () => ({ nodes: await texts('.definition .node.marked'), calls: await texts('.invocation .call.marked'), source: (await texts('.source .marked')).join('') });
 const focused = () => page.evaluate(() => document.activeElement.getAttribute('data-node') ?? document.activeElement.getAttribute('data-call'));
 
-/** The fields that agents, servers and people fill in. */
-const FOREIGN = new Set(['label', 'detail', 'description', 'intent', 'source', 'condition', 'taken', 'message', 'reason', 'code', 'suggestedName', 'degradedBecause', 'title', 'default', 'examples']);
+/** Goes to an element by Tab alone. */
+async function reach(locator) {
+  for (let press = 0; press < 120; press += 1) {
+    if (await locator.evaluate((node) => node === document.activeElement)) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`not reached by Tab: ${locator}`);
+}
+async function keys(locator, ...pressed) {
+  await reach(locator);
+  for (const key of pressed) await page.keyboard.press(key);
+}
+
+/** Where a text stands whose value decides what is drawn, so that another one would draw something else. */
+const OURS = new Set(['state', 'status', 'origin', 'direction', 'language', 'kind', 'type', 'role', 'principal', 'version', 'hash']);
+/** Ids refer to one another, so the same one becomes the same text; so do names of tools and nodes. */
+const swapped = new Map();
 let used = 0;
-function poisoned(value, key) {
-  if (typeof value === 'string' && FOREIGN.has(key)) return PAYLOADS[used++ % PAYLOADS.length];
-  if (Array.isArray(value)) return value.map((item) => poisoned(item, key));
+let seed = 0;
+function foreign(text) {
+  if (!swapped.has(text)) swapped.set(text, `${PAYLOADS[(seed + used++) % PAYLOADS.length]}\u202e${swapped.size}`);
+  return swapped.get(text);
+}
+/** Every text of a reply, and every name of a property of a schema, is one that somebody else wrote. */
+function poisoned(value, key = '', inSchema = false) {
+  if (typeof value === 'string') return OURS.has(key) ? value : foreign(value);
+  if (Array.isArray(value)) return value.map((item) => poisoned(item, key, inSchema));
   if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, poisoned(inner, name)]));
+  const named = key === 'properties' || key === 'labels';
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [named ? foreign(name) : name, poisoned(inner, named ? '' : name, inSchema || named)]));
 }
 
 const seen = { wrong, axe: [] };
@@ -106,7 +128,7 @@ try {
 
   // Several runs on one page.
   for (const shown of [2, 3]) {
-    await page.locator('.run-choice input:not(:checked)').first().check();
+    await keys(page.locator('.run-choice input:not(:checked)').first(), 'Space');
     await page.waitForFunction((number) => document.querySelectorAll('section.run').length === number, shown);
   }
   seen.runs = await page.locator('section.run').count();
@@ -117,20 +139,21 @@ try {
     seen.executed = route.request().postDataJSON();
     await route.fulfill({ status: 422, contentType: 'application/json', body: JSON.stringify({ error: { code: 'TEST', message: 'stopped by the test' } }) });
   });
-  await page.click('text=Run…');
+  await keys(page.getByRole('button', { name: 'Run…' }), 'Enter');
   await page.waitForSelector('dialog form');
   seen.axe.push(...await findings());
   const field = page.locator('dialog .form-field', { has: page.locator('code', { hasText: /^n$/ }) });
-  await field.locator('input, textarea').fill('');
-  await page.click('dialog button[type="submit"]');
+  await keys(field.locator('input, textarea'), 'Control+a', 'Delete');
+  await keys(page.locator('dialog button[type="submit"]'), 'Enter');
   seen.invalid = await field.locator('.field-error').innerText();
-  await field.locator('input, textarea').fill('7');
-  await page.click('dialog button[type="submit"]');
+  await keys(field.locator('input, textarea'), '7');
+  await keys(page.locator('dialog button[type="submit"]'), 'Enter');
   await page.waitForSelector('dialog .problem');
   await page.keyboard.press('Escape');
   await page.waitForSelector('dialog', { state: 'detached' });
 
-  await page.click('text=Rename…');
+  await keys(page.getByRole('button', { name: 'Rename…' }), 'Enter');
+  await page.waitForSelector('dialog input:focus');
   await page.keyboard.type('renamedHere');
   await page.keyboard.press('Enter');
   await page.waitForURL('**/capabilities/renamedHere**');
@@ -142,7 +165,10 @@ try {
   await page.setViewportSize({ width: 1280, height: 900 });
 
   // The map.
-  await page.goto(`${given.url}/graph`);
+  await page.locator('h1').click();
+  for (const key of 'gc') await page.keyboard.press(key);
+  await page.waitForSelector('h1:has-text("Capabilities")');
+  for (const key of 'gg') await page.keyboard.press(key);
   await page.waitForSelector('.map[data-drawn]');
   seen.axe.push(...await findings());
   await page.locator('.map').focus();
@@ -151,15 +177,20 @@ try {
   await page.keyboard.press('Enter');
   await page.waitForSelector('.node-panel');
   seen.byKeys = await page.locator('.node-panel h2').innerText();
-  await page.fill('[data-filter]', 'csv:parse');
-  await page.click('[aria-label="Found"] button');
+  // From a button: on the map itself, keys move the map.
+  const find = async (name) => {
+    await page.locator('.node-panel header button').focus();
+    await page.keyboard.press('/');
+    await page.keyboard.type(name);
+    await keys(page.locator('[aria-label="Found"] button').first(), 'Enter');
+  };
+  await find('csv:parse');
   await page.waitForSelector('.node-panel h2:has-text("csv:parse")');
   seen.neighbours = await page.locator('.node-panel .neighbours li').count();
-  await page.click('text=Ways from here…');
-  await page.fill('[data-filter]', 'csv:stringify');
-  await page.click('[aria-label="Found"] button');
+  await keys(page.getByRole('button', { name: 'Ways from here…' }), 'Enter');
+  await find('csv:stringify');
   await page.waitForSelector('.node-panel h2:has-text("csv:stringify")');
-  await page.getByRole('button', { name: 'Ways to here' }).click();
+  await keys(page.getByRole('button', { name: 'Ways to here' }), 'Enter');
   await page.waitForSelector('.graph-ways > li');
   seen.way = (await page.locator('.graph-ways .way').first().innerText()).replace(/\s+/g, ' ');
   seen.schemas = await page.locator('.ways-panel .schema').count();
@@ -169,14 +200,21 @@ try {
   await page.route('**/api/**', async (route) => {
     const reply = await route.fetch();
     if (!(reply.headers()['content-type'] ?? '').includes('json')) return route.fulfill({ response: reply });
-    return route.fulfill({ response: reply, body: JSON.stringify(poisoned(await reply.json())) });
+    const whole = await reply.json();
+    const session = new URL(route.request().url()).pathname === '/api/session';
+    return route.fulfill({ response: reply, body: JSON.stringify(session ? whole : poisoned(whole)) });
   });
   const here = '/capabilities/renamedHere?view=both';
   const places = [['/capabilities', '[role="row"][data-index]'], [here, '.definition .node'], ['/graph?id=csv:parse', '.node-panel'], ['/graph?from=csv:parse&to=csv:stringify', '.graph-ways > li']];
   for (let round = 0; round < 3; round += 1) {
+    // Another payload for every text than in the round before.
+    seed += 21;
+    swapped.clear();
     for (const [path, selector] of places) {
       await page.goto(given.url + path);
       await page.waitForSelector(selector);
+      await page.evaluate(() => document.querySelectorAll('details').forEach((details) => { details.open = true; }));
+      seen.hidden = (seen.hidden ?? 0) + await page.evaluate(() => Number(/[\u202a-\u202e\u2066-\u2069]/.test(document.body.innerText + document.title)));
       seen.injected = (seen.injected ?? 0) + await page.locator('main img, main script, main iframe, main object, main a[href^="javascript"], main [onload], main [onerror], main [onclick]').count() + await page.evaluate(() => Number('pwned' in globalThis));
     }
   }
@@ -186,8 +224,10 @@ try {
   await page.goto(`${given.url}/capabilities/nobody`);
   await page.waitForSelector('h1:has-text("Not found")');
   await page.goto(`${given.url}/capabilities/renamedHere`);
-  await page.click('text=Forget…');
-  await page.click('dialog button[type="submit"]');
+  await page.waitForSelector('.definition .node');
+  await keys(page.getByRole('button', { name: 'Forget…' }), 'Enter');
+  await page.getByRole('dialog', { name: 'Forget this capability?' }).waitFor();
+  await page.keyboard.press('Enter');
   await page.waitForURL('**/capabilities');
   await page.waitForSelector('text=Nothing has been learned yet');
 } catch (error) {

@@ -1,11 +1,12 @@
 // The pure parts of the pages Capabilities, Capability and Graph. Usage: node --test tests/dashboard/views.test.mjs
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fit, hit, pan, toMap, toView, withoutOverlaps, zoom } from '../../crates/pml/src/dashboard/page/views/camera.js';
+import { fit, hit, pan, placeLabels, toMap, toView, zoom } from '../../crates/pml/src/dashboard/page/views/camera.js';
 import { matching } from '../../crates/pml/src/dashboard/page/views/capability-filter.js';
 import { lines, tokens } from '../../crates/pml/src/dashboard/page/views/highlight.js';
 import { linePath } from '../../crates/pml/src/dashboard/page/views/lines.js';
 import { callTokens, definitionTokens, neighbourInDirection, shares, toolToken } from '../../crates/pml/src/dashboard/page/views/marks.js';
+import { pathWords } from '../../crates/pml/src/dashboard/page/views/path-words.js';
 import { badges, bars, compareCalls, ticks } from '../../crates/pml/src/dashboard/page/views/timeline.js';
 
 test('a call and the node of the definition it came from share a token', () => {
@@ -67,6 +68,18 @@ test('bars overlap only in lanes of their own and are never too thin to point at
   assert.deepEqual(compareCalls([run('a', 'a'), run('a', 'b')]), [{ tool: 'a', counts: [2, 1], differs: true }, { tool: 'b', counts: [0, 1], differs: true }]);
 });
 
+test('the sign of a mark has its room in the bar', () => {
+  const one = (more) => bars([{ id: 'fs:read_1', lane: 0, fromMs: 0, toMs: 80, ...more }], 1, 400)[0];
+  assert.deepEqual([one({ status: 'ok' }).inside, one({ status: 'error' }).inside], [true, false]);
+  assert.ok(bars([{ id: 'memory:create_entities_1', lane: 0, fromMs: 0, toMs: 120, status: 'error' }], 1, 120)[0].label.length < bars([{ id: 'memory:create_entities_1', lane: 0, fromMs: 0, toMs: 120, status: 'ok' }], 1, 120)[0].label.length);
+});
+
+test('a learned path is told by its calls and branches', () => {
+  const node = (kind, label, ...sites) => ({ kind, label, sites: sites.map((nodeId) => ({ nodeId })) });
+  const definition = { nodes: [node('parallel', 'parallel: all', 'f1'), node('tool', 'fs:read', 'n1', 'n2'), node('branch', 'if ok', 'd1')] };
+  assert.deepEqual(pathWords(['f1', 'n1', 'n2', 'd1', 'n9'], definition), [{ label: 'fs:read', times: 2 }, { label: 'if ok', times: 1 }, { label: 'n9', times: 1 }]);
+});
+
 test('the camera keeps what is below the pointer and shows all of a box', () => {
   const view = { width: 800, height: 600 };
   const camera = fit({ x: 0, y: 0, width: 4000, height: 1000 }, view);
@@ -86,8 +99,15 @@ test('the camera keeps what is below the pointer and shows all of a box', () => 
 });
 
 test('labels do not cover each other', () => {
-  const box = (x, y, width = 50) => ({ x, y, width, height: 12 });
-  assert.deepEqual(withoutOverlaps([box(0, 0), box(40, 5), box(60, 0), box(-30, -6, 200)]).length, 2);
+  const label = (x, y, width = 50, more = {}) => ({ places: [{ x, y }], width, height: 12, ...more });
+  assert.equal(placeLabels([label(0, 0), label(40, 5), label(60, 0), label(-30, -6, 200)]).length, 2);
+  const movable = (more) => ({ width: 50, height: 12, places: [{ x: 0, y: 0 }, { x: 0, y: 20 }], ...more });
+  const node = (y) => ({ x: 20, y, width: 8, height: 8 });
+  const at = (candidates, obstacles) => placeLabels(candidates, obstacles).map((box) => box.y);
+  assert.deepEqual(at([movable(), movable(), movable()], []), [0, 20], 'the second place where the first is taken');
+  assert.deepEqual(at([movable()], [node(2)]), [20], 'no label covers a node');
+  assert.deepEqual(at([movable()], [node(2), node(22)]), []);
+  assert.deepEqual(at([movable({ must: true })], [node(2), node(22)]), [0], 'unless it has to be there');
 });
 
 test('lines have their ends where they were given', () => {

@@ -134,6 +134,9 @@ enum BenchCommand {
         /// Calls of the long run
         #[arg(long, default_value_t = 20_000)]
         calls: usize,
+        /// Small runs beside it
+        #[arg(long, default_value_t = 300)]
+        runs: usize,
         /// How long the API is asked, in seconds
         #[arg(long, default_value_t = 20)]
         seconds: u64,
@@ -261,8 +264,18 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
             Programs::find()?;
             memory::measure(rounds).await
         }
-        BenchCommand::Dashboard { traces, capabilities, tools, calls, seconds, home, script, no_browser } => {
-            let size = DashboardSize { traces, capabilities, tools, calls, seconds };
+        BenchCommand::Dashboard {
+            traces,
+            capabilities,
+            tools,
+            calls,
+            runs,
+            seconds,
+            home,
+            script,
+            no_browser,
+        } => {
+            let size = DashboardSize { traces, capabilities, tools, calls, runs, seconds };
             let script = (!no_browser).then_some(script);
             dashboard::measure(&Programs::find()?, size, script.as_deref(), home.as_deref()).await
         }

@@ -81,6 +81,18 @@ fn programs_are_run_by_workers_of_the_pml_beside() {
 }
 
 #[test]
+fn the_dashboard_is_measured_without_a_browser() {
+    let small = ["--traces", "40", "--capabilities", "4", "--tools", "5", "--calls", "30", "--runs", "2"];
+    let figures = figures(&[&["dashboard", "--no-browser", "--seconds", "1", "--json"], &small[..]].concat());
+    let names: Vec<&str> = figures.iter().map(|(what, _)| what.as_str()).collect();
+    let [all, routes @ .., alone] = names.as_slice() else { panic!("{names:?}") };
+    assert_eq!(*all, "200 requests/s to the API while 20 programs run, median / p99");
+    assert_eq!(*alone, "the discovery playground, alone, median");
+    assert_eq!(routes.len(), 17, "{routes:?}");
+    assert!(routes.contains(&"`/api/servers` of those, median / p99"), "{routes:?}");
+}
+
+#[test]
 fn exploration_is_measured_on_data_sets() {
     let data = tempfile::tempdir().unwrap();
     let text = |names: &[&str]| {

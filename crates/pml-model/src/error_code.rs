@@ -64,6 +64,8 @@ error_codes! {
     BudgetExhausted => "BUDGET_EXHAUSTED",
     /// The server rejects the credentials.
     Unauthorized => "UNAUTHORIZED",
+    /// A person has to sign in to the server.
+    LoginRequired => "LOGIN_REQUIRED",
     /// The server's reply cannot be used.
     BadAnswer => "BAD_ANSWER",
     /// The server replied with an error.

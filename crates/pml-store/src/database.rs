@@ -39,6 +39,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0019_key_rights.sql"),
     include_str!("../migrations/0020_people.sql"),
     include_str!("../migrations/0025_packages.sql"),
+    include_str!("../migrations/0040_server_sign_ins.sql"),
 ];
 
 /// The migration that introduced row marks; existing rows are marked right after it.

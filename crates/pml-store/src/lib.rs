@@ -37,6 +37,7 @@ mod rule;
 mod run;
 mod savings;
 mod seal;
+mod server_sign_in;
 mod sign_in;
 mod speculation;
 mod sql;
@@ -77,6 +78,7 @@ pub use run::{
     WorkPeriod,
 };
 pub use savings::DailySavings;
+pub use server_sign_in::ServerSignIn;
 pub use sign_in::SignInAttempt;
 pub use speculation::{SpeculationCounts, ToolSpeculation};
 pub use state::{ProcessIdentity, PublishedServerState};

@@ -230,7 +230,7 @@ pub struct RunChange {
     pub error_message: Option<String>,
     /// The calls so far.
     pub calls: Option<RunCallCounts>,
-    /// The capability that the run became.
+    /// The capability that the run became or counts for.
     pub learned: Option<CapabilityId>,
     /// What the run saved.
     pub savings: Option<RunSavings>,
@@ -341,7 +341,7 @@ pub struct RunRow {
     pub code_hash: String,
     /// The capability that it executes, if it executes one.
     pub capability: Option<CapabilityId>,
-    /// The capability that it became, if it became one.
+    /// The capability that it became or counts for, if there is one.
     pub learned: Option<CapabilityId>,
     /// Current state.
     pub state: RunState,

@@ -35,6 +35,8 @@ pub(crate) struct DerivedKeys {
     wrapping: SealKey,
     /// Seals the arguments that people approved.
     pub(crate) allowed: SealKey,
+    /// Seals the sign-ins to servers.
+    pub(crate) sign_ins: SealKey,
     /// Chains the entries of the audit log.
     pub(crate) audit: MarkKey,
     /// Marks the approval rules.
@@ -166,9 +168,20 @@ impl MasterKey {
         let rows = MarkKey::derive(&secret, "row");
         let packages = PackageKey::derive(&secret);
         let (wrapping, allowed) = (self.of_bytes(&secret), self.derived(&secret, "allowed arguments"));
+        let sign_ins = self.derived(&secret, "server sign-in");
         let fingerprint = MarkKey::derive(&secret, "fingerprint").mark(&AuthenticatedData::new());
-        let made =
-            DerivedKeys { wrapping, allowed, audit, rules, clients, rows, requests, packages, fingerprint };
+        let made = DerivedKeys {
+            wrapping,
+            allowed,
+            sign_ins,
+            audit,
+            rules,
+            clients,
+            rows,
+            requests,
+            packages,
+            fingerprint,
+        };
         Ok(keys.insert(Arc::new(made)).clone())
     }
 

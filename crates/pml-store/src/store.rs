@@ -15,6 +15,7 @@ mod packages;
 mod people;
 mod person;
 mod runs;
+mod server_sign_in;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

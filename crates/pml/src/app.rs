@@ -21,6 +21,7 @@ use crate::dry_runs::KeptDryRuns;
 use crate::execute::{self, RunRegistry};
 use crate::keys::{self, ClientKeys};
 use crate::knowledge::{self, Knowledge};
+use crate::past_outcomes::PastOutcomes;
 use crate::people::People;
 use crate::problem::{ErrorCode, Problem};
 use crate::settings::AppSettings;
@@ -43,6 +44,8 @@ pub struct App {
     pub people: Arc<People>,
     /// The dry runs that can still be confirmed.
     pub dry_runs: KeptDryRuns,
+    /// The ends of runs that people looked at lately.
+    pub past_outcomes: PastOutcomes,
     /// The database.
     pub store: Store,
     /// The principal of requests whose entry point authenticates nobody.
@@ -104,6 +107,7 @@ impl App {
             keys,
             people: Arc::default(),
             dry_runs: KeptDryRuns::default(),
+            past_outcomes: PastOutcomes::default(),
             principal: Principal::local(),
             explorations: Semaphore::new(EXPLORATIONS),
             process: is_gateway.then_some(process),

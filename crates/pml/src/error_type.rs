@@ -40,7 +40,7 @@ pub fn of(code: &str, message: &str, data: Option<&str>) -> ErrorType {
 /// Whether a failure says nothing about the capability: the run was cancelled, denied, rate limited or wrongly
 /// requested, or the server was unusable.
 pub fn is_blocked(kind: ErrorType, code: &str) -> bool {
-    const BLOCKED: [ErrorCode; 11] = [
+    const BLOCKED: [ErrorCode; 12] = [
         ErrorCode::Aborted,
         ErrorCode::ArgsTooLarge,
         ErrorCode::Denied,
@@ -51,6 +51,7 @@ pub fn is_blocked(kind: ErrorType, code: &str) -> bool {
         ErrorCode::Quarantined,
         ErrorCode::ServerDown,
         ErrorCode::ServerStarting,
+        ErrorCode::LoginRequired,
         ErrorCode::Unauthorized,
     ];
     matches!(kind, Cancelled | RateLimit)
@@ -64,6 +65,7 @@ fn of_own_code(code: ErrorCode) -> Option<ErrorType> {
         ErrorCode::Cancelled | ErrorCode::Aborted => Cancelled,
         ErrorCode::RateLimited | ErrorCode::BudgetExhausted | ErrorCode::Busy => RateLimit,
         ErrorCode::Unauthorized
+        | ErrorCode::LoginRequired
         | ErrorCode::Denied
         | ErrorCode::NotAccepted
         | ErrorCode::Quarantined

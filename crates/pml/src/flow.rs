@@ -78,9 +78,7 @@ pub use dry_run::{
 };
 pub use explore::{ExploreInput, ExploringClient, explore};
 pub use exposed::{ExposedCapability, exposed_capabilities};
-pub use history::{
-    PastOutcome, PastQuestion, PastRun, list_runs, past_run, question_kind, run_call, run_calls,
-};
+pub use history::{PastQuestion, PastRun, list_runs, past_run, question_kind, run_call, run_calls};
 pub use mocks::{MockRecord, MockStats, drop_mocks, mock, mock_stats, mocks, pin_mock};
 pub use predict::prediction_task;
 pub use preview::{ExecutePreview, preview_execute};

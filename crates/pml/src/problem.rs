@@ -183,6 +183,12 @@ impl Problem {
         problem.caused_by(failure.clone())
     }
 
+    /// The problem that a person has to sign in to `server`.
+    pub fn sign_in_required(server: &str, why: &str) -> Problem {
+        let text = format!("server `{server}` needs a sign-in: {}", printable(why));
+        Problem::new(ErrorCode::LoginRequired, text).hint(format!("run `pml login {server}`"))
+    }
+
     fn of_not_sent(server: &str, reason: &NotSentReason) -> Problem {
         let text =
             format!("the request was not sent to server `{server}`: {}", printable(&reason.to_string()));
@@ -195,6 +201,7 @@ impl Problem {
             NotSentReason::Cancelled => Problem::new(ErrorCode::Cancelled, text),
             NotSentReason::Unauthorized(_) => Problem::new(ErrorCode::Unauthorized, text)
                 .hint(format!("set `bearer` or `headers` of `[servers.{server}]` in pml.toml")),
+            NotSentReason::SignInRequired(why) => Problem::sign_in_required(server, why),
             NotSentReason::RateLimited(wait) => Problem::new(ErrorCode::RateLimited, text)
                 .hint(format!("try again after {} s", wait.as_secs_f64().ceil())),
             NotSentReason::TooLarge => Problem::new(ErrorCode::TooLarge, text).hint("send less, or in parts"),

@@ -1,9 +1,12 @@
 //! Services of the process: threads for blocking work, the executable that workers start from, and the log.
 
+mod json_log;
+
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::config::Env;
+use json_log::JsonLines;
 
 /// Runs blocking work, such as reading a file, on a thread that serves no requests.
 pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -38,7 +41,7 @@ pub fn program_of_parts() -> std::io::Result<PathBuf> {
 }
 
 /// Logs to standard error. `PML_LOG` sets the filter. Without it, `usual` does, or a more detailed one if `verbose` is
-/// not 0. Standard output is reserved for results and the protocol.
+/// not 0. `PML_LOG_FORMAT=json` makes each line a JSON object. Standard output is reserved for results and the protocol.
 pub fn log_to_stderr(env: &Env, usual: &str, verbose: u8) {
     use tracing_subscriber::EnvFilter;
     let wanted = match verbose {
@@ -51,5 +54,14 @@ pub fn log_to_stderr(env: &Env, usual: &str, verbose: u8) {
         .and_then(|text| EnvFilter::try_new(text).ok())
         .unwrap_or_else(|| EnvFilter::new(wanted));
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match env.get("PML_LOG_FORMAT") {
+        Some("json") => log.with_ansi(false).event_format(JsonLines).init(),
+        None | Some("" | "text") => log.with_ansi(colours).init(),
+        Some(other) => {
+            log.with_ansi(colours).init();
+            let format = pml_model::name::printable(other);
+            tracing::error!(%format, "`PML_LOG_FORMAT` is neither `text` nor `json`; the log is text");
+        }
+    }
 }

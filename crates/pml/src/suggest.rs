@@ -22,6 +22,7 @@ use pml_model::json::strip_hidden_characters;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use crate::catalogue::CatalogueTool;
 
@@ -56,10 +57,11 @@ pub struct SuggestStep<'s> {
 }
 
 /// A suggested DAG for an intent.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestedDag {
     /// The DAG document, to be completed and executed.
+    #[schema(value_type = Object)]
     pub dag_structure: Value,
     /// The probability that these tools serve the intent, from 0 to 1.
     pub confidence: f64,
@@ -98,7 +100,7 @@ impl SuggestedDag {
 }
 
 /// Data flow from one task to another.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DependencyPath {
     /// The tool that gives the data.
     pub from: String,
@@ -109,7 +111,7 @@ pub struct DependencyPath {
 }
 
 /// A required argument without a value.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct MissingArgument {
     /// The id of the task.
     pub task: String,
@@ -118,12 +120,13 @@ pub struct MissingArgument {
 }
 
 /// What a caller needs to know to call a tool.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSchema {
     /// The description of the tool.
     pub description: String,
     /// The JSON Schema of its arguments.
+    #[schema(value_type = Object)]
     pub input_schema: Box<RawValue>,
     /// The names of the required arguments.
     pub required_inputs: Vec<String>,
@@ -132,6 +135,7 @@ pub struct ToolSchema {
     pub optional_inputs: Vec<String>,
     /// The JSON Schema of its result, declared or observed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub output_schema: Option<Box<RawValue>>,
     /// Successful calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -139,14 +143,16 @@ pub struct ToolSchema {
 }
 
 /// A successful call of a tool.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct CallExample {
     /// The intent of the call.
     pub description: String,
     /// Its arguments.
+    #[schema(value_type = Object)]
     pub input: Box<RawValue>,
     /// Its result.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     pub output: Option<Box<RawValue>>,
 }
 

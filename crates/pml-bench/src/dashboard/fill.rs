@@ -18,8 +18,6 @@ use crate::programs::Programs;
 
 /// The tools of one server.
 const TOOLS_OF_A_SERVER: usize = 100;
-/// Small runs, which are listed beside the long one.
-const SMALL_RUNS: usize = 300;
 /// The time that the traces are spread over.
 const PAST_MS: i64 = 90 * 24 * 3600 * 1000;
 
@@ -85,7 +83,7 @@ pub(super) fn store_past(home: &Path, size: DashboardSize) -> Result<(), Problem
 /// Runs small programs and one with many calls. Returns the id of the long run.
 pub(super) async fn run_programs(gateway: &ServedGateway, size: DashboardSize) -> Result<String, Problem> {
     let agent = gateway.agent().await?;
-    for number in 0..SMALL_RUNS {
+    for number in 0..size.runs {
         let code = format!("return await mcp.math.evaluate({{ expression: '{number} + 1' }})");
         execute(&agent, &format!("add one to {number}"), &code).await?;
     }

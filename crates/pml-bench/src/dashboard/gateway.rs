@@ -80,7 +80,7 @@ impl ServedGateway {
     /// An MCP client of the gateway.
     pub(super) async fn agent(&self) -> Result<Connection, Problem> {
         let headers = vec![("Authorization".to_owned(), format!("Bearer {}", self.token))];
-        let remote = RemoteServer { url: format!("http://{}/mcp", self.authority), headers };
+        let remote = RemoteServer { url: format!("http://{}/mcp", self.authority), headers, authorizer: None };
         // Notifications of the server are dropped.
         let (events, _) = mpsc::channel(1);
         let (target, patience) = (ServerTarget::Remote(remote), Duration::from_secs(30));

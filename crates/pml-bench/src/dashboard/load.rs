@@ -96,6 +96,7 @@ async fn requests(
         "/api/graph/layout".to_owned(),
         "/api/graph/search?q=invoice".to_owned(),
         "/api/servers".to_owned(),
+        "/api/servers/echo".to_owned(),
         "/api/savings?days=30".to_owned(),
     ])
 }
@@ -129,19 +130,21 @@ async fn ask_at_rate(
 
 fn figures(times: &mut BTreeMap<String, Vec<Duration>>) -> Vec<BenchFigure> {
     let mut all: Vec<Duration> = times.values().flatten().copied().collect();
-    let slowest = times.iter_mut().map(|(path, times)| (quantile(times, 0.99), path)).max();
     let p99 = quantile(&mut all, 0.99);
     let what = format!("{RATE} requests/s to the API while {RUNS} programs run, median / p99");
     let mut figures = vec![
         BenchFigure::of(what, format!("{} / {}", milliseconds(quantile(&mut all, 0.5)), milliseconds(p99)))
             .target("p99 ≤ 20 ms", p99 <= TARGET),
     ];
-    if let Some((time, path)) = slowest {
+    let mut routes: Vec<(Duration, Duration, &str)> = times
+        .iter_mut()
+        .map(|(path, times)| (quantile(times, 0.99), quantile(times, 0.5), path.as_str()))
+        .collect();
+    routes.sort_by(|one, other| other.cmp(one));
+    for (p99, median, path) in routes {
         let route = path.split('?').next().unwrap_or_default();
-        figures.push(BenchFigure::of(
-            "the slowest route of those, p99",
-            format!("{} {route}", milliseconds(time)),
-        ));
+        let told = format!("{} / {}", milliseconds(median), milliseconds(p99));
+        figures.push(BenchFigure::of(format!("`{route}` of those, median / p99"), told));
     }
     figures
 }

@@ -24,6 +24,8 @@ pub(crate) struct DashboardSize {
     pub(crate) tools: usize,
     /// The calls of one long run.
     pub(crate) calls: usize,
+    /// Small runs, which are listed beside the long one.
+    pub(crate) runs: usize,
     /// How long the API is asked.
     pub(crate) seconds: u64,
 }

@@ -36,6 +36,9 @@ pub enum NotSentReason {
     /// The server rejected the credentials, with this HTTP status.
     #[error("the server refused the credentials (HTTP {0})")]
     Unauthorized(u16),
+    /// The server wants a sign-in that there is not, for this reason.
+    #[error("{0}")]
+    SignInRequired(String),
     /// The server limits the rate; retry after this time.
     #[error("the server asks to wait {} s", .0.as_secs())]
     RateLimited(Duration),

@@ -4,15 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use pml_model::json::{Fields, raw};
-use reqwest::{Response as HttpResponse, StatusCode};
+use reqwest::{RequestBuilder, Response as HttpResponse, StatusCode};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
+use crate::client::authorizer::{AuthChallenge, Authorizer, TokenRefusal};
 use crate::client::failure::{LostReason, NotSentReason, RequestFailure};
 use crate::client::pending::{ConnectionEvent, PendingRequests};
 use crate::client::stream::{answer_question, too_many_questions};
@@ -28,6 +31,8 @@ pub struct RemoteServer {
     pub url: String,
     /// Headers for every request, mostly credentials.
     pub headers: Vec<(String, String)>,
+    /// Gives out the tokens, if the server may want some.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 /// How long connecting may take.
@@ -48,6 +53,7 @@ struct HttpTransportInner {
     http: reqwest::Client,
     url: String,
     headers: HeaderMap,
+    authorizer: Option<Arc<dyn Authorizer>>,
     pending: PendingRequests,
     standing: Mutex<HttpSessionState>,
     events: mpsc::Sender<ConnectionEvent>,
@@ -101,6 +107,7 @@ impl HttpTransport {
             http,
             url: remote.url.clone(),
             headers,
+            authorizer: remote.authorizer.clone(),
             pending: PendingRequests::default(),
             standing: Mutex::default(),
             events,
@@ -202,7 +209,8 @@ impl HttpTransport {
         if let Some(session) = standing.session {
             let request = self.inner.http.delete(&self.inner.url).headers(self.inner.headers.clone());
             let request = request.header("Mcp-Session-Id", session).timeout(SHORT_PATIENCE);
-            if let Err(error) = request.send().await {
+            let ended = tokio::time::timeout(SHORT_PATIENCE, self.send(request)).await;
+            if let Ok(Err(error)) = ended {
                 tracing::debug!(%error, "a session could not be ended");
             }
         }
@@ -397,7 +405,25 @@ impl HttpTransport {
                 request = request.header(header, param_headers::encode(value));
             }
         }
-        request.body(body).send().await.map_err(|error| unreachable_server(&error))
+        self.send(request.body(body)).await
+    }
+
+    /// Sends a request with the token of the server, if it has one. A request that is refused for its token was not
+    /// acted on, so it is sent once more with another.
+    async fn send(&self, request: RequestBuilder) -> Result<HttpResponse, RequestFailure> {
+        let failed = |error: reqwest::Error| unreachable_server(&error);
+        let Some(authorizer) = &self.inner.authorizer else { return request.send().await.map_err(failed) };
+        let again = request.try_clone();
+        let used = authorizer.token().await.map_err(|refusal| no_token(&refusal))?;
+        let response = with_token(request, used.as_deref())?.send().await.map_err(failed)?;
+        let Some(challenge) = challenge(&response, used.is_some()) else { return Ok(response) };
+        drop(response);
+        let token = authorizer.replace(used.as_deref(), &challenge).await;
+        let token = token.map_err(|refusal| no_token(&refusal))?;
+        let Some(again) = again else {
+            return Err(RequestFailure::NotSent(NotSentReason::Unauthorized(challenge.status)));
+        };
+        with_token(again, Some(&token))?.send().await.map_err(failed)
     }
 
     async fn get(&self, last_id: Option<&str>) -> Result<HttpResponse, RequestFailure> {
@@ -417,7 +443,7 @@ impl HttpTransport {
                 request = request.header(name, value);
             }
         }
-        request.send().await.map_err(|error| unreachable_server(&error))
+        self.send(request).await
     }
 
     /// The failure that an HTTP status other than success stands for.
@@ -429,6 +455,10 @@ impl HttpTransport {
             .and_then(|value| value.to_str().ok())
             .and_then(|text| text.parse().ok());
         match status {
+            StatusCode::UNAUTHORIZED if self.inner.authorizer.is_some() => {
+                let why = "the server refused a token that was just renewed".to_owned();
+                return RequestFailure::NotSent(NotSentReason::SignInRequired(why));
+            }
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 return RequestFailure::NotSent(NotSentReason::Unauthorized(status.as_u16()));
             }
@@ -479,6 +509,40 @@ impl Drop for HttpRequestGuard<'_> {
 
 struct EventStreamRead {
     answer: Option<RpcResponse>,
+}
+
+/// A request with a token in its header, which logs do not show.
+fn with_token(request: RequestBuilder, token: Option<&str>) -> Result<RequestBuilder, RequestFailure> {
+    let Some(token) = token else { return Ok(request) };
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+        RequestFailure::NotSent(NotSentReason::SignInRequired("the token does not fit into a header".into()))
+    })?;
+    value.set_sensitive(true);
+    Ok(request.header(AUTHORIZATION, value))
+}
+
+fn no_token(refusal: &TokenRefusal) -> RequestFailure {
+    RequestFailure::NotSent(match refusal {
+        TokenRefusal::SignInRequired(why) => NotSentReason::SignInRequired(why.clone()),
+        TokenRefusal::Unavailable(why) => NotSentReason::Connect(why.clone()),
+    })
+}
+
+/// The challenge of a response that refuses the token: a 401, or a 403 that says so. Any other 403 is an answer to a
+/// request whose token was good.
+fn challenge(response: &HttpResponse, has_token: bool) -> Option<AuthChallenge> {
+    let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
+    let headers: Vec<String> =
+        values.filter_map(|value| value.to_str().ok()).map(ToOwned::to_owned).collect();
+    let refuses = match response.status() {
+        StatusCode::UNAUTHORIZED => true,
+        StatusCode::FORBIDDEN => {
+            !has_token && !headers.is_empty()
+                || headers.iter().any(|value| value.contains("insufficient_scope"))
+        }
+        _ => false,
+    };
+    refuses.then(|| AuthChallenge { status: response.status().as_u16(), headers })
 }
 
 fn decoder_pause(decoder: &sse::SseDecoder) -> u64 {

@@ -3,6 +3,7 @@
 //! A [`Connection`] hides the transport and the era of a server. It sends a request in the form that the server
 //! expects, and passes messages of the server to the caller of the request.
 
+mod authorizer;
 pub mod failure;
 mod http;
 mod pending;
@@ -21,6 +22,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+pub use authorizer::{AuthChallenge, Authorizer, TokenRefusal};
 pub use failure::{LostReason, NotSentReason, RequestFailure};
 pub use http::RemoteServer;
 pub(crate) use http::mirrored_name;

@@ -9,6 +9,7 @@ use pml_model::{CapabilityId, Principal, RunId, RunState};
 use super::place::{entry_context, outcome_context, plan_context};
 use super::read::{self, ROW, SealedRun, find_run, run_row, wrapped_key};
 use super::{JournalEntry, RunRow, StoredAnswer};
+use crate::seal::SealContext;
 use crate::{BlockingStore, Error};
 
 /// Filter and page of a list of runs for people, latest first.
@@ -48,15 +49,13 @@ pub struct WorkPeriod {
     pub to: Option<i64>,
 }
 
-/// A run with everything but its journal.
+/// A run with everything but its outcome and its journal, which may be large.
 #[derive(Debug, Clone)]
 pub struct RunHistory {
     /// The run as listed.
     pub listed: ListedRun,
     /// The plan; `None` once the records are purged.
     pub plan: Option<Vec<u8>>,
-    /// The outcome; `None` until the run has one, and once the records are purged.
-    pub outcome: Option<Vec<u8>>,
     /// All answers so far, oldest first.
     pub answers: Vec<StoredAnswer>,
     /// The periods in which processes worked on it.
@@ -114,7 +113,7 @@ impl BlockingStore {
         read::open_question(&key, run, sealed.question).ok().flatten()
     }
 
-    /// A run with everything but its journal; `None` if the principal has no such run.
+    /// A run with everything but its outcome and its journal; `None` if the principal has no such run.
     ///
     /// # Errors
     /// The database cannot be read, or a sealed body cannot be opened.
@@ -127,18 +126,17 @@ impl BlockingStore {
             run.calls = calls;
             let name: Option<String> = name;
             let periods = periods(connection, number, &run)?;
-            let sealed = SealedRun::read(connection, number)?;
+            let sealed = SealedRun::read_before_end(connection, number)?;
             Ok(Some((run, name, periods, sealed, read::answers(connection, number)?)))
         })?;
         let Some((run, capability_name, periods, sealed, answers)) = found else { return Ok(None) };
         let Some(key) = self.run_key(&run, sealed.key)? else {
             let listed = ListedRun { run, capability_name, question: None };
-            return Ok(Some(RunHistory { listed, plan: None, outcome: None, answers: Vec::new(), periods }));
+            return Ok(Some(RunHistory { listed, plan: None, answers: Vec::new(), periods }));
         };
         let question = read::open_question(&key, &run, sealed.question)?;
         Ok(Some(RunHistory {
             plan: read::open(&key, &plan_context(id), sealed.plan)?,
-            outcome: read::open(&key, &outcome_context(id), sealed.outcome)?,
             answers: answers.into_iter().map(|answer| answer.open(&key, id)).collect::<Result<_, _>>()?,
             listed: ListedRun { run, capability_name, question },
             periods,
@@ -150,17 +148,36 @@ impl BlockingStore {
     /// # Errors
     /// The principal has no such run, the database cannot be read, or the plan cannot be opened.
     pub fn run_plan(&self, principal: &Principal, id: &RunId) -> Result<Option<Vec<u8>>, Error> {
+        self.run_part(principal, id, "plan", &plan_context(id))
+    }
+
+    /// The outcome of a run; `None` until it has one, and once its records are purged.
+    ///
+    /// # Errors
+    /// The principal has no such run, the database cannot be read, or the outcome cannot be opened.
+    pub fn run_outcome(&self, principal: &Principal, id: &RunId) -> Result<Option<Vec<u8>>, Error> {
+        self.run_part(principal, id, "outcome", &outcome_context(id))
+    }
+
+    /// One of the sealed bodies of a run.
+    fn run_part(
+        &self,
+        principal: &Principal,
+        id: &RunId,
+        part: &str,
+        context: &SealContext,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let found = self.read(|connection| {
             let Some((number, run)) = find_run(connection, principal, id)? else { return Ok(None) };
-            let plan: Option<Vec<u8>> = connection
-                .prepare_cached("SELECT body FROM run_body WHERE run = ?1 AND part = 'plan'")?
-                .query_row([number], |row| row.get(0))
+            let body: Option<Vec<u8>> = connection
+                .prepare_cached("SELECT body FROM run_body WHERE run = ?1 AND part = ?2")?
+                .query_row(params![number, part], |row| row.get(0))
                 .optional()?;
-            Ok(Some((run, wrapped_key(connection, number)?, plan)))
+            Ok(Some((run, wrapped_key(connection, number)?, body)))
         })?;
-        let Some((run, wrapped, plan)) = found else { return Err(Error::UnknownRun { run: id.clone() }) };
+        let Some((run, wrapped, body)) = found else { return Err(Error::UnknownRun { run: id.clone() }) };
         match self.run_key(&run, wrapped)? {
-            Some(key) => read::open(&key, &plan_context(id), plan),
+            Some(key) => read::open(&key, context, body),
             None => Ok(None),
         }
     }

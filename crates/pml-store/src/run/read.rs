@@ -268,8 +268,18 @@ pub(super) struct SealedRun {
 
 impl SealedRun {
     pub(super) fn read(connection: &Connection, run: i64) -> rusqlite::Result<SealedRun> {
+        SealedRun::read_parts(connection, run, "SELECT part, body FROM run_body WHERE run = ?1")
+    }
+
+    /// The same without the outcome, which may be large.
+    pub(super) fn read_before_end(connection: &Connection, run: i64) -> rusqlite::Result<SealedRun> {
+        let parts = "SELECT part, body FROM run_body WHERE run = ?1 AND part <> 'outcome'";
+        SealedRun::read_parts(connection, run, parts)
+    }
+
+    fn read_parts(connection: &Connection, run: i64, parts: &str) -> rusqlite::Result<SealedRun> {
         let mut sealed = SealedRun { key: wrapped_key(connection, run)?, ..SealedRun::default() };
-        let mut parts = connection.prepare_cached("SELECT part, body FROM run_body WHERE run = ?1")?;
+        let mut parts = connection.prepare_cached(parts)?;
         let mut rows = parts.query([run])?;
         while let Some(row) = rows.next()? {
             match row.get_ref(0)?.as_str()? {

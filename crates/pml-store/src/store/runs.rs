@@ -234,7 +234,7 @@ impl Store {
         self.ask(move |store| store.list_runs(&principal, &filter)).await
     }
 
-    /// A run with everything but its journal; `None` if the principal has no such run.
+    /// A run with everything but its outcome and its journal; `None` if the principal has no such run.
     ///
     /// # Errors
     /// Those of [`BlockingStore::run_history`].
@@ -250,6 +250,15 @@ impl Store {
     pub async fn run_plan(&self, principal: &Principal, id: &RunId) -> Result<Option<Vec<u8>>, Error> {
         let (principal, id) = (principal.clone(), id.clone());
         self.ask(move |store| store.run_plan(&principal, &id)).await
+    }
+
+    /// The outcome of a run; `None` until it has one, and once its records are purged.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::run_outcome`].
+    pub async fn run_outcome(&self, principal: &Principal, id: &RunId) -> Result<Option<Vec<u8>>, Error> {
+        let (principal, id) = (principal.clone(), id.clone());
+        self.ask(move |store| store.run_outcome(&principal, &id)).await
     }
 
     /// The journal entries of the calls after number `after`, at most `limit` calls.

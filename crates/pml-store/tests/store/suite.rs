@@ -16,6 +16,7 @@ mod processes;
 pub(crate) mod raw_database;
 mod rules;
 mod runs;
+mod server_sign_ins;
 pub(crate) mod state;
 mod tenants;
 mod vectors;

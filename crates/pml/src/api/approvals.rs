@@ -86,25 +86,6 @@ impl<'a> From<&'a OpenQuestion> for ApprovalListItem<'a> {
     }
 }
 
-/// The answer to a question; which fields it needs depends on the question.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "it documents `AnswerInput`, which the MCP tool reads too")]
-struct AnswerBody {
-    /// For an approval, or to go on after a layer.
-    approved: Option<bool>,
-    /// Why it is denied.
-    reason: Option<String>,
-    /// Approves so many calls of each tool with any arguments.
-    any_arguments: Option<u32>,
-    /// Makes a standing rule; people only.
-    #[schema(value_type = Option<Object>)]
-    remember: Option<serde_json::Value>,
-    /// Verdicts on calls in doubt.
-    #[schema(value_type = Option<Vec<Object>>)]
-    calls: Option<serde_json::Value>,
-}
-
 /// Whether the answer was stored.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -115,7 +96,7 @@ struct AnsweredReply {
 }
 
 /// Answers a question.
-#[utoipa::path(post, path = "/api/approvals/{run}/{question}", tag = "approvals", params(("run" = String, Path, description = "The id of the run"), ("question" = String, Path, description = "The id of the question")), request_body = AnswerBody, responses((status = 200, body = AnsweredReply)))]
+#[utoipa::path(post, path = "/api/approvals/{run}/{question}", tag = "approvals", params(("run" = String, Path, description = "The id of the run"), ("question" = String, Path, description = "The id of the question")), request_body = AnswerInput, responses((status = 200, body = AnsweredReply)))]
 async fn answer(
     State(app): State<Arc<App>>,
     Extension(admitted): Extension<Admission>,

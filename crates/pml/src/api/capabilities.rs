@@ -7,7 +7,9 @@ use axum::extract::{Extension, State};
 use axum::routing::{get, post};
 use pml_model::Principal;
 use pml_model::ToolId;
-use pml_model::capability::{CacheChange, CapabilityState};
+use pml_model::capability::{
+    CacheChange, Capability, CapabilityIntent, CapabilityOrigin, CapabilityState, ToolUse,
+};
 use pml_model::json::empty_object;
 use pml_store::CapabilityQuery;
 use serde::{Deserialize, Serialize};
@@ -65,11 +67,90 @@ struct CapabilitiesQuery {
 #[serde(rename_all = "camelCase")]
 struct CapabilityPage {
     schema_version: u32,
-    #[schema(value_type = Vec<Object>)]
-    capabilities: Value,
+    capabilities: Vec<CapabilityItem>,
     /// The cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+}
+
+/// A capability, as listed: without its source, its structure and what was learned of its paths.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CapabilityItem {
+    id: String,
+    /// Unique among those of its owner.
+    name: String,
+    description: String,
+    /// `planned`, `active` or `degraded`.
+    state: &'static str,
+    /// Why it is degraded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    degraded_because: Option<String>,
+    /// `emergent`, `manual`, `explored` or `imported`.
+    #[schema(value_type = String)]
+    origin: CapabilityOrigin,
+    tools_used: Vec<CapabilityTool>,
+    /// The intents of its runs, most recent first.
+    intents: Vec<IntentItem>,
+    /// Uses, cached results included.
+    usage_count: u64,
+    success_count: u64,
+    failure_count: u64,
+    /// The exponential mean.
+    avg_duration_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used: Option<i64>,
+    created_at: i64,
+    /// Whether a run of it that a person approved has succeeded.
+    approved: bool,
+}
+
+/// A tool that a capability calls.
+#[derive(Serialize, ToSchema)]
+struct CapabilityTool {
+    /// `server:tool`.
+    id: String,
+}
+
+/// An intent that a capability was run for.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct IntentItem {
+    text: String,
+    /// Successful runs for it.
+    count: u64,
+    first_at: i64,
+    last_at: i64,
+}
+
+impl From<Capability> for CapabilityItem {
+    fn from(capability: Capability) -> CapabilityItem {
+        let Capability { procedure, statistics, .. } = capability;
+        let tool = |used: ToolUse| CapabilityTool { id: used.id };
+        let intent = |intent: CapabilityIntent| IntentItem {
+            text: intent.text,
+            count: intent.count,
+            first_at: intent.first_at,
+            last_at: intent.last_at,
+        };
+        CapabilityItem {
+            id: procedure.id.to_string(),
+            name: capability.name,
+            description: procedure.description,
+            state: capability.state.as_str(),
+            degraded_because: capability.degraded_because,
+            origin: procedure.origin,
+            tools_used: procedure.tools_used.into_iter().map(tool).collect(),
+            intents: capability.intents.into_iter().map(intent).collect(),
+            usage_count: statistics.usage_count,
+            success_count: statistics.success_count,
+            failure_count: statistics.failure_count,
+            avg_duration_ms: statistics.avg_duration_ms,
+            last_used: statistics.last_used,
+            created_at: capability.created_at,
+            approved: capability.approved,
+        }
+    }
 }
 
 /// Lists capabilities.
@@ -92,7 +173,8 @@ async fn list(
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next_cursor = more.then(|| offset.saturating_add(limit).to_string());
-    Ok(Reply(CapabilityPage { schema_version: SCHEMA_VERSION, capabilities: json!(found), next_cursor }))
+    let capabilities = found.into_iter().map(CapabilityItem::from).collect();
+    Ok(Reply(CapabilityPage { schema_version: SCHEMA_VERSION, capabilities, next_cursor }))
 }
 
 /// A capability.

@@ -7,7 +7,7 @@ use axum::extract::{Extension, State};
 use axum::routing::post;
 use pml_mcp::server::ClientIdentity;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::{OpenApi, ToSchema};
 
 use super::extract::ApiJson;
@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::discover::{DiscoverRequest, DiscoverResult, MAX_LIMIT, default_limit};
 use crate::flow;
 use crate::problem::{ErrorCode, Problem};
+use crate::suggest::SuggestedDag;
 
 #[derive(OpenApi)]
 #[openapi(paths(discover))]
@@ -44,7 +45,6 @@ struct DiscoverBody {
 struct DiscoverReply {
     schema_version: u32,
     /// Tools and capabilities, best first, each with the reasons why it was found.
-    #[schema(value_type = Vec<Object>)]
     results: Vec<DiscoverResult>,
     /// The number of results without the limit.
     total: usize,
@@ -52,8 +52,7 @@ struct DiscoverReply {
     notes: Vec<String>,
     /// A DAG of tools that could serve the intent, with its confidence and what it lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    suggestion: Option<Value>,
+    suggestion: Option<SuggestedDag>,
     /// The capability that `pml_execute` would run for the intent alone, or the likeliest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     would_run: Option<WouldRun>,
@@ -99,7 +98,7 @@ async fn discover(
         results: page.results,
         total: page.total,
         notes: page.suggestions.unwrap_or_default(),
-        suggestion: preview.suggested_dag.map(|dag| json!(dag)),
+        suggestion: preview.suggested_dag,
         would_run,
     }))
 }

@@ -11,8 +11,8 @@ use pml_mcp::server::ClientIdentity;
 use pml_model::json::empty_object;
 use pml_model::question::Answerer;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use utoipa::{OpenApi, ToSchema};
 
 use super::extract::ApiJson;
@@ -22,7 +22,7 @@ use crate::flow::{self, DryRunOptions, DryRunOutcome, ExecuteOutcome, MAX_BRANCH
 use crate::plan::Pause;
 use crate::planning::{PlanRefusal, RunRequest, Work};
 use crate::problem::{ErrorCode, Problem};
-use crate::report::DryRunMode;
+use crate::report::{DryRunMode, DryRunReport};
 
 /// 5 s: how long a run may wait for a free sandbox before the request is refused.
 const MAX_QUEUE: Duration = Duration::from_secs(5);
@@ -183,8 +183,7 @@ enum DryRunModeName {
 struct DryRunReply {
     schema_version: u32,
     /// Calls with their arguments and answers, warnings, effects, branches and the result.
-    #[schema(value_type = Object)]
-    report: Value,
+    report: DryRunReport,
 }
 
 /// Runs something without effects: reads may be real, everything else is made up.
@@ -225,7 +224,7 @@ async fn dry_run(
     let reach = app.keys.reach(client.key);
     match flow::dry_run(&app, request, options, |tool| reach.holds(tool)).await? {
         DryRunOutcome::Report(report) => {
-            Ok(Reply(DryRunReply { schema_version: SCHEMA_VERSION, report: json!(report) }))
+            Ok(Reply(DryRunReply { schema_version: SCHEMA_VERSION, report: *report }))
         }
         DryRunOutcome::Refused(refused) => Err(refused_problem(refused)),
         DryRunOutcome::Suggested(suggested) => Err(suggestions_problem(&suggested)),

@@ -1,4 +1,4 @@
-//! `GET /metrics`: figures for Prometheus.
+//! `GET /metrics` and `GET /api/metrics`: the same figures, for Prometheus and as JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,20 +9,21 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use pml_store::{KeyUse, OpenRun};
-use utoipa::OpenApi;
+use serde::Serialize;
+use utoipa::{OpenApi, ToSchema};
 
-use super::reply::problem_response;
+use super::reply::{Reply, SCHEMA_VERSION, problem_response};
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::metrics::MetricsText;
+use crate::metrics::{MetricFamily, MetricSample, MetricValue, MetricsReport};
 use crate::problem::Problem;
 
 #[derive(OpenApi)]
-#[openapi(paths(metrics))]
+#[openapi(paths(metrics, summary))]
 pub(super) struct Docs;
 
 pub(super) fn router() -> Router<Arc<App>> {
-    Router::new().route("/metrics", get(metrics))
+    Router::new().route("/metrics", get(metrics)).route("/api/metrics", get(summary))
 }
 
 /// Figures for Prometheus.
@@ -30,16 +31,87 @@ pub(super) fn router() -> Router<Arc<App>> {
     (status = 200, description = "The text format of Prometheus", body = String, content_type = "text/plain"),
 ))]
 async fn metrics(State(app): State<Arc<App>>) -> Response {
-    let mut text = MetricsText::default();
-    app.runs.metrics.write(&mut text);
-    match write_gauges(&app, &mut text).await {
-        Ok(()) => ([(CONTENT_TYPE, MetricsText::CONTENT_TYPE)], text.into_string()).into_response(),
+    match report(&app).await {
+        Ok(report) => ([(CONTENT_TYPE, MetricsReport::CONTENT_TYPE)], report.to_prometheus()).into_response(),
         Err(problem) => problem_response(&problem),
     }
 }
 
-/// Writes what is so now, in the store that all processes share and in this process.
-async fn write_gauges(app: &App, text: &mut MetricsText) -> Result<(), Problem> {
+/// The figures of this process, and what is so now in the store.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct MetricsReply {
+    schema_version: u32,
+    items: Vec<MetricItem>,
+}
+
+/// A metric.
+#[derive(Serialize, ToSchema)]
+struct MetricItem {
+    /// The name, as in `GET /metrics`.
+    name: String,
+    /// `counter`, `gauge` or `histogram`.
+    kind: &'static str,
+    help: String,
+    samples: Vec<MetricSampleItem>,
+}
+
+/// One value of a metric.
+#[derive(Serialize, ToSchema)]
+struct MetricSampleItem {
+    /// What tells it from the other values of the metric.
+    labels: BTreeMap<String, String>,
+    /// The number; `null` where there is nothing to divide by, and absent for a histogram.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    value: Option<Option<f64>>,
+    /// For a histogram: the number of observations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+    /// For a histogram: their sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sum: Option<f64>,
+}
+
+impl From<&MetricFamily> for MetricItem {
+    fn from(family: &MetricFamily) -> MetricItem {
+        MetricItem {
+            name: family.name.clone(),
+            kind: family.kind,
+            help: family.help.clone(),
+            samples: family.samples.iter().map(MetricSampleItem::from).collect(),
+        }
+    }
+}
+
+impl From<&MetricSample> for MetricSampleItem {
+    fn from(sample: &MetricSample) -> MetricSampleItem {
+        let (value, count, sum) = match &sample.value {
+            MetricValue::Number(value) => (Some(value.is_finite().then_some(*value)), None, None),
+            MetricValue::Histogram { count, sum, .. } => (None, Some(*count), Some(*sum)),
+        };
+        let labels =
+            sample.labels.iter().map(|(label, value)| ((*label).to_owned(), value.clone())).collect();
+        MetricSampleItem { labels, value, count, sum }
+    }
+}
+
+/// The same figures as `GET /metrics` has, as JSON.
+#[utoipa::path(get, path = "/api/metrics", tag = "access", responses((status = 200, body = MetricsReply)))]
+async fn summary(State(app): State<Arc<App>>) -> Result<Reply<MetricsReply>, Problem> {
+    let items = report(&app).await?.families().iter().map(MetricItem::from).collect();
+    Ok(Reply(MetricsReply { schema_version: SCHEMA_VERSION, items }))
+}
+
+async fn report(app: &App) -> Result<MetricsReport, Problem> {
+    let mut report = MetricsReport::default();
+    app.runs.metrics.report(&mut report);
+    add_gauges(app, &mut report).await?;
+    Ok(report)
+}
+
+/// Adds what is so now, in the store that all processes share and in this process.
+async fn add_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem> {
     let open = app.store.open_runs().await?.runs;
     let mut by_state: BTreeMap<&str, u32> = [("running", 0), ("waiting", 0), ("interrupted", 0)].into();
     let mut asking = 0;
@@ -51,8 +123,8 @@ async fn write_gauges(app: &App, text: &mut MetricsText) -> Result<(), Problem> 
         .into_iter()
         .map(|(state, runs)| (vec![("state", state.to_owned())], f64::from(runs)))
         .collect();
-    text.gauge("pml_runs_open", "Runs in the store that have not ended, of all processes.", &states);
-    let mut gauge = |name: &str, help: &str, value: f64| text.gauge(name, help, &[(Vec::new(), value)]);
+    report.gauge("pml_runs_open", "Runs in the store that have not ended, of all processes.", &states);
+    let mut gauge = |name: &str, help: &str, value: f64| report.gauge(name, help, &[(Vec::new(), value)]);
     gauge("pml_questions_open", "Runs in the store that wait for an answer.", f64::from(asking));
     let snapshot = app.tools.snapshot();
     gauge("pml_servers", "Configured servers.", count(snapshot.servers.len()));
@@ -67,14 +139,14 @@ async fn write_gauges(app: &App, text: &mut MetricsText) -> Result<(), Problem> 
             count(embedding.remaining),
         );
     }
-    write_key_gauges(app, text).await?;
+    add_key_gauges(app, report).await?;
     let build = [(vec![("version", env!("PML_VERSION").to_owned())], 1.0)];
-    text.gauge("pml_build_info", "The version of this program.", &build);
+    report.gauge("pml_build_info", "The version of this program.", &build);
     Ok(())
 }
 
-/// Writes what is used of the budgets of keys, in all processes.
-async fn write_key_gauges(app: &App, text: &mut MetricsText) -> Result<(), Problem> {
+/// Adds what is used of the budgets of keys, in all processes.
+async fn add_key_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem> {
     let mut figures: Vec<(String, KeyUse)> = Vec::new();
     for key in app.keys.with_budget() {
         figures.push((key.id.to_string(), app.store.key_use(key.id, now_ms()).await?));
@@ -83,7 +155,7 @@ async fn write_key_gauges(app: &App, text: &mut MetricsText) -> Result<(), Probl
         let rows: Vec<_> =
             figures.iter().map(|(key, used)| (vec![("key", key.clone())], value(used))).collect();
         if !rows.is_empty() {
-            text.gauge(name, help, &rows);
+            report.gauge(name, help, &rows);
         }
     };
     gauge("pml_key_runs", "Runs of a key with a budget that are under way.", |used| figure(used.runs));

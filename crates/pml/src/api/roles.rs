@@ -17,13 +17,14 @@ use crate::app::App;
 use crate::problem::{ErrorCode, Problem};
 
 /// The role that each route needs, by its method and its path as the OpenAPI document writes it.
-pub const ROUTE_ROLES: [(&str, &str, Role); 60] = [
+pub const ROUTE_ROLES: [(&str, &str, Role); 62] = [
     ("POST", "/mcp", Role::Agent),
     ("GET", "/mcp", Role::Agent),
     ("DELETE", "/mcp", Role::Agent),
     ("GET", "/events", Role::Agent),
     ("GET", "/metrics", Role::Admin),
     ("GET", "/api/openapi.json", Role::Agent),
+    ("GET", "/api/metrics", Role::Admin),
     ("GET", "/api/session", Role::Agent),
     ("GET", "/api/runs", Role::Agent),
     ("GET", "/api/runs/{id}", Role::Agent),
@@ -42,6 +43,7 @@ pub const ROUTE_ROLES: [(&str, &str, Role); 60] = [
     ("GET", "/api/quarantine", Role::Agent),
     ("POST", "/api/quarantine/{tool}", Role::Admin),
     ("GET", "/api/servers", Role::Agent),
+    ("GET", "/api/servers/{name}", Role::Agent),
     ("POST", "/api/servers/{name}/restart", Role::Admin),
     ("POST", "/api/servers/{name}/accept", Role::Admin),
     ("GET", "/api/policy/{tool}", Role::Agent),

@@ -19,8 +19,10 @@ use super::reply::{Reply, SCHEMA_VERSION};
 use crate::app::App;
 use crate::clock::now_ms;
 use crate::flow::{self, PastRun};
+use crate::past_outcomes::PastOutcome;
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
+use crate::report::{ConsoleLine, PathDecision};
 
 /// The runs on one page, unless the client says otherwise, and at most.
 const PAGE: u32 = 50;
@@ -82,7 +84,7 @@ pub(super) struct RunItem {
     status: String,
     intent: String,
     kind: RunItemKind,
-    /// The capability that it executes, or that it became.
+    /// The capability that it executes, became, or counts for.
     #[serde(skip_serializing_if = "Option::is_none")]
     capability: Option<CapabilityName>,
     started_at: i64,
@@ -94,8 +96,6 @@ pub(super) struct RunItem {
     failed_calls: u32,
     /// Calls that were made before the program asked for them.
     speculated: u32,
-    /// Whether the result came from the cache. Such requests start no run, so it is false for every run.
-    cached: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<QuestionSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,7 +173,6 @@ impl RunItem {
             calls: run.calls,
             failed_calls: run.failed_calls,
             speculated: run.speculated_calls,
-            cached: false,
             question,
             error,
             session: run.session.clone(),
@@ -438,7 +437,7 @@ impl RunReply {
             reply.add_plan(plan);
         }
         if let Some(outcome) = past.outcome {
-            reply.add_outcome(outcome);
+            reply.add_outcome(&outcome);
         }
         reply
     }
@@ -458,32 +457,25 @@ impl RunReply {
         self.source = Some(plan.source);
     }
 
-    fn add_outcome(&mut self, outcome: flow::PastOutcome) {
-        self.decisions = outcome
-            .path
-            .decisions
-            .into_iter()
-            .map(|decision| RunDecision {
-                node_id: decision.node.to_string(),
-                taken: decision.outcome,
-                times: decision.times,
-            })
-            .collect();
-        let mut printed_at = outcome.console_at.into_iter();
-        self.console = outcome
-            .console
-            .into_iter()
-            .map(|line| RunConsoleLine {
-                at_ms: printed_at.next(),
-                level: line.level,
-                text: line.text,
-                capability: line.capability,
-            })
-            .collect();
+    fn add_outcome(&mut self, outcome: &PastOutcome) {
+        let decision = |decision: &PathDecision| RunDecision {
+            node_id: decision.node.to_string(),
+            taken: decision.outcome.clone(),
+            times: decision.times,
+        };
+        self.decisions = outcome.path.decisions.iter().map(decision).collect();
+        let mut printed_at = outcome.console_at.iter().copied();
+        let line = |line: &ConsoleLine| RunConsoleLine {
+            at_ms: printed_at.next(),
+            level: line.level.clone(),
+            text: line.text.clone(),
+            capability: line.capability.clone(),
+        };
+        self.console = outcome.console.iter().map(line).collect();
         self.console_cut = outcome.console_cut;
         self.result = outcome.result.as_deref().map(|result| Preview::new(result, PREVIEW_BYTES));
-        self.failure = outcome.error.and_then(|error| serde_json::to_value(error).ok());
-        self.warnings = outcome.warnings;
+        self.failure = outcome.error.as_ref().and_then(|error| serde_json::to_value(error).ok());
+        self.warnings.clone_from(&outcome.warnings);
     }
 }
 

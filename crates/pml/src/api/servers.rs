@@ -1,4 +1,4 @@
-//! `/api/servers`: the servers, their state and their tools; restarting one, and accepting its command.
+//! `/api/servers`: the servers and their state; one with its tools; restarting one, and accepting its command.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,12 +30,13 @@ const RESTART_WAIT: Duration = Duration::from_secs(10);
 const DESCRIPTION_CHARACTERS: usize = 300;
 
 #[derive(OpenApi)]
-#[openapi(paths(list, restart, accept))]
+#[openapi(paths(list, show, restart, accept))]
 pub(super) struct Docs;
 
 pub(super) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/api/servers", get(list))
+        .route("/api/servers/{name}", get(show))
         .route("/api/servers/{name}/restart", post(restart))
         .route("/api/servers/{name}/accept", post(accept))
 }
@@ -48,7 +49,7 @@ struct ServersReply {
     items: Vec<ServerItem>,
 }
 
-/// A server with its tools.
+/// A server.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ServerItem {
@@ -63,7 +64,8 @@ struct ServerItem {
     how: Option<String>,
     /// Whether its tools are known: a server that was never started has not listed them.
     tools_known: bool,
-    tools: Vec<ServerTool>,
+    /// How many tools it has, those in quarantine included.
+    tool_count: usize,
     /// The command that waits to be accepted before it is started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pending_command: Option<PendingCommand>,
@@ -79,6 +81,8 @@ enum ServerStateName {
     Ready,
     Down,
     AwaitingAcceptance,
+    /// A person has to run `pml login`.
+    SignInRequired,
     Closed,
     /// The configuration turns it off.
     Disabled,
@@ -132,38 +136,44 @@ struct PendingCommand {
     variables: Vec<String>,
 }
 
-/// Lists the servers with their tools.
+/// Lists the servers.
 #[utoipa::path(get, path = "/api/servers", tag = "servers", responses((status = 200, body = ServersReply)))]
-async fn list(
+async fn list(State(app): State<Arc<App>>) -> Reply<ServersReply> {
+    Reply(ServersReply { schema_version: SCHEMA_VERSION, items: Overview::new(&app).items() })
+}
+
+/// Shows one server with its tools.
+#[utoipa::path(get, path = "/api/servers/{name}", tag = "servers", params(("name" = String, Path, description = "The name of the server")), responses((status = 200, body = ServerReply)))]
+async fn show(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-) -> Result<Reply<ServersReply>, Problem> {
-    let items = Overview::read(&app, &principal).await?.items();
-    Ok(Reply(ServersReply { schema_version: SCHEMA_VERSION, items }))
+    ApiPath(name): ApiPath<String>,
+) -> Result<Reply<ServerReply>, Problem> {
+    one(&app, &principal, &name).await
 }
 
 /// Everything that the items are made from.
 struct Overview<'a> {
     app: &'a App,
     snapshot: Arc<ToolSnapshot>,
-    counts: HashMap<String, CallCounts>,
     sanitiser: Arc<Sanitiser>,
 }
 
 impl<'a> Overview<'a> {
-    async fn read(app: &'a App, principal: &Principal) -> Result<Overview<'a>, Problem> {
-        Ok(Overview {
-            app,
-            snapshot: app.tools.snapshot(),
-            counts: app.store.tool_call_counts(principal).await?.into_iter().collect(),
-            sanitiser: app.knowledge.memory.sanitiser(),
-        })
+    fn new(app: &'a App) -> Overview<'a> {
+        Overview { app, snapshot: app.tools.snapshot(), sanitiser: app.knowledge.memory.sanitiser() }
     }
 
     fn items(&self) -> Vec<ServerItem> {
         let config = self.app.config();
+        let mut counts: HashMap<&ServerName, usize> = HashMap::new();
+        let held = self.snapshot.quarantined.iter().map(|held| &held.id.server);
+        for server in self.snapshot.tools.iter().map(|tool| &tool.id.server).chain(held) {
+            *counts.entry(server).or_default() += 1;
+        }
+        let count = |name: &ServerName| counts.get(name).copied().unwrap_or_default();
         let mut items: Vec<ServerItem> =
-            config.servers.iter().map(|server| self.configured(server)).collect();
+            config.servers.iter().map(|server| self.configured(server, count(&server.name))).collect();
         let is_built_in = |name: &ServerName| self.app.tools.builtin(name.as_str()).is_some();
         let built_in = self.snapshot.servers.iter().filter(|server| is_built_in(&server.name));
         items.extend(built_in.map(|server| ServerItem {
@@ -173,7 +183,7 @@ impl<'a> Overview<'a> {
             transport: TransportName::Builtin,
             how: server.description.clone(),
             tools_known: true,
-            tools: self.tools(&server.name),
+            tool_count: count(&server.name),
             pending_command: None,
         }));
         items.extend(self.snapshot.disabled_servers.iter().map(|(name, why)| ServerItem {
@@ -183,13 +193,13 @@ impl<'a> Overview<'a> {
             transport: TransportName::Builtin,
             how: None,
             tools_known: false,
-            tools: Vec::new(),
+            tool_count: 0,
             pending_command: None,
         }));
         items
     }
 
-    fn configured(&self, server: &ServerConfig) -> ServerItem {
+    fn configured(&self, server: &ServerConfig, tool_count: usize) -> ServerItem {
         let status = self.app.tools.servers.get(&server.name).map(|handle| handle.status());
         let (state, error) = match status {
             _ if !server.enabled => (ServerStateName::Disabled, None),
@@ -199,6 +209,9 @@ impl<'a> Overview<'a> {
             Some(ServerStatus::Ready(_)) => (ServerStateName::Ready, None),
             Some(ServerStatus::Down { reason, .. }) => {
                 (ServerStateName::Down, Some(self.sanitiser.clean_text(&reason).into_owned()))
+            }
+            Some(ServerStatus::SignInRequired { reason }) => {
+                (ServerStateName::SignInRequired, Some(self.sanitiser.clean_text(&reason).into_owned()))
             }
             Some(ServerStatus::AwaitingAcceptance) => (ServerStateName::AwaitingAcceptance, None),
         };
@@ -219,26 +232,29 @@ impl<'a> Overview<'a> {
             },
             how: Some(how),
             tools_known: listed.is_some_and(|known| known.tools_known),
-            tools: self.tools(&server.name),
+            tool_count,
             pending_command: pending,
         }
     }
 
-    fn tools(&self, server: &ServerName) -> Vec<ServerTool> {
-        let used = self.snapshot.tools_of(server).map(|tool| self.tool(&tool.id, &tool.definition, false));
-        let held = self.snapshot.quarantined.iter().filter(|held| held.id.server == *server);
-        used.chain(held.map(|held| self.tool(&held.id, &held.definition, true))).collect()
+    /// The tools of a server, with how often `calls` says that each was called.
+    fn tools(&self, server: &str, calls: &HashMap<String, CallCounts>) -> Vec<ServerTool> {
+        let used = self.snapshot.tools.iter().filter(|tool| tool.id.server.as_str() == server);
+        let used = used.map(|tool| self.tool(&tool.id, &tool.definition, calls));
+        let held = self.snapshot.quarantined.iter().filter(|held| held.id.server.as_str() == server);
+        let held = held.map(|held| self.tool(&held.id, &held.definition, calls));
+        used.chain(held.map(|tool| ServerTool { quarantined: true, ..tool })).collect()
     }
 
-    fn tool(&self, id: &ToolId, definition: &Definition, quarantined: bool) -> ServerTool {
+    fn tool(&self, id: &ToolId, definition: &Definition, calls: &HashMap<String, CallCounts>) -> ServerTool {
         let verdict = self.app.policy().verdict(id, &definition.annotations);
-        let counts = self.counts.get(&id.to_string()).copied().unwrap_or_default();
+        let counts = calls.get(&id.to_string()).copied().unwrap_or_default();
         let description = definition.description.as_deref().unwrap_or_default().trim();
         ServerTool {
             id: id.to_string(),
             description: printable(&truncate_text(description, DESCRIPTION_CHARACTERS)),
             policy: ToolPolicy { verdict: verdict.mode.as_str(), reason: verdict.because },
-            quarantined,
+            quarantined: false,
             calls: counts.calls,
             failures: counts.failures,
         }
@@ -264,20 +280,27 @@ fn variables(declared: &DeclaredTransport) -> Vec<String> {
     }
 }
 
-/// A server.
+/// A server with its tools.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ServerReply {
     schema_version: u32,
     #[serde(flatten)]
     server: ServerItem,
+    tools: Vec<ServerTool>,
 }
 
 async fn one(app: &App, principal: &Principal, name: &str) -> Result<Reply<ServerReply>, Problem> {
-    let config = app.config();
-    let server = find(&config.servers, name)?;
-    let server = Overview::read(app, principal).await?.configured(server);
-    Ok(Reply(ServerReply { schema_version: SCHEMA_VERSION, server }))
+    let calls = app.store.tool_call_counts(principal).await?.into_iter().collect();
+    let overview = Overview::new(app);
+    let (mut known, mut found) = (Vec::new(), None);
+    for server in overview.items() {
+        known.push(server.name.clone());
+        found = found.or((server.name == name).then_some(server));
+    }
+    let Some(server) = found else { return Err(unknown_server(name, known.iter().map(String::as_str))) };
+    let tools = overview.tools(name, &calls);
+    Ok(Reply(ServerReply { schema_version: SCHEMA_VERSION, server, tools }))
 }
 
 fn find<'c>(servers: &'c [ServerConfig], name: &str) -> Result<&'c ServerConfig, Problem> {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Extension, State};
 use axum::routing::get;
+use pml_model::trace::Trace;
 use pml_model::{CapabilityId, Principal, TraceId};
 use pml_store::{TraceOrder, TraceQuery};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use utoipa::{OpenApi, ToSchema};
 
 use super::extract::{ApiPath, ApiQuery};
@@ -70,7 +70,7 @@ impl TracesQuery {
 struct TracePageReply {
     schema_version: u32,
     #[schema(value_type = Vec<Object>)]
-    traces: Value,
+    traces: Vec<Trace>,
     /// The cursor of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
@@ -79,7 +79,7 @@ struct TracePageReply {
 impl From<flow::TracePage> for TracePageReply {
     fn from(page: flow::TracePage) -> TracePageReply {
         let next_cursor = page.next.map(|next| next.to_string());
-        TracePageReply { schema_version: SCHEMA_VERSION, traces: json!(page.traces), next_cursor }
+        TracePageReply { schema_version: SCHEMA_VERSION, traces: page.traces, next_cursor }
     }
 }
 
@@ -122,7 +122,7 @@ async fn of_capability(
 struct TraceReply {
     schema_version: u32,
     #[schema(value_type = Object)]
-    trace: Value,
+    trace: Trace,
 }
 
 /// Shows one trace.
@@ -132,6 +132,6 @@ async fn show(
     Extension(principal): Extension<Principal>,
     ApiPath(id): ApiPath<String>,
 ) -> Result<Reply<TraceReply>, Problem> {
-    let trace = json!(flow::trace(&app, &principal, &id).await?);
+    let trace = flow::trace(&app, &principal, &id).await?;
     Ok(Reply(TraceReply { schema_version: SCHEMA_VERSION, trace }))
 }

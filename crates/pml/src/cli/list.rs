@@ -17,6 +17,7 @@ use crate::clock::now_ms;
 use crate::config::{self, DeclaredTransport, ServerTransport};
 use crate::problem::{Problem, unknown_server};
 use crate::sanitise::Sanitiser;
+use crate::sign_in::{self, SignInState};
 
 /// Arguments of `pml list`.
 #[derive(Debug, Args)]
@@ -29,11 +30,15 @@ pub(super) struct ListServersArgs {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ServerRow {
     name: String,
     state: String,
     tools: usize,
     how: String,
+    /// The sign-in to it, for a server that people sign in to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sign_in: Option<&'static str>,
 }
 
 pub(super) async fn run(here: &CommandContext, list: &ListServersArgs) -> Result<ExitCode, Problem> {
@@ -66,11 +71,15 @@ async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
             None if held => "not started yet".to_owned(),
             None => "not running".to_owned(),
         };
+        let sign_in = sign_in::state(&app.store, &app.principal, server).await?;
+        // A server of which nobody knows that it wants a sign-in mostly wants none.
+        let sign_in = sign_in.filter(|state| *state != SignInState::None).map(SignInState::as_str);
         rows.push(ServerRow {
             name: server.name.to_string(),
             state,
             tools: snapshot.tools_of(&server.name).count(),
             how: describe_transport(&server.declared, &sanitiser),
+            sign_in,
         });
     }
     for server in snapshot.servers.iter().filter(|server| app.tools.builtin(server.name.as_str()).is_some()) {
@@ -79,6 +88,7 @@ async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
             state: "built in".to_owned(),
             tools: snapshot.tools_of(&server.name).count(),
             how: server.description.clone().unwrap_or_default(),
+            sign_in: None,
         });
     }
     for (name, why) in &snapshot.disabled_servers {
@@ -87,6 +97,7 @@ async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
             state: "off".to_owned(),
             tools: 0,
             how: why.message.clone(),
+            sign_in: None,
         });
     }
     if here.json {
@@ -100,7 +111,10 @@ async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
     }
     let cells: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| vec![row.name.clone(), row.state.clone(), row.tools.to_string(), row.how.clone()])
+        .map(|row| {
+            let state = [Some(row.state.as_str()), row.sign_in].into_iter().flatten().collect::<Vec<_>>();
+            vec![row.name.clone(), state.join(", "), row.tools.to_string(), row.how.clone()]
+        })
         .collect();
     out::line(out::table(&["SERVER", "STATE", "TOOLS", "HOW"], &cells));
     for problem in &config.findings.problems {

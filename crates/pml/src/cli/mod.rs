@@ -37,6 +37,7 @@ mod self_check;
 mod serve;
 mod servers;
 mod share;
+mod sign_in;
 mod skill;
 mod speculation;
 mod watch;
@@ -92,6 +93,10 @@ enum CliCommand {
     },
     /// Show servers, their state and their tools
     List(list::ListServersArgs),
+    /// Sign in to a remote server
+    Login(sign_in::LoginArgs),
+    /// Sign out of a remote server and revoke its tokens
+    Logout(sign_in::LogoutArgs),
     /// Accept a new or changed server command, or quarantined tools
     Accept(accept::AcceptArgs),
     /// Trust the pml.toml of a project, with its present content
@@ -244,6 +249,8 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         CliCommand::Add(add) => servers::add(&here, add).await,
         CliCommand::Remove { name } => servers::remove(&here, &name).await,
         CliCommand::List(list) => list::run(&here, &list).await,
+        CliCommand::Login(login) => sign_in::login(&here, &login).await,
+        CliCommand::Logout(logout) => sign_in::logout(&here, &logout).await,
         CliCommand::Accept(accept) => accept::run(&here, &accept).await,
         CliCommand::Trust { dir } => servers::trust(&here, &dir),
         CliCommand::Serve(serve) => serve::serve(&here, serve).await,
@@ -302,5 +309,61 @@ fn usual_log(command: &CliCommand) -> &'static str {
         CliCommand::Serve(_) => "pml=info,pml_mcp=info,pml_store=info,warn",
         CliCommand::Stdio(_) => "warn",
         _ => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    /// The page sources of a directory and those below it.
+    fn sources(directory: &Path) -> Vec<(PathBuf, String)> {
+        let entries = std::fs::read_dir(directory).expect("the directory is there");
+        let paths = entries.map(|entry| entry.expect("it can be read").path());
+        let mut found = Vec::new();
+        for path in paths.filter(|path| !path.ends_with("vendor")) {
+            if path.is_dir() {
+                found.extend(sources(&path));
+            } else if path.extension().is_some_and(|ending| ending == "js" || ending == "html") {
+                let text = std::fs::read_to_string(&path).expect("it is text");
+                found.push((path, text));
+            }
+        }
+        found
+    }
+
+    /// A command line split as a shell does it; what a page fills in is a word.
+    fn words(command: &str) -> Vec<String> {
+        let filled = regex::Regex::new(r"\$\{\w+\}").expect("it is an expression");
+        let command = command.replace("${command}", "--call 1=1");
+        let command = filled.replace_all(&command, "x");
+        let word = regex::Regex::new(r#"'([^']*)'|"([^"]*)"|(\S+)"#).expect("it is an expression");
+        let found = word.captures_iter(&command).map(|found| found.iter().skip(1).flatten().next());
+        found.flatten().map(|found| found.as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_command_that_a_page_names_exists() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/dashboard/page");
+        // In an element, or between backticks; one in a template has backticks around it within the element.
+        let quoted = regex::Regex::new(r"(?:[`>]|\$\{`)(pml [a-z][^`<]*)").expect("it is an expression");
+        let mut seen = 0;
+        for (path, text) in sources(&page) {
+            for found in quoted.captures_iter(&text) {
+                let command = &found[1];
+                let parsed = Cli::try_parse_from(words(command)).map_err(|error| (error.kind(), error));
+                // A page may name a command without what it needs.
+                let exists = !matches!(&parsed, Err((kind, _)) if !matches!(kind,
+                    ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand));
+                let told = parsed.err().map(|(_, error)| error.to_string());
+                assert!(exists, "{}: `{command}`: {}", path.display(), told.unwrap_or_default());
+                seen += 1;
+            }
+        }
+        assert!(seen > 8, "{seen} commands");
     }
 }

@@ -284,8 +284,12 @@ async fn start_and_list(app: &App, name: &ServerName, by: IntroducedBy) -> Resul
         .ok_or_else(|| Problem::new(ErrorCode::Config, format!("server `{name}` is not enabled")))?;
     let deadline = Instant::now() + server.start_timeout;
     slot.connection(deadline, &CancellationToken::new()).await.map_err(|unavailable| {
-        let Problem { message, .. } = unavailable.0;
-        Problem::new(ErrorCode::ServerDown, format!("`{name}` {}, but {message}", by.past_phrase()))
+        let Problem { message, code, .. } = unavailable.0;
+        let text = format!("`{name}` {}, but {message}", by.past_phrase());
+        if code == ErrorCode::LoginRequired {
+            return Problem::new(code, text).hint(format!("run `pml login {name}`"));
+        }
+        Problem::new(ErrorCode::ServerDown, text)
             .hint(format!("correct it in {} or run `pml remove {name}`", app.settings.paths.config.display()))
     })?;
     app.tools.wait_until_listed(&slot).await;

@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::flow::{self, ImportedCapability, PackageReview};
 use crate::package::{MAX_PACKAGE_BYTES, PackageContent, PackagedCapability};
 use crate::problem::{ErrorCode, Problem};
+use crate::progress::ProgressBar;
 
 /// Arguments of `pml capabilities export`.
 #[derive(Debug, Args)]
@@ -94,7 +95,10 @@ pub(super) async fn import(
         out::note("nothing was imported");
         return Ok(ExitCode::FAILURE);
     }
-    let imported = flow::import_package(app, &app.principal, review, given.accept_signer).await?;
+    let bar = ProgressBar::new("importing capabilities");
+    let progress = |done, all| bar.show(done, Some(all));
+    let imported = flow::import_package(app, &app.principal, review, given.accept_signer, progress).await?;
+    drop(bar);
     match here.json {
         true => out::json(&json!({ "imported": imported })),
         false => imported.iter().for_each(print_imported),

@@ -89,7 +89,7 @@ pub const TABLES: &[ReferenceTable] = &[
     ReferenceTable {
         path: "servers.NAME",
         about: "A downstream MCP server. It has either `command` (PML starts it) or `url` (PML connects to it). `${VAR}` \
-                and `${file:path}` expand in `command`, `args`, `env`, `cwd`, `url`, `headers` and `bearer`.",
+                and `${file:path}` expand in `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer` and `client_secret`.",
         settings: &[
             setting(
                 "command",
@@ -108,6 +108,28 @@ pub const TABLES: &[ReferenceTable] = &[
             setting("url", TEXT, "", "The address of a streamable HTTP server."),
             setting("headers", TEXT_MAP, "", "HTTP headers of every request."),
             setting("bearer", TEXT, "", "A bearer token: short for an `Authorization` header."),
+            setting(
+                "client_id",
+                TEXT,
+                "",
+                "The client that was registered for PML at the authorization server of `url`; without it PML registers \
+                 itself. `pml login` uses this key and the five below.",
+            ),
+            setting("client_secret", TEXT, "", "Its secret, such as `${file:…}`. It needs `client_id` and `issuer`."),
+            setting(
+                "client_metadata",
+                TEXT,
+                "",
+                "The URL of a client metadata document, for authorization servers that take one instead of a registration.",
+            ),
+            setting("scopes", TEXTS, "[]", "The scopes to ask for, instead of those that the server names."),
+            setting("issuer", TEXT, "", "The only authorization server that PML uses, at any address."),
+            setting(
+                "redirect_port",
+                "1 – 65535",
+                "",
+                "The port of this machine that the browser returns to; a free one where absent.",
+            ),
             ENABLED,
             setting(
                 "start",

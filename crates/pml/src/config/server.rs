@@ -15,9 +15,10 @@ use super::paths::Env;
 use super::reference;
 use super::secret::Secret;
 use super::section::Section;
+use super::sign_in::{self, SignInSettings};
 use super::variables::{ExpandError, VariableExpander};
 use super::{CALL_TIMEOUT, START_TIMEOUT};
-use crate::sanitise::KnownSecret;
+use crate::sanitise::{Certainty, KnownSecret};
 
 /// A downstream server, validated and ready to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +45,26 @@ pub struct ServerConfig {
     pub trusts_annotations: bool,
     /// What happens to tools that appear or change after the first listing.
     pub definitions: DefinitionPolicy,
+    /// How PML signs in to it.
+    pub sign_in: SignInSettings,
     /// The file that declares it.
     pub source: PathBuf,
     /// Values in its settings that are or may be secrets.
     pub secrets: Vec<KnownSecret>,
+}
+
+impl ServerConfig {
+    /// The address that people can sign in to: that of a remote server without credentials in its settings.
+    pub fn sign_in_address(&self) -> Option<&Url> {
+        match &self.transport {
+            ServerTransport::Http { url, headers }
+                if !headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) =>
+            {
+                Some(url)
+            }
+            ServerTransport::Http { .. } | ServerTransport::Stdio { .. } => None,
+        }
+    }
 }
 
 /// What happens to tools that appear or change after the first listing.
@@ -166,6 +183,7 @@ pub(super) struct ServerDraft {
     description: Option<String>,
     trusts_annotations: bool,
     definitions: DefinitionPolicy,
+    sign_in: SignInSettings,
 }
 
 impl ServerDraft {
@@ -188,6 +206,7 @@ impl ServerDraft {
             start_timeout: table.duration("start_timeout")?.unwrap_or(START_TIMEOUT),
             trusts_annotations: trusts_annotations(&table)?,
             definitions: definitions(&table)?,
+            sign_in: sign_in::read(&table)?,
             ..ServerDraft::new(file, member, &table, declared(&table, "url")?)?
         })
     }
@@ -223,6 +242,7 @@ impl ServerDraft {
             description: table.text("description")?.map(ToOwned::to_owned),
             trusts_annotations: false,
             definitions: DefinitionPolicy::Pinned,
+            sign_in: SignInSettings::default(),
         })
     }
 
@@ -266,14 +286,18 @@ impl ServerDraft {
         env: &Env,
         base: &Path,
     ) -> Result<ServerConfig, LeftOutServer> {
-        let transport = transport(&self.declared, variables, env, base).map_err(|error| {
+        let left_out = |error: ExpandError| {
             self.problem(&format!("server `{name}` is left out: {}", error.message), error.hint)
-        })?;
+        };
+        let transport = transport(&self.declared, variables, env, base).map_err(left_out)?;
+        let sign_in = self.sign_in.clone().resolve(variables).map_err(left_out)?;
         let mut secrets = std::mem::take(&mut variables.inserted_secrets);
         secrets.extend(match &transport {
             ServerTransport::Stdio { args, env, .. } => known_secrets::of_command(args, env),
             ServerTransport::Http { url, headers } => known_secrets::of_address(url, headers),
         });
+        let secret = sign_in.client_secret.as_ref().map(Secret::reveal);
+        secrets.extend(secret.map(|secret| KnownSecret::new(Certainty::Certain, secret)));
         Ok(ServerConfig {
             name,
             secrets,
@@ -287,6 +311,7 @@ impl ServerDraft {
             description: self.description,
             trusts_annotations: self.trusts_annotations,
             definitions: self.definitions,
+            sign_in,
             source: self.name_place.file,
         })
     }
@@ -329,6 +354,7 @@ fn declared(table: &Section<'_>, url_key: &str) -> Result<DeclaredTransport, Con
     match (table.text("command")?, table.text(url_key)?) {
         (Some(command), None) => {
             refuse(table, &["headers", "bearer"], "url")?;
+            refuse(table, sign_in::KEYS, "url")?;
             Ok(DeclaredTransport::Stdio {
                 command: command.to_owned(),
                 args: table.texts("args")?.into_iter().map(|(arg, _)| arg.to_owned()).collect(),

@@ -35,7 +35,7 @@ pub const OPEN: [&str; 4] = [LOGIN, "/logout", "/assets/", OPEN_LINK];
 const OPEN_LINK: &str = "/open/";
 
 /// The paths of the pages, open as well; one that ends with `/` has a name below it. `page/router.js` knows the same.
-pub const PAGES: [&str; 11] = [
+pub const PAGES: [&str; 12] = [
     "/",
     "/runs",
     "/runs/",
@@ -43,6 +43,7 @@ pub const PAGES: [&str; 11] = [
     "/capabilities/",
     "/graph",
     "/inbox",
+    "/rules",
     "/discover",
     "/test",
     "/servers",

@@ -20,6 +20,7 @@ use pml_model::json::strip_hidden_characters;
 use pml_model::name::{is_plain, truncate_text};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
 use crate::knowledge::embeddings::{EmbeddingProgress, IntentReading, evidence};
@@ -75,7 +76,7 @@ pub struct DiscoverFilter {
 }
 
 /// The kind of a result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultKind {
     /// Tools of servers.
@@ -179,7 +180,7 @@ pub(crate) fn readiness_notes(
 }
 
 /// One result of a search.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiscoverResult {
     /// Tool or capability.
@@ -216,23 +217,26 @@ pub struct DiscoverResult {
 }
 
 /// The source and the parameters of a capability.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CapabilityExcerpt {
     /// The beginning of its source.
     pub source: String,
     /// The JSON Schema of its parameters; with full detail only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub parameters: Option<serde_json::Value>,
 }
 
 /// The JSON Schemas of a tool.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ResultSchemas {
     /// The schema of the arguments.
+    #[schema(value_type = Object)]
     pub input: Box<RawValue>,
     /// The schema of the structured result.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub output: Option<Box<RawValue>>,
 }
 

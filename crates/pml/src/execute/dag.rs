@@ -34,7 +34,7 @@ use frame::WorkerFailure;
 pub(super) use frame::{FrameEvent, FrameMessage, TaskWorkers};
 use numbers::CallNumbers;
 use programs::TaskPrograms;
-use schedule::{AttemptOutcome, Schedule, ScheduleStep, ScheduledTask, TaskEnd};
+use schedule::{AttemptOutcome, Schedule, ScheduleStep, ScheduledTask, TaskEnd, WaitingTask};
 pub use task_report::DagTasks;
 
 /// The errors after which a retry of an idempotent tool may succeed.
@@ -72,9 +72,13 @@ pub(super) struct DagRun {
     stopped: bool,
 }
 
-/// A call that a task makes once its layer may start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A call that a task makes once it may start.
+#[derive(Debug, Clone)]
 pub(super) struct UpcomingCall {
+    /// The index of the task.
+    pub(super) task: usize,
+    /// How many steps the task is from starting.
+    pub(super) steps: usize,
     pub(super) handle: u32,
     /// The bytes that the task sends.
     pub(super) arguments: String,
@@ -573,12 +577,41 @@ impl DagRun {
         task_of(frame).and_then(|task| self.tasks.get(task)).map_or("", |task| task.id.as_str())
     }
 
-    /// The calls of the tasks that run next, once their layer may start.
-    pub(super) fn upcoming_calls(&self) -> Vec<UpcomingCall> {
-        self.schedule.next_tasks().into_iter().filter_map(|task| self.upcoming_call(task)).collect()
+    /// The tasks that come after the one whose failure a delivery tells; none if it tells of no failure.
+    pub(super) fn tasks_after_failure(&self, what: &RunDelivery) -> Vec<usize> {
+        let failed = match what {
+            RunDelivery::Error { call, .. } => {
+                let place = self.numbers.places.get(call).and_then(|(frame, _)| task_of(*frame));
+                place.filter(|task| matches!(self.tasks[*task].work, TaskWork::Tool { .. }))
+            }
+            RunDelivery::Frame { frame, error: Some(_), .. } => task_of(*frame),
+            _ => None,
+        };
+        let mut after: Vec<usize> = Vec::new();
+        let mut open: Vec<usize> = failed.into_iter().collect();
+        while let Some(before) = open.pop() {
+            for (task, of_task) in self.tasks.iter().enumerate() {
+                if of_task.after.contains(&before) && !after.contains(&task) {
+                    after.push(task);
+                    open.push(task);
+                }
+            }
+        }
+        after
     }
 
-    fn upcoming_call(&self, task: usize) -> Option<UpcomingCall> {
+    /// The calls of the tasks that have not started and whose arguments are known, the next ones first. `may_write` says
+    /// of a task that it may change something: what comes after it is not known before it has ended.
+    pub(super) fn upcoming_calls(
+        &self,
+        may_write: impl Fn(&TaskWork) -> bool,
+    ) -> impl Iterator<Item = UpcomingCall> {
+        let mut waiting = self.schedule.waiting_tasks(&|task| may_write(&self.tasks[task].work));
+        waiting.sort_by_key(|waiting| waiting.steps);
+        waiting.into_iter().filter_map(|waiting| self.upcoming_call(waiting))
+    }
+
+    fn upcoming_call(&self, WaitingTask { task, steps }: WaitingTask) -> Option<UpcomingCall> {
         let TaskWork::Tool { handle } = self.tasks[task].work else { return None };
         // What a failed task returned is no value to read anything with.
         let failed = |on: &usize| self.progress[*on].error.is_some();
@@ -595,7 +628,7 @@ impl DagRun {
             }
             None => from_results = true,
         }
-        Some(UpcomingCall { handle, arguments, from_results })
+        Some(UpcomingCall { task, steps, handle, arguments, from_results })
     }
 
     /// Issues a quiet event if nothing happens before the next delivery.

@@ -285,6 +285,11 @@ fn tasks_within(nested: &PlannedCapability) -> HashMap<NodeId, TaskInfo> {
     nested.tasks.iter().map(|(node, id)| (*node, of(id))).collect()
 }
 
+/// The capability by whose name a list of runs shows the run. A failed run counts for a capability as well.
+pub(super) fn counted_for(memory: Option<&RunMemory>, report: &RunReport) -> Option<CapabilityId> {
+    memory.and_then(|memory| memory.trace.capability_id.clone()).or_else(|| report.capability_id.clone())
+}
+
 /// Adds the learned capability to the report, and the suggestions of what usually comes next.
 pub(super) fn add_learned_to_report(
     runs: &RunRegistry,

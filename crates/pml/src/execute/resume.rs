@@ -401,10 +401,11 @@ async fn end(
         known,
     );
     let error_message = remember::listed_message(runs, &report, memory.as_deref());
+    let learned = remember::counted_for(memory.as_deref(), &report);
     let over = RunChange {
         state: Some(state),
         error_message,
-        learned: report.capability_id.clone(),
+        learned,
         calls: Some(observer.call_counts()),
         savings: Some(report.savings()),
         memory,

@@ -4,6 +4,7 @@ use pml_model::question::{
     Answer, ApprovalDecision, ApprovalScope, LayerDecision, Question, ResolvedDoubt, StandingApproval,
 };
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use crate::problem::{ErrorCode, Problem};
 
@@ -14,7 +15,7 @@ const MOST_DAYS: u32 = 365;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The answer to a question, as a client sends it.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AnswerInput {
     /// Whether the call is approved.
@@ -26,14 +27,16 @@ pub struct AnswerInput {
     /// Makes the approval a standing rule, so that the same question is not asked again.
     pub remember: Option<RememberRequest>,
     /// The outcome of each call in doubt; only for a question about such calls.
+    #[schema(value_type = Option<Vec<Object>>)]
     pub calls: Option<Vec<ResolvedDoubt>>,
 }
 
 /// A request to make an approval count for later runs too.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RememberRequest {
     /// Whether the rule holds for this code only, or for the tools in any code.
+    #[schema(value_type = String)]
     pub only: ApprovalScope,
     /// Whether the rule holds for any arguments, or only for these.
     #[serde(default)]

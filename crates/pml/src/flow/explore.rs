@@ -19,6 +19,7 @@ use pml_model::question::Answerer;
 use pml_model::{Principal, ToolId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::dry_run::{DryRunEvidence, DryRunOptions, DryRunOutcome, dry_run_with_evidence};
 use super::explore_learning::ExplorationMemory;
@@ -51,22 +52,27 @@ const NEW_TRIES: Duration = Duration::from_secs(20);
 const ALL_MOCKED: f64 = 0.5;
 
 /// What to explore.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExploreInput {
     /// The intent.
+    #[schema(min_length = 1)]
     pub intent: String,
     /// The number of paths to try, 1 to 10.
+    #[schema(minimum = 1, maximum = 10)]
     #[serde(default = "default_paths", alias = "max_paths")]
     pub max_paths: u32,
     /// The longest chain of calls, 1 to 10.
+    #[schema(minimum = 1, maximum = 10)]
     #[serde(default = "default_depth", alias = "max_depth")]
     pub max_depth: u32,
     /// The caller's own answers: `{tools, args}`, or a flat map of tools.
     #[serde(alias = "mock_config")]
+    #[schema(value_type = Option<Object>)]
     pub mock_config: Option<Value>,
     /// Values that the paths may use, by parameter.
     #[serde(default)]
+    #[schema(value_type = Object)]
     pub context: Map<String, Value>,
 }
 

@@ -1,17 +1,19 @@
 //! Runs for people who look at them: lists, one run with its past, and its calls.
 
+use std::sync::Arc;
+
 use pml_model::question::{Answer, LayerDecision, Question};
 use pml_model::{Principal, RunId, RunState};
 use pml_store::{AuditEntry, ListedRun, RunListQuery, StoredAnswer, WorkPeriod};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 
 use crate::app::App;
 use crate::execute::{self, CallContents, PastCall, no_run};
+use crate::past_outcomes::PastOutcome;
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
-use crate::report::{ConsoleLine, ExecutedPath, RunFailure};
+use crate::runtime::run_blocking;
 
 /// A run with its past.
 #[derive(Debug)]
@@ -21,35 +23,11 @@ pub struct PastRun {
     /// The plan; `None` once the records are purged.
     pub plan: Option<Plan>,
     /// The end; `None` until the run has one, and once the records are purged.
-    pub outcome: Option<PastOutcome>,
+    pub outcome: Option<Arc<PastOutcome>>,
     /// The questions that the run asked, oldest first.
     pub questions: Vec<PastQuestion>,
     /// The periods in which processes worked on it.
     pub periods: Vec<WorkPeriod>,
-}
-
-/// What is shown of a run's report; its calls are read page by page instead.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PastOutcome {
-    /// The value that the program returned.
-    pub result: Option<Box<RawValue>>,
-    /// The reason why there is no result.
-    pub error: Option<RunFailure>,
-    /// The path that the run took.
-    pub path: ExecutedPath,
-    /// The lines that the program printed.
-    #[serde(default)]
-    pub console: Vec<ConsoleLine>,
-    /// When each line was printed; empty for runs from before that was recorded.
-    #[serde(default)]
-    pub console_at: Vec<i64>,
-    /// Whether the program printed more than is kept.
-    #[serde(default)]
-    pub console_cut: bool,
-    /// Warnings for the client beside the result.
-    #[serde(default)]
-    pub warnings: Vec<String>,
 }
 
 /// A question that a run asked.
@@ -115,11 +93,34 @@ pub async fn past_run(app: &App, principal: &Principal, id: &RunId) -> Result<Pa
     }
     Ok(PastRun {
         plan: history.plan.and_then(|plan| read_record(id, &plan)),
-        outcome: history.outcome.and_then(|end| read_record(id, &end)),
+        outcome: past_outcome(app, principal, &history.listed).await?,
         questions,
         periods,
         listed: history.listed,
     })
+}
+
+/// The end of a run; `None` until it has one, and once its records are purged.
+async fn past_outcome(
+    app: &App,
+    principal: &Principal,
+    listed: &ListedRun,
+) -> Result<Option<Arc<PastOutcome>>, Problem> {
+    let run = &listed.run;
+    if run.purged_at.is_some() {
+        return Ok(None);
+    }
+    if let Some(known) = app.past_outcomes.get(principal, &run.id) {
+        return Ok(Some(known));
+    }
+    let Some(end) = app.store.run_outcome(principal, &run.id).await? else { return Ok(None) };
+    let id = run.id.clone();
+    let Some(outcome) = run_blocking(move || read_record(&id, &end)).await else { return Ok(None) };
+    let outcome = Arc::new(outcome);
+    if run.state.is_over() {
+        app.past_outcomes.keep(principal, &run.id, &outcome);
+    }
+    Ok(Some(outcome))
 }
 
 /// A record of a run; `None` if this version cannot read it, so that the rest of the run is shown all the same.

@@ -192,6 +192,7 @@ pub async fn import_package(
     principal: &Principal,
     review: PackageReview,
     accept_signer: bool,
+    progress: impl Fn(usize, usize),
 ) -> Result<Vec<ImportedCapability>, Problem> {
     let PackageReview { signer, other_signers, content, .. } = review;
     if let Some(name) = other_signers.first()
@@ -201,8 +202,10 @@ pub async fn import_package(
         return Err(Problem::new(ErrorCode::InvalidRequest, text)
             .hint("ask its author; if the new signer is right, import it with `--accept-signer`"));
     }
-    let mut imported = Vec::with_capacity(content.capabilities.len());
+    let all = content.capabilities.len();
+    let mut imported = Vec::with_capacity(all);
     for packaged in content.capabilities {
+        progress(imported.len(), all);
         let name = packaged.name.clone();
         let of_package = |problem: Problem| {
             let message = format!("capability `{name}` of the package is refused: {}", problem.message);

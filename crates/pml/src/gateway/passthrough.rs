@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Gateway, listing, run_resources};
 use crate::catalogue::exposed_names;
 use crate::problem::Problem;
-use crate::servers::{ServerHandle, ServerUseGuard, resource_uri};
+use crate::servers::{CallPurpose, ServerHandle, ServerUseGuard, resource_uri};
 use crate::telemetry::{add_trace_context, current};
 
 /// How long one server may take to list its prompts or resources.
@@ -289,7 +289,7 @@ impl Gateway {
         let slot =
             slot.ok_or_else(|| RpcError::new(code::INTERNAL_ERROR, format!("server `{server}` is gone")))?;
         let deadline = Instant::now() + slot.settings().start_timeout;
-        let in_use = slot.mark_in_use();
+        let in_use = slot.mark_in_use(CallPurpose::Requested);
         let connection =
             slot.connection(deadline, cancel).await.map_err(|unavailable| unavailable.0.to_rpc())?;
         Ok((in_use, connection))

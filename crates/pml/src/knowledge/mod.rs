@@ -71,6 +71,8 @@ pub struct Knowledge {
 pub struct PrincipalKnowledge {
     experience: RwLock<Option<Experience>>,
     graph: RwLock<Option<Arc<ToolGraph>>>,
+    /// Held while the graph is rebuilt: requests that come meanwhile wait for the same one.
+    rebuilding_graph: Mutex<()>,
     observed: RwLock<Arc<ObservedSchemas>>,
     uses: RwLock<Arc<ToolUseCounts>>,
     programs: Mutex<Option<ProgramCatalogue>>,
@@ -208,7 +210,12 @@ impl Knowledge {
     fn bring_graph_up_to_date(&self, principal: &Principal) -> Result<Arc<ToolGraph>, pml_store::Error> {
         let learned = self.of_principal(principal);
         let of = (self.tools.snapshot(), learned.observed(), self.memory.version());
-        if let Some(graph) = learned.graph().filter(|graph| graph.is_of(&of)) {
+        let known = || learned.graph().filter(|graph| graph.is_of(&of));
+        if let Some(graph) = known() {
+            return Ok(graph);
+        }
+        let _rebuilding = learned.rebuilding_graph.lock();
+        if let Some(graph) = known() {
             return Ok(graph);
         }
         let edges = self.store.blocking().learned_edges(principal)?;

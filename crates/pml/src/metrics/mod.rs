@@ -1,11 +1,11 @@
-//! What this process has done, in numbers: counters and histograms for `GET /metrics`.
+//! What this process has done, in numbers: counters and histograms for `GET /metrics` and `GET /api/metrics`.
 //!
 //! Counting never waits and stores nothing: the figures begin at zero with the process, as Prometheus expects. Labels are
 //! bounded: the names of servers come from the configuration, and beyond [`family::MOST_SERIES`] they are counted together.
 
 mod accepted;
 mod family;
-mod text;
+mod report;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use pml_model::{RunState, ToolId};
 
 pub(crate) use accepted::OpenSuggestions;
 use family::{CounterFamily, HistogramFamily};
-pub use text::MetricsText;
+pub use report::{MetricFamily, MetricSample, MetricValue, MetricsReport};
 
 /// Seconds: the bounds of call durations. Reads of a local file take a millisecond; slow services take a minute.
 const CALL_BOUNDS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0];
@@ -222,48 +222,48 @@ impl Metrics {
         self.sandbox.add(&[event], 1);
     }
 
-    /// Writes the figures in the text format of Prometheus.
-    pub fn write(&self, text: &mut MetricsText) {
-        self.write_capabilities(text);
-        text.family("pml_runs_started_total", "Runs that were begun, by kind of plan.", &self.runs_started);
-        text.family("pml_runs_ended_total", "Runs that ended, by their last state.", &self.runs_ended);
-        text.histogram(
+    /// Adds the figures to a report.
+    pub fn report(&self, to: &mut MetricsReport) {
+        self.report_capabilities(to);
+        to.family("pml_runs_started_total", "Runs that were begun, by kind of plan.", &self.runs_started);
+        to.family("pml_runs_ended_total", "Runs that ended, by their last state.", &self.runs_ended);
+        to.histogram(
             "pml_run_duration_seconds",
             "Time from the beginning of a run to its end.",
             &self.run_seconds,
         );
-        text.family("pml_tool_calls_total", "Tool calls of runs that ended, by server.", &self.calls);
-        text.histogram(
+        to.family("pml_tool_calls_total", "Tool calls of runs that ended, by server.", &self.calls);
+        to.histogram(
             "pml_tool_call_duration_seconds",
             "Time from sending a tool call to its end, by server.",
             &self.call_seconds,
         );
-        text.family(
+        to.family(
             "pml_cache_lookups_total",
             "Lookups of plans whose result may be cached.",
             &self.cache_lookups,
         );
-        text.family(
+        to.family(
             "pml_speculation_results_total",
             "Results read before they were asked for, by what came of them.",
             &self.speculation,
         );
         let saved = Duration::from_micros(self.speculation_saved_us.get()).as_secs_f64();
-        text.counter(
+        to.counter(
             "pml_speculation_saved_seconds_total",
             "Time by which results were there sooner because they were read ahead.",
             saved,
         );
-        text.family(
+        to.family(
             "pml_approvals_total",
             "Questions about approval that were asked and answered.",
             &self.approvals,
         );
-        text.family("pml_sandbox_workers_total", "What happened to sandbox workers.", &self.sandbox);
+        to.family("pml_sandbox_workers_total", "What happened to sandbox workers.", &self.sandbox);
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-    fn write_capabilities(&self, text: &mut MetricsText) {
+    fn report_capabilities(&self, to: &mut MetricsReport) {
         let rate = |part: &Counter, of: &Counter| match of.get() {
             0 => f64::NAN,
             all => part.get() as f64 / all as f64,
@@ -290,7 +290,7 @@ impl Metrics {
             ("patterns_detected_total", "Plans that were analysed to be run.", &self.patterns),
             ("capabilities_promoted_total", "Plans that became a capability.", &self.promoted),
         ] {
-            text.counter(name, help, counter.get() as f64);
+            to.counter(name, help, counter.get() as f64);
         }
         for (name, help, rate) in [
             ("capabilities_match_rate", "Matched by searched.", rate(&self.matched, &self.searched)),
@@ -301,7 +301,7 @@ impl Metrics {
             ),
             ("promotion_rate", "Promoted by detected.", rate(&self.promoted, &self.patterns)),
         ] {
-            text.gauge(name, help, &[(Vec::new(), rate)]);
+            to.gauge(name, help, &[(Vec::new(), rate)]);
         }
     }
 }

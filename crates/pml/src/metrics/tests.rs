@@ -6,9 +6,9 @@ use super::family::MOST_SERIES;
 use super::*;
 
 fn text(metrics: &Metrics) -> String {
-    let mut text = MetricsText::default();
-    metrics.write(&mut text);
-    text.into_string()
+    let mut report = MetricsReport::default();
+    metrics.report(&mut report);
+    report.to_prometheus()
 }
 
 #[test]

@@ -8,13 +8,15 @@ use pml_model::structure::NodeId;
 use rust_decimal::Decimal;
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::{ConsoleLine, RunFailure};
 use crate::report::ValueOrigin;
 
 /// What a program would do, found out by running it against answers that are partly made up.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunReport {
     /// The id to confirm the dry run with: `explorePath` of `pml_execute`.
@@ -27,6 +29,7 @@ pub struct DryRunReport {
     pub seed: u64,
     /// What the program returned.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     pub result: Option<Box<RawValue>>,
     /// Why it did not return.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,14 +54,15 @@ pub struct DryRunReport {
     pub paths: Vec<ExploredPath>,
     /// All these paths as one structure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub dag: Option<serde_json::Value>,
+    #[schema(value_type = Option<Object>)]
+    pub dag: Option<Value>,
     /// What the program printed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub console: Vec<ConsoleLine>,
 }
 
 /// What the calls of a real run would cost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EstimatedCost {
     /// The sums, one for each currency.
@@ -70,10 +74,11 @@ pub struct EstimatedCost {
 }
 
 /// A sum of money.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CostAmount {
     /// The amount, exact.
     #[serde(serialize_with = "as_number")]
+    #[schema(value_type = f64)]
     pub amount: Decimal,
     /// The code of the currency in ISO 4217.
     pub currency: String,
@@ -105,7 +110,7 @@ fn calls(count: u32) -> String {
 }
 
 /// Which calls of a dry run are really made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DryRunMode {
     /// None.
@@ -116,7 +121,7 @@ pub enum DryRunMode {
 }
 
 /// How the program of a dry run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DryRunStatus {
     /// It returned.
@@ -126,7 +131,7 @@ pub enum DryRunStatus {
 }
 
 /// One call of a dry run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CapturedCall {
     /// The number of the call, in the order of issue.
@@ -136,17 +141,21 @@ pub struct CapturedCall {
     /// The tool within its server.
     pub tool: String,
     /// The arguments, as the program gave them.
+    #[schema(value_type = Object)]
     pub args: Box<RawValue>,
     /// The made-up answer; `None` if the answer is real or an error.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     pub mock_response: Option<Box<RawValue>>,
     /// The real answer.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     pub response: Option<Box<RawValue>>,
     /// The error that the program was given instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RunFailure>,
     /// What the answer comes from.
+    #[schema(value_type = String)]
     pub origin: ValueOrigin,
     /// Whether the answer depends on earlier calls in a way that is not known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -157,6 +166,7 @@ pub struct CapturedCall {
     pub duration_ms: u64,
     /// The node that makes the call.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub node_id: Option<NodeId>,
     /// The source line of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -174,7 +184,7 @@ impl CapturedCall {
 }
 
 /// A place where the outcome depends on a made-up value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunWarning {
     /// The sentence for people.
@@ -184,6 +194,7 @@ pub struct DryRunWarning {
     pub tool: Option<String>,
     /// The node that depends on it: a decision or a call; `None` for the result.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub node_id: Option<NodeId>,
     /// The source line of that node.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -191,12 +202,13 @@ pub struct DryRunWarning {
 }
 
 /// A change that a real run would make.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunEffect {
     /// The sentence for people, such as "would delete `a.txt`".
     pub text: String,
     /// The tool that makes the change.
+    #[schema(value_type = String)]
     pub tool: ToolId,
     /// The path, for a change of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -209,7 +221,7 @@ pub struct DryRunEffect {
 }
 
 /// The branches of a program.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BranchCoverage {
     /// The branches that were taken.
@@ -221,13 +233,14 @@ pub struct BranchCoverage {
 }
 
 /// A path that exploration found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExploredPath {
     /// What differs from the first run.
     pub because: Vec<String>,
     /// The decisions on the way, with their outcomes.
-    pub decisions: Vec<serde_json::Value>,
+    #[schema(value_type = Vec<Object>)]
+    pub decisions: Vec<Value>,
     /// Whether the program returned.
     pub status: DryRunStatus,
     /// What a real run on this path would change.
@@ -235,10 +248,11 @@ pub struct ExploredPath {
 }
 
 /// One branch: an outcome of a decision.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Branch {
     /// The decision.
+    #[schema(value_type = String)]
     pub decision: NodeId,
     /// The tested expression, as written.
     pub condition: String,

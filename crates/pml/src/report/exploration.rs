@@ -4,6 +4,7 @@ use pml_model::name::{printable, truncate_text};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::{CapturedCall, DryRunEffect, RunFailure};
 use crate::problem::ErrorCode;
@@ -16,7 +17,7 @@ const MESSAGE_CHARACTERS: usize = 160;
 const MOST_LISTED: usize = 2;
 
 /// Ways to serve an intent, each tried.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Exploration {
     /// The id that traces of its paths refer to; absent if nothing is learned.
@@ -38,7 +39,7 @@ pub struct Exploration {
 }
 
 /// A path that returned.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ViablePath {
     /// The id to run it with: `explorePath` of `pml_execute`.
@@ -53,6 +54,7 @@ pub struct ViablePath {
     pub mocked_executions: usize,
     /// What it returned; it may contain made-up values.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     pub result: Option<Box<RawValue>>,
     /// The results of real calls, and what stood in for the others.
     pub outputs: Vec<PathOutput>,
@@ -66,11 +68,12 @@ pub struct ViablePath {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<ToolHistory>,
     /// The DAG document.
+    #[schema(value_type = Object)]
     pub dag_structure: Value,
 }
 
 /// The answer of one call.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PathOutput {
     /// The tool.
@@ -82,7 +85,7 @@ pub struct PathOutput {
 }
 
 /// What is known of earlier calls of a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolHistory {
     /// The tool.
@@ -94,7 +97,7 @@ pub struct ToolHistory {
 }
 
 /// A path that failed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedPath {
     /// The tools, in an order in which they can be called.
@@ -103,6 +106,7 @@ pub struct FailedPath {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_point: Option<String>,
     /// The code of the failure.
+    #[schema(value_type = String)]
     pub code: ErrorCode,
     /// Why it failed.
     pub error: String,
@@ -112,7 +116,7 @@ pub struct FailedPath {
 }
 
 /// Every call of every path.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplorationTrace {
     /// Always true: such calls count as no run.
@@ -124,7 +128,7 @@ pub struct ExplorationTrace {
 }
 
 /// One call of an exploration.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExploredCall {
     /// The number of its path, in the order in which they were tried.
@@ -132,6 +136,7 @@ pub struct ExploredCall {
     /// The tool.
     pub tool: String,
     /// The arguments.
+    #[schema(value_type = Object)]
     pub args: Box<RawValue>,
     /// Whether it succeeded.
     pub success: bool,

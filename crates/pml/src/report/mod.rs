@@ -13,6 +13,7 @@ use pml_model::{CapabilityId, RunState};
 use pml_store::RunSavings;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::plan::Plan;
 pub use dry_run::{
@@ -138,10 +139,11 @@ pub struct NextSuggestion {
 }
 
 /// The reason why a run has no result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunFailure {
     /// The stable error code for programs.
+    #[schema(value_type = String)]
     pub code: ErrorCode,
     /// The message, one sentence.
     pub message: String,
@@ -455,7 +457,7 @@ pub enum TaskStatus {
 }
 
 /// One line that a program printed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConsoleLine {
     /// `log`, `info`, `warn`, `error`, `debug`.
     pub level: String,

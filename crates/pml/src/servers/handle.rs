@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use pml_mcp::client::ServerProfile;
-use pml_mcp::client::{Connection, ConnectionEvent, Launch, RemoteServer, RequestFailure, ServerTarget};
+use pml_mcp::client::{
+    Authorizer, Connection, ConnectionEvent, Launch, OpenError, RemoteServer, RequestFailure, ServerTarget,
+};
 use pml_model::name::printable;
-use pml_model::{Definition, Digest, ServerName};
+use pml_model::{Digest, ServerName};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ServerSpec;
-use super::usage::ServerUsage;
+use super::listing::{StartFailure, ToolListing, list, needs_sign_in};
+use super::usage::{CallPurpose, ServerUsage};
 use super::watched::WatchedResources;
 use crate::config::{self, ServerTransport, StartPolicy};
 use crate::problem::{ErrorCode, Problem};
@@ -50,17 +52,6 @@ pub enum ServerEventKind {
     Resource(String),
 }
 
-/// The tool list of a server, from opening the connection or after a change.
-#[derive(Debug, Clone)]
-pub struct ToolListing {
-    /// The server's description of itself.
-    pub about: ServerProfile,
-    /// The definitions of its tools.
-    pub tools: Vec<Definition>,
-    /// The definitions that were rejected, each with the reason.
-    pub refused: Vec<String>,
-}
-
 /// The status of a server.
 #[derive(Debug, Clone)]
 pub enum ServerStatus {
@@ -79,6 +70,11 @@ pub enum ServerStatus {
     },
     /// Its command waits for a person's acceptance.
     AwaitingAcceptance,
+    /// It waits for a person to sign in.
+    SignInRequired {
+        /// The reason, as text.
+        reason: String,
+    },
     /// Removed from the configuration, or the program is ending.
     Closed,
 }
@@ -175,6 +171,7 @@ impl ServerHandle {
     ) -> Result<Arc<Connection>, ServerUnavailable> {
         self.usage.touch();
         let mut status = self.status.subscribe();
+        let mut tried_sign_in = false;
         loop {
             let now = status.borrow_and_update().clone();
             match now {
@@ -195,6 +192,14 @@ impl ServerHandle {
                     }
                 }
                 ServerStatus::AwaitingAcceptance => return Err(self.held()),
+                ServerStatus::SignInRequired { reason } => {
+                    // A person may have signed in since, in any process.
+                    if tried_sign_in || !self.has_token().await {
+                        return Err(self.signed_out(&reason));
+                    }
+                    tried_sign_in = true;
+                    self.begin();
+                }
                 ServerStatus::Closed => return Err(self.removed()),
                 ServerStatus::Starting => {
                     let changed = tokio::time::timeout_at(deadline.into(), status.changed());
@@ -211,9 +216,14 @@ impl ServerHandle {
     }
 
     /// Marks a call as under way until the guard is dropped, so that the server is not stopped as idle meanwhile.
-    pub fn mark_in_use(self: &Arc<Self>) -> ServerUseGuard {
-        self.usage.begin_call();
-        ServerUseGuard(Arc::clone(self))
+    pub fn mark_in_use(self: &Arc<Self>, purpose: CallPurpose) -> ServerUseGuard {
+        self.usage.begin_call(purpose);
+        ServerUseGuard { server: Arc::clone(self), purpose }
+    }
+
+    /// The number of calls under way that somebody waits for.
+    pub(crate) fn requested_calls(&self) -> u32 {
+        self.usage.requested_calls()
     }
 
     /// Records a successful call, which resets the backoff.
@@ -252,6 +262,7 @@ impl ServerHandle {
             ServerStatus::Starting
             | ServerStatus::Ready(_)
             | ServerStatus::AwaitingAcceptance
+            | ServerStatus::SignInRequired { .. }
             | ServerStatus::Closed => false,
         };
         if due {
@@ -276,7 +287,10 @@ impl ServerHandle {
                 });
                 connection.close().await;
             }
-            ServerStatus::Idle | ServerStatus::Starting | ServerStatus::Down { .. } => {}
+            ServerStatus::Idle
+            | ServerStatus::Starting
+            | ServerStatus::SignInRequired { .. }
+            | ServerStatus::Down { .. } => {}
         }
         self.begin();
         true
@@ -296,11 +310,14 @@ impl ServerHandle {
         self.status.send_replace(ServerStatus::Closed);
         self.lives.close();
         self.lives.wait().await;
+        if let Some(authorizer) = &self.spec.authorizer {
+            authorizer.close().await;
+        }
     }
 
     fn begin(self: &Arc<Self>) {
         let started = self.status.send_if_modified(|status| match status {
-            ServerStatus::Idle | ServerStatus::Down { .. } => {
+            ServerStatus::Idle | ServerStatus::Down { .. } | ServerStatus::SignInRequired { .. } => {
                 *status = ServerStatus::Starting;
                 true
             }
@@ -345,7 +362,11 @@ impl ServerHandle {
         };
         let (connection, opened) = match opened {
             Ok(opened) => opened,
-            Err(reason) => {
+            Err(StartFailure::SignInRequired(reason)) => {
+                self.wait_for_sign_in(&reason);
+                return self.tell(ServerEventKind::Status).await;
+            }
+            Err(StartFailure::Failed(reason)) => {
                 self.fail(&reason, |status| matches!(status, ServerStatus::Starting));
                 return self.tell(ServerEventKind::Status).await;
             }
@@ -390,17 +411,20 @@ impl ServerHandle {
         &self,
         events: mpsc::Sender<ConnectionEvent>,
         tasks: &TaskTracker,
-    ) -> Result<(Connection, ToolListing), String> {
+    ) -> Result<(Connection, ToolListing), StartFailure> {
         let patience = self.spec.settings.start_timeout;
         let deadline = Instant::now() + patience;
         let (name, target) = (self.name().as_str(), self.target());
         let opened = Connection::open(name, &target, self.spec.era, patience, events, tasks).await;
-        let connection = opened.map_err(|error| printable(&error.to_string()))?;
+        let connection = opened.map_err(|error| match error {
+            OpenError::Failed(failure) if needs_sign_in(&failure) => StartFailure::of(&failure),
+            other => StartFailure::Failed(printable(&other.to_string())),
+        })?;
         match list(&connection, deadline).await {
             Ok(opened) => Ok((connection, opened)),
-            Err(reason) => {
+            Err(failure) => {
                 connection.close().await;
-                Err(reason)
+                Err(failure)
             }
         }
     }
@@ -468,7 +492,7 @@ impl ServerHandle {
             let asked_at = Instant::now();
             match list(connection, asked_at + self.spec.settings.call_timeout).await {
                 Ok(opened) => self.tell_tools(asked_at, opened).await,
-                Err(error) => {
+                Err(StartFailure::SignInRequired(error) | StartFailure::Failed(error)) => {
                     tracing::warn!(server = %self.name(), error, "the changed tools could not be listed");
                 }
             }
@@ -508,6 +532,7 @@ impl ServerHandle {
                     .iter()
                     .map(|(name, value)| (name.clone(), value.reveal().to_owned()))
                     .collect(),
+                authorizer: self.spec.authorizer.clone().map(|authorizer| authorizer as Arc<dyn Authorizer>),
             }),
         }
     }
@@ -530,6 +555,25 @@ impl ServerHandle {
             }
             ended
         });
+    }
+
+    /// Marks a server that was starting as waiting for a person. There is no backoff: each call looks for a sign-in.
+    fn wait_for_sign_in(&self, reason: &str) {
+        let reason = self.sanitiser.clean_text(reason).into_owned();
+        self.status.send_if_modified(|status| {
+            let starting = matches!(status, ServerStatus::Starting);
+            if starting {
+                *status = ServerStatus::SignInRequired { reason };
+            }
+            starting
+        });
+    }
+
+    async fn has_token(&self) -> bool {
+        match &self.spec.authorizer {
+            Some(authorizer) => matches!(authorizer.token().await, Ok(Some(_))),
+            None => false,
+        }
     }
 
     /// Marks the server as idle unless it is in use. A later caller finds it idle, and an earlier caller already counts
@@ -576,6 +620,7 @@ impl ServerHandle {
                 self.down(&reason, until.saturating_duration_since(Instant::now())).0
             }
             ServerStatus::AwaitingAcceptance => self.held().0,
+            ServerStatus::SignInRequired { reason } => self.signed_out(&reason).0,
             ServerStatus::Closed => self.removed().0,
         }
     }
@@ -589,6 +634,10 @@ impl ServerHandle {
                 "try again in a moment; `start_timeout` ({time} s) sets how long a call waits"
             )),
         )
+    }
+
+    fn signed_out(&self, reason: &str) -> ServerUnavailable {
+        ServerUnavailable(Problem::sign_in_required(self.name().as_str(), reason))
     }
 
     fn removed(&self) -> ServerUnavailable {
@@ -614,35 +663,22 @@ fn is_life(status: &ServerStatus, connection: &Arc<Connection>) -> bool {
 
 /// Marks a call as under way until dropped.
 #[derive(Debug)]
-pub struct ServerUseGuard(Arc<ServerHandle>);
+pub struct ServerUseGuard {
+    server: Arc<ServerHandle>,
+    purpose: CallPurpose,
+}
 
 impl ServerUseGuard {
     /// The server in use.
     pub fn server(&self) -> &ServerHandle {
-        &self.0
+        &self.server
     }
 }
 
 impl Drop for ServerUseGuard {
     fn drop(&mut self) {
-        self.0.usage.end_call();
+        self.server.usage.end_call(self.purpose);
     }
-}
-
-async fn list(connection: &Connection, deadline: Instant) -> Result<ToolListing, String> {
-    let raw = if connection.profile().has_capability("tools") {
-        connection.list("tools/list", deadline).await.map_err(|failure| printable(&failure.to_string()))?
-    } else {
-        Vec::new()
-    };
-    let (mut tools, mut refused) = (Vec::with_capacity(raw.len()), Vec::new());
-    for definition in raw {
-        match Definition::parse(definition) {
-            Ok(definition) => tools.push(definition),
-            Err(error) => refused.push(printable(&error.to_string())),
-        }
-    }
-    Ok(ToolListing { about: connection.profile().clone(), tools, refused })
 }
 
 /// The executable that guards the processes of servers.

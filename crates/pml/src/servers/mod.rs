@@ -3,6 +3,7 @@
 //! Each server is an independent [`ServerHandle`]: a failure of one does not affect the others or their callers.
 
 mod handle;
+mod listing;
 pub mod resource_uri;
 mod usage;
 mod watched;
@@ -14,12 +15,14 @@ use pml_model::ServerName;
 use tokio::sync::mpsc;
 
 pub use handle::{
-    ServerEvent, ServerEventKind, ServerHandle, ServerStatus, ServerUnavailable, ServerUseGuard, ToolListing,
+    ServerEvent, ServerEventKind, ServerHandle, ServerStatus, ServerUnavailable, ServerUseGuard,
 };
-
+pub use listing::ToolListing;
+pub use usage::CallPurpose;
 pub use watched::WatchedResources;
 
 use crate::config;
+use crate::sign_in::ServerAuthorizer;
 
 /// All configured servers.
 #[derive(Debug)]
@@ -83,4 +86,6 @@ pub struct ServerSpec {
     pub accepted: bool,
     /// The era it used last, if known.
     pub era: Option<pml_mcp::Era>,
+    /// Gives out the tokens of the operator, if people sign in to the server.
+    pub authorizer: Option<Arc<ServerAuthorizer>>,
 }

@@ -25,7 +25,7 @@ use crate::config::DefinitionPolicy;
 use crate::epoch::WriteReach;
 use crate::metrics::CallStatus;
 use crate::problem::{ErrorCode, Problem};
-use crate::servers::{ServerHandle, ServerStatus};
+use crate::servers::{CallPurpose, ServerHandle, ServerStatus};
 use crate::telemetry::{add_trace_context, current, in_context};
 use call_audit::{AuditedArguments, DirectCall, DirectDecision};
 pub(crate) use spans::{begin_call, end_call};
@@ -119,6 +119,15 @@ pub enum DrySending {
     ReadOnly,
     /// None.
     Nothing,
+}
+
+impl CallMode {
+    fn purpose(self) -> CallPurpose {
+        match self {
+            CallMode::Real | CallMode::Dry(_) => CallPurpose::Requested,
+            CallMode::Speculative => CallPurpose::Speculative,
+        }
+    }
 }
 
 impl CallContext {
@@ -258,7 +267,7 @@ async fn learn_tools(tools: &Toolset, context: &CallContext, id: &ToolId) -> Res
         }
         return Ok(());
     }
-    let _in_use = slot.mark_in_use();
+    let _in_use = slot.mark_in_use(context.mode.purpose());
     let deadline = Instant::now() + slot.settings().start_timeout;
     slot.connection(deadline, &context.cancel).await.map_err(|unavailable| Some(unavailable.0))?;
     tools.wait_until_listed(&slot).await;
@@ -461,7 +470,7 @@ async fn downstream(
         let until = Instant::now() + time;
         context.deadline.map_or(until, |own| own.min(until))
     };
-    let _in_use = slot.mark_in_use();
+    let _in_use = slot.mark_in_use(context.mode.purpose());
     // A connection that was already closed has sent nothing, so one retry is safe.
     for last in [false, true] {
         let connection = match slot.connection(within(slot.settings().start_timeout), &context.cancel).await {

@@ -33,6 +33,7 @@ use crate::servers::{
     ServerEvent, ServerEventKind, ServerHandle, ServerSpec, ServerStatus, Servers, ToolListing, resource_uri,
 };
 use crate::settings::AppSettings;
+use crate::sign_in::ServerAuthorizer;
 use crate::telemetry::Telemetry;
 use crate::validate::Validators;
 
@@ -146,6 +147,11 @@ impl Toolset {
     /// Whether a server has asked to be left alone for a while.
     pub(crate) fn is_rate_limited(&self, server: &ServerName) -> bool {
         self.servers.get(server).is_some_and(|handle| handle.rate_limit_wait().is_some())
+    }
+
+    /// The number of calls under way at a server that somebody waits for.
+    pub(crate) fn requested_calls(&self, server: &ServerName) -> u32 {
+        self.servers.get(server).map_or(0, |handle| handle.requested_calls())
     }
 
     /// The configured servers whose tools are unknown, each with the reason.
@@ -278,6 +284,7 @@ impl Toolset {
             env: config::child_env(server, &self.settings.env),
             accepted: accepted(server),
             era: eras.get(&server.name).copied(),
+            authorizer: ServerAuthorizer::new(self.store.clone(), installation(), server).map(Arc::new),
         });
         self.servers.apply(wanted.collect()).await;
     }
@@ -523,6 +530,7 @@ pub fn describe_status(status: &ServerStatus) -> String {
         ServerStatus::Ready(connection) => format!("ready ({})", connection.profile().version),
         ServerStatus::Down { reason, .. } => format!("down: {reason}"),
         ServerStatus::AwaitingAcceptance => "waits for `pml accept`".to_owned(),
+        ServerStatus::SignInRequired { .. } => "waits for `pml login`".to_owned(),
         ServerStatus::Closed => "closed".to_owned(),
     }
 }

@@ -212,6 +212,7 @@ fn what_cannot_be_read_and_what_belongs_to_others_is_told_in_one_shape() {
         ("DELETE", "/api/rules/x".to_owned(), "", 404),
         ("GET", "/api/savings?days=0".to_owned(), "", 400),
         ("POST", "/api/servers/nothing/restart".to_owned(), "", 404),
+        ("GET", "/api/servers/nothing".to_owned(), "", 404),
     ] {
         let reply = program.ask(method, &path, body);
         let json = reply.json();
@@ -254,6 +255,27 @@ fn a_run_is_started_waits_is_aborted_and_says_so() {
     let body = json!({"capability": capability, "args": {"from": "2026-01-29"}}).to_string();
     assert_eq!(viewer.post("/api/execute", &[], &body).status, 401);
     assert_eq!(person.post("/api/execute", &[], &body).status, 200);
+}
+
+#[test]
+fn a_failed_run_is_one_of_its_capability() {
+    let place = Place::new();
+    let good = execute(&place, "days until the end of January", DAYS, &json!({"from": "2026-01-01"}));
+    let bad = execute(&place, "days until the end of January", DAYS, &json!({"from": "no day at all"}));
+    let served = place.serve();
+    let program = Program(&served);
+    let shown = |run: &str| program.get(&format!("/api/runs/{run}"));
+    let name = shown(&good)["capability"]["name"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (&shown(&bad)["status"], &shown(&bad)["capability"]["name"]),
+        (&json!("failed"), &json!(name))
+    );
+    let listed = program.get(&format!("/api/runs?capability={name}"));
+    let ids: Vec<&str> =
+        listed["items"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, [bad.as_str(), good.as_str()], "{listed}");
+    let counted = || program.get(&format!("/api/capabilities/{name}"))["capability"]["usageCount"].clone();
+    eventually("both count for it", || counted() == 2);
 }
 
 #[test]
@@ -447,13 +469,9 @@ fn servers_policy_rules_cache_and_savings_are_shown() {
     assert_eq!((&time["state"], &time["transport"]), (&json!("built_in"), &json!("builtin")));
     let until = Instant::now() + PATIENCE;
     loop {
-        let servers = program.get("/api/servers");
-        let all = servers["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .flat_map(|server| server["tools"].as_array().unwrap());
-        let diff = all.clone().find(|tool| tool["id"] == "time:diff").unwrap();
+        let shown = program.get("/api/servers/time");
+        assert_eq!(shown["toolCount"], shown["tools"].as_array().unwrap().len(), "{shown}");
+        let diff = shown["tools"].as_array().unwrap().iter().find(|tool| tool["id"] == "time:diff").unwrap();
         assert_eq!((&diff["policy"]["verdict"], &diff["quarantined"]), (&json!("auto"), &json!(false)));
         // What was called is learned in the background.
         if diff["calls"] == 1 {
@@ -533,6 +551,9 @@ fn a_new_command_is_accepted_as_shown_and_a_server_is_restarted() {
         assert_eq!((started.status, &started.json()["state"]), (200, &json!("ready")), "{}", started.body);
         assert_eq!(starts(), expected, "another process");
     }
-    eventually("its tools are known", || notes().unwrap()["tools"][0]["id"] == "notes:add");
+    eventually("its tools are known", || {
+        program.get("/api/servers/notes")["tools"][0]["id"] == "notes:add"
+            && notes().unwrap()["toolCount"] == 1
+    });
     assert_eq!(viewer(&served).post("/api/servers/notes/restart", &[], "").status, 401);
 }

@@ -22,6 +22,7 @@ fn tests_pass(file: &str) {
 #[test]
 fn parts_that_need_no_browser() {
     tests_pass("parts.test.mjs");
+    tests_pass("views.test.mjs");
 }
 
 #[test]

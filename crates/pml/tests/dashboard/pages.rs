@@ -331,10 +331,10 @@ fn what_differs_from_the_last_time_is_on_the_card() {
 }
 
 #[test]
-fn the_first_answer_counts_and_a_second_tab_is_told() {
+fn of_two_people_who_answer_one_wins_and_the_other_is_told() {
     let place = Place::new();
     let (run, _) = place.ask("save the notes", approval(vec![call("fs:write", WRITES)]));
-    let seen = play(&place.serve(), "two_tabs", &[]);
+    let seen = play(&place.serve(), "two_people", &[]);
     assert_eq!(seen["told"], "Approved.");
     assert!(seen["late"].as_str().unwrap().contains("already"), "{seen}");
     let answers = place.answers(&run);

@@ -176,8 +176,8 @@ fn six_pages_show_what_a_real_gateway_did() {
         "console.log(args.text); await mcp.json.stringify({ data: [args.text] }); throw new Error(args.text)";
     let poisoned = run(&mut agent, "show what others wrote", code, &all);
     let large: String =
-        (0..400).map(|n| format!("if (args.n > {n}) {{ await mcp.time.now({{}}); }}\n")).collect();
-    let large = run(&mut agent, "take four hundred branches", &large, &json!({"n": 2}));
+        (0..500).map(|n| format!("if (args.n > {n}) {{ await mcp.time.now({{}}); }}\n")).collect();
+    let large = run(&mut agent, "take five hundred branches", &large, &json!({"n": 2}));
     assert_eq!(large["status"], "success", "{large}");
     drop(agent);
     let orphan = store_orphan(&place);
@@ -237,7 +237,7 @@ fn six_pages_show_what_a_real_gateway_did() {
     assert_eq!(seen["unknown"][0], seen["unknown"][1], "{seen:#}");
     assert!(seen["found"].as_str().unwrap().contains(given["capability"].as_str().unwrap()), "{seen:#}");
     assert!(seen["wouldRun"].as_str().unwrap().contains("What would run"), "{seen:#}");
-    assert!(seen["nodes"].as_u64().unwrap() >= 400, "{seen:#}");
+    assert!(seen["nodes"].as_u64().unwrap() >= 500, "{seen:#}");
     assert_eq!(seen["orphanCalls"], 2, "{seen:#}");
     assert!(seen["report"].as_str().unwrap().contains("math:evaluate"), "{seen:#}");
     assert_eq!(seen["ranForReal"], 3, "{seen:#}");

@@ -38,5 +38,6 @@ mod quarantine;
 mod questions;
 mod raw;
 mod refused;
+mod sign_in;
 mod tidy;
 mod tokens;

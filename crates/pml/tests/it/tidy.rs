@@ -179,7 +179,7 @@ fn every_queue_has_a_bound() {
 #[test]
 fn every_task_has_an_owner() {
     // Each of these is joined by the function that starts it, or cannot be.
-    const OWNED: [(&str, &str); 7] = [
+    const OWNED: [(&str, &str); 9] = [
         ("crates/pml/src/runtime.rs", "waited for where it is asked for"),
         (
             "crates/pml/src/builtin/tool.rs",
@@ -187,6 +187,8 @@ fn every_task_has_an_owner() {
         ),
         ("crates/pml-store/src/store.rs", "waited for where it is asked for"),
         ("crates/pml-store/src/store/changes.rs", "ended by `Store::end_change_feed`, or with the store"),
+        ("crates/pml-store/src/postgres.rs", "drives a connection, and ends with its client"),
+        ("crates/pml-store/src/postgres/presence.rs", "drives a connection; the session waits for its end"),
         ("crates/pml-sandbox/src/host/pool.rs", "waited for by `Pool::close`"),
         (
             "crates/pml-mcp/src/server/stdio.rs",

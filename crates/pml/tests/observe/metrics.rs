@@ -10,6 +10,33 @@ use crate::harness::{Home, Served};
 /// The samples by name and labels.
 type Samples = BTreeMap<String, f64>;
 
+/// The numbers of `GET /api/metrics`, by name and labels as `/metrics` writes them.
+fn summary(served: &Served) -> Samples {
+    let (status, body) = get(served, "/api/metrics");
+    assert_eq!(status, 200, "{body}");
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let mut samples = Samples::new();
+    for item in body["items"].as_array().unwrap() {
+        let name = item["name"].as_str().unwrap();
+        for sample in item["samples"].as_array().unwrap() {
+            let labels = sample["labels"].as_object().unwrap().iter();
+            let labels: Vec<String> = labels.map(|(label, value)| format!("{label}={value}")).collect();
+            let series = |suffix: &str| match labels.as_slice() {
+                [] => format!("{name}{suffix}"),
+                labels => format!("{name}{suffix}{{{}}}", labels.join(",")),
+            };
+            let number = |value: &serde_json::Value| value.as_f64().unwrap_or(f64::NAN);
+            if item["kind"] == "histogram" {
+                samples.insert(series("_count"), number(&sample["count"]));
+                samples.insert(series("_sum"), number(&sample["sum"]));
+            } else {
+                samples.insert(series(""), number(&sample["value"]));
+            }
+        }
+    }
+    samples
+}
+
 /// Reads the text format 0.0.4 and refuses everything that is not in it.
 #[track_caller]
 fn parse(text: &str) -> Samples {
@@ -165,6 +192,42 @@ fn figures_equal_what_was_done() {
     expect("pml_sandbox_workers_total{event=\"taken\"}", done["pml_runs_started_total{kind=\"code\"}"]);
     expect("pml_runs_open{state=\"running\"}", 0.0);
     assert_eq!(done.keys().filter(|series| series.contains("build_info")).count(), 1);
+    // The JSON has the same figures, apart from the buckets.
+    let (told, done) = (summary(&served), scrape(&served));
+    let without_buckets: Samples =
+        done.into_iter().filter(|(series, _)| !series.contains("_bucket{")).collect();
+    assert_eq!(told.keys().collect::<Vec<_>>(), without_buckets.keys().collect::<Vec<_>>());
+    for (series, value) in &told {
+        let other = without_buckets[series];
+        assert!(*value == other || value.is_nan() && other.is_nan(), "{series}: {value} and {other}");
+    }
+}
+
+#[test]
+fn a_suggestion_that_a_run_follows_is_accepted() {
+    let home = Home::new(ALL);
+    std::fs::write(home.path("sales.csv"), "region,amount\nnorth,1\n").unwrap();
+    let served = home.serve(&[]);
+    let intent = "read the file sales.csv and parse the csv in it";
+    let found = call(&served, "pml_discover", &json!({ "intent": intent }));
+    let tasks = &found["structuredContent"]["suggestion"]["dagStructure"]["tasks"];
+    assert!(tasks.as_array().is_some_and(|tasks| !tasks.is_empty()), "{found}");
+    let suggested = scrape(&served);
+    assert_eq!(
+        (suggested["suggestions_generated_total"], suggested["suggestions_accepted_total"]),
+        (1.0, 0.0)
+    );
+    // Something else is no answer to the suggestion; what it named is, once.
+    run(&served, "something else", "return (await mcp.math.evaluate({ expression: '1 + 1' })).value");
+    assert_eq!(scrape(&served)["suggestions_accepted_total"], 0.0);
+    let code =
+        "return (await mcp.csv.parse({ csv: (await mcp.fs.read({ path: 'sales.csv' })).content })).rows";
+    for _ in 0..2 {
+        let done = run(&served, intent, code);
+        assert_eq!(done["status"], "success", "{done}");
+    }
+    let done = scrape(&served);
+    assert_eq!((done["suggestions_generated_total"], done["suggestions_accepted_total"]), (1.0, 1.0));
 }
 
 #[test]

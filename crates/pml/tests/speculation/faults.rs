@@ -5,6 +5,35 @@ use serde_json::json;
 use crate::harness::eventually;
 use crate::place::Place;
 
+#[test]
+fn a_call_whose_read_ahead_takes_long_is_made_beside_it_and_the_first_result_counts() {
+    let mut place = Place::start("");
+    // The read ahead is never answered; the call beside it, which is the second one, is.
+    let code = "await mcp.b.read({ key: 'first' });\n\
+                return (await mcp.a.flaky({ key: args.key, times: 1, how: 'hang' })).given.key;";
+    for key in ["one", "two"] {
+        let told = place.run(code, &json!({ "key": key }));
+        assert_eq!(told["result"], key, "{told}");
+    }
+    // A read that is answered after the call was made beside it counts if it comes first.
+    let code = "await mcp.b.read({ key: 'before' });\n\
+                return (await mcp.a.read({ key: 'slow', until: args.until })).given.key;";
+    let request = place.begin(code, &json!({ "until": "go" }));
+    place.wait_for("slow", 2);
+    place.allow("go");
+    assert_eq!(place.gateway.outcome(request)["result"], "slow");
+    assert_eq!(place.keys("a:read").len(), 2, "the call was made beside the read: {:?}", place.begun());
+}
+
+#[test]
+fn a_server_that_refuses_a_second_call_beside_the_read_is_asked_again_alone() {
+    let mut place = Place::start("");
+    let code = "await mcp.b.read({ key: 'first' });\n\
+                return (await mcp.a.single({ key: 'single', wait: 700 })).given.key;";
+    let told = place.run(code, &json!({}));
+    assert_eq!(told["result"], "single", "{told}");
+}
+
 /// Runs a program whose read ahead goes wrong in this way, and gives how often the tool was called.
 #[track_caller]
 fn with_fault(how: &str) -> usize {

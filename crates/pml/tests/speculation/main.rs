@@ -7,26 +7,35 @@
 #![expect(unreachable_pub, reason = "what the helpers offer is for all modules here")]
 
 mod changes;
+mod dags;
 #[path = "../durable/dice.rs"]
 mod dice;
+#[path = "../tenants/door.rs"]
+#[allow(dead_code, reason = "shared with the tests of tenants, which need more of it")]
+mod door;
 mod faults;
 mod following;
 #[path = "../durable/gateway.rs"]
 #[allow(dead_code, reason = "shared with the tests of durable runs, which need more of it")]
 mod gateway;
 mod generate;
+mod git;
 mod guard;
 #[path = "../it/harness.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which need more of it")]
 mod harness;
 mod kills;
 mod layers;
+mod metrics;
 mod nested;
+mod parked;
 mod place;
 mod predicted;
+mod principals;
 mod programs;
 mod sessions;
 mod settings;
 mod shares;
 mod soundness;
 mod writes;
+mod yielding;

@@ -106,11 +106,7 @@ impl Place {
 
     /// The calls that came as far as `event`, in their order.
     pub fn calls(&self, event: &str) -> Vec<LedgerCall> {
-        let text = std::fs::read_to_string(self.home.path("ledger")).unwrap_or_default();
-        // The last line may be half written.
-        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        let events = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
-        events.filter(|one| one["event"] == event).map(|one| LedgerCall::of(&one)).collect()
+        ledger_of(&self.home, event)
     }
 
     /// The calls that began.
@@ -223,6 +219,15 @@ impl LedgerCall {
         let word = |name: &str| event[name].as_str().unwrap().to_owned();
         LedgerCall { tool: format!("{}:{}", word("server"), word("tool")), given: event["given"].clone() }
     }
+}
+
+/// The calls that came as far as `event` at the servers of a home, in their order.
+pub fn ledger_of(home: &Home, event: &str) -> Vec<LedgerCall> {
+    let text = std::fs::read_to_string(home.path("ledger")).unwrap_or_default();
+    // The last line may be half written.
+    let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let events = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events.filter(|one| one["event"] == event).map(|one| LedgerCall::of(&one)).collect()
 }
 
 /// The configuration of a server on the world.

@@ -7,7 +7,7 @@ DIR/WORLD, is the world: every `write`, at any server with this world, adds a by
 
 Every call waits `wait` ms and until the file DIR/`until` exists. `look` reads, and nothing says so. `web` reaches a
 network, as it says. `find_user` and `orders` say what they return and take, by different names. `flaky` answers as `read` does after it was called `times` times with its `key`, and until then as
-`how` says: it hangs, fails, or lets its process die. The description of `read` is what DIR/definition says, which is looked at all the time.
+`how` says: it hangs, fails, or lets its process die. `single` refuses a call while it has another that was not cancelled. The description of `read` is what DIR/definition says, which is looked at all the time.
 """
 
 import json
@@ -48,12 +48,22 @@ def earlier(key):
     return sum(1 for event in events if event["event"] == "begin" and event["tool"] == "flaky" and event["given"]["key"] == key)
 
 
+# The requests of `single` that are under way and were not cancelled.
+single = set()
+# One item for each call with `untold`, which returns something else each time.
+untold = []
+
+
 def call(request, tool, given):
     note("begin", tool=tool, given=given)
+    refused = tool == "single" and bool(single)
+    if tool == "single" and not refused:
+        single.add(request)
     time.sleep(given.get("wait", 0) / 1000)
     while "until" in given and not os.path.exists(os.path.join(DIR, given["until"])):
         time.sleep(0.005)
-    failed = tool == "fail"
+    failed = tool == "fail" or refused
+    single.discard(request)
     if tool == "flaky" and earlier(given["key"]) <= given["times"]:
         if given["how"] == "die":
             os._exit(3)
@@ -67,6 +77,9 @@ def call(request, tool, given):
         value = {"user": {"id": "u-" + given["key"]}}
     if tool == "orders":
         value = {"count": len(given["user_id"])}
+    if "untold" in given:
+        untold.append(None)
+        value["untold"] = len(untold)
     result = {"content": [], "structuredContent": value}
     if failed:
         result = {"content": [{"type": "text", "text": "it failed"}], "isError": True}
@@ -99,6 +112,7 @@ def tools():
         tool("web", {"readOnlyHint": True, "openWorldHint": True}),
         tool("fail", READS),
         tool("flaky", READS),
+        tool("single", READS),
         tool("find_user", READS, "finds a user by name"),
         tool("orders", READS, "counts the orders of a user"),
         tool("write", {"readOnlyHint": False}),
@@ -114,6 +128,8 @@ def answer(message):
         say({"id": request, "result": {"protocolVersion": message["params"]["protocolVersion"], **about}})
     elif method == "tools/list":
         say({"id": request, "result": {"tools": tools()}})
+    elif method == "notifications/cancelled":
+        single.discard(message["params"]["requestId"])
     elif method == "tools/call":
         arguments = (request, message["params"]["name"], message["params"].get("arguments", {}))
         threading.Thread(target=call, args=arguments, daemon=True).start()

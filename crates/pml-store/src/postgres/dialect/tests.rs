@@ -1,3 +1,5 @@
+//! Statements as the store writes them, and what PostgreSQL is given.
+
 use super::*;
 
 fn schema() -> Schema {

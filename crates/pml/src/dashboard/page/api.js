@@ -14,6 +14,7 @@ const RETRY_MS = [400, 800, 1600, 3200, 5000];
 /** How many replies are kept to be compared by ETag. */
 const KEPT_REPLIES = 60;
 const CSRF_KEY = 'pml-csrf';
+const NOTICE_KEY = 'pml-notice';
 
 /** Who looks at the page: the reply of `GET /api/session`, or `null` before it is known. */
 export const session = signal(null);
@@ -117,7 +118,10 @@ export function signIn(reason = '') {
   return signingIn;
 }
 
-/** Sends the passphrase, with a name unless it is the operator's; throws an ApiError if it is not the right one. */
+/**
+ * Sends the passphrase, with a name unless it is the operator's; throws an ApiError if it is not the right one. Returns
+ * whether the page goes on: what it shows and what it was about to send belong to the person that it was loaded for.
+ */
 export async function login(passphrase, name = '') {
   let response;
   try {
@@ -129,16 +133,33 @@ export async function login(passphrase, name = '') {
   const reply = await read(response);
   if (!response.ok) throw new ApiError(response.status, reply?.error);
   localStorage.setItem(CSRF_KEY, reply.csrf);
-  // What the page shows belongs to somebody else.
-  if (name && name !== session.value?.principal) location.reload();
-  await refreshSession({ quiet: true }).catch(() => {});
+  replies.clear();
+  const before = session.value?.principal;
+  const now = await refreshSession({ quiet: true }).catch(() => null);
+  if (before === undefined || before === now?.principal) return true;
+  if (signInRequest.value?.reason && now) {
+    sessionStorage.setItem(NOTICE_KEY, `You are signed in as \`${now.principal}\`. The page showed what belongs to \`${before}\`, so nothing was sent and it was loaded anew.`);
+  }
+  location.reload();
+  return false;
 }
 
-/** Ends the session of the person; a viewer stays one. */
+/** Ends the session of the person; a viewer stays one, and sees what the operator has. */
 export async function logout() {
   await fetch('/logout', { method: 'POST', headers: { 'x-pml-csrf': localStorage.getItem(CSRF_KEY) ?? '' } });
   localStorage.removeItem(CSRF_KEY);
   replies.clear();
+  const before = session.value?.principal;
+  const now = await refreshSession({ quiet: true }).catch(() => null);
+  if (!now) location.assign('/login');
+  else if (now.principal !== before) location.reload();
+}
+
+/** What the page before this one had to say; it is said once. */
+export function takeNotice() {
+  const text = sessionStorage.getItem(NOTICE_KEY);
+  sessionStorage.removeItem(NOTICE_KEY);
+  return text;
 }
 
 /** Waits until PML answers again; at once if nothing is wrong. */

@@ -13,7 +13,7 @@
 // Draw with `html` of html.js, put text of others through `Text` of ui/text.js, talk through api.js, and hear events
 // through events.js. The content security policy allows no inline script or style and no eval.
 
-import { connection, logout, refreshSession, retryNow, session, signIn, signInRequest } from './api.js';
+import { connection, logout, refreshSession, retryNow, session, signIn, signInRequest, takeNotice } from './api.js';
 import * as events from './events.js';
 import { Component, html, render, signal, useEffect, useState } from './html.js';
 import { go, navigate, offered, route } from './navigation.js';
@@ -21,7 +21,7 @@ import { href } from './router.js';
 import { SignIn } from './sign-in.js';
 import { Dialog, confirmation } from './ui/dialog.js';
 import { Empty, Loading, PageHead } from './ui/empty.js';
-import { Problem, Text, plain } from './ui/text.js';
+import { Problem, Sentence, Text, plain } from './ui/text.js';
 import { waiting, watchWaiting } from './waiting.js';
 
 /** The pages by their name in router.js. They are loaded when they are first opened. */
@@ -29,6 +29,7 @@ const PAGES = {
   runs: () => import('./pages/runs.js'),
   run: () => import('./pages/run.js'),
   inbox: () => import('./pages/inbox.js'),
+  rules: () => import('./pages/rules.js'),
   capabilities: () => import('./pages/capabilities.js'),
   capability: () => import('./pages/capability.js'),
   graph: () => import('./pages/graph.js'),
@@ -44,6 +45,7 @@ for (const page of Object.keys(PAGES)) offered.add(page);
 const NAVIGATION = [
   ['runs', 'Runs', 'r'],
   ['inbox', 'Inbox', 'i'],
+  ['rules', 'Rules', 'u'],
   ['capabilities', 'Capabilities', 'c'],
   ['graph', 'Graph', 'g'],
   ['discover', 'Discover', 'd'],
@@ -153,6 +155,7 @@ function Shell() {
     </header>
     <div class="content">
       <${Connection} />
+      <${Notice} />
       <main id="main" tabindex="-1" data-page=${place.page ?? 'none'}><${Page} /></main>
     </div>
     ${signInRequest.value && html`<${SignIn} request=${signInRequest.value} />`}
@@ -166,17 +169,16 @@ function Who() {
     <${Theme} />
     <button type="button" class="quiet" aria-keyshortcuts="?" onClick=${() => { showKeys.value = true; }}>Keys <kbd>?</kbd></button>
     ${who?.role === 'person'
-      ? html`<button type="button" class="quiet" id="out" onClick=${signOut}>Sign out</button>`
+      ? html`<button type="button" class="quiet" id="out" onClick=${() => logout().catch(() => {})}>Sign out</button>`
       : html`<button type="button" class="quiet" onClick=${() => signIn('').catch(() => {})}>Sign in</button>`}
     ${who && html`<p class="version" title=${`PML ${who.version}`}>${who.role === 'person' ? 'signed in' : 'read only'}</p>`}
   </div>`;
 }
 
-async function signOut() {
-  await logout();
-  const response = await fetch('/api/session', { cache: 'no-store' }).catch(() => null);
-  if (response?.ok) await refreshSession({ quiet: true });
-  else location.assign('/login');
+function Notice() {
+  const [text, setText] = useState(takeNotice);
+  return text && html`<p class="notice actions" role="status"><span><${Sentence} text=${text} /></span>
+    <button type="button" class="quiet push" onClick=${() => setText(null)}>Close</button></p>`;
 }
 
 const THEMES = [['', 'Auto'], ['light', 'Light'], ['dark', 'Dark']];

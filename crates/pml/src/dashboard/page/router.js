@@ -8,6 +8,7 @@ export const ROUTES = [
   ['capability', '/capabilities/{name}'],
   ['graph', '/graph'],
   ['inbox', '/inbox'],
+  ['rules', '/rules'],
   ['discover', '/discover'],
   ['test', '/test'],
   ['servers', '/servers'],

@@ -19,8 +19,8 @@ export function SignIn({ request }) {
     setBusy(true);
     setError(null);
     try {
-      await login(field.value, form.elements.name.value.trim());
-      request.done(true);
+      // Where the page is loaded anew for another person, what waits for this is never sent.
+      if (await login(field.value, form.elements.name.value.trim())) request.done(true);
     } catch (failure) {
       setError(failure);
       setBusy(false);

@@ -74,6 +74,14 @@ pub enum ScheduleStep {
     Over,
 }
 
+/// A task that has not started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WaitingTask {
+    pub(crate) task: usize,
+    /// 1 if only tasks under way, an answer or the turn of its layer are in the way.
+    pub(crate) steps: usize,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TaskState {
     Waiting { missing: usize },
@@ -208,6 +216,34 @@ impl Schedule {
         let first = self.ready.iter().map(|task| self.layers[*task]).min();
         let of_turn = |task: &&usize| self.pause != Pause::PerLayer || Some(self.layers[**task]) == first;
         self.ready.iter().filter(of_turn).copied().collect()
+    }
+
+    /// The tasks that have not started, in the order of their layers, each with the number of steps until it starts.
+    /// `holds_back` says of a task that whatever comes after it must not be looked at before it has ended.
+    pub(crate) fn waiting_tasks(&self, holds_back: &dyn Fn(usize) -> bool) -> Vec<WaitingTask> {
+        let mut order: Vec<usize> = (0..self.nodes.len()).filter(|task| self.is_open(*task)).collect();
+        order.sort_by_key(|task| self.layers[*task]);
+        // The steps until each task has started, and whether it may be looked at; a task that has ended is 0 steps away.
+        let mut steps = vec![0; self.nodes.len()];
+        let mut is_held = vec![false; self.nodes.len()];
+        let mut holding_layer = None;
+        let mut waiting = Vec::new();
+        for task in order {
+            let before = || self.nodes[task].after.iter().copied().filter(|before| self.is_open(*before));
+            is_held[task] = before().any(|before| is_held[before] || holds_back(before))
+                || (self.pause == Pause::PerLayer
+                    && holding_layer.is_some_and(|layer| layer < self.layers[task]));
+            if holds_back(task) && holding_layer.is_none() {
+                holding_layer = Some(self.layers[task]);
+            }
+            if matches!(self.states[task], TaskState::Waiting { .. }) {
+                steps[task] = 1 + before().map(|before| steps[before]).max().unwrap_or_default();
+                if !is_held[task] {
+                    waiting.push(WaitingTask { task, steps: steps[task] });
+                }
+            }
+        }
+        waiting
     }
 
     /// Starts, or continues after a pause.

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::super::journal::History;
+use super::super::speculation::ClaimedResult;
 use super::super::value::{DIRECT_BYTES, ResultBudget, outcome_delivery, whole_result_delivery};
 use super::DrivenRun;
 use super::reading_ahead::ReadingAhead;
@@ -138,24 +139,29 @@ impl CallsInFlight {
             }
             let began = Instant::now();
             context.deadline = timeout.map(|time| began + time);
-            if let Some(read) = ahead
-                && let Some(run) = &context.run
-                && let Ok(hit) =
-                    runs.speculator.claim((&context.principal, run), read, context.witness.as_ref()).await
-            {
-                let outcome = CallOutcome::Ok(hit.result);
-                let mut span = span;
-                span.set("pml.call.speculated", || true);
-                tools::end_call(span, &outcome);
-                let (took, saved, age) = (began.elapsed(), Some(hit.saved), hit.age);
-                return EndedCall { call: issued.call, outcome, took, saved, age };
-            }
             let arguments: &RawValue = serde_json::from_str(&issued.arguments)
                 .expect("the worker's side has checked that it is JSON");
-            let called = tools::call(&toolset, &context, &id, arguments, Fields::default());
-            let outcome = in_context(span.context(), called).await;
+            let parent = span.context();
+            let call = || {
+                in_context(parent.clone(), tools::call(&toolset, &context, &id, arguments, Fields::default()))
+            };
+            let claimed = match (ahead, &context.run) {
+                (Some(read), Some(run)) => {
+                    let asker = (&context.principal, run);
+                    runs.speculator.claim(asker, read, context.witness.as_ref(), call).await
+                }
+                _ => ClaimedResult::Called(call().await),
+            };
+            let (outcome, saved, age) = match claimed {
+                ClaimedResult::Ahead(hit) => (CallOutcome::Ok(hit.result), Some(hit.saved), hit.age),
+                ClaimedResult::Called(outcome) => (outcome, None, None),
+            };
+            let mut span = span;
+            if saved.is_some() {
+                span.set("pml.call.speculated", || true);
+            }
             tools::end_call(span, &outcome);
-            EndedCall { call: issued.call, outcome, took: began.elapsed(), saved: None, age: None }
+            EndedCall { call: issued.call, outcome, took: began.elapsed(), saved, age }
         }));
     }
 

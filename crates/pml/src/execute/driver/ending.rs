@@ -105,6 +105,7 @@ impl Driver {
         let unproven = memory.as_ref().and_then(|memory| memory.procedure.as_ref());
         let unproven = unproven.filter(|made| made.unproven_lift.is_some()).map(|made| made.id.clone());
         let error_message = remember::listed_message(&runs, &report, memory.as_deref());
+        let learned = remember::counted_for(memory.as_deref(), &report);
         let change = RunChange {
             state: Some(report.state),
             wake_at: Some(None),
@@ -112,7 +113,7 @@ impl Driver {
             outcome: Some(raw(&report).get().as_bytes().to_vec()),
             error_code: report.error.as_ref().map(|error| error.code.to_string()),
             error_message,
-            learned: report.capability_id.clone(),
+            learned,
             savings: Some(report.savings()),
             calls: Some(self.observer.call_counts()),
             release: true,

@@ -1,17 +1,18 @@
 //! Reads ahead of the run: follows the source of calls, starts reads while it is quiet, and hands out their results.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pml_model::structure::{NodeId, NodeLetter};
-use pml_model::{CapabilityId, ToolId};
+use pml_model::{CapabilityId, Digest, ToolId};
 use pml_sandbox::WorkerEvent;
 
-use super::super::dag::UpcomingCall;
+use super::super::dag::{DagRun, UpcomingCall};
 use super::super::observe::Observer;
 use super::super::run::RunEvent;
 use super::super::speculation::{
-    CallEffects, CalledTool, InlinedPlaces, InlinedStructure, NewRead, OutcomeShares, Outlook, ReadAhead,
-    RunAhead, Speculator, ToolEffect,
+    CallEffects, CalledTool, InlinedPlaces, InlinedStructure, LEAST_CONFIDENCE, NewRead, OutcomeShares,
+    Outlook, ReadAhead, RunAhead, Speculator, ToolEffect,
 };
 use super::{DrivenRun, Driver};
 use crate::approve::ToolVerdict;
@@ -19,12 +20,13 @@ use crate::epoch::WriteReach;
 use crate::execute::delivery::RunDelivery;
 use crate::execute::ending::RunEnding;
 use crate::execute::issued_call::IssuedCall;
-use crate::plan::{Plan, ProgramScope};
+use crate::plan::{Plan, ProgramScope, TaskWork};
 use crate::report::PathDecision;
 use crate::tools::Toolset;
 
-/// Confidence that a task of the next layer runs: only a replan or an abort keeps it from doing so.
-const NEXT_LAYER: f64 = 0.9;
+/// Confidence that a task runs that only waits for tasks under way: a failure, a replan or an abort keeps it from doing
+/// so. Each further step until the task starts multiplies it again.
+const NEXT_STEP: f64 = 0.9;
 
 impl Driver {
     /// Tells the reads ahead what the program does. While it is quiet, the reads that follow are started; before the run
@@ -40,8 +42,8 @@ impl Driver {
                 if writes.contains(&WriteReach::Everywhere) {
                     return;
                 }
-                let upcoming = self.work.dag.as_ref().map(|dag| dag.upcoming_calls()).unwrap_or_default();
-                reading.start_reads(&self.driven, upcoming, &writes);
+                let calls = self.run.in_flight();
+                reading.start_reads(&self.driven, self.work.dag.as_deref(), (&writes, calls));
             }
             _ => {}
         }
@@ -55,6 +57,13 @@ impl Driver {
                     && let Some((calls, node)) = self.observer.call_place(*call)
                 {
                     reading.on_result(&calls, node, value.get());
+                }
+            }
+            RunDelivery::Error { .. } | RunDelivery::Frame { error: Some(_), .. } => {
+                if let (Some(reading), Some(dag)) = (&mut self.calls.reading_ahead, &self.work.dag) {
+                    dag.tasks_after_failure(what)
+                        .into_iter()
+                        .for_each(|task| reading.drop_task(&self.driven, task));
                 }
             }
             // A program that waits some time wants to know what is there afterwards.
@@ -106,8 +115,8 @@ pub(super) struct ReadingAhead {
     effects: Vec<ToolEffect>,
     /// The program, as far as it can be foreseen; `None` for a DAG.
     ahead: Option<RunAhead>,
-    /// The calls of DAG tasks that were made ahead.
-    tasks: Vec<UpcomingCall>,
+    /// The DAG tasks whose calls were made ahead, each with its handle and the digest of its arguments.
+    tasks: HashMap<usize, (u32, Digest)>,
     /// How many more reads the run may make ahead.
     left: u32,
     /// Where the nodes of called capabilities are.
@@ -150,16 +159,14 @@ impl ReadingAhead {
                 };
                 Some(RunAhead::new(outlook, &plan.arguments, branches, learned_shares(of, &places)))
             }
-            // Tasks run as soon as they can, unless the run waits between its layers.
-            None if plan.pauses() => None,
-            None => return None,
+            None => None,
         };
         runs.speculator.load_records(&of.principal);
         Some(ReadingAhead {
             speculator: Arc::clone(&runs.speculator),
             effects,
             ahead,
-            tasks: Vec::new(),
+            tasks: HashMap::new(),
             left: plan.limits.speculated_calls,
             places,
             followed: FollowedPaths::default(),
@@ -213,11 +220,11 @@ impl ReadingAhead {
         });
     }
 
-    /// Starts the reads that can be made now. `upcoming` are the calls of the tasks of a DAG that run next, `writes` what
-    /// the calls under way may change: a read must not overtake them.
-    fn start_reads(&mut self, of: &DrivenRun, upcoming: Vec<UpcomingCall>, writes: &[WriteReach]) {
+    /// Starts the reads that can be made now. `writes` is what the `calls` under way may change: a read must not overtake
+    /// them.
+    fn start_reads(&mut self, of: &DrivenRun, dag: Option<&DagRun>, (writes, calls): (&[WriteReach], usize)) {
         let run = of.lease.run();
-        let room = self.speculator.room(run).min(self.left as usize);
+        let room = self.speculator.room(run, calls, of.plan.limits.concurrent).min(self.left as usize);
         if room == 0 {
             return;
         }
@@ -229,15 +236,20 @@ impl ReadingAhead {
             })
         };
         let mut reads = self.ahead.as_mut().map(|ahead| ahead.take_reads(room, admitted)).unwrap_or_default();
-        for call in upcoming {
-            if reads.len() < room
-                && self.is_speculable(&call)
-                && !self.tasks.contains(&call)
-                && admitted(call.handle, NEXT_LAYER)
+        let known = PlanEffects { plan: &of.plan, effects: &self.effects };
+        for call in dag.into_iter().flat_map(|dag| dag.upcoming_calls(|work| known.may_write(work))) {
+            let confidence = NEXT_STEP.powi(i32::try_from(call.steps).unwrap_or(i32::MAX));
+            // The calls come in the order of their steps.
+            if reads.len() == room || confidence < LEAST_CONFIDENCE {
+                break;
+            }
+            if self.is_speculable(&call)
+                && !self.tasks.contains_key(&call.task)
+                && admitted(call.handle, confidence)
             {
-                self.tasks.push(call.clone());
-                let UpcomingCall { handle, arguments, .. } = call;
-                reads.push(ReadAhead { handle, arguments, confidence: NEXT_LAYER });
+                let UpcomingCall { task, handle, arguments, .. } = call;
+                self.tasks.insert(task, (handle, Digest::of(arguments.as_bytes())));
+                reads.push(ReadAhead { handle, arguments, confidence });
             }
         }
         for read in reads {
@@ -248,6 +260,15 @@ impl ReadingAhead {
             }
             let begun = self.speculator.start(&NewRead { principal, run, tool, arguments });
             self.left -= u32::from(begun);
+        }
+    }
+
+    /// Drops the read for a DAG task, because one before it has failed.
+    fn drop_task(&mut self, of: &DrivenRun, task: usize) {
+        if let Some((handle, arguments)) = self.tasks.get(&task)
+            && let Some(tool) = of.plan.tools.get(*handle as usize)
+        {
+            self.speculator.discard((&of.principal, of.lease.run()), &tool.id, arguments);
         }
     }
 
@@ -321,6 +342,19 @@ struct PlanEffects<'p> {
 }
 
 impl PlanEffects<'_> {
+    /// Whether the work of a task may change something.
+    fn may_write(&self, work: &TaskWork) -> bool {
+        let mut writes = Vec::new();
+        match work {
+            TaskWork::Tool { handle } => {
+                let effect = self.effects.get(*handle as usize);
+                return matches!(effect, None | Some(ToolEffect::MayChange(_)));
+            }
+            TaskWork::Code(code) => self.add_writes(&code.sees, MOST_DEPTH, &mut writes),
+        }
+        !writes.is_empty()
+    }
+
     /// Adds what a program may change to `writes`.
     fn add_writes(&self, sees: &ProgramScope, depth: usize, writes: &mut Vec<WriteReach>) {
         // The depth bounds the walk; planning has refused cycles.

@@ -7,8 +7,6 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use pml_model::ServerName;
 
-use crate::config::SpeculationSettings;
-
 /// The shared budget.
 pub(super) struct ReadBudget(Mutex<BudgetState>);
 
@@ -26,20 +24,22 @@ impl ReadBudget {
         Arc::new(ReadBudget(Mutex::new(state)))
     }
 
-    /// Takes one read of a server out of the budget; `None` if it is used up.
+    /// Takes one read out of the budget of `per_server` reads of a server at a time and `per_minute` of all; `None` if it
+    /// is used up.
     pub(super) fn take(
         self: &Arc<Self>,
         server: &ServerName,
-        settings: &SpeculationSettings,
+        per_server: u32,
+        per_minute: u32,
     ) -> Option<BudgetSlot> {
         let mut state = self.0.lock();
         let now = Instant::now();
-        let per_minute = f64::from(settings.per_minute);
+        let per_minute = f64::from(per_minute);
         let refill = now.duration_since(state.filled).as_secs_f64() * per_minute / 60.0;
         state.left = (state.left + refill).min(per_minute);
         state.filled = now;
         let under_way = state.by_server.get(server).copied().unwrap_or_default();
-        if under_way >= settings.per_server || state.left < 1.0 {
+        if under_way >= per_server || state.left < 1.0 {
             return None;
         }
         state.by_server.insert(server.clone(), under_way + 1);

@@ -32,5 +32,6 @@ pub(super) use inline::{InlinedPlaces, InlinedStructure};
 pub(super) use outlook::{CallEffects, CalledTool, Outlook, ToolEffect};
 pub(crate) use records::speculation_threshold;
 pub(super) use shares::OutcomeShares;
-pub(super) use speculator::{NewRead, Speculator};
+pub(super) use speculator::{ClaimedResult, NewRead, Speculator};
 pub(crate) use trial::try_ahead;
+pub(super) use trust::LEAST_CONFIDENCE;

@@ -12,10 +12,13 @@ use super::trust::SpeculationRecord;
 use crate::metrics::{Metrics, SpeculationOutcome};
 use crate::settings::AppSettings;
 
-/// 250 ms: the least time that a run waits for a read under way before it makes the call itself.
-const LEAST_PATIENCE: Duration = Duration::from_millis(250);
-/// How many times the usual duration of a tool's calls a run waits for a read under way.
-const PATIENCE_FACTOR: u32 = 3;
+/// 100 ms: the least time that a read under way gets before the call is made beside it. Calls of most tools are over by
+/// then, also on a busy machine.
+const LEAST_PATIENCE: Duration = Duration::from_millis(100);
+/// 250 ms: the same for a tool of which no call was seen yet, whose server may still be starting.
+const FIRST_PATIENCE: Duration = Duration::from_millis(250);
+/// How many times the usual duration of a tool's calls a read under way gets.
+const PATIENCE_FACTOR: u32 = 2;
 /// What a refusal by a rate limit counts as: the next reads had better be made only when asked for.
 const RATE_LIMIT_WASTE: u32 = 10;
 /// What a result that differs from that of the same call made later counts as.
@@ -55,10 +58,17 @@ pub(crate) enum SpeculationMiss {
 #[derive(Debug, Clone, Copy, Default)]
 struct ToolHistory {
     record: SpeculationRecord,
-    /// The usual duration of a call, in seconds.
-    usual: f64,
+    /// The usual duration of a call, in seconds; `None` if none was seen.
+    usual: Option<f64>,
     /// Whether the last read that was waited for was left unanswered.
     unanswered: bool,
+}
+
+impl ToolHistory {
+    fn add_duration(&mut self, took: Duration) {
+        let took = took.as_secs_f64();
+        self.usual = Some(self.usual.map_or(took, |usual| usual + LATEST_SHARE * (took - usual)));
+    }
 }
 
 impl SpeculationRecords {
@@ -98,8 +108,9 @@ impl SpeculationRecords {
         self.change(principal, id, |history| history.record.admits(confidence, preset))
     }
 
-    /// Until when a read under way is waited for: some time after it is asked for, but if the tool left a read
-    /// unanswered before, some time after the read began. So a server that answers no reads ahead delays a run once.
+    /// When the call is made beside a read that is still under way: once it takes longer than calls of this tool usually
+    /// do, and at once if the tool left a read unanswered before. So a server that answers no reads ahead delays a run
+    /// once.
     pub(super) fn patience(
         &self,
         principal: &Principal,
@@ -108,15 +119,23 @@ impl SpeculationRecords {
     ) -> Instant {
         let histories = self.histories.lock();
         let history = histories.get(&(principal.clone(), tool.to_owned())).copied().unwrap_or_default();
-        let patience = LEAST_PATIENCE.max(Duration::from_secs_f64(history.usual) * PATIENCE_FACTOR);
-        let from = if history.unanswered { began } else { asked };
-        (from + patience).max(asked)
+        let patience = match history.usual {
+            _ if history.unanswered => return asked,
+            Some(usual) => LEAST_PATIENCE.max(Duration::from_secs_f64(usual) * PATIENCE_FACTOR),
+            None => FIRST_PATIENCE,
+        };
+        (began + patience).max(asked)
+    }
+
+    /// Records how long a call took that was made because a read ahead was of no use.
+    pub(super) fn note_call(&self, principal: &Principal, tool: &str, took: Duration) {
+        self.change(principal, tool, |history| history.add_duration(took));
     }
 
     /// Records how long a read took that was answered.
     pub(super) fn note_duration(&self, principal: &Principal, tool: &str, took: Duration) {
         self.change(principal, tool, |history| {
-            history.usual += LATEST_SHARE * (took.as_secs_f64() - history.usual);
+            history.add_duration(took);
             history.unanswered = false;
         });
     }

@@ -7,14 +7,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pml_model::{CapabilityId, Digest, Principal, RunId, ToolId};
+use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, ToolId};
 use pml_store::Store;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::budget::ReadBudget;
+use super::budget::{BudgetSlot, ReadBudget};
 use super::earlier::EarlierRead;
 use super::prepared::PreparedResults;
 use super::reads::{PendingRead, PendingReads, ReadOrigin, ReadOutcome, UnusedReads};
@@ -30,6 +30,10 @@ use crate::tools::{CallOutcome, Toolset};
 
 /// 1 s: how long servers may take to receive the cancellation of a read when the process ends.
 const CALLING_OFF: Duration = Duration::from_secs(1);
+
+/// A quarter of the calls that a run, or a server, may have at a time is kept free of reads ahead: a call that somebody
+/// waits for finds a place.
+const RESERVED_SHARE: usize = 4;
 
 /// The speculated reads of this process, and what has become of earlier ones.
 pub(crate) struct Speculator {
@@ -52,6 +56,14 @@ pub(crate) struct SpeculationHit {
     pub(crate) saved: Duration,
     /// Its age, if a dry run had read it.
     pub(crate) age: Option<Duration>,
+}
+
+/// What a program receives for a call for which a read was made.
+pub(crate) enum ClaimedResult {
+    /// The result of the read.
+    Ahead(SpeculationHit),
+    /// The outcome of the call itself.
+    Called(CallOutcome),
 }
 
 /// A read to be made ahead.
@@ -91,10 +103,12 @@ impl Speculator {
         self.records.load(principal);
     }
 
-    /// How many more reads a run may have that are under way or not asked for yet.
-    pub(crate) fn room(&self, run: &RunId) -> usize {
+    /// How many more reads a run may have that are under way or not asked for yet, while `calls` of its own are under
+    /// way of the `most` that it may make at a time.
+    pub(crate) fn room(&self, run: &RunId, calls: usize, most: usize) -> usize {
         let concurrent = self.settings.config().speculation.concurrent as usize;
-        concurrent.saturating_sub(self.reads.count(run))
+        let beside_calls = most.saturating_sub(reserve(most) + calls);
+        concurrent.min(beside_calls).saturating_sub(self.reads.count(run))
     }
 
     /// Whether a read of a tool is made ahead that the program asks for with this confidence.
@@ -109,8 +123,7 @@ impl Speculator {
             return false;
         }
         let Ok(mark) = self.tools.epoch.mark_for_server(server) else { return false };
-        let config = self.settings.config();
-        let Some(slot) = self.budget.take(server, &config.speculation) else { return false };
+        let Some(slot) = self.take_slot(server) else { return false };
         let (cancel, (tell, outcome)) = (CancellationToken::new(), oneshot::channel());
         let pending = PendingRead {
             tool: read.tool.id.clone(),
@@ -145,6 +158,17 @@ impl Speculator {
         true
     }
 
+    /// Takes one read of a server out of the budget; `None` if it is used up, or if calls that somebody waits for need
+    /// what the server can do.
+    fn take_slot(&self, server: &ServerName) -> Option<BudgetSlot> {
+        let config = self.settings.config();
+        let most = config.limits.concurrent_per_server;
+        let calls = self.tools.requested_calls(server);
+        let beside_calls = most.saturating_sub(reserve(most as usize) as u32 + calls);
+        let settings = &config.speculation;
+        self.budget.take(server, settings.per_server.min(beside_calls), settings.per_minute)
+    }
+
     /// Gives a run the reads of the dry run that it confirms, at most `most`, as far as they can be used now.
     pub(crate) async fn add_earlier_reads(
         &self,
@@ -171,46 +195,100 @@ impl Speculator {
         self.reads.take(run, tool, arguments)
     }
 
-    /// Waits for a read and checks that its result may be used now. What it read is added to `witness`.
-    pub(crate) async fn claim(
+    /// Drops the read made for a call, if there is one: what came before the call has failed.
+    pub(crate) fn discard(&self, (principal, run): (&Principal, &RunId), tool: &ToolId, arguments: &Digest) {
+        if let Some(read) = self.take(run, tool, arguments)
+            && read.origin == ReadOrigin::Ahead
+        {
+            self.records.note_wasted(principal, &tool.to_string(), 1);
+        }
+    }
+
+    /// Waits for a read that was made for a call, and takes its result if that may be used now; what it read is added to
+    /// `witness`. Otherwise the outcome of the call itself is taken. The call is also made beside a read that takes
+    /// longer than usual, and the first result counts: sending a read twice changes nothing.
+    pub(crate) async fn claim<C>(
         self: &Arc<Self>,
         (principal, run): (&Principal, &RunId),
         mut read: PendingRead,
         witness: Option<&ReadRecorder>,
-    ) -> Result<SpeculationHit, SpeculationMiss> {
-        let tool = read.tool.to_string();
-        let hit = self.await_result(principal, &mut read, &tool).await;
-        if let (Ok(_), Some(witness)) = (&hit, witness) {
-            self.add_to_witness(&read, witness);
-        }
-        if read.origin == ReadOrigin::DryRun {
-            return hit;
-        }
-        match &hit {
-            Ok(hit) => {
-                self.records.note_hit(principal, &tool, hit.saved);
-                if self.is_sampled(run, &read) {
-                    self.compare_later(principal, run, read, hit.result.clone());
+        call: impl Fn() -> C,
+    ) -> ClaimedResult
+    where
+        C: Future<Output = CallOutcome>,
+    {
+        let asked = Instant::now();
+        let beside_at = self.records.patience(principal, &read.tool.to_string(), (read.began, asked));
+        // A result that is there is taken also where the time is up: the timeout looks at it first.
+        if let Ok(ended) = tokio::time::timeout_at(beside_at.into(), &mut read.outcome).await {
+            return match self.check_ended(principal, &read, (ended.ok(), asked)).await {
+                Ok(hit) => self.take_hit((principal, run), read, witness, hit),
+                Err(miss) => {
+                    self.note_miss(principal, &read, miss);
+                    ClaimedResult::Called(call().await)
                 }
-            }
-            Err(miss) => self.records.note_miss(principal, &tool, *miss),
+            };
         }
-        hit
+        if !self.tools.may_speculate(&read.tool, &read.definition) {
+            self.note_miss(principal, &read, SpeculationMiss::Changed);
+            drop(read);
+            return ClaimedResult::Called(call().await);
+        }
+        let began = Instant::now();
+        let mut beside = std::pin::pin!(call());
+        let (miss, outcome) = tokio::select! {
+            biased;
+            ended = &mut read.outcome => match self.check_ended(principal, &read, (ended.ok(), asked)).await {
+                Ok(hit) => return self.take_hit((principal, run), read, witness, hit),
+                Err(miss) => (miss, beside.await),
+            },
+            outcome = &mut beside => (SpeculationMiss::Unanswered, outcome),
+        };
+        self.note_miss(principal, &read, miss);
+        if let CallOutcome::Ok(_) = &outcome {
+            self.records.note_call(principal, &read.tool.to_string(), began.elapsed());
+        }
+        // A server may refuse the second of two calls, or both may have failed together. The program is to see what it
+        // would see without the read.
+        let repeats = may_be_due_to_read(&outcome) && self.tools.may_speculate(&read.tool, &read.definition);
+        drop(read);
+        ClaimedResult::Called(if repeats { call().await } else { outcome })
     }
 
-    async fn await_result(
+    fn take_hit(
+        self: &Arc<Self>,
+        (principal, run): (&Principal, &RunId),
+        read: PendingRead,
+        witness: Option<&ReadRecorder>,
+        hit: SpeculationHit,
+    ) -> ClaimedResult {
+        if let Some(witness) = witness {
+            self.add_to_witness(&read, witness);
+        }
+        if read.origin == ReadOrigin::Ahead {
+            self.records.note_hit(principal, &read.tool.to_string(), hit.saved);
+            if self.is_sampled(run, &read) {
+                self.compare_later(principal, run, read, hit.result.clone());
+            }
+        }
+        ClaimedResult::Ahead(hit)
+    }
+
+    fn note_miss(&self, principal: &Principal, read: &PendingRead, miss: SpeculationMiss) {
+        if read.origin == ReadOrigin::Ahead {
+            self.records.note_miss(principal, &read.tool.to_string(), miss);
+        }
+    }
+
+    /// Checks that a read that has ended has a result that may be used now; `None` if it was never made.
+    async fn check_ended(
         &self,
         principal: &Principal,
-        read: &mut PendingRead,
-        tool: &str,
+        read: &PendingRead,
+        (ended, asked): (Option<ReadOutcome>, Instant),
     ) -> Result<SpeculationHit, SpeculationMiss> {
-        let asked = Instant::now();
-        let until = self.records.patience(principal, tool, (read.began, asked));
-        // A result that is there is taken also where the time is up: the timeout looks at it first.
-        let Ok(Ok(ended)) = tokio::time::timeout_at(until.into(), &mut read.outcome).await else {
-            return Err(SpeculationMiss::Unanswered);
-        };
-        self.records.note_duration(principal, tool, ended.took);
+        let Some(ended) = ended else { return Err(SpeculationMiss::Unanswered) };
+        self.records.note_duration(principal, &read.tool.to_string(), ended.took);
         let CallOutcome::Ok(result) = ended.outcome else { return Err(SpeculationMiss::Unanswered) };
         if pml_mcp::protocol::is_input_required(&result) {
             return Err(SpeculationMiss::Unanswered);
@@ -279,7 +357,7 @@ impl Speculator {
         u32::from_str_radix(&drawn.as_str()[..6], 16).is_ok_and(|number| number % 100 < share)
     }
 
-    /// Makes the call of a read again and compares the results, off the run's path.
+    /// Makes the call of a read again and compares the results, off the run's path and within the budget.
     fn compare_later(
         self: &Arc<Self>,
         principal: &Principal,
@@ -287,10 +365,12 @@ impl Speculator {
         read: PendingRead,
         served: Box<RawValue>,
     ) {
+        let Some(slot) = self.take_slot(&read.tool.server) else { return };
         let (speculator, principal) = (Arc::clone(self), principal.clone());
         let call = read.call(&principal, run, self.closing.child_token());
         self.tasks.spawn(async move {
             let again = speculator.caller.call(call).await;
+            drop(slot);
             if let CallOutcome::Ok(now) = again
                 && !speculator.was_written_since(&read)
                 && now.get() != served.get()
@@ -361,5 +441,20 @@ impl Speculator {
         if let Some(prepared) = self.prepared.take(key) {
             self.records.note_hit(&prepared.principal, prepared.capability.as_str(), Duration::ZERO);
         }
+    }
+}
+
+/// How many of so many calls at a time are kept free of reads ahead.
+fn reserve(most: usize) -> usize {
+    most.div_ceil(RESERVED_SHARE)
+}
+
+/// Whether a call failed in a way that may be due to the read beside it. A server that did not answer in time would not
+/// have answered without the read either.
+fn may_be_due_to_read(outcome: &CallOutcome) -> bool {
+    match outcome {
+        CallOutcome::ToolError(_) | CallOutcome::NotSent(_) => true,
+        CallOutcome::Unknown(problem) => !matches!(problem.code, ErrorCode::Timeout | ErrorCode::Cancelled),
+        CallOutcome::Ok(_) | CallOutcome::NeedsApproval(_) | CallOutcome::Withheld(_) => false,
     }
 }

@@ -6,8 +6,9 @@
 
 /// The weight of the preset, in reads: after this many, hits and waste count as much as the preset.
 const PRESET_WEIGHT: f64 = 20.0;
-/// The bounds of the confidence that a read needs.
-const LEAST: f64 = 0.40;
+/// The least confidence that any read needs.
+pub(crate) const LEAST_CONFIDENCE: f64 = 0.40;
+/// The most that a read may need.
 const MOST: f64 = 0.95;
 /// The reads that count: older ones fade, so that a tool that changed is judged by what it is now.
 const MEMORY: f64 = 200.0;
@@ -53,7 +54,7 @@ impl SpeculationRecord {
     /// The confidence that a read needs, given that of the preset.
     pub(crate) fn threshold(&self, preset: f64) -> f64 {
         let reads = PRESET_WEIGHT + self.hits + self.waste;
-        ((preset * reads - self.hits) / PRESET_WEIGHT).clamp(LEAST, MOST)
+        ((preset * reads - self.hits) / PRESET_WEIGHT).clamp(LEAST_CONFIDENCE, MOST)
     }
 
     /// Whether a read with this confidence is made ahead.
@@ -85,7 +86,7 @@ mod tests {
     fn hits_lower_the_threshold_and_waste_raises_it_within_bounds() {
         assert!(record(20, 0).threshold(BALANCED) < BALANCED);
         assert!(record(0, 5).threshold(BALANCED) > BALANCED);
-        assert!((record(1_000, 0).threshold(BALANCED) - LEAST).abs() < 1e-9);
+        assert!((record(1_000, 0).threshold(BALANCED) - LEAST_CONFIDENCE).abs() < 1e-9);
         assert!((record(0, 1_000).threshold(BALANCED) - MOST).abs() < 1e-9);
     }
 

@@ -12,22 +12,21 @@ use serde_json::Value;
 
 /// The number of sessions in memory.
 const SESSIONS: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
-/// The number of tools per session.
-const TOOLS: usize = 5;
+/// The number of tools per session, each counted once: a loop over one tool says no more than one call of it.
+const TOOLS: usize = 20;
 /// The number of results per session.
 const RESULTS: usize = 20;
-/// 30 min: after a longer pause, the next request is about something else.
+/// 30 min: what is older has nothing to do with the next request.
 const LASTS: Duration = Duration::from_secs(30 * 60);
 
 /// The recently used tools of each session.
 #[derive(Debug)]
 pub(super) struct SessionHistory(Mutex<LruCache<(Principal, String), SessionTools>>);
 
-#[derive(Debug)]
+/// What a session did, most recent last, each with its time.
+#[derive(Debug, Default)]
 struct SessionTools {
-    at: Instant,
-    tools: Vec<String>,
-    /// What the session's calls returned, most recent last, each with its time.
+    tools: VecDeque<(Instant, String)>,
     results: VecDeque<(Instant, SessionResult)>,
 }
 
@@ -54,35 +53,42 @@ impl SessionHistory {
         results: Vec<SessionResult>,
         now: Instant,
     ) {
-        let mut tools: Vec<String> = tools.iter().rev().map(|tool| (*tool).to_owned()).collect();
-        tools.truncate(TOOLS);
-        tools.reverse();
         if tools.is_empty() {
             return;
         }
         let mut sessions = self.0.lock();
         let key = (principal.clone(), session.to_owned());
-        let mut kept = sessions.pop(&key).map(|before| before.results).unwrap_or_default();
-        kept.extend(results.into_iter().map(|result| (now, result)));
-        kept.drain(..kept.len().saturating_sub(RESULTS));
-        sessions.put(key, SessionTools { at: now, tools, results: kept });
+        let known = sessions.get_or_insert_mut(key, SessionTools::default);
+        for tool in tools {
+            known.tools.retain(|(_, before)| before != tool);
+            known.tools.push_back((now, (*tool).to_owned()));
+        }
+        known.tools.drain(..known.tools.len().saturating_sub(TOOLS));
+        known.results.extend(results.into_iter().map(|result| (now, result)));
+        known.results.drain(..known.results.len().saturating_sub(RESULTS));
     }
 
     /// What the calls of a session returned, most recent last.
     pub(super) fn results(&self, principal: &Principal, session: &str, now: Instant) -> Vec<SessionResult> {
-        let mut sessions = self.0.lock();
-        let known = sessions.get(&(principal.clone(), session.to_owned()));
-        let recent = |(at, _): &&(Instant, SessionResult)| now.saturating_duration_since(*at) < LASTS;
-        let results = known.into_iter().flat_map(|context| &context.results).filter(recent);
-        results.map(|(_, result)| result.clone()).collect()
+        self.recent(principal, session, now, |known| &known.results)
     }
 
-    /// The tools of the last run of a session, most recent last.
+    /// The tools that a session used, most recent last, each once.
     pub(super) fn of(&self, principal: &Principal, session: &str, now: Instant) -> Vec<String> {
+        self.recent(principal, session, now, |known| &known.tools)
+    }
+
+    fn recent<T: Clone>(
+        &self,
+        principal: &Principal,
+        session: &str,
+        now: Instant,
+        list: impl Fn(&SessionTools) -> &VecDeque<(Instant, T)>,
+    ) -> Vec<T> {
         let mut sessions = self.0.lock();
         let known = sessions.get(&(principal.clone(), session.to_owned()));
-        let recent = known.filter(|context| now.saturating_duration_since(context.at) < LASTS);
-        recent.map(|context| context.tools.clone()).unwrap_or_default()
+        let is_recent = |(at, _): &&(Instant, T)| now.saturating_duration_since(*at) < LASTS;
+        known.into_iter().flat_map(list).filter(is_recent).map(|(_, item)| item.clone()).collect()
     }
 }
 
@@ -91,16 +97,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_remembers_its_last_run_for_a_while() {
+    fn a_session_remembers_the_tools_of_its_runs_for_a_while() {
         let (sessions, now) = (SessionHistory::default(), Instant::now());
         let me = Principal::local();
-        sessions.used((&me, "one"), &["a", "b", "c", "d", "e", "f"], Vec::new(), now);
+        sessions.used((&me, "one"), &["a", "b", "c"], Vec::new(), now);
+        sessions.used((&me, "one"), &["d", "a", "a"], Vec::new(), now + LASTS / 2);
+        sessions.used((&me, "one"), &[], Vec::new(), now + LASTS / 2);
         sessions.used((&me, "two"), &["x"], Vec::new(), now);
-        sessions.used((&me, "two"), &[], Vec::new(), now);
-        assert_eq!(sessions.of(&me, "one", now), ["b", "c", "d", "e", "f"]);
+        assert_eq!(sessions.of(&me, "one", now + LASTS / 2), ["b", "c", "d", "a"]);
+        assert_eq!(sessions.of(&me, "one", now + LASTS), ["d", "a"], "each is as old as its last use");
         assert_eq!(sessions.of(&me, "two", now), ["x"]);
         assert_eq!(sessions.of(&me, "two", now + LASTS), [""; 0]);
         assert_eq!(sessions.of(&Principal("other".to_owned()), "one", now), [""; 0]);
+    }
+
+    #[test]
+    fn a_session_keeps_its_last_twenty_tools_over_several_runs() {
+        let (sessions, now) = (SessionHistory::default(), Instant::now());
+        let me = Principal::local();
+        let names: Vec<String> = (0..25).map(|number| format!("s:t{number}")).collect();
+        for run in names.chunks(4) {
+            let tools: Vec<&str> = run.iter().map(String::as_str).collect();
+            sessions.used((&me, "one"), &tools, Vec::new(), now);
+        }
+        assert_eq!(sessions.of(&me, "one", now), names[5..]);
     }
 
     #[test]

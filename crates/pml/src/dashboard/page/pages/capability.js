@@ -9,7 +9,7 @@ import { Empty, PageHead } from '../ui/empty.js';
 import { Tabs } from '../ui/filter.js';
 import { clock, count, duration, percent, plural } from '../ui/format.js';
 import { Mark, Status } from '../ui/status.js';
-import { Code, Problem, Text } from '../ui/text.js';
+import { Code, Problem, Sentence, Text } from '../ui/text.js';
 import { Ago } from '../ui/time.js';
 import { DefinitionView } from '../views/definition-view.js';
 import { Details } from '../views/capability-details.js';
@@ -91,7 +91,7 @@ export function view({ query, data, reload }) {
       </div>
       <${Source} definition=${definition} />
     </div>
-    <${Details} capability=${capability} />
+    <${Details} capability=${capability} definition=${definition} />
     ${dialog === 'run' && html`<${RunForm} capability=${capability} onClose=${() => setDialog(null)} />`}
     ${dialog === 'rename' && html`<${Rename} capability=${capability} onClose=${() => setDialog(null)} reload=${reload} />`}`;
 }
@@ -188,7 +188,7 @@ function describe(selected, { definition, invocations }) {
   return html`<h2><${Code} text=${call.id} /> <${Status} status=${call.status} /></h2>
     <dl class="facts">
       <dt>Time</dt><dd>${duration(call.toMs - call.fromMs)}, from ${duration(call.fromMs)} to ${duration(call.toMs)}</dd>
-      ${call.error && html`<dt>Error</dt><dd><code>${call.error.code}</code> <${Text} text=${call.error.message} /></dd>`}
+      ${call.error && html`<dt>Error</dt><dd><code><${Text} text=${call.error.code} /></code> <${Sentence} text=${call.error.message} /></dd>`}
       ${call.retries > 0 && html`<dt>Retries</dt><dd>attempt ${call.retries + 1}</dd>`}
       ${call.speculated && html`<dt>Speculated</dt><dd>made before the program asked for it${call.savedMs ? `, ${duration(call.savedMs)} saved` : ''}</dd>`}
       ${call.cached && html`<dt>Cached</dt><dd>its result came from the cache</dd>`}

@@ -171,7 +171,6 @@ function Facts({ run }) {
     ['Time', duration(running ? now - run.startedAt : run.durationMs)],
     ['Calls', html`${count(run.calls)}${run.failedCalls > 0 && html` <${Mark} kind="bad">${count(run.failedCalls)} failed</${Mark}>`}`],
     run.speculated > 0 && ['Ahead', html`<span title="Calls made before the program asked for them">${count(run.speculated)}</span>`],
-    run.cached && ['Result', html`<${Mark} kind="info">from the cache</${Mark}>`],
     run.capability && ['Capability', offered.has('capability') ? html`<a href=${href('capability', { name: run.capability.name })}><${Text} text=${run.capability.name} /></a>` : html`<${Text} text=${run.capability.name} />`],
     ['Client', html`<${Text} text=${run.client ?? run.session} />`],
     ['Started', html`<span title=${exact(run.startedAt)}><${Ago} at=${run.startedAt} /></span>`],

@@ -10,7 +10,7 @@ import { Choice, FilterField } from '../ui/filter.js';
 import { count, duration } from '../ui/format.js';
 import { Mark, Status } from '../ui/status.js';
 import { Table } from '../ui/table.js';
-import { Code, Problem, Text } from '../ui/text.js';
+import { Code, Problem, Sentence, Text } from '../ui/text.js';
 import { Ago, useTick } from '../ui/time.js';
 import { mergeRuns } from './run-list.js';
 
@@ -87,7 +87,7 @@ export function view({ query, data }) {
     ? html`<${Empty} title="No run fits the filter"><p><button type="button" onClick=${() => navigate('/runs')}>Show all runs</button></p></${Empty}>`
     : html`<${Empty} title="No runs yet">
         <p>A run appears here as soon as an agent calls <code>pml_execute</code>. To see one now, try in a terminal:</p>
-        <pre class="value">pml execute "list the files here" --tool fs:list --args '{"path": "."}'</pre>
+        <pre class="value">${`pml call fs:list --args '{"path": "."}'`}</pre>
       </${Empty}>`;
   return html`<${PageHead} title="Runs" />
     <div class="toolbar" role="search">
@@ -118,15 +118,14 @@ const COLUMNS = [
 
 function Intent({ run }) {
   const words = run.intent || 'no intent given';
-  const after = run.question ? html` <span class="asks"><${Text} text=${run.question.summary} /></span>`
-    : run.error ? html` <span class="fails"><${Text} text=${run.error.message || run.error.code} /></span>` : null;
+  const after = run.question ? html` <span class="asks"><${Sentence} text=${run.question.summary} /></span>`
+    : run.error ? html` <span class="fails"><${Sentence} text=${run.error.message || run.error.code} /></span>` : null;
   return html`<span class=${run.intent ? '' : 'soft'}><${Text} text=${words} /></span>${after}`;
 }
 
 function Marks({ run }) {
   return html`${run.failedCalls > 0 && html`<${Mark} kind="bad" title="Calls that failed">${count(run.failedCalls)} failed</${Mark}> `}
-    ${run.cached && html`<${Mark} kind="info" title="The whole result came from the cache">cached</${Mark}>`}
-    ${!run.cached && run.speculated > 0 && html`<${Mark} title="Calls made before the program asked for them">${count(run.speculated)} ahead</${Mark}>`}`;
+    ${run.speculated > 0 && html`<${Mark} title="Calls made before the program asked for them">${count(run.speculated)} ahead</${Mark}>`}`;
 }
 
 /** How long a run took, or takes so far. */

@@ -18,8 +18,12 @@ const REFRESH_MS = 5000;
 
 export const title = 'Servers';
 
-export async function load({ signal }) {
-  return get('/api/servers', { signal });
+/** The servers, and the one that is shown with its tools: all tools of all servers would be megabytes. */
+export async function load({ query, signal }) {
+  const { items } = await get('/api/servers', { signal });
+  const wanted = query.get('server');
+  const chosen = items.find((item) => item.name === wanted) ?? (wanted ? null : items.find((item) => item.error || item.pendingCommand) ?? items[0]);
+  return { items, server: chosen ? await get(`/api/servers/${encodeURIComponent(chosen.name)}`, { signal }) : null };
 }
 
 export function view({ query, data, reload }) {
@@ -29,21 +33,20 @@ export function view({ query, data, reload }) {
   }, []);
   const servers = data.items;
   if (servers.length === 0) {
-    return html`<${PageHead} title="Servers" /><${Empty} title="No servers yet"><p>Take over the servers of your MCP client:</p><pre class="value">pml import</pre>
-      <p>or add one to <code>pml.toml</code>. PML notices it by itself.</p></${Empty}>`;
+    return html`<${PageHead} title="Servers" /><${Empty} title="No servers yet"><p>Take over the servers of your MCP clients:</p><pre class="value">pml setup</pre>
+      <p>or add one with <code>pml add</code> or in <code>pml.toml</code>. PML notices it by itself.</p></${Empty}>`;
   }
-  const wanted = query.get('server');
-  const server = servers.find((item) => item.name === wanted) ?? (wanted ? null : servers.find((item) => item.error || item.pendingCommand) ?? servers[0]);
+  const { server } = data;
   return html`<${PageHead} title="Servers" note=${summaryOf(servers)} />
     <div class="master">
-      <nav class="master-list" aria-label="Servers"><ul>${servers.map((item) => html`<li key=${item.name}><a href=${`/servers?server=${encodeURIComponent(item.name)}`} aria-current=${item === server ? 'true' : undefined}>
-        <span class="master-name"><${Text} text=${item.name} /></span><${Status} status=${item.state} /><span class="fine">${item.toolsKnown ? plural(item.tools.length, 'tool') : 'tools not known'}</span></a></li>`)}</ul></nav>
+      <nav class="master-list" aria-label="Servers"><ul>${servers.map((item) => html`<li key=${item.name}><a href=${`/servers?server=${encodeURIComponent(item.name)}`} aria-current=${item.name === server?.name ? 'true' : undefined}>
+        <span class="master-name"><${Text} text=${item.name} /></span><${Status} status=${item.state} /><span class="fine">${item.toolsKnown ? plural(item.toolCount, 'tool') : 'tools not known'}</span></a></li>`)}</ul></nav>
       ${server ? html`<${Server} key=${server.name} server=${server} query=${query} reload=${reload} />` : html`<${Empty} title="No such server"><p>It may have been removed from the configuration.</p></${Empty}>`}
     </div>`;
 }
 
 function summaryOf(servers) {
-  const tools = servers.reduce((sum, server) => sum + server.tools.length, 0);
+  const tools = servers.reduce((sum, server) => sum + server.toolCount, 0);
   const failed = servers.filter((server) => server.error).length;
   return `${plural(servers.length, 'server')}, ${plural(tools, 'tool')}${failed ? `, ${count(failed)} not working` : ''}`;
 }

@@ -6,7 +6,7 @@ import { Text } from './text.js';
 const KINDS = {
   ok: ['ok', 'success', 'succeeded', 'completed', 'done', 'finished', 'running_ok', 'connected', 'ready', 'viable', 'accepted', 'built_in'],
   live: ['running', 'going', 'queued', 'starting', 'started', 'connecting', 'pending'],
-  wait: ['waiting', 'waiting_for_approval', 'paused', 'in_doubt', 'suspended', 'interrupted', 'approval_required', 'quarantined', 'needs_approval', 'awaiting_acceptance'],
+  wait: ['waiting', 'waiting_for_approval', 'paused', 'in_doubt', 'suspended', 'interrupted', 'approval_required', 'quarantined', 'needs_approval', 'awaiting_acceptance', 'sign_in_required'],
   bad: ['error', 'failed', 'failure', 'denied', 'expired', 'crashed', 'unavailable', 'broken', 'lost', 'down'],
 };
 const KIND_OF = new Map(Object.entries(KINDS).flatMap(([kind, names]) => names.map((name) => [name, kind])));

@@ -39,28 +39,50 @@ function clamp(scale) {
 }
 
 /**
- * The labels that do not cover each other: `candidates` are `{ x, y, width, height }` in pixels, the most important first. A label is
- * left out where an earlier one is.
+ * The labels that cover neither each other nor an obstacle: `candidates` are `{ width, height, places, must }` in pixels, the most
+ * important first, with `places` the `{ x, y }` where it may stand, the best first. A label that finds no place is left out; one
+ * that `must` be there may cover obstacles, but no label.
  */
-export function withoutOverlaps(candidates, most = 400) {
-  const taken = new Map();
-  const CELL = 64;
+export function placeLabels(candidates, obstacles = [], most = 400) {
+  const taken = grid();
+  const blocked = grid();
+  for (const obstacle of obstacles) blocked.add(obstacle);
   const kept = [];
-  for (const label of candidates) {
+  for (const { places, ...label } of candidates) {
     if (kept.length >= most) break;
-    const cells = [];
-    for (let column = Math.floor(label.x / CELL); column <= Math.floor((label.x + label.width) / CELL); column += 1) {
-      for (let row = Math.floor(label.y / CELL); row <= Math.floor((label.y + label.height) / CELL); row += 1) cells.push(`${column} ${row}`);
-    }
-    const covers = (other) => other.x < label.x + label.width && label.x < other.x + other.width && other.y < label.y + label.height && label.y < other.y + other.height;
-    if (cells.some((cell) => taken.get(cell)?.some(covers))) continue;
-    for (const cell of cells) {
-      if (!taken.has(cell)) taken.set(cell, []);
-      taken.get(cell).push(label);
-    }
-    kept.push(label);
+    const boxes = places.map(({ x, y }) => ({ ...label, x, y }));
+    const free = boxes.filter((box) => !taken.covers(box));
+    const box = free.find((one) => !blocked.covers(one)) ?? (label.must ? free[0] : undefined);
+    if (!box) continue;
+    taken.add(box);
+    kept.push(box);
   }
   return kept;
+}
+
+/** Boxes by the squares of a grid that they touch, so that few are compared. */
+function grid() {
+  const CELL = 64;
+  const byCell = new Map();
+  const cells = (box) => {
+    const found = [];
+    for (let column = Math.floor(box.x / CELL); column <= Math.floor((box.x + box.width) / CELL); column += 1) {
+      for (let row = Math.floor(box.y / CELL); row <= Math.floor((box.y + box.height) / CELL); row += 1) found.push(`${column} ${row}`);
+    }
+    return found;
+  };
+  return {
+    add(box) {
+      for (const cell of cells(box)) {
+        if (!byCell.has(cell)) byCell.set(cell, []);
+        byCell.get(cell).push(box);
+      }
+    },
+    covers(box) {
+      const covers = (other) => other.x < box.x + box.width && box.x < other.x + other.width && other.y < box.y + box.height && box.y < other.y + other.height;
+      return cells(box).some((cell) => byCell.get(cell)?.some(covers));
+    },
+  };
 }
 
 /** Radius of a node in pixels, by its importance (0 to 1) and the scale. */

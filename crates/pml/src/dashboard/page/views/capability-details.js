@@ -5,23 +5,31 @@ import { href } from '../router.js';
 import { count, duration, percent, plural, size } from '../ui/format.js';
 import { Code, Text } from '../ui/text.js';
 import { Ago } from '../ui/time.js';
+import { pathWords } from './path-words.js';
 
-export function Details({ capability }) {
-  const { intents = [], learning, contains = [], versions = [], cache } = capability;
+export function Details({ capability, definition }) {
+  const { intents = [], learning, contains = [], cache } = capability;
   return html`<div class="capability-details">
     <section class="panel"><h2>Used for</h2>
       ${intents.length === 0 ? html`<p class="fine">No intent yet.</p>` : html`<ul class="plain-list">${intents.slice(0, 8).map((intent) => html`<li><${Text} text=${intent.text} /> <span class="soft">× ${count(intent.count)}, <${Ago} at=${intent.lastAt} /></span></li>`)}
         ${intents.length > 8 && html`<li class="soft">and ${count(intents.length - 8)} more</li>`}</ul>`}
     </section>
     <section class="panel"><h2>Parameters</h2><${Parameters} schema=${capability.parametersSchema} /></section>
-    ${learning?.paths?.length > 0 && html`<section class="panel"><h2>Learned paths</h2><ul class="plain-list">${learning.paths.slice(0, 6).map((path) => html`
-      <li><code>${path.path.join(' → ') || '(nothing called)'}</code> <span class="soft">${plural(path.count, 'run')}, likely to succeed ${percent(path.successRate)}, ${duration(path.avgDurationMs)}</span></li>`)}</ul></section>`}
+    ${learning?.paths?.length > 0 && html`<section class="panel"><h2>Learned paths</h2><ul class="plain-list">${usualFirst(learning.paths).slice(0, 6).map((path) => html`
+      <li><${Path} words=${pathWords(path.path, definition)} /> <span class="soft">${plural(path.count, 'run')}, likely to succeed ${percent(path.successRate)}, ${duration(path.avgDurationMs)}</span></li>`)}</ul></section>`}
     ${contains.length > 0 && html`<section class="panel"><h2>Calls capabilities</h2><ul class="plain-list">${contains.map((inner) => html`
       <li>${inner.name ? html`<a href=${href('capability', { name: inner.name })}><${Text} text=${inner.name} /></a>` : html`<${Code} text=${inner.id} />`} <span class="soft">× ${count(inner.count)}</span></li>`)}</ul></section>`}
-    ${versions.length > 1 && html`<section class="panel"><h2>Versions</h2><ul class="plain-list">${versions.map((version) => html`
-      <li><${Code} text=${version.name ?? version.version ?? version.id} /> ${version.createdAt && html`<span class="soft"><${Ago} at=${version.createdAt} /></span>`}</li>`)}</ul></section>`}
     ${cache?.entries > 0 && html`<section class="panel"><h2>Cached results</h2><p>${plural(cache.entries, 'entry', 'entries')}${Number.isFinite(cache.bytes) && `, ${size(cache.bytes)}`}</p></section>`}
   </div>`;
+}
+
+function usualFirst(paths) {
+  return paths.toSorted((one, other) => other.count - one.count);
+}
+
+function Path({ words }) {
+  if (words.length === 0) return html`<span class="soft">nothing called:</span>`;
+  return words.map(({ label, times }, index) => html`${index > 0 && ' → '}<${Code} text=${label} />${times > 1 && html` <span class="soft">× ${times}</span>`}`);
 }
 
 function Parameters({ schema }) {

@@ -58,6 +58,7 @@ export function DefinitionView({ definition, selected, onSelect }) {
         <defs>${['dependency', 'provides'].map((kind) => html`<marker id=${`arrow-${kind}`} class=${`arrow ${kind}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.5 L8 4 L0 7.5 z" /></marker>`)}</defs>
         ${drawn.boxes.map((node) => html`<${Node} key=${node.id} node=${node} isBox selected=${selected === node.id} tabbable=${focused === node.id} onSelect=${onSelect} onFocus=${setFocused} />`)}
         ${drawn.lines.map((edge) => html`<${Line} key=${`${edge.from} ${edge.to} ${edge.kind} ${edge.label}`} edge=${edge} />`)}
+        ${drawn.boxes.map((node) => html`<text key=${node.id} aria-hidden="true" class="box-heading" x=${node.x + 12} y=${node.y + 17}>${texts(node).main}</text>`)}
         ${drawn.leaves.map((node) => html`<${Node} key=${node.id} node=${node} selected=${selected === node.id} tabbable=${focused === node.id} onSelect=${onSelect} onFocus=${setFocused} />`)}
         ${drawn.lines.filter((edge) => edge.text).map((edge) => html`<${LineText} key=${`${edge.from} ${edge.to} ${edge.label}`} edge=${edge} />`)}
       </svg>
@@ -69,7 +70,7 @@ function fitted(node, width) {
   return Math.min(1, (node?.clientWidth ?? width) / width);
 }
 
-/** Boxes are drawn before what they hold, the outermost first; lines lie between. */
+/** Boxes are drawn before what they hold, the outermost first; lines lie between, and no line crosses the heading of a box. */
 function prepare(nodes, edges) {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const parents = new Set(nodes.map((node) => node.parent).filter(Boolean));
@@ -119,9 +120,7 @@ function Node({ node, isBox = false, selected, tabbable, onSelect, onFocus }) {
     <title>${label}</title>
     <rect width=${node.width} height=${node.height} rx=${node.kind === 'input' ? 14 : node.kind === 'branch' && !isBox ? 12 : 6} />
     ${!isBox && node.coverage > 0 && html`<rect class="coverage" x="1" y=${node.height - 4} width=${Math.max(2, (node.width - 2) * node.coverage)} height="3" rx="1.5" />`}
-    ${isBox
-      ? html`<text aria-hidden="true" x="12" y="17" class="heading">${main}</text>`
-      : html`<text aria-hidden="true" x="12" y=${note ? 19 : node.height / 2 + 4.5}>${main}</text>${note && html`<text aria-hidden="true" x="12" y="34" class="note">${note}</text>`}`}
+    ${!isBox && html`<text aria-hidden="true" x="12" y=${note ? 19 : node.height / 2 + 4.5}>${main}</text>${note && html`<text aria-hidden="true" x="12" y="34" class="note">${note}</text>`}`}
   </g>`;
 }
 

@@ -4,7 +4,7 @@ import { html, useEffect, useMemo, useRef, useState } from '../html.js';
 import { href } from '../router.js';
 import { clock, count, duration, exact, plural } from '../ui/format.js';
 import { Mark, Status } from '../ui/status.js';
-import { Code, Text } from '../ui/text.js';
+import { Code, Sentence, Text } from '../ui/text.js';
 import { callTokens, neighbourInDirection } from './marks.js';
 import { shown } from './shown-text.js';
 import { badges, bars, compareCalls, ticks } from './timeline.js';
@@ -13,6 +13,8 @@ const LANE = 26;
 const BAR = 20;
 const AXIS = 22;
 const MARGIN = 10;
+/** Room for the text of a tick. */
+const TICK_PX = 56;
 const ZOOMS = [1, 2, 4, 8, 16, 32, 64];
 /** More bars than this are not drawn: they would be less than a pixel each. */
 const MOST_BARS = 4000;
@@ -93,7 +95,7 @@ function Run({ invocation, box, pixelsPerMs, width, selected, onSelect }) {
         ? html`<p class="fine run-empty">${invocation.cached ? 'The result came from the cache: nothing was called.' : 'Nothing was called.'}</p>`
         : html`<svg ref=${svg} class="invocation" width=${width + MARGIN * 2} height=${height} viewBox=${`${-MARGIN} 0 ${width + MARGIN * 2} ${height}`} role="group"
             aria-label="Calls on a time axis: arrow keys move between calls" onKeyDown=${keyed}>
-          ${ticks(width / pixelsPerMs, width).map((at) => html`<g class="tick" transform=${`translate(${at * pixelsPerMs} 0)`}><line y1=${AXIS - 4} y2=${height} /><text y="13" text-anchor=${at === 0 ? 'start' : 'middle'}>${duration(at)}</text></g>`)}
+          ${ticks(width / pixelsPerMs, width).map((at) => html`<g class="tick" transform=${`translate(${at * pixelsPerMs} 0)`}><line y1=${AXIS - 4} y2=${height} /><text y="13" text-anchor=${at === 0 ? 'start' : at * pixelsPerMs > width - TICK_PX / 2 + MARGIN ? 'end' : 'middle'}>${duration(at)}</text></g>`)}
           <line class="end" x1=${invocation.durationMs * pixelsPerMs} x2=${invocation.durationMs * pixelsPerMs} y1=${AXIS - 4} y2=${height} />
           <${Contains} invocation=${invocation} bars=${drawn} />
           ${drawn.map((bar) => html`<${Call} key=${bar.node.id} bar=${bar} token=${tokens.get(bar.node.id)} tabbable=${focused === bar.node.id} selected=${isSelected(bar.node)}
@@ -115,7 +117,7 @@ function RunHead({ invocation }) {
     ${!invocation.structureKnown && html`<${Mark} kind="warn" title="The program has changed since. Calls are matched by their tool only.">earlier structure</${Mark}>`}
     <a class="push" href=${href('run', { id: invocation.workflowId })}>Open the run</a>
   </header>
-  ${invocation.error && html`<p class="problem"><span><code>${shown(invocation.error.code)}</code> <${Text} text=${invocation.error.message} /></span></p>`}`;
+  ${invocation.error && html`<p class="problem"><span><code>${shown(invocation.error.code)}</code> <${Sentence} text=${invocation.error.message} /></span></p>`}`;
 }
 
 function Call({ bar, token, tabbable, selected, onSelect, onFocus }) {
@@ -132,7 +134,7 @@ function Call({ bar, token, tabbable, selected, onSelect, onFocus }) {
     <rect class="call-bar" x=${bar.x} y=${y} width=${bar.width} height=${BAR} rx="3" />
     ${bar.label
       ? html`<text aria-hidden="true" class=${bar.inside ? 'inside' : 'after'} x=${bar.inside ? bar.x + 6 : bar.x + bar.width + 5} y=${y + 14}>${shown(bar.label)}${after && html`<tspan class="signs">${after}</tspan>`}</text>`
-      : after && bar.width > 16 && html`<text aria-hidden="true" class="inside signs" x=${bar.x + 3} y=${y + 14}>${after.trim()}</text>`}
+      : after && bar.width >= 6 + marks.length * 11 && html`<text aria-hidden="true" class="inside signs" x=${bar.x + 3} y=${y + 14}>${after.trim()}</text>`}
   </g>`;
 }
 

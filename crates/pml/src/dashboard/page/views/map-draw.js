@@ -1,6 +1,6 @@
 // Draws the map of tools and capabilities on a canvas.
 
-import { nodeRadius, toView, withoutOverlaps } from './camera.js';
+import { nodeRadius, placeLabels, toView } from './camera.js';
 import { shown } from './shown-text.js';
 
 const EDGES = { dependency: [], provides: [5, 4], contains: [1.5, 3], sequence: [] };
@@ -109,32 +109,42 @@ function drawEdges(context, { layout, place, visible, marks, colours, index }) {
 function drawLabels(context, { layout, camera, place, visible, marks, colours }) {
   const family = getComputedStyle(document.body).fontFamily;
   const candidates = [];
-  const add = (text, at, size, weight, priority, dy) => {
-    const width = text.length * size * 0.56;
-    candidates.push({ text, x: at.x - width / 2, y: at.y + dy, width, height: size + 3, size, weight, priority });
+  const add = (text, size, weight, priority, must, placesOf) => {
+    const [width, height] = [text.length * size * 0.56, size + 3];
+    candidates.push({ text, places: placesOf(width, height), width, height, size, weight, priority, must });
   };
   for (const community of layout.communities) {
     const at = place(community);
     const radius = community.radius * camera.scale;
     if (!visible(at, radius + 60)) continue;
     const text = `${shown(community.label)} (${community.size})`;
-    if (community.expanded) add(text, at, 12, 600, 2 + radius / 1e4, -radius - 16);
-    else if (radius > 8) add(text, at, 12, 600, 3 + radius / 1e4, -7);
+    if (community.expanded) add(text, 12, 600, 2 + radius / 1e4, true, (width) => [{ x: at.x - width / 2, y: at.y - radius - 16 }]);
+    else if (radius > 8) add(text, 12, 600, 3 + radius / 1e4, true, (width) => [{ x: at.x - width / 2, y: at.y - 7 }]);
   }
+  const obstacles = [];
   const close = camera.scale > 0.45;
   for (const node of layout.nodes) {
+    const at = place(node);
+    if (!visible(at, 80)) continue;
+    const radius = nodeRadius(node, camera.scale);
+    obstacles.push({ x: at.x - radius, y: at.y - radius, width: radius * 2, height: radius * 2 });
     const special = node.id === marks.selected || node.id === marks.hovered;
     const near = marks.neighbours.has(node.id) || marks.path.has(node.id);
     if (!special && !near && !close && (node.importance ?? 0) < 0.3) continue;
-    const at = place(node);
-    if (!visible(at, 80)) continue;
-    add(shown(node.label), at, special ? 13 : 11, special ? 700 : 400, special ? 10 : near ? 5 : node.importance ?? 0, nodeRadius(node, camera.scale) + 2);
+    const away = radius + 2;
+    // Below, above, right, left, then further off: where the map is dense, the place below is rarely free.
+    const around = (width, height) => [
+      { x: at.x - width / 2, y: at.y + away }, { x: at.x - width / 2, y: at.y - away - height },
+      { x: at.x + away + 2, y: at.y - height / 2 }, { x: at.x - away - 2 - width, y: at.y - height / 2 },
+      ...(special || near ? [{ x: at.x - width / 2, y: at.y + away + height }, { x: at.x - width / 2, y: at.y - away - 2 * height }] : []),
+    ];
+    add(shown(node.label), special ? 13 : 11, special ? 700 : 400, special ? 10 : near ? 5 : node.importance ?? 0, special || near, around);
   }
   candidates.sort((one, other) => other.priority - one.priority);
   context.textAlign = 'left';
   context.textBaseline = 'top';
   context.lineJoin = 'round';
-  for (const label of withoutOverlaps(candidates)) {
+  for (const label of placeLabels(candidates, obstacles)) {
     context.font = `${label.weight} ${label.size}px ${family}`;
     context.strokeStyle = colours.ground;
     context.lineWidth = 3;

@@ -2,6 +2,8 @@
 
 const STEPS = [1, 2, 5];
 const CHARACTER_PX = 6.7;
+/** The signs of marks, such as `✕`, are wider than letters. */
+const SIGN_PX = 11;
 /** A bar that lasts no time is still something to point at. */
 const NARROWEST_PX = 5;
 
@@ -45,11 +47,13 @@ export function bars(nodes, pixelsPerMs, limit) {
     uncover(lane, limit);
     lane.forEach((bar, index) => {
       const text = bar.node.id;
-      const room = text.length * CHARACTER_PX + 14;
+      const marks = badges(bar.node).length;
+      const signs = marks > 0 ? marks * SIGN_PX + CHARACTER_PX : 0;
+      const room = text.length * CHARACTER_PX + 14 + signs;
       const end = lane[index + 1]?.x ?? limit;
       if (bar.width >= room) Object.assign(bar, { label: text, inside: true });
       else if (end - (bar.x + bar.width) >= room) Object.assign(bar, { label: text, inside: false });
-      else if (bar.width >= 44) Object.assign(bar, { label: `${text.slice(0, Math.floor((bar.width - 20) / CHARACTER_PX))}…`, inside: true });
+      else if (bar.width >= 44 + signs) Object.assign(bar, { label: `${text.slice(0, Math.floor((bar.width - 20 - signs) / CHARACTER_PX))}…`, inside: true });
     });
   }
   return placed;

@@ -85,6 +85,23 @@ fn each_layer_waits_for_a_word() {
 }
 
 #[test]
+fn tasks_that_wait_are_told_with_their_distance_and_not_behind_one_that_holds_back() {
+    // 0 → 1 → 2 → 3, and 4 beside them.
+    let nodes = || vec![node(&[]), node(&[0]), node(&[1]), node(&[2]), node(&[0])];
+    let waiting = |pause: Pause, holds_back: usize| {
+        let mut schedule = Schedule::new(nodes(), pause);
+        schedule.go_on();
+        let waiting = schedule.waiting_tasks(&|task| task == holds_back);
+        waiting.into_iter().map(|waiting| (waiting.task, waiting.steps)).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting(Pause::None, 9), [(1, 1), (4, 1), (2, 2), (3, 3)]);
+    assert_eq!(waiting(Pause::None, 1), [(1, 1), (4, 1)], "what holds back may itself be looked at");
+    assert_eq!(waiting(Pause::None, 4), [(1, 1), (4, 1), (2, 2), (3, 3)], "it holds back nothing beside it");
+    assert_eq!(waiting(Pause::PerLayer, 4), [(1, 1), (4, 1)], "layers are run one after the other");
+    assert_eq!(waiting(Pause::None, 0), []);
+}
+
+#[test]
 fn a_failure_waits_for_a_word_where_that_was_asked_for() {
     let nodes = vec![node(&[]), node(&[]), node(&[1]), node(&[0])];
     let mut schedule = Schedule::new(nodes, Pause::OnError);
