@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pml_model::json::{Fields, empty_object, raw};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::message::{RpcError, code};
 use crate::protocol::Era;
@@ -43,11 +44,21 @@ pub struct Caller {
     /// The downstream server that uses this handle; `None` for PML itself.
     server: Option<Arc<str>>,
     era: Era,
+    messages: ForwardedMessages,
+}
+
+/// Which messages of a server reach the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ForwardedMessages {
+    All,
+    /// Questions, but no progress and no log messages.
+    Questions,
 }
 
 #[derive(Debug)]
 struct CallerInner {
     session: u64,
+    session_end: CancellationToken,
     capabilities: Box<RawValue>,
     progress_token: Option<Box<RawValue>>,
     wants_logs_from: Option<usize>,
@@ -66,6 +77,10 @@ struct MonotonicProgress {
     sent: Option<f64>,
     /// Offset added to both progress and total.
     base: f64,
+    /// The last total, with the offset.
+    total: Option<f64>,
+    /// When a value was sent last.
+    sent_at: Option<tokio::time::Instant>,
 }
 
 impl MonotonicProgress {
@@ -80,9 +95,24 @@ impl MonotonicProgress {
         self.reported = Some(reported);
         let value = self.base + reported;
         let grows = value.is_finite() && self.sent.is_none_or(|sent| value > sent);
-        grows.then(|| *self.sent.insert(value))
+        grows.then(|| {
+            self.sent_at = Some(tokio::time::Instant::now());
+            *self.sent.insert(value)
+        })
+    }
+
+    /// A value a little above the last one, and below the total if there is one.
+    fn beat(&mut self) -> f64 {
+        let sent = self.sent.unwrap_or(0.0);
+        let left = self.total.map(|total| total - sent).filter(|left| *left > 0.0);
+        let value = sent + left.map_or(HEARTBEAT_STEP, |left| (left / 2.0).min(1.0) * HEARTBEAT_STEP);
+        self.sent_at = Some(tokio::time::Instant::now());
+        *self.sent.insert(value)
     }
 }
+
+/// How much a heartbeat raises the progress: so little that the next value of the source is still higher.
+const HEARTBEAT_STEP: f64 = 0.001;
 
 /// Total time for which questions to the caller have been open.
 #[derive(Debug, Default)]
@@ -103,6 +133,8 @@ impl ThinkingClock {
 pub struct CallerInfo {
     /// Number of the session. A message without a request id may go to any request of the same session.
     pub session: u64,
+    /// Cancelled when the session has ended.
+    pub session_end: CancellationToken,
     /// The era of the client.
     pub era: Era,
     /// Its declared MCP capabilities, a JSON object.
@@ -134,8 +166,14 @@ impl Caller {
 
     /// A caller that cannot be reached, for example for a background refresh.
     pub fn silent() -> Caller {
+        Caller::silent_until(CancellationToken::new())
+    }
+
+    /// The same, of a session that ends with `session_end`.
+    pub(crate) fn silent_until(session_end: CancellationToken) -> Caller {
         let standing = CallerInfo {
             session: new_session_number(),
+            session_end,
             era: Era::Modern,
             capabilities: empty_object(),
             progress_token: None,
@@ -145,12 +183,13 @@ impl Caller {
     }
 
     fn with(standing: CallerInfo, outgoing: Option<mpsc::Sender<CallerMessage>>) -> Caller {
-        let CallerInfo { session, era, capabilities, progress_token, min_log_rank: wants_logs_from } =
-            standing;
+        let CallerInfo { session, session_end, era, .. } = standing;
+        let CallerInfo { capabilities, progress_token, min_log_rank: wants_logs_from, .. } = standing;
         Caller {
             era,
             inner: Arc::new(CallerInner {
                 session,
+                session_end,
                 capabilities,
                 progress_token,
                 wants_logs_from,
@@ -159,6 +198,7 @@ impl Caller {
                 progress: Mutex::default(),
             }),
             server: None,
+            messages: ForwardedMessages::All,
         }
     }
 
@@ -171,6 +211,11 @@ impl Caller {
     /// Number of its session.
     pub fn session(&self) -> u64 {
         self.inner.session
+    }
+
+    /// Cancelled when its session has ended.
+    pub fn session_end(&self) -> &CancellationToken {
+        &self.inner.session_end
     }
 
     /// Whether the caller can receive messages.
@@ -190,6 +235,19 @@ impl Caller {
         Caller { era: Era::Legacy, ..self.clone() }
     }
 
+    /// This caller, but only for questions, asked as by [`Caller::with_inline_questions`]: for calls that a program
+    /// makes, whose progress is not that of the request.
+    #[must_use]
+    pub fn for_questions_only(&self) -> Caller {
+        Caller { era: Era::Legacy, messages: ForwardedMessages::Questions, ..self.clone() }
+    }
+
+    /// Whether it still waits and can be asked to fill in a form.
+    pub fn can_be_asked(&self) -> bool {
+        self.supports("elicitation", None)
+            && self.inner.outgoing.as_ref().is_some_and(|outgoing| !outgoing.is_closed())
+    }
+
     /// Its declared MCP capabilities.
     pub fn capabilities(&self) -> &RawValue {
         &self.inner.capabilities
@@ -197,17 +255,18 @@ impl Caller {
 
     /// Whether it wants progress notifications.
     pub fn wants_progress(&self) -> bool {
-        self.inner.progress_token.is_some() && self.inner.outgoing.is_some()
+        let forwarded = self.messages == ForwardedMessages::All;
+        forwarded && self.inner.progress_token.is_some() && self.inner.outgoing.is_some()
     }
 
     /// Rank of the lowest level of log messages it wants.
     pub fn log_rank(&self) -> Option<usize> {
-        self.inner.wants_logs_from
+        self.inner.wants_logs_from.filter(|_| self.messages == ForwardedMessages::All)
     }
 
     /// Lowest level of log messages it wants.
     pub fn log_level(&self) -> Option<&'static str> {
-        self.inner.wants_logs_from.and_then(crate::protocol::log_level)
+        self.log_rank().and_then(crate::protocol::log_level)
     }
 
     /// Forwards a progress notification under the caller's own token. Values grow strictly; a notification that would
@@ -216,10 +275,14 @@ impl Caller {
         let (Some(token), Ok(mut fields)) = (&self.inner.progress_token, Fields::parse(params.get())) else {
             return;
         };
+        if self.messages != ForwardedMessages::All {
+            return;
+        }
         let Some(reported) = fields.read::<f64>("progress") else { return };
         // Held until it is sent: concurrent reports must not overtake each other.
-        let mut rising = self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rising = self.lock_progress();
         let Some(value) = rising.next(reported) else { return };
+        rising.total = fields.read::<f64>("total").map(|total| total + rising.base);
         if rising.base != 0.0 {
             fields.set("progress", raw(&value));
             if let Some(total) = fields.read::<f64>("total") {
@@ -230,12 +293,40 @@ impl Caller {
         self.notify("notifications/progress", Some(fields.to_raw()));
     }
 
+    /// Sends progress whenever none was sent for `interval`, so that a client that gives up on silent requests goes on
+    /// waiting. Runs until dropped; without end for a client that wants no progress.
+    pub async fn send_heartbeats(&self, interval: Duration) {
+        let Some(token) = self.inner.progress_token.as_ref().filter(|_| self.wants_progress()) else {
+            return std::future::pending().await;
+        };
+        let began = tokio::time::Instant::now();
+        loop {
+            let last = self.lock_progress().sent_at.unwrap_or(began);
+            tokio::time::sleep_until(last + interval).await;
+            let mut rising = self.lock_progress();
+            if rising.sent_at.unwrap_or(began) != last {
+                continue;
+            }
+            let mut fields = Fields::default();
+            fields.set("progress", raw(&rising.beat()));
+            if let Some(total) = rising.total {
+                fields.set("total", raw(&total));
+            }
+            fields.set("progressToken", token.clone());
+            self.notify("notifications/progress", Some(fields.to_raw()));
+        }
+    }
+
+    fn lock_progress(&self) -> MutexGuard<'_, MonotonicProgress> {
+        self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Forwards a log message, if the caller wants messages of its level.
     pub fn forward_log(&self, params: &RawValue) {
         let level =
             Fields::parse(params.get()).ok().and_then(|f| f.read::<String>("level")).unwrap_or_default();
         let rank = crate::protocol::log_rank(&level);
-        if self.inner.wants_logs_from.is_some_and(|wanted| rank.is_some_and(|rank| rank >= wanted)) {
+        if self.log_rank().is_some_and(|wanted| rank.is_some_and(|rank| rank >= wanted)) {
             self.notify("notifications/message", Some(params.to_owned()));
         }
     }
@@ -263,6 +354,17 @@ impl Caller {
         }
     }
 
+    /// Returns after `patience`, extended by the time for which questions to the caller are open meanwhile.
+    pub async fn wait_while_answering(&self, patience: Duration) {
+        self.wait_until_deadline(self.deadline_after(patience)).await;
+    }
+
+    /// The deadline for [`Caller::wait_until_deadline`] that ignores the questions that were open before now.
+    pub fn deadline_after(&self, patience: Duration) -> Instant {
+        let plain = Instant::now() + patience;
+        plain.checked_sub(self.inner.lock().total()).unwrap_or(plain)
+    }
+
     /// Asks the caller a question and waits for the answer.
     ///
     /// # Errors
@@ -274,6 +376,19 @@ impl Caller {
                 Ok(originals.restore(self.put(method, Some(params)).await?))
             }
             Some(_) | None => self.put(method, params).await,
+        }
+    }
+
+    /// Whether the caller can be asked a question that needs `capability`, and of its parts `mode`. A client that names
+    /// no mode of elicitation fills in forms only.
+    fn supports(&self, capability: &str, mode: Option<&str>) -> bool {
+        let Ok(all) = Fields::parse(self.inner.capabilities.get()) else { return false };
+        let Some(declared) = all.get(capability) else { return false };
+        let modes = Fields::parse(declared.get()).unwrap_or_default();
+        match (capability, mode) {
+            (_, Some(mode)) => modes.get(mode).is_some(),
+            ("elicitation", None) => modes.get("form").is_some() || modes.get("url").is_none(),
+            (_, None) => true,
         }
     }
 
@@ -290,9 +405,11 @@ impl Caller {
                 ));
             }
         };
-        let able = Fields::parse(self.inner.capabilities.get()).is_ok_and(|c| c.get(capability).is_some());
+        let is_url = method == ELICITATION && question::is_url_mode(params.as_deref());
+        let able = self.supports(capability, is_url.then_some("url"));
         let Some(outgoing) = self.inner.outgoing.as_ref().filter(|_| able) else {
-            let message = format!("the client behind this gateway does not support `{capability}`");
+            let wanted = if is_url { "elicitation.url" } else { capability };
+            let message = format!("the client behind this gateway does not support `{wanted}`");
             return Err(RpcError::new(code::METHOD_NOT_FOUND, message));
         };
         let _thinking = ThinkingGuard::begin(&self.inner);
@@ -346,6 +463,7 @@ mod tests {
     fn caller(capabilities: &str) -> (Caller, mpsc::Receiver<CallerMessage>) {
         Caller::new(CallerInfo {
             session: new_session_number(),
+            session_end: CancellationToken::new(),
             era: Era::Legacy,
             capabilities: RawValue::from_string(capabilities.into()).unwrap(),
             progress_token: Some(raw(&"mine")),
@@ -390,6 +508,55 @@ mod tests {
         }
         let expected = [(1.0, Some(4.0)), (3.0, Some(4.0)), (4.0, Some(5.0)), (5.0, None), (5.5, Some(6.0))];
         assert_eq!(sent, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_broken_by_progress_that_the_source_still_exceeds() {
+        let (caller, mut incoming) = caller("{}");
+        let beating = caller.clone();
+        let beats = tokio::spawn(async move { beating.send_heartbeats(Duration::from_secs(10)).await });
+        let mut sent = Vec::new();
+        for reported in [Some((0.0, 4.0)), None, None, Some((1.0, 4.0)), None] {
+            if let Some((progress, total)) = reported {
+                caller.forward_progress(&raw(&serde_json::json!({ "progress": progress, "total": total })));
+            }
+            let Some(CallerMessage::Notify { params: Some(params), .. }) = incoming.recv().await else {
+                panic!()
+            };
+            let params: serde_json::Value = serde_json::from_str(params.get()).unwrap();
+            assert_eq!((&params["progressToken"], &params["total"]), (&"mine".into(), &4.0.into()));
+            sent.push(params["progress"].as_f64().unwrap());
+        }
+        beats.abort();
+        assert_eq!(sent, [0.0, 0.001, 0.002, 1.0, 1.001]);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_only_fills_in_forms_opens_no_pages() {
+        let url =
+            || Some(raw(&serde_json::json!({ "mode": "url", "message": "?", "url": "https://a.example" })));
+        for (declared, pages) in [
+            (r#"{"elicitation":{}}"#, false),
+            (r#"{"elicitation":{"form":{}}}"#, false),
+            (r#"{"elicitation":{"form":{},"url":{}}}"#, true),
+            (r#"{"elicitation":{"url":{}}}"#, true),
+        ] {
+            let (caller, mut incoming) = caller(declared);
+            let answering = tokio::spawn(async move {
+                if let Some(CallerMessage::Ask { answer, .. }) = incoming.recv().await {
+                    answer.send(Ok(empty_object())).unwrap();
+                }
+            });
+            let asked = caller.ask(ELICITATION, url()).await;
+            assert_eq!(asked.is_ok(), pages, "{declared}");
+            if let Err(refused) = asked {
+                assert!(refused.message.contains("does not support `elicitation.url`"), "{refused}");
+            }
+            drop(caller);
+            answering.await.unwrap();
+        }
+        let (caller, _incoming) = caller(r#"{"elicitation":{"url":{}}}"#);
+        caller.ask(ELICITATION, Some(raw(&serde_json::json!({ "message": "?" })))).await.unwrap_err();
     }
 
     #[tokio::test]

@@ -127,6 +127,12 @@ pub(crate) fn screen_result(server: &str, result: &RawValue) -> Result<Box<RawVa
     Ok(fields.to_raw())
 }
 
+/// Whether a question opens a page instead of showing a form.
+pub(crate) fn is_url_mode(params: Option<&RawValue>) -> bool {
+    let mode = params.and_then(|params| Fields::parse(params.get()).ok()?.read::<String>("mode"));
+    mode.as_deref() == Some("url")
+}
+
 /// The message after a prefix that names the server. The server's own text cannot be mistaken for PML's.
 fn told(server: &str, message: &str, host: Option<&str>, secret: bool) -> String {
     let server = printable(server);

@@ -304,34 +304,46 @@ fn is_plainly_different(a: &str, b: &str) -> bool {
     a.is_ascii() && b.is_ascii() && !a.eq_ignore_ascii_case(b)
 }
 
-/// Assigns every tool a unique exposed name: at most 64 letters, digits, `_`, `-` and `.`.
+/// Assigns every tool its exposed name.
 fn expose(tools: &mut [CatalogueTool], naming: ToolNaming) {
-    let mut plain: HashMap<String, usize> = HashMap::new();
-    for tool in tools.iter() {
-        *plain.entry(tool.id.tool.clone()).or_default() += 1;
+    let own: Vec<(&ServerName, &str)> =
+        tools.iter().map(|tool| (&tool.id.server, tool.id.tool.as_str())).collect();
+    let names = exposed_names(&own, naming);
+    for (tool, name) in tools.iter_mut().zip(names) {
+        tool.exposed_name = name;
+    }
+}
+
+/// A unique exposed name for each pair of a server and a name that it uses once: at most 64 letters, digits, `_`, `-`
+/// and `.`.
+pub fn exposed_names(own: &[(&ServerName, &str)], naming: ToolNaming) -> Vec<String> {
+    let mut plain: HashMap<&str, usize> = HashMap::new();
+    for (_, name) in own {
+        *plain.entry(name).or_default() += 1;
     }
     // A tool that calls itself `server__tool` must not take the name that belongs to another.
     let free = |name: &str| plain.get(name) == Some(&1) && !name.starts_with("pml_") && !name.contains("__");
-    let wanted = |tool: &CatalogueTool| match naming {
-        ToolNaming::Plain if free(&tool.id.tool) => tool.id.tool.clone(),
-        ToolNaming::Plain | ToolNaming::Qualified => format!("{}__{}", tool.id.server, tool.id.tool),
+    let wanted = |server: &ServerName, name: &str| match naming {
+        ToolNaming::Plain if free(name) => name.to_owned(),
+        ToolNaming::Plain | ToolNaming::Qualified => format!("{server}__{name}"),
     };
     let mut claims: HashMap<String, usize> = HashMap::new();
-    for tool in tools.iter() {
-        *claims.entry(wanted(tool)).or_default() += 1;
+    for (server, name) in own {
+        *claims.entry(wanted(server, name)).or_default() += 1;
     }
     let mut taken = HashSet::new();
-    for tool in tools {
-        let wanted = wanted(tool);
+    let exposed = own.iter().map(|(server, own)| {
+        let wanted = wanted(server, own);
         let mut name: String = wanted.chars().map(|c| if is_name_character(c) { c } else { '_' }).collect();
         if name.len() > MAX_EXPOSED || name != wanted || claims[&wanted] > 1 || taken.contains(&name) {
-            let mark = Digest::of(tool.id.to_string().as_bytes());
+            let mark = Digest::of(format!("{server}:{own}").as_bytes());
             name.truncate(MAX_EXPOSED - 9);
             name = format!("{name}_{}", &mark.as_str()[..8]);
         }
         taken.insert(name.clone());
-        tool.exposed_name = name;
-    }
+        name
+    });
+    exposed.collect()
 }
 
 fn is_name_character(c: char) -> bool {

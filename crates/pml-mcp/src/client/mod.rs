@@ -10,9 +10,9 @@ mod pending;
 pub mod process;
 mod stream;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pml_model::json::{Fields, raw};
@@ -115,7 +115,8 @@ pub struct Connection {
     link: ClientTransport,
     about: ServerProfile,
     log_rank: AtomicUsize,
-    watched: Mutex<HashSet<String>>,
+    /// Ends the subscription to each watched resource of a stateless server.
+    listening: Mutex<HashMap<String, CancellationToken>>,
     stop: CancellationToken,
     tasks: TaskTracker,
     _stop_on_drop: DropGuard,
@@ -150,8 +151,6 @@ const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of rounds in which a server may ask for more input within one request.
 const MAX_ROUNDS: usize = 10;
-/// Maximum number of watched resources of one server.
-const MAX_WATCHED: usize = 1_000;
 /// Longest pause before a broken subscription is renewed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Limits of a paginated list, in pages, items and bytes.
@@ -197,7 +196,7 @@ impl Connection {
             link,
             about,
             log_rank: AtomicUsize::new(usize::MAX),
-            watched: Mutex::default(),
+            listening: Mutex::default(),
             stop,
             tasks: tasks.clone(),
             _stop_on_drop: stop_on_drop,
@@ -338,43 +337,47 @@ impl Connection {
             .map(|(key, _)| ((*key).into(), true.into()))
             .collect();
         if self.about.era == Era::Modern && !filter.is_empty() {
-            self.watch(json!({ "notifications": filter }));
+            self.watch(json!({ "notifications": filter }), self.stop.clone());
         }
     }
 
-    /// Subscribes to changes of a resource.
+    /// Subscribes to changes of a resource, for as long as the connection lasts.
     ///
     /// # Errors
     /// See [`RequestFailure`].
     pub async fn watch_resource(&self, uri: &str, deadline: Instant) -> Result<(), RequestFailure> {
-        {
-            let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-            if watched.contains(uri) || watched.len() >= MAX_WATCHED {
-                return Ok(());
-            }
-            watched.insert(uri.to_owned());
-        }
         if self.about.era == Era::Modern {
-            self.watch(json!({ "notifications": { "resourceSubscriptions": [uri] } }));
+            let stop = self.stop.child_token();
+            if let Some(before) = self.listening().insert(uri.to_owned(), stop.clone()) {
+                before.cancel();
+            }
+            self.watch(json!({ "notifications": { "resourceSubscriptions": [uri] } }), stop);
             return Ok(());
         }
-        let (caller, cancel) = (Caller::silent(), CancellationToken::new());
-        let mut params = Fields::default();
-        params.set("uri", raw(&uri));
-        let call = OutgoingRequest {
-            method: "resources/subscribe",
-            params,
-            mirrored: Vec::new(),
-            caller: &caller,
-            deadline,
-            cancel: &cancel,
-        };
-        self.request(call).await.map(drop)
+        self.link.ask("resources/subscribe", &raw(&json!({ "uri": uri })), deadline).await.map(drop)
     }
 
-    /// Keeps one `subscriptions/listen` request open while the connection lasts.
-    fn watch(&self, params: serde_json::Value) {
-        let (link, stop) = (self.link.clone(), self.stop.clone());
+    /// Ends the subscription to changes of a resource.
+    ///
+    /// # Errors
+    /// See [`RequestFailure`].
+    pub async fn unwatch_resource(&self, uri: &str, deadline: Instant) -> Result<(), RequestFailure> {
+        if self.about.era == Era::Modern {
+            if let Some(stop) = self.listening().remove(uri) {
+                stop.cancel();
+            }
+            return Ok(());
+        }
+        self.link.ask("resources/unsubscribe", &raw(&json!({ "uri": uri })), deadline).await.map(drop)
+    }
+
+    fn listening(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps one `subscriptions/listen` request open until `stop`.
+    fn watch(&self, params: serde_json::Value, stop: CancellationToken) {
+        let link = self.link.clone();
         self.tasks.spawn(async move {
             let mut pause = Duration::from_secs(1);
             // A listen request has no deadline; a year stands for that.
@@ -626,11 +629,10 @@ impl ClientTransport {
     }
 }
 
-/// The capabilities of clients that PML can pass questions to.
+/// The capabilities of clients that PML can pass questions to. Changes of roots are not announced: a server serves
+/// several clients, and learns the roots of each when it asks during a request of that client.
 fn our_capabilities() -> Box<RawValue> {
-    raw(
-        &json!({ "roots": { "listChanged": true }, "sampling": {}, "elicitation": { "form": {}, "url": {} } }),
-    )
+    raw(&json!({ "roots": {}, "sampling": {}, "elicitation": { "form": {}, "url": {} } }))
 }
 
 /// An error that names other versions proves a stateless server.

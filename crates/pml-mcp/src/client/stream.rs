@@ -455,6 +455,7 @@ mod tests {
         let mut talk = talk();
         let (caller, mut asked) = Caller::new(CallerInfo {
             session: new_session_number(),
+            session_end: CancellationToken::new(),
             era: Era::Legacy,
             capabilities: RawValue::from_string(r#"{"elicitation":{}}"#.into()).unwrap(),
             progress_token: None,

@@ -3,6 +3,7 @@
 use pml_model::json::{Fields, empty_object, raw};
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use crate::caller::{CallerInfo, new_session_number};
 use crate::message::{RpcError, code};
@@ -66,6 +67,7 @@ fn modern_from(meta: &Fields<'_>, identity: &ClientIdentity) -> Result<RequestSe
     let standing = CallerInfo {
         // Stateless requests do not belong together, so each gets a session number of its own.
         session: new_session_number(),
+        session_end: CancellationToken::new(),
         era: Era::Modern,
         capabilities,
         progress_token: meta.get(meta::PROGRESS_TOKEN).map(ToOwned::to_owned),
@@ -84,6 +86,7 @@ pub(crate) fn legacy_sender(
     };
     let standing = CallerInfo {
         session: session.number(),
+        session_end: session.ended().clone(),
         era: Era::Legacy,
         capabilities: client.capabilities,
         progress_token: from_meta(params, |meta| meta.get(meta::PROGRESS_TOKEN).map(ToOwned::to_owned))

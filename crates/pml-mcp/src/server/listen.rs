@@ -1,11 +1,12 @@
 //! Subscriptions of clients to changes.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use pml_model::json::{Fields, raw};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::caller::Caller;
 use crate::message::{self, RequestId};
@@ -25,6 +26,9 @@ pub(crate) struct SubscriptionFilter {
     resources_list_changed: bool,
     #[serde(skip_serializing_if = "HashSet::is_empty")]
     pub(crate) resource_subscriptions: HashSet<String>,
+    /// Ends what the subscriptions need, when the filter is dropped.
+    #[serde(skip)]
+    end: Option<Arc<DropGuard>>,
 }
 
 impl SubscriptionFilter {
@@ -99,6 +103,8 @@ impl McpServer {
         mut filter: SubscriptionFilter,
         client: &ConnectedClient,
     ) -> SubscriptionFilter {
+        let end = CancellationToken::new();
+        filter.end = Some(Arc::new(end.clone().drop_guard()));
         for uri in std::mem::take(&mut filter.resource_subscriptions) {
             let mut params = Fields::default();
             params.set("uri", raw(&uri));
@@ -106,7 +112,7 @@ impl McpServer {
                 method: "resources/subscribe".into(),
                 params: params.to_raw(),
                 client: client.clone(),
-                caller: Caller::silent(),
+                caller: Caller::silent_until(end.clone()),
                 cancel: CancellationToken::new(),
                 cancelled_by_sender: CancellationToken::new(),
             };

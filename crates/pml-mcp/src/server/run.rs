@@ -138,6 +138,9 @@ impl McpServer {
                 },
             }
         };
+        if let (Err(_), Some(session)) = (&result, session) {
+            session.on_request_refused(&request.method, request.params.as_deref());
+        }
         let result = result.map(|result| match running.era {
             Era::Modern => {
                 protocol::to_modern_result(&running.method, result, protocol::own_implementation())

@@ -18,6 +18,8 @@ use crate::server::ClientIdentity;
 #[derive(Debug)]
 pub(crate) struct McpSession {
     number: u64,
+    /// Cancelled when the session has ended.
+    ended: CancellationToken,
     identity: ClientIdentity,
     state: Mutex<SessionState>,
     next_question: AtomicU64,
@@ -45,6 +47,7 @@ impl McpSession {
     pub(crate) fn new(identity: ClientIdentity) -> McpSession {
         McpSession {
             number: new_session_number(),
+            ended: CancellationToken::new(),
             identity,
             state: Mutex::default(),
             next_question: AtomicU64::new(1),
@@ -65,6 +68,10 @@ impl McpSession {
 
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    pub(crate) fn ended(&self) -> &CancellationToken {
+        &self.ended
     }
 
     pub(crate) fn identity(&self) -> &ClientIdentity {
@@ -110,6 +117,16 @@ impl McpSession {
 
     pub(crate) fn watches(&self, uri: &str) -> bool {
         self.lock().watched.contains(uri)
+    }
+
+    /// Forgets a subscription that was refused.
+    pub(crate) fn on_request_refused(&self, method: &str, params: Option<&RawValue>) {
+        if method == "resources/subscribe"
+            && let Some(uri) =
+                params.and_then(|params| Fields::parse(params.get()).ok()?.read::<String>("uri"))
+        {
+            self.lock().watched.remove(&uri);
+        }
     }
 
     /// Registers a question and returns the id under which the client will answer.
@@ -167,6 +184,7 @@ impl McpSession {
 
     /// Cancels every request: the client is gone.
     pub(crate) fn end(&self) {
+        self.ended.cancel();
         let mut state = self.lock();
         state.questions.clear();
         for (_, off) in state.in_flight.drain() {

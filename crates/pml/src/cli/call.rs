@@ -178,6 +178,7 @@ fn print_and_exit_code(here: &CommandContext, result: &RawValue, worked: bool) -
 fn terminal_caller() -> (Caller, mpsc::Receiver<CallerMessage>) {
     Caller::new(CallerInfo {
         session: new_session_number(),
+        session_end: CancellationToken::new(),
         era: Era::Modern,
         capabilities: empty_object(),
         progress_token: std::io::stderr().is_terminal().then(|| raw(&"pml-call")),

@@ -150,7 +150,7 @@ async fn check_database(app: &Arc<App>) -> Vec<Finding> {
 }
 
 /// Checks whether tools and intents get embeddings; `None` where no model is configured.
-async fn check_embeddings(app: &Arc<App>) -> Option<Finding> {
+pub(super) async fn check_embeddings(app: &Arc<App>) -> Option<Finding> {
     embed_with_bar(app).await;
     let progress = app.knowledge.embeddings.progress()?;
     let (model, left) = (pml_model::name::printable(&progress.model), progress.remaining);
@@ -196,7 +196,7 @@ fn check_process_guard() -> Finding {
 }
 
 /// Checks which protections the sandbox has on this system.
-fn check_walls() -> Finding {
+pub(super) fn check_walls() -> Finding {
     let missing = pml_sandbox::available_walls().missing_walls();
     if missing.is_empty() {
         return good(
@@ -209,7 +209,7 @@ fn check_walls() -> Finding {
 }
 
 /// Checks whether a program can be run at all.
-async fn check_sandbox(app: &App) -> Finding {
+pub(super) async fn check_sandbox(app: &App) -> Finding {
     let started = Instant::now();
     match crate::execute::check_worker_available(&app.runs).await {
         Ok(()) => good(format!("a sandbox was ready after {} ms", started.elapsed().as_millis())),
@@ -276,7 +276,7 @@ fn plain_secrets(name: &str, declared: &DeclaredTransport) -> Vec<Finding> {
         .collect()
 }
 
-fn good(what: String) -> Finding {
+pub(super) fn good(what: String) -> Finding {
     Finding { verdict: FindingLevel::Good, what, hint: None }
 }
 
@@ -284,7 +284,7 @@ fn warn(what: String, hint: Option<String>) -> Finding {
     Finding { verdict: FindingLevel::Warning, what, hint }
 }
 
-fn bad(what: String, hint: Option<String>) -> Finding {
+pub(super) fn bad(what: String, hint: Option<String>) -> Finding {
     Finding { verdict: FindingLevel::Bad, what, hint }
 }
 

@@ -13,6 +13,7 @@ use pml_model::name::printable;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::run_output::{print_question, print_status};
 use super::{CommandContext, out};
@@ -100,6 +101,7 @@ pub(super) async fn wait_for_end(handle: &RunHandle) -> RunStatus {
 pub(super) fn progress_caller() -> (Caller, mpsc::Receiver<CallerMessage>) {
     Caller::new(CallerInfo {
         session: new_session_number(),
+        session_end: CancellationToken::new(),
         era: Era::Modern,
         capabilities: empty_object(),
         progress_token: std::io::stderr().is_terminal().then(|| raw(&"pml-execute")),

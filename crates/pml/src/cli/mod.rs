@@ -21,6 +21,7 @@ mod graph;
 mod init;
 mod keys;
 mod list;
+mod man;
 mod mocks;
 mod out;
 mod passphrase;
@@ -32,6 +33,7 @@ mod rules;
 mod run_output;
 mod run_table;
 mod runs;
+mod self_check;
 mod serve;
 mod servers;
 mod share;
@@ -162,6 +164,8 @@ enum CliCommand {
     Restore(backup::RestoreArgs),
     /// Check configuration, database, sandbox and servers, with a hint for each problem
     Doctor,
+    /// Check that this installation works here: sandbox, embedding model and one program, in a temporary home
+    SelfCheck,
     /// Run benchmarks, by the program `pml-bench` beside this one
     #[command(disable_help_flag = true, after_help = bench::AFTER_HELP)]
     Bench(bench::Bench),
@@ -170,6 +174,8 @@ enum CliCommand {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Print the manual page, in the format of `man`
+    Man,
 }
 
 /// Parses the command line and runs the command.
@@ -223,6 +229,9 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
             clap_complete::generate(shell, &mut Cli::command(), "pml", &mut std::io::stdout());
             return Ok(ExitCode::SUCCESS);
         }
+        CliCommand::Man => {
+            return man::print(&Cli::command()).map(|()| ExitCode::SUCCESS);
+        }
         other => other,
     };
     let mut paths = Paths::discover(&env)?;
@@ -272,7 +281,8 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         CliCommand::Backup(backup) => backup::backup(&here, backup).await,
         CliCommand::Restore(restore) => backup::restore(&here, restore).await,
         CliCommand::Doctor => doctor::run(&here).await,
-        CliCommand::Bench(_) | CliCommand::Completions { .. } => Ok(ExitCode::SUCCESS),
+        CliCommand::SelfCheck => self_check::run(&here).await,
+        CliCommand::Bench(_) | CliCommand::Completions { .. } | CliCommand::Man => Ok(ExitCode::SUCCESS),
     }
 }
 

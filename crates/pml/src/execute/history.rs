@@ -104,6 +104,8 @@ pub struct CallContents {
     pub arguments: String,
     /// The result.
     pub result: Option<Box<RawValue>>,
+    /// The images and other parts for which the result holds handles: the URI of each, and its content block.
+    pub parts: Vec<(String, Box<RawValue>)>,
 }
 
 /// A page of the calls of a run: those after number `after`, at most `limit`; and whether more follow.
@@ -222,8 +224,12 @@ fn decode_call(run: &RunRow, places: &Places, entries: &[JournalEntry]) -> Optio
     let layer = own
         .and_then(|own| NodeId::try_from(own.to_owned()).ok())
         .and_then(|node| places.layers.get(&node).copied());
+    let mut parts = Vec::new();
     let (result, error, saved_ms, age_ms) = match delivered {
-        Some(RunDelivery::Result { value, saved_ms, age_ms, .. }) => (Some(value), None, saved_ms, age_ms),
+        Some(RunDelivery::Result { value, parts: kept, saved_ms, age_ms, .. }) => {
+            parts.extend(kept.into_iter().map(|part| (part.uri, part.content)));
+            (Some(value), None, saved_ms, age_ms)
+        }
         Some(RunDelivery::Error { error, .. }) => (None, Some(error), None, None),
         Some(_) => return None,
         None => (None, None, None, None),
@@ -254,7 +260,7 @@ fn decode_call(run: &RunRow, places: &Places, entries: &[JournalEntry]) -> Optio
         argument_bytes: arguments.len(),
         result_bytes: result.as_ref().map_or(0, |result| result.get().len()),
     };
-    Some(CallContents { call, arguments, result })
+    Some(CallContents { call, arguments, result, parts })
 }
 
 /// The status of a call without an end.

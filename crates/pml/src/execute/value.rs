@@ -107,7 +107,9 @@ pub(super) fn outcome_delivery(
     let failed = |error| RunDelivery::Error { call, error };
     match outcome {
         CallOutcome::Ok(result) if pml_mcp::protocol::is_input_required(&result) => failed(CallFailure {
-            hint: Some("call it outside a program, from a client that can answer".to_owned()),
+            hint: Some(
+                "run the program from a client that can be asked (elicitation), and have it wait".to_owned(),
+            ),
             ..error(ErrorCode::InputRequired, format!("`{tool}` asks for input while it works"))
         }),
         CallOutcome::Ok(result) => {

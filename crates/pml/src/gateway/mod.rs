@@ -16,6 +16,7 @@ mod meta_tools;
 mod passthrough;
 mod reply;
 mod request;
+mod run_resources;
 mod runs;
 mod span;
 mod suggestions;
@@ -135,7 +136,13 @@ impl Gateway {
     async fn dispatch(&self, request: IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         match request.method.as_str() {
             "tools/list" => self.list_tools(&request).await,
-            "tools/call" => self.call_tool(request).await,
+            "tools/call" => {
+                let caller = request.caller.clone();
+                tokio::select! {
+                    answer = self.call_tool(request) => answer,
+                    () = caller.send_heartbeats(wait::HEARTBEAT) => unreachable!("heartbeats have no end"),
+                }
+            }
             "logging/setLevel" => Ok(empty_object()),
             _ => self.pass_through(request).await,
         }
@@ -274,7 +281,8 @@ impl Handler for Gateway {
     }
 }
 
-/// The capabilities to declare: tools always, others if some server declares them or is not known yet.
+/// The capabilities to declare: tools and resources always, for PML itself has them; others if some server declares them
+/// or is not known yet.
 fn capabilities(snapshot: &ToolSnapshot) -> Box<RawValue> {
     let may_have = |capability: &str| {
         snapshot.servers.iter().any(|server| {
@@ -288,11 +296,8 @@ fn capabilities(snapshot: &ToolSnapshot) -> Box<RawValue> {
     let mut all = serde_json::Map::new();
     all.insert("tools".into(), json!({ "listChanged": true }));
     all.insert("logging".into(), json!({}));
-    for (capability, settings) in [
-        ("prompts", json!({ "listChanged": true })),
-        ("resources", json!({ "listChanged": true, "subscribe": true })),
-        ("completions", json!({})),
-    ] {
+    all.insert("resources".into(), json!({ "listChanged": true, "subscribe": true }));
+    for (capability, settings) in [("prompts", json!({ "listChanged": true })), ("completions", json!({}))] {
         if may_have(capability) {
             all.insert(capability.into(), settings);
         }

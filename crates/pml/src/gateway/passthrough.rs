@@ -1,6 +1,7 @@
 //! Resources, prompts and completions of downstream servers, passed through.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,20 +14,50 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{Gateway, listing};
-use crate::config::ToolNaming;
+use super::{Gateway, listing, run_resources};
+use crate::catalogue::exposed_names;
 use crate::problem::Problem;
-use crate::servers::{CallPurpose, ServerHandle, ServerUseGuard};
+use crate::servers::{CallPurpose, ServerHandle, ServerUseGuard, resource_uri};
 use crate::telemetry::{add_trace_context, current};
 
-/// How long one server may take to list its prompts or resources, or to subscribe to a resource.
+/// How long one server may take to list its prompts or resources.
 const LIST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The server of each prompt and resource that was listed, by the name the client uses.
+/// The meaning of each name and URI that was listed. Clients that see the same servers share what was listed to them,
+/// so that no client reaches a server that it does not see by way of the list of another.
 #[derive(Debug, Default)]
 pub(super) struct PassthroughRoutes {
-    prompts: Mutex<HashMap<String, (ServerName, String)>>,
-    resources: Mutex<HashMap<String, ServerName>>,
+    prompts: Mutex<HashMap<VisibleServers, PromptRoutes>>,
+    resources: Mutex<HashMap<VisibleServers, ResourceRoutes>>,
+}
+
+/// The servers that a client sees, sorted by name.
+type VisibleServers = Vec<ServerName>;
+/// The server of a prompt and its name there, by the name that clients use.
+type PromptRoutes = HashMap<String, (ServerName, String)>;
+/// The server of a resource, by URI.
+type ResourceRoutes = HashMap<String, ServerName>;
+
+/// Maximum number of different sets of visible servers whose lists are remembered.
+const MAX_VISIBLE_SETS: usize = 64;
+
+/// Remembers what was listed of a set of servers.
+fn remember_routes<T>(all: &Mutex<HashMap<VisibleServers, T>>, servers: VisibleServers, routes: T) {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.len() >= MAX_VISIBLE_SETS && !all.contains_key(&servers) {
+        all.clear();
+    }
+    all.insert(servers, routes);
+}
+
+/// What a name or URI means to clients that see these servers.
+fn find_route<T: Clone>(
+    all: &Mutex<HashMap<VisibleServers, HashMap<String, T>>>,
+    servers: &[ServerName],
+    name: &str,
+) -> Option<T> {
+    let all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    all.get(servers)?.get(name).cloned()
 }
 
 impl Gateway {
@@ -45,6 +76,9 @@ impl Gateway {
             }
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
                 let uri = text(&request.params, "uri")?;
+                if run_resources::is_own(&uri) {
+                    return self.own_resource_request(&request, &uri).await;
+                }
                 self.resource_request(&request, &uri).await
             }
             "completion/complete" => self.complete(&request).await,
@@ -55,47 +89,37 @@ impl Gateway {
     }
 
     async fn list_prompts(&self, request: &IncomingRequest) -> Result<Box<RawValue>, RpcError> {
-        let all = self.collect("prompts", "prompts/list", &request.client).await;
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        let own_name =
-            |item: &RawValue| Fields::parse(item.get()).ok().and_then(|f| f.read::<String>("name"));
-        for (_, item) in &all {
-            *counts.entry(own_name(item).unwrap_or_default()).or_default() += 1;
-        }
-        let naming = self.app.config().names;
-        let mut shown = Vec::with_capacity(all.len());
-        let mut routes = HashMap::new();
-        for (server, item) in all {
-            let Some(own) = own_name(&item) else { continue };
-            let name = match naming {
-                ToolNaming::Plain if counts[&own] == 1 => own.clone(),
-                ToolNaming::Plain | ToolNaming::Qualified => format!("{server}__{own}"),
-            };
+        let servers = self.servers_with("prompts", &request.client);
+        let all = self.collect(&servers, "prompts/list").await;
+        let mut seen = HashSet::new();
+        let prompts: Vec<(ServerName, String, Box<RawValue>)> = all
+            .into_iter()
+            .filter_map(|(server, item)| Some((server, read_text(&item, "name")?, item)))
+            .filter(|(server, own, _)| seen.insert((server.clone(), own.clone())))
+            .collect();
+        let own: Vec<(&ServerName, &str)> =
+            prompts.iter().map(|(server, own, _)| (server, own.as_str())).collect();
+        let names = exposed_names(&own, self.app.config().names);
+        let mut shown = Vec::with_capacity(prompts.len());
+        let mut routes = PromptRoutes::new();
+        for ((server, own, item), name) in prompts.into_iter().zip(names) {
             let mut fields = Fields::parse(item.get()).unwrap_or_default();
             fields.set("name", raw(&name));
             shown.push(fields.to_raw());
             routes.insert(name, (server, own));
         }
-        *self.routes.prompts.lock().unwrap_or_else(PoisonError::into_inner) = routes;
+        remember_routes(&self.routes.prompts, servers, routes);
         listing::paginate(shown.into_iter(), "prompts", &request.params)
     }
 
     async fn prompt(&self, name: &str, client: &ConnectedClient) -> Result<(ServerName, String), RpcError> {
         for listed in [false, true] {
-            if let Some(route) = self.routes.prompts.lock().unwrap_or_else(PoisonError::into_inner).get(name)
-            {
-                return Ok(route.clone());
+            let servers = self.servers_with("prompts", client);
+            if let Some(route) = find_route(&self.routes.prompts, &servers, name) {
+                return Ok(route);
             }
             if !listed {
-                let everything = IncomingRequest {
-                    method: "prompts/list".into(),
-                    params: empty_object(),
-                    client: client.clone(),
-                    caller: pml_mcp::Caller::silent(),
-                    cancel: CancellationToken::new(),
-                    cancelled_by_sender: CancellationToken::new(),
-                };
-                self.list_prompts(&everything).await?;
+                self.list_prompts(&list_request("prompts/list", client)).await?;
             }
         }
         Err(RpcError::new(
@@ -105,47 +129,68 @@ impl Gateway {
     }
 
     async fn list_resources(&self, request: &IncomingRequest) -> Result<Box<RawValue>, RpcError> {
-        let all = self.collect("resources", "resources/list", &request.client).await;
-        {
-            let mut routes = self.routes.resources.lock().unwrap_or_else(PoisonError::into_inner);
-            routes.clear();
-            for (server, item) in &all {
-                if let Some(uri) = Fields::parse(item.get()).ok().and_then(|f| f.read::<String>("uri")) {
-                    routes.entry(uri).or_insert_with(|| server.clone());
+        let servers = self.servers_with("resources", &request.client);
+        let all = self.collect(&servers, "resources/list").await;
+        let mut routes = ResourceRoutes::new();
+        let mut shown = Vec::with_capacity(all.len());
+        for (server, item) in all {
+            let Some(uri) = read_text(&item, "uri") else { continue };
+            match routes.entry(uri) {
+                Entry::Vacant(free) => {
+                    free.insert(server);
+                    shown.push(item);
                 }
+                // Two servers use this URI: the resource of the second is listed under a URI that names its server.
+                Entry::Occupied(taken) if *taken.get() != server => {
+                    let mut fields = Fields::parse(item.get()).unwrap_or_default();
+                    fields.set("uri", raw(&resource_uri::qualified(&server, taken.key())));
+                    shown.push(fields.to_raw());
+                }
+                Entry::Occupied(_) => {}
             }
         }
-        listing::paginate(all.into_iter().map(|(_, item)| item), "resources", &request.params)
+        remember_routes(&self.routes.resources, servers, routes);
+        listing::paginate(shown.into_iter(), "resources", &request.params)
     }
 
     async fn list_templates(&self, request: &IncomingRequest) -> Result<Box<RawValue>, RpcError> {
-        let all = self.collect("resources", "resources/templates/list", &request.client).await;
+        let servers = self.servers_with("resources", &request.client);
+        let all = self.collect(&servers, "resources/templates/list").await;
         listing::paginate(all.into_iter().map(|(_, item)| item), "resourceTemplates", &request.params)
     }
 
-    /// Sends the request to the server that listed the resource; where none did, to each server with resources in
-    /// turn.
+    async fn own_resource_request(
+        &self,
+        request: &IncomingRequest,
+        uri: &str,
+    ) -> Result<Box<RawValue>, RpcError> {
+        self.access(&request.client).map_err(|problem| problem.to_rpc())?;
+        match request.method.as_str() {
+            "resources/read" => run_resources::read(&self.app, request, uri).await,
+            // The results of runs do not change.
+            _ => Ok(empty_object()),
+        }
+    }
+
+    /// Sends the request to the server that a qualified URI names or that listed the resource; where none did, to each
+    /// server with resources in turn.
     async fn resource_request(
         &self,
         request: &IncomingRequest,
         uri: &str,
     ) -> Result<Box<RawValue>, RpcError> {
-        let known = self.routes.resources.lock().unwrap_or_else(PoisonError::into_inner).get(uri).cloned();
-        let access = self.access(&request.client).map_err(|problem| problem.to_rpc())?;
-        let candidates = match known.filter(|server| access.sees(server)) {
-            Some(server) => vec![server],
-            None => self.servers_with("resources", &request.client),
-        };
+        let visible = self.servers_with("resources", &request.client);
+        if let Some((server, own)) = resource_uri::parse_qualified(uri)
+            && visible.contains(&server)
+        {
+            let result = self.ask_about_resource(request, &server, &own).await?;
+            return Ok(resource_uri::rename_contents(&result, &own, uri));
+        }
+        let known = find_route(&self.routes.resources, &visible, uri);
+        let candidates = known.map_or(visible, |server| vec![server]);
         let mut refusal = not_found(uri, request.caller.era());
         for server in candidates {
-            let params = Fields::parse(request.params.get()).unwrap_or_default();
-            let outcome = match request.method.as_str() {
-                "resources/subscribe" => self.watch(&server, uri).await,
-                // Other clients may still watch it, and a superfluous notification does no harm.
-                "resources/unsubscribe" => Ok(empty_object()),
-                _ => self.forward(request, &server, params).await,
-            };
-            match outcome {
+            match self.ask_about_resource(request, &server, uri).await {
                 Err(error) if matches!(error.code, code::RESOURCE_NOT_FOUND | code::INVALID_PARAMS) => {
                     if error.code == code::INVALID_PARAMS && error.data.is_some() {
                         refusal = error;
@@ -157,10 +202,27 @@ impl Gateway {
         Err(refusal)
     }
 
-    async fn watch(&self, server: &ServerName, uri: &str) -> Result<Box<RawValue>, RpcError> {
-        let (_in_use, connection) = self.connect(server, &CancellationToken::new()).await?;
-        let watched = connection.watch_resource(uri, Instant::now() + LIST_PATIENCE).await;
+    /// Reads, watches or stops watching the resource that `server` calls `uri`.
+    async fn ask_about_resource(
+        &self,
+        request: &IncomingRequest,
+        server: &ServerName,
+        uri: &str,
+    ) -> Result<Box<RawValue>, RpcError> {
+        if request.method == "resources/read" {
+            let mut params = Fields::parse(request.params.get()).unwrap_or_default();
+            params.set("uri", raw(&uri));
+            return self.forward(request, server, params).await;
+        }
+        let (in_use, connection) = self.connect(server, &request.cancel).await?;
+        let watched = &in_use.server().watched;
+        if request.method == "resources/unsubscribe" {
+            watched.unwatch(&connection, uri, &request.caller).await;
+            return Ok(empty_object());
+        }
         watched
+            .watch(&connection, uri, &request.caller)
+            .await
             .map(|()| empty_object())
             .map_err(|failure| failure_to_rpc(self.app.tools.servers.get(server), server, failure))
     }
@@ -236,15 +298,14 @@ impl Gateway {
     /// The lists of all servers, each item with its server. A server that fails is left out.
     async fn collect(
         &self,
-        capability: &str,
+        servers: &[ServerName],
         method: &'static str,
-        client: &ConnectedClient,
     ) -> Vec<(ServerName, Box<RawValue>)> {
-        let asking = self.servers_with(capability, client).into_iter().map(|server| async move {
-            let (_in_use, connection) = self.connect(&server, &CancellationToken::new()).await.ok()?;
+        let asking = servers.iter().map(|server| async move {
+            let (_in_use, connection) = self.connect(server, &CancellationToken::new()).await.ok()?;
             let deadline = Instant::now() + LIST_PATIENCE;
             match connection.list(method, deadline).await {
-                Ok(items) => Some((server, items)),
+                Ok(items) => Some((server.clone(), items)),
                 Err(error) => {
                     tracing::debug!(%server, %error, method, "a server could not list what it has");
                     None
@@ -270,12 +331,28 @@ impl Gateway {
     }
 }
 
+/// A request for a complete list, by PML itself on behalf of a client.
+fn list_request(method: &str, client: &ConnectedClient) -> IncomingRequest {
+    IncomingRequest {
+        method: method.into(),
+        params: empty_object(),
+        client: client.clone(),
+        caller: pml_mcp::Caller::silent(),
+        cancel: CancellationToken::new(),
+        cancelled_by_sender: CancellationToken::new(),
+    }
+}
+
+fn read_text(item: &RawValue, key: &str) -> Option<String> {
+    Fields::parse(item.get()).ok()?.read(key)
+}
+
 fn text(params: &RawValue, key: &str) -> Result<String, RpcError> {
     let fields = Fields::parse(params.get()).unwrap_or_default();
     fields.read(key).ok_or_else(|| RpcError::new(code::INVALID_PARAMS, format!("`{key}` is missing")))
 }
 
-fn not_found(uri: &str, era: Era) -> RpcError {
+pub(super) fn not_found(uri: &str, era: Era) -> RpcError {
     let code = if era == Era::Modern { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
     let message = format!("no server has a resource `{}`", pml_model::name::printable(uri));
     RpcError::new(code, message).with_data(&json!({ "uri": uri }))

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::calls::CallSummary;
+use super::run_resources;
 use crate::approve::words;
 use crate::planning::PlanRefusal;
 use crate::report::{CallReport, RunFailure, RunProgress, RunReport, RunStatus};
@@ -233,8 +234,9 @@ fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
     let mut text = truncate_text(result, TEXT_CHARACTERS);
     if text.len() < result.len() {
         text.push_str(&format!(
-            "\n… {} bytes in all: pml_get_task_result {{\"workflow_id\":\"{id}\",\"task_id\":\"result\"}} pages through them",
-            result.len()
+            "\n… {} bytes in all: pml_get_task_result {{\"workflow_id\":\"{id}\",\"task_id\":\"result\"}} pages through them, and so does the resource {}?offset=0&limit=65536",
+            result.len(),
+            run_resources::result_uri(id)
         ));
     }
     let about_calls = calls.text(id);

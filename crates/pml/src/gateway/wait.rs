@@ -14,6 +14,10 @@ use crate::report::RunStatus;
 
 /// 45 s: how long a client waits by default. Most clients give up after a minute.
 pub(super) const WAIT_MS: u64 = 45_000;
+/// 1 d: longer than any question of a server to the client may stay open.
+const LONGEST_QUESTION: Duration = Duration::from_secs(24 * 3600);
+/// 12 s: how long a request with a progress token stays silent. Clients that go by progress give up after 30 s or more.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(12);
 /// A program waits for a free sandbox at most this long, or as long as its client waits if that is longer.
 pub(super) const TURN: Duration = Duration::from_secs(2);
 
@@ -24,7 +28,9 @@ pub(super) async fn wait_for_run(
     request: &IncomingRequest,
 ) -> Result<RunStatus, Problem> {
     let standing = tokio::select! {
-        standing = handle.wait(patience) => standing,
+        standing = handle.wait(LONGEST_QUESTION) => standing,
+        // While a server's question is open, the client cannot be told anything else.
+        () = request.caller.wait_while_answering(patience) => handle.status(),
         () = request.cancel.cancelled() => {
             handle.cancel();
             handle.wait(Duration::from_secs(10)).await
@@ -62,12 +68,18 @@ pub(super) async fn wait_for_news(
     known: Option<&str>,
 ) -> Result<RunStatus, Problem> {
     let whose = &request.client.principal;
-    let until = tokio::time::Instant::now() + Duration::from_millis(WAIT_MS);
+    let time_is_up = request.caller.wait_while_answering(Duration::from_millis(WAIT_MS));
+    tokio::pin!(time_is_up);
+    let mut in_time = true;
     loop {
-        let left = until.saturating_duration_since(tokio::time::Instant::now());
         let standing = match flow::local_run(app, whose, id) {
+            Some(handle) if !in_time => handle.status(),
             Some(handle) => tokio::select! {
-                standing = handle.wait(left) => standing,
+                standing = handle.wait(LONGEST_QUESTION) => standing,
+                () = &mut time_is_up => {
+                    in_time = false;
+                    handle.status()
+                }
                 () = request.cancel.cancelled() => handle.status(),
             },
             None => flow::run_status(app, whose, id).await?,
@@ -78,12 +90,13 @@ pub(super) async fn wait_for_news(
             RunStatus::Waiting { question: Some((name, _)), .. } => known == Some(name),
             RunStatus::Waiting { question: None, .. } | RunStatus::Finished(_) => false,
         };
-        if !goes_on || left.is_zero() || request.cancel.is_cancelled() {
+        if !goes_on || !in_time || request.cancel.is_cancelled() {
             return Ok(standing);
         }
         // The run is in another process, or in none; the database shows its status.
         tokio::select! {
-            () = tokio::time::sleep(left.min(Duration::from_millis(100))) => {}
+            () = tokio::time::sleep(Duration::from_millis(100)) => {}
+            () = &mut time_is_up => in_time = false,
             () = request.cancel.cancelled() => {}
         }
     }

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::ServerSpec;
 use super::listing::{StartFailure, ToolListing, list, needs_sign_in};
 use super::usage::{CallPurpose, ServerUsage};
+use super::watched::WatchedResources;
 use crate::config::{self, ServerTransport, StartPolicy};
 use crate::problem::{ErrorCode, Problem};
 use crate::sanitise::Sanitiser;
@@ -93,6 +94,8 @@ pub struct ServerHandle {
     /// The number of failures since the last success; the backoff grows with it.
     failures: AtomicU32,
     usage: ServerUsage,
+    /// The resources that clients watch.
+    pub watched: WatchedResources,
     rate_limit: watch::Sender<Option<Instant>>,
     /// Since when its tools may differ from the last list: when it was started, or announced a change.
     changed_at: watch::Sender<Instant>,
@@ -121,6 +124,7 @@ impl ServerHandle {
             status: watch::Sender::new(status),
             failures: AtomicU32::new(0),
             usage: ServerUsage::new(),
+            watched: WatchedResources::default(),
             rate_limit: watch::Sender::new(None),
             changed_at: watch::Sender::new(Instant::now()),
             told,
@@ -331,7 +335,7 @@ impl ServerHandle {
                 // If no connection was made, its process is still ending.
                 tasks.close();
                 tasks.wait().await;
-                slot.try_again_if_eager().await;
+                slot.retry_if_needed().await;
             });
         }
     }
@@ -390,9 +394,9 @@ impl ServerHandle {
         connection.close().await;
     }
 
-    /// Retries a server that is configured to run always.
-    async fn try_again_if_eager(self: &Arc<Self>) {
-        if self.spec.settings.start == StartPolicy::Eager
+    /// Retries a server that is configured to run always, or of which a client watches a resource.
+    async fn retry_if_needed(self: &Arc<Self>) {
+        if (self.spec.settings.start == StartPolicy::Eager || self.watched.has_watchers())
             && let ServerStatus::Down { until, .. } = self.status()
         {
             tokio::select! {
@@ -439,12 +443,13 @@ impl ServerHandle {
         if stale {
             changed.notify_one();
         }
-        let listing = self.keep_listed(connection, &changed);
+        let listing =
+            async { tokio::join!(self.renew_watched(connection), self.keep_listed(connection, &changed)) };
         tokio::pin!(listing);
         loop {
             let event = tokio::select! {
                 event = heard.recv() => event,
-                () = &mut listing => None,
+                _ = &mut listing => None,
                 () = self.idle() => {
                     if self.rest(connection) {
                         return None;
@@ -473,6 +478,13 @@ impl ServerHandle {
         }
     }
 
+    /// Subscribes again to what clients watched before the server was restarted, and says that it may have changed.
+    async fn renew_watched(&self, connection: &Connection) {
+        for uri in self.watched.renew(connection).await {
+            self.tell(ServerEventKind::Resource(uri)).await;
+        }
+    }
+
     /// Lists the tools again whenever `changed` is notified, at most once per [`LISTING_PAUSE`]; runs until dropped.
     async fn keep_listed(&self, connection: &Connection, changed: &Notify) {
         loop {
@@ -493,11 +505,16 @@ impl ServerHandle {
         let Some(allowed) = self.spec.settings.idle_stop else { return std::future::pending().await };
         loop {
             let unused = self.usage.unused_for();
-            if unused >= allowed && !self.usage.is_in_use() {
+            if unused >= allowed && !self.is_needed() {
                 return;
             }
             tokio::time::sleep(allowed.saturating_sub(unused).max(Duration::from_millis(100))).await;
         }
+    }
+
+    /// Whether a call is under way, or a client watches a resource, which only a running server can report on.
+    fn is_needed(&self) -> bool {
+        self.usage.is_in_use() || self.watched.has_watchers()
     }
 
     fn target(&self) -> ServerTarget {
@@ -563,7 +580,7 @@ impl ServerHandle {
     /// as a user, so no caller is left with a connection that is about to close.
     fn rest(&self, connection: &Arc<Connection>) -> bool {
         self.status.send_if_modified(|status| {
-            let rests = is_life(status, connection) && !self.usage.is_in_use();
+            let rests = is_life(status, connection) && !self.is_needed();
             if rests {
                 *status = ServerStatus::Idle;
             }
@@ -649,6 +666,13 @@ fn is_life(status: &ServerStatus, connection: &Arc<Connection>) -> bool {
 pub struct ServerUseGuard {
     server: Arc<ServerHandle>,
     purpose: CallPurpose,
+}
+
+impl ServerUseGuard {
+    /// The server in use.
+    pub fn server(&self) -> &ServerHandle {
+        &self.server
+    }
 }
 
 impl Drop for ServerUseGuard {

@@ -4,7 +4,9 @@
 
 mod handle;
 mod listing;
+pub mod resource_uri;
 mod usage;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,6 +19,7 @@ pub use handle::{
 };
 pub use listing::ToolListing;
 pub use usage::CallPurpose;
+pub use watched::WatchedResources;
 
 use crate::config;
 use crate::sign_in::ServerAuthorizer;

@@ -30,7 +30,7 @@ use crate::config::{self, Config, DefinitionPolicy, ServerTransport, WideRoot};
 use crate::epoch::Epoch;
 use crate::problem::{ErrorCode, Problem};
 use crate::servers::{
-    ServerEvent, ServerEventKind, ServerHandle, ServerSpec, ServerStatus, Servers, ToolListing,
+    ServerEvent, ServerEventKind, ServerHandle, ServerSpec, ServerStatus, Servers, ToolListing, resource_uri,
 };
 use crate::settings::AppSettings;
 use crate::sign_in::ServerAuthorizer;
@@ -371,7 +371,11 @@ impl Toolset {
             }
             ServerEventKind::Prompts => self.announce(ChangeNotice::Prompts),
             ServerEventKind::Resources => self.announce(ChangeNotice::Resources),
-            ServerEventKind::Resource(uri) => self.announce(ChangeNotice::Resource(uri)),
+            ServerEventKind::Resource(uri) => {
+                let qualified = resource_uri::qualified(&told.server, &uri);
+                self.announce(ChangeNotice::Resource(uri));
+                self.announce(ChangeNotice::Resource(qualified));
+            }
         }
     }
 

@@ -179,7 +179,7 @@ pub fn modern_as(served: &Served, token: &str, client: &Value, method: &str, par
     ] {
         params["_meta"][key] = value;
     }
-    let name = params["name"].as_str().unwrap_or_default().to_owned();
+    let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default().to_owned();
     let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method), ("Mcp-Name", &name)];
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     post_as(served, token, &headers, &body.to_string())

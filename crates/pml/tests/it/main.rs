@@ -31,6 +31,8 @@ mod lifecycle;
 mod load;
 mod meaning;
 mod nested;
+mod packages;
+mod passing;
 mod policy;
 mod quarantine;
 mod questions;

@@ -42,7 +42,7 @@ pub(super) struct CallsInFlight {
     received: usize,
     /// The reads made before the program asks for them; `None` if there are none to make.
     pub(super) reading_ahead: Option<ReadingAhead>,
-    /// The caller for programs, which forwards nothing: a client receives only the messages of its own direct call.
+    /// The caller for programs whose client no longer waits or cannot be asked.
     silent: Caller,
 }
 
@@ -117,9 +117,11 @@ impl CallsInFlight {
             deadline: None,
             cancel,
             mode: CallMode::Real,
-            // The client of a direct call receives and answers the messages of the tool's server meanwhile.
+            // The client of a direct call receives and answers the messages of the tool's server meanwhile; that of a
+            // program answers the questions.
             caller: match of.plan.is_direct() {
                 true => caller.with_inline_questions(),
+                false if caller.can_be_asked() => caller.for_questions_only(),
                 false => self.silent.clone(),
             },
             authority: Authority::Run(Permit {

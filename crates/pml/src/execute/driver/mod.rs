@@ -145,9 +145,13 @@ impl Driver {
             calls: CallsInFlight::new(&history),
             journal: JournalWriter::new(runs.store.clone(), lease.clone(), parts.acks, parts.acked),
             approvals: RunApprovals::new(&plan, &history),
+            deadlines: Deadlines {
+                run: parts.caller.deadline_after(time_left(&plan, &history)),
+                grace: None,
+                pause_poll: None,
+            },
             client: RunClient::new(parts.caller, parts.status),
             stops: parts.stop_signals,
-            deadlines: Deadlines { run: deadline(&plan, &history), grace: None, pause_poll: None },
             ticket: parts.ticket,
             recorded_at: history.calls.iter().map(|call| call.issued_at).collect(),
             pending: VecDeque::new(),
@@ -311,7 +315,8 @@ impl Driver {
             () = sleep_until(self.approvals.ask_by), if !stopping => Some(DriverEvent::AskNow),
             () = sleep_until(self.approvals.next_poll), if !stopping => Some(DriverEvent::PollAnswer),
             () = sleep_until(self.deadlines.pause_poll), if !stopping => Some(DriverEvent::PollPause),
-            () = sleep_until(Some(self.deadlines.run)), if !stopping => stop(RunEnding::Failed(self.out_of_time())),
+            // The time for which a server's question to the client is open does not count.
+            () = self.client.caller.wait_until_deadline(self.deadlines.run), if !stopping => stop(RunEnding::Failed(self.out_of_time())),
         }
     }
 
@@ -521,9 +526,9 @@ fn acked(ack: Ack) -> Option<DriverEvent> {
     }
 }
 
-/// The deadline of the run. The active time before a resume counts, as far as the journal shows it; parked time does
-/// not.
-fn deadline(plan: &Plan, history: &History) -> Instant {
+/// The time that the run has left. The active time before a resume counts, as far as the journal shows it; parked time
+/// does not.
+fn time_left(plan: &Plan, history: &History) -> Duration {
     let used = history.active_ms(plan.start, plan.limits.park_after_ms);
-    Instant::now() + Duration::from_millis(plan.limits.wall_ms.saturating_sub(used))
+    Duration::from_millis(plan.limits.wall_ms.saturating_sub(used))
 }

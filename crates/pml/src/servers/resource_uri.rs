@@ -1,0 +1,54 @@
+//! URIs that say which server a resource belongs to, for servers that use the same URI.
+//!
+//! The first server keeps the URI. The resource of another is `pml://servers/NAME/resources/URI`, with the server's own
+//! URI percent-encoded.
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use pml_model::ServerName;
+use pml_model::json::{Fields, raw};
+use serde_json::value::RawValue;
+
+/// The URI of the resource that `server` calls `own`.
+pub fn qualified(server: &ServerName, own: &str) -> String {
+    format!("pml://servers/{server}/resources/{}", utf8_percent_encode(own, NON_ALPHANUMERIC))
+}
+
+/// The server and its own URI in a qualified one.
+pub fn parse_qualified(uri: &str) -> Option<(ServerName, String)> {
+    let (server, own) = uri.strip_prefix("pml://servers/")?.split_once("/resources/")?;
+    let own = percent_decode_str(own).decode_utf8().ok()?;
+    Some((ServerName::new(server).ok()?, own.into_owned()))
+}
+
+/// The result of `resources/read` with the URI that the client asked for in place of the server's own.
+pub fn rename_contents(result: &RawValue, own: &str, asked: &str) -> Box<RawValue> {
+    let mut fields = Fields::parse(result.get()).unwrap_or_default();
+    let Some(contents) = fields.read::<Vec<Box<RawValue>>>("contents") else { return result.to_owned() };
+    let rename = |content: &Box<RawValue>| {
+        let mut content = Fields::parse(content.get()).unwrap_or_default();
+        if content.read::<String>("uri").as_deref() == Some(own) {
+            content.set("uri", raw(&asked));
+        }
+        content.to_raw()
+    };
+    let renamed: Vec<Box<RawValue>> = contents.iter().map(rename).collect();
+    fields.set("contents", raw(&renamed));
+    fields.to_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_qualified_uri_is_read_back() {
+        let server = ServerName::new("notes").unwrap();
+        for own in ["file:///a b/ü?x=1#y", "x:1", "pml://servers/other/resources/x"] {
+            let uri = qualified(&server, own);
+            assert_eq!(parse_qualified(&uri), Some((server.clone(), own.to_owned())), "{uri}");
+        }
+        for other in ["file:///a", "pml://servers/no server/resources/x", "pml://servers/a", "pml://runs/x"] {
+            assert_eq!(parse_qualified(other), None, "{other}");
+        }
+    }
+}

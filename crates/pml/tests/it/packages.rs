@@ -1,0 +1,127 @@
+//! The packages: made from the built program, installed from file as users do, and started through what they install.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{Home, material};
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+const NAME: &str = "procedural-memory-layer";
+
+/// Runs a command to its end; gives its standard output.
+#[track_caller]
+fn output(command: &mut Command) -> String {
+    let done = command.stdin(Stdio::null()).output().unwrap();
+    let [stdout, stderr] = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(done.status.success(), "{command:?}: {stdout}{stderr}");
+    stdout
+}
+
+/// Makes the packages of the built program below `home`.
+fn make(home: &Home) -> PathBuf {
+    let out = home.path("packages");
+    let script = material("../packaging/package.py");
+    let mut making = Command::new("python3");
+    making.arg(script).args([
+        "--program",
+        env!("CARGO_BIN_EXE_pml"),
+        "--target",
+        TARGET,
+        "--level",
+        "1",
+        "--out",
+    ]);
+    making.arg(&out);
+    output(&mut making);
+    out
+}
+
+/// The only file of a package directory whose name starts and ends like this.
+fn find(packages: &Path, start: &str, end: &str) -> PathBuf {
+    let entries = std::fs::read_dir(packages).unwrap().map(|entry| entry.unwrap().path());
+    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+    let mut found = entries.filter(|path| name(path).starts_with(start) && name(path).ends_with(end));
+    let one = found.next().unwrap_or_else(|| panic!("{start}…{end}"));
+    assert_eq!(found.next(), None);
+    one
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+fn every_package_brings_a_program_that_starts() {
+    let home = Home::new("");
+    let version = home.run(&["--version"]).stdout;
+    let packages = make(&home);
+    let number = env!("CARGO_PKG_VERSION");
+
+    output(Command::new("sha256sum").args(["--check", "SHA256SUMS"]).current_dir(&packages));
+
+    let unpacked = home.path("unpacked");
+    std::fs::create_dir(&unpacked).unwrap();
+    let folder = format!("pml-{number}-{TARGET}");
+    let archive = packages.join(format!("{folder}.tar.gz"));
+    output(Command::new("tar").arg("-xzf").arg(&archive).current_dir(&unpacked));
+    let unpacked = unpacked.join(folder);
+    assert_eq!(output(Command::new(unpacked.join("pml")).arg("--version")), version);
+    for document in
+        ["README.md", "LICENSE", "pml.1", "completions/pml.bash", "completions/_pml", "completions/pml.fish"]
+    {
+        assert!(std::fs::metadata(unpacked.join(document)).unwrap().len() > 100, "{document}");
+    }
+
+    // Without the registry: the other platforms' packages are optional and cannot be had here.
+    let project = home.path("node");
+    std::fs::create_dir(&project).unwrap();
+    std::fs::write(project.join("package.json"), "{}").unwrap();
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--offline", "--omit=optional", "--no-audit", "--no-fund", "--cache"]);
+    npm.arg(home.path("npm-cache")).current_dir(&project);
+    npm.arg(find(&packages, &format!("{NAME}-{number}"), ".tgz"));
+    npm.arg(find(&packages, &format!("{NAME}-pml-linux-x64"), ".tgz"));
+    output(&mut npm);
+    let installed = project.join("node_modules/.bin/pml");
+    assert_eq!(output(Command::new(&installed).arg("--version")), version);
+    // The launcher passes the status on, and says what is missing.
+    assert_eq!(
+        Command::new(&installed).arg("nonsense").stderr(Stdio::null()).status().unwrap().code(),
+        Some(2)
+    );
+    std::fs::remove_dir_all(project.join(format!("node_modules/@{NAME}"))).unwrap();
+    let without = Command::new(&installed).arg("--version").output().unwrap();
+    assert_eq!(without.status.code(), Some(2));
+    let told = String::from_utf8(without.stderr).unwrap();
+    assert!(told.contains("pml-linux-x64 is not installed"), "{told}");
+
+    let environment = home.path("venv");
+    output(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+    let wheel =
+        find(&packages, &format!("{}-{number}-py3-none-manylinux_2_", NAME.replace('-', "_")), ".whl");
+    let mut pip = Command::new(environment.join("bin/pip"));
+    output(pip.args(["install", "--quiet", "--no-index", "--disable-pip-version-check"]).arg(&wheel));
+    assert_eq!(output(Command::new(environment.join("bin/pml")).arg("--version")), version);
+
+    let formula = std::fs::read_to_string(packages.join("pml.rb")).unwrap();
+    let sum = output(Command::new("sha256sum").arg(&archive));
+    assert!(formula.contains(sum.split(' ').next().unwrap()), "{formula}");
+    let entry: Value = serde_json::from_slice(&std::fs::read(packages.join("server.json")).unwrap()).unwrap();
+    for package in entry["packages"].as_array().unwrap() {
+        assert_eq!(package["identifier"], NAME);
+        assert_eq!(package["version"], number);
+    }
+}
+
+#[test]
+fn an_installation_checks_itself_and_leaves_nothing() {
+    let home = Home::new("");
+    let before = std::fs::read_dir(home.path("")).unwrap().count();
+    let checked = home.run(&["--json", "self-check"]);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    let findings: Vec<Value> = serde_json::from_str(&checked.stdout).unwrap();
+    let said = |words: &str| findings.iter().any(|found| found["what"].as_str().unwrap().contains(words));
+    for words in ["a program called a tool and returned 42", "a sandbox was ready", "has read all tools"] {
+        assert!(said(words), "{words}: {findings:?}");
+    }
+    assert_eq!(std::fs::read_dir(home.path("")).unwrap().count(), before);
+}
