@@ -60,6 +60,7 @@ impl McpSession {
         let first_question = super::session_id::random_number() >> 10;
         McpSession {
             number,
+            ended: CancellationToken::new(),
             identity,
             state: Mutex::default(),
             next_question: AtomicU64::new(first_question),
