@@ -3,7 +3,7 @@
 use crate::backend::Backend;
 use crate::sql::params;
 
-use crate::state::ProcessIdentity;
+use crate::process::ProcessIdentity;
 use crate::{BlockingStore, Error, database, vouch};
 
 /// Maximum number of SQLite errors that are reported.

@@ -8,7 +8,7 @@ use pml_model::{RunId, RunState};
 use rusqlite::ErrorCode;
 use tokio_postgres::error::SqlState;
 
-use crate::postgres::Failure;
+use crate::failure::Failure;
 
 /// Why a query has no result or a change was not stored. A failed change leaves no trace in the database.
 #[derive(Debug, Clone, thiserror::Error)]

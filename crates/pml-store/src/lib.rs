@@ -25,6 +25,7 @@ mod dashboard_session;
 mod database;
 mod epoch;
 mod error;
+mod failure;
 mod head;
 mod key;
 mod key_use;
@@ -34,6 +35,7 @@ mod mock;
 mod package;
 mod person;
 mod postgres;
+mod process;
 mod rule;
 mod run;
 mod savings;
@@ -72,6 +74,7 @@ pub use mock::{FoundMock, MockLookups, MockScope, MockTotals, NewMock, StoredMoc
 pub use package::{PackageSignature, is_signed_by};
 pub use person::Person;
 pub use postgres::passwords_in;
+pub use process::ProcessIdentity;
 pub use rule::{ApprovalRule, EndedRule, NewApprovalRule, RuleMaker};
 pub use run::{
     AnswerOutcome, AskingRun, AskingRunOutcome, CallEntries, Claim, FollowedEntry, FollowedRun, Idempotency,
@@ -84,7 +87,7 @@ pub use savings::DailySavings;
 pub use server_sign_in::ServerSignIn;
 pub use sign_in::SignInAttempt;
 pub use speculation::{SpeculationCounts, ToolSpeculation};
-pub use state::{ProcessIdentity, PublishedServerState};
+pub use state::PublishedServerState;
 pub use store::{ChangeSubscription, Store};
 pub use vector::StoredVector;
 pub use writer::Urgency;

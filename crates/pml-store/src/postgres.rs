@@ -6,7 +6,6 @@
 mod check;
 mod connection;
 mod dialect;
-mod failure;
 mod migrate;
 mod presence;
 mod schema;
@@ -26,11 +25,11 @@ use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
 
 pub(crate) use connection::{PgConnection, PgRow, PgRows};
-pub(crate) use failure::Failure;
 use presence::OwnSession;
 pub(crate) use presence::{OwnerPresence, Presence};
 
 use crate::Error;
+use crate::failure::{Failure, innermost};
 use crate::vouch::RowAuthenticator;
 use schema::Schema;
 
@@ -270,15 +269,6 @@ pub fn passwords_in(url: &str) -> Vec<String> {
         sent.into_iter().chain(written).filter(|text| !text.is_empty()).collect();
     passwords.dedup();
     passwords
-}
-
-/// The message of the error behind an error; the outer one only says what kind it is.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut inner = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    inner.to_string()
 }
 
 /// A name that nobody else has.

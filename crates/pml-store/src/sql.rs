@@ -13,7 +13,7 @@ pub(crate) use rusqlite::{OptionalExtension, Result, params};
 use crate::ProcessIdentity;
 pub(crate) use crate::postgres::OwnerPresence;
 use crate::postgres::{PgConnection, PgRow, PgRows};
-use crate::state;
+use crate::process;
 
 /// A connection to the database.
 pub(crate) enum Connection {
@@ -66,7 +66,7 @@ impl Connection {
     /// Whether a process that uses the database is there, or may return.
     pub(crate) fn owner_presence(&self, process: &ProcessIdentity) -> Result<OwnerPresence> {
         match self {
-            Connection::Sqlite(_) if state::may_be_alive(process) => Ok(OwnerPresence::Present),
+            Connection::Sqlite(_) if process::may_be_alive(process) => Ok(OwnerPresence::Present),
             Connection::Sqlite(_) => Ok(OwnerPresence::Gone),
             Connection::Postgres(connection) => connection.owner_presence(process),
         }

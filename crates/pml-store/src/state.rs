@@ -3,29 +3,18 @@
 //! A row counts only while the process that wrote it is alive. On Linux the process table tells; elsewhere a row is
 //! valid for a minute and has to be published again before it lapses.
 
-use std::fs;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::sync::LazyLock;
 
 use crate::sql::{Connection, Row, params};
 use pml_model::{Principal, ServerName};
 
 use crate::backend::Backend;
 use crate::column::server_name;
+use crate::process::ProcessIdentity;
 use crate::{BlockingStore, Error};
 
 /// Validity of a row where the process table is not available, in milliseconds.
 const LIFETIME_MS: i64 = 60_000;
-
-/// Identity of a process, which distinguishes it from a later one with the same process id.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProcessIdentity {
-    /// Process id.
-    pub pid: u32,
-    /// Start time, or another token unique to the process: opaque, for comparison only.
-    pub started: String,
-}
 
 /// A server state that a process published.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,41 +27,6 @@ pub struct PublishedServerState {
     pub state: String,
     /// Time in milliseconds since the Unix epoch.
     pub at: i64,
-}
-
-impl ProcessIdentity {
-    /// Identity of this process.
-    ///
-    /// # Errors
-    /// The process table cannot be read, so no other process could tell when this one has ended.
-    pub fn current() -> io::Result<ProcessIdentity> {
-        // Where there is no process table, any token that a later process will not repeat will do.
-        static TOKEN: LazyLock<String> =
-            LazyLock::new(|| format!("{:016x}", RandomState::new().build_hasher().finish()));
-        let pid = std::process::id();
-        let started = if cfg!(target_os = "linux") { start_ticks(pid)? } else { TOKEN.clone() };
-        Ok(ProcessIdentity { pid, started })
-    }
-}
-
-impl ProcessIdentity {
-    /// Identity of this process among those of all machines.
-    ///
-    /// # Errors
-    /// Those of [`ProcessIdentity::current`].
-    pub(crate) fn current_anywhere() -> io::Result<ProcessIdentity> {
-        static MACHINE: LazyLock<String> = LazyLock::new(|| {
-            // The boot of a machine, and the process numbers within it, of which each container has its own.
-            let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-            let numbers = fs::read_link("/proc/self/ns/pid");
-            match (boot, numbers) {
-                (Ok(boot), Ok(numbers)) => format!("{} {}", boot.trim(), numbers.display()),
-                _ => format!("{:016x}", RandomState::new().build_hasher().finish()),
-            }
-        });
-        let ProcessIdentity { pid, started } = ProcessIdentity::current()?;
-        Ok(ProcessIdentity { pid, started: format!("{started} {}", *MACHINE) })
-    }
 }
 
 impl BlockingStore {
@@ -180,20 +134,4 @@ fn process(row: &Row<'_>) -> rusqlite::Result<ProcessIdentity> {
 fn runs(connection: &Connection, process: &ProcessIdentity, at: i64, now: i64) -> rusqlite::Result<bool> {
     let is_known = cfg!(target_os = "linux") || matches!(connection, Connection::Postgres(_));
     Ok(connection.may_be_alive(process)? && (is_known || now.saturating_sub(at) < LIFETIME_MS))
-}
-
-/// Whether a process may still be alive. Always `true` where the process table is not available.
-pub(crate) fn may_be_alive(process: &ProcessIdentity) -> bool {
-    !cfg!(target_os = "linux") || start_ticks(process.pid).is_ok_and(|started| started == process.started)
-}
-
-/// Start time of a process in clock ticks since boot, from `/proc/PID/stat`, fields 3 and 22. The process name before
-/// them may hold any character, so fields are counted from its closing bracket. A zombie counts as ended.
-fn start_ticks(pid: u32) -> io::Result<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
-    match (fields.next(), fields.nth(18)) {
-        (Some(state), Some(started)) if state != "Z" && state != "X" => Ok(started.to_owned()),
-        _ => Err(io::Error::new(io::ErrorKind::NotFound, "the process has ended")),
-    }
 }

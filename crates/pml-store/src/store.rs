@@ -137,7 +137,7 @@ impl Store {
     /// # Errors
     /// Those of [`BlockingStore::data_version`].
     pub fn data_version(&self) -> Result<i64, Error> {
-        self.on_this_thread(|store| store.data_version())
+        self.on_this_thread(BlockingStore::data_version)
     }
 
     /// See [`BlockingStore::capability_version`]. Synchronous: with a file it takes microseconds, and it precedes
@@ -146,7 +146,7 @@ impl Store {
     /// # Errors
     /// Those of [`BlockingStore::capability_version`].
     pub fn capability_version(&self) -> Result<i64, Error> {
-        self.on_this_thread(|store| store.capability_version())
+        self.on_this_thread(BlockingStore::capability_version)
     }
 
     /// See [`BlockingStore::cache_generation`]. Synchronous: with a file it takes microseconds, and it precedes
@@ -155,7 +155,7 @@ impl Store {
     /// # Errors
     /// Those of [`BlockingStore::cache_generation`].
     pub fn cache_generation(&self) -> Result<i64, Error> {
-        self.on_this_thread(|store| store.cache_generation())
+        self.on_this_thread(BlockingStore::cache_generation)
     }
 
     /// See [`BlockingStore::writes_of_others`]. Synchronous: with a file it takes microseconds, and it precedes

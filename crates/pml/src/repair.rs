@@ -220,7 +220,7 @@ fn follow_input(old: &Definition, new: &Definition, given: &[String], repair: &m
     let fresh: Vec<&FieldShape> = now.iter().filter(|field| find(&before, &field.name).is_none()).collect();
     let mut taken: Vec<&str> = Vec::new();
     for name in given {
-        let Some(field) = find(&before, name) else { return None };
+        let field = find(&before, name)?;
         match find(&now, name) {
             // Another type under the same name is another thing.
             Some(there) if there.kind != field.kind => return None,

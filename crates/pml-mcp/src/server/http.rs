@@ -291,7 +291,7 @@ impl McpEndpoint {
     }
 
     fn initialize(&self, request: &RpcRequest, identity: ClientIdentity) -> Response {
-        let session = Arc::new(McpSession::numbered(identity, session_id::random_number()));
+        let session = Arc::new(session_id::new_session(identity, session_id::random_number()));
         let outcome = self.server.initialize(request.params.as_deref(), &session);
         let opened = outcome.is_ok();
         let mut response = json(&request.id, outcome);

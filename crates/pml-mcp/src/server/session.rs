@@ -56,8 +56,7 @@ impl McpSession {
 
     /// A session that other replicas of this server may continue. Its questions have numbers of their own in each, so
     /// that an answer belongs to one question.
-    pub(crate) fn numbered(identity: ClientIdentity, number: u64) -> McpSession {
-        let first_question = super::session_id::random_number() >> 10;
+    pub(crate) fn numbered(identity: ClientIdentity, number: u64, first_question: u64) -> McpSession {
         McpSession {
             number,
             ended: CancellationToken::new(),

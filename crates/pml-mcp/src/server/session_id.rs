@@ -61,9 +61,14 @@ pub(super) fn open(
     if !is_theirs || now_ms.saturating_sub(content.opened_at) > LIFETIME_MS {
         return None;
     }
-    let session = McpSession::numbered(identity.clone(), content.number);
+    let session = new_session(identity.clone(), content.number);
     session.open(content.client, content.capabilities);
     Some(session)
+}
+
+/// A session of a client as this replica has it.
+pub(super) fn new_session(identity: ClientIdentity, number: u64) -> McpSession {
+    McpSession::numbered(identity, number, random_number() >> 10)
 }
 
 /// A number for a session that any replica may continue: no two replicas give the same one.

@@ -5,7 +5,7 @@ use pml_model::{Digest, Principal, ToolId};
 use serde_json::Value;
 
 use super::Store;
-use crate::{Error, FoundMock, MockLookups, MockScope, MockTotals, NewMock, StoredMock};
+use crate::{BlockingStore, Error, FoundMock, MockLookups, MockScope, MockTotals, NewMock, StoredMock};
 
 impl Store {
     /// Records real results.
@@ -69,7 +69,7 @@ impl Store {
     /// # Errors
     /// Those of [`crate::BlockingStore::mock_totals`].
     pub async fn mock_totals(&self) -> Result<MockTotals, Error> {
-        self.ask(|store| store.mock_totals()).await
+        self.ask(BlockingStore::mock_totals).await
     }
 
     /// The principal's mocks.

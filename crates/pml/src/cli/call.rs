@@ -126,7 +126,7 @@ async fn make_call(
     tokio::pin!(calling);
     let called = tokio::select! {
         called = &mut calling => called,
-        () = super::serve::wait_for_shutdown() => {
+        () = super::starting::wait_for_shutdown() => {
             cancel.cancel();
             calling.await
         }

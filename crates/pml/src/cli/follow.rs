@@ -89,7 +89,7 @@ pub(super) fn print_run_id(id: &RunId) {
 pub(super) async fn wait_for_end(handle: &RunHandle) -> RunStatus {
     tokio::select! {
         standing = handle.wait(PATIENCE) => standing,
-        () = super::serve::wait_for_shutdown() => {
+        () = super::starting::wait_for_shutdown() => {
             out::note("stopping the run");
             handle.cancel();
             handle.wait(PATIENCE).await

@@ -12,7 +12,7 @@ use crate::problem::{ErrorCode, Problem};
 /// A program that calls a built-in tool, and its result.
 const PROGRAM: &str =
     "const product = await mcp.math.evaluate({ expression: \"6 * 7\" });\nreturn product.value;\n";
-const RESULT: &str = "42";
+const RESULT: i64 = 42;
 
 pub(super) async fn run(here: &CommandContext) -> Result<ExitCode, Problem> {
     let cannot = |error: std::io::Error| {
@@ -55,7 +55,7 @@ async fn check_program(here: &CommandContext, home: &std::path::Path) -> Finding
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let told: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-            if told["result"].to_string() == RESULT {
+            if told["result"] == RESULT {
                 return good(format!("a program called a tool and returned {RESULT}"));
             }
             let why = told["error"]["message"].as_str().map_or(text.trim().to_owned(), str::to_owned);

@@ -130,7 +130,7 @@ pub(super) async fn serve(here: &CommandContext, serve: ServeArgs) -> Result<Exi
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
-        () = wait_for_shutdown() => {
+        () = starting::wait_for_shutdown() => {
             out::note("stopping");
             // First, so that unfinished runs are left to the next process instead of being cancelled with their
             // requests.
@@ -161,7 +161,7 @@ pub(super) async fn stdio(here: &CommandContext, stdio: StdioArgs) -> Result<Exi
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
-        () = wait_for_shutdown() => {
+        () = starting::wait_for_shutdown() => {
             // First, so that unfinished runs are left to the next process instead of being cancelled with their
             // requests.
             app.suspend_runs().await;
@@ -188,37 +188,6 @@ fn warn(app: &App) {
     for warning in &app.config().findings.warnings {
         tracing::warn!("{}; {}", warning.message, warning.hint);
     }
-}
-
-/// Returns when the process is asked to stop.
-pub(super) async fn wait_for_shutdown() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let terminate = signal(SignalKind::terminate());
-        let hang_up = signal(SignalKind::hangup());
-        if let (Ok(mut terminate), Ok(mut hang_up)) = (terminate, hang_up) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = hang_up.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
-        }
-    }
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
-
-pub(super) fn in_use(address: SocketAddr, error: &std::io::Error) -> Problem {
-    let problem = Problem::new(ErrorCode::Config, format!("cannot listen on {address}: {error}"));
-    if error.kind() == std::io::ErrorKind::AddrInUse {
-        let hint =
-            "another `pml serve` may be running; stop it, or choose a port with `--listen 127.0.0.1:0`";
-        return problem.hint(hint);
-    }
-    problem.hint("choose another address with `--listen` or `serve.listen` in pml.toml")
 }
 
 /// The address by which this machine reaches a listener on all of its addresses.

@@ -13,7 +13,6 @@ use pml_mcp::server::http;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::serve::{in_use, wait_for_shutdown};
 use super::{CommandContext, out};
 use crate::app::{App, ProcessRole};
 use crate::problem::{ErrorCode, Problem};
@@ -99,4 +98,35 @@ async fn not_ready() -> Response {
     let body = serde_json::json!({ "schemaVersion": 1, "error": problem }).to_string();
     let headers = [("content-type", "application/json"), ("retry-after", "2"), ("connection", "close")];
     (StatusCode::SERVICE_UNAVAILABLE, headers, body).into_response()
+}
+
+/// Returns when the process is asked to stop.
+pub(super) async fn wait_for_shutdown() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let terminate = signal(SignalKind::terminate());
+        let hang_up = signal(SignalKind::hangup());
+        if let (Ok(mut terminate), Ok(mut hang_up)) = (terminate, hang_up) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = hang_up.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn in_use(address: SocketAddr, error: &std::io::Error) -> Problem {
+    let problem = Problem::new(ErrorCode::Config, format!("cannot listen on {address}: {error}"));
+    if error.kind() == std::io::ErrorKind::AddrInUse {
+        let hint =
+            "another `pml serve` may be running; stop it, or choose a port with `--listen 127.0.0.1:0`";
+        return problem.hint(hint);
+    }
+    problem.hint("choose another address with `--listen` or `serve.listen` in pml.toml")
 }

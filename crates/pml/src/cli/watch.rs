@@ -9,7 +9,7 @@ use pml_model::{RunId, RunState};
 
 use super::follow::parse_run_argument;
 use super::run_table::run_table;
-use super::serve::wait_for_shutdown;
+use super::starting::wait_for_shutdown;
 use super::{CommandContext, out};
 use crate::app::App;
 use crate::events::{FeedDelivery, FeedEvent, FeedReader, PublishedEvent};

@@ -313,7 +313,7 @@ async fn try_path(
     let mode = if path.made_up.is_empty() { DryRunMode::Hybrid } else { DryRunMode::Mocked };
     let dry = DryRunOptions {
         mode,
-        mocks: input.mock_config.as_ref().map(|mocks| mocked_tools(mocks)),
+        mocks: input.mock_config.as_ref().map(mocked_tools),
         timeout: Some(timeout),
         ..DryRunOptions::default()
     };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pml_mcp::client::{Connection, OutgoingRequest, RequestFailure};
 use pml_mcp::server::{ConnectedClient, IncomingRequest};
-use pml_mcp::{Era, RpcError, code};
+use pml_mcp::{RpcError, code};
 use pml_model::ServerName;
 use pml_model::json::{Fields, empty_object, raw, strip_hidden_characters};
 use serde_json::json;
@@ -188,7 +188,7 @@ impl Gateway {
         }
         let known = find_route(&self.routes.resources, &visible, uri);
         let candidates = known.map_or(visible, |server| vec![server]);
-        let mut refusal = not_found(uri, request.caller.era());
+        let mut refusal = run_resources::not_found(uri, request.caller.era());
         for server in candidates {
             match self.ask_about_resource(request, &server, uri).await {
                 Err(error) if matches!(error.code, code::RESOURCE_NOT_FOUND | code::INVALID_PARAMS) => {
@@ -350,12 +350,6 @@ fn read_text(item: &RawValue, key: &str) -> Option<String> {
 fn text(params: &RawValue, key: &str) -> Result<String, RpcError> {
     let fields = Fields::parse(params.get()).unwrap_or_default();
     fields.read(key).ok_or_else(|| RpcError::new(code::INVALID_PARAMS, format!("`{key}` is missing")))
-}
-
-pub(super) fn not_found(uri: &str, era: Era) -> RpcError {
-    let code = if era == Era::Modern { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
-    let message = format!("no server has a resource `{}`", pml_model::name::printable(uri));
-    RpcError::new(code, message).with_data(&json!({ "uri": uri }))
 }
 
 fn failure_to_rpc(slot: Option<Arc<ServerHandle>>, server: &ServerName, failure: RequestFailure) -> RpcError {

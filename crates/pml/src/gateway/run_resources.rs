@@ -5,13 +5,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pml_mcp::server::IncomingRequest;
-use pml_mcp::{RpcError, code};
+use pml_mcp::{Era, RpcError, code};
 use pml_model::RunId;
 use pml_model::json::{Fields, raw};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::passthrough::not_found;
 use crate::app::App;
 use crate::flow;
 use crate::problem::{ErrorCode, Problem};
@@ -62,7 +61,7 @@ pub(super) async fn read(app: &App, request: &IncomingRequest, uri: &str) -> Res
             };
             let page = flow::task_result(app, whose, &run, &wanted).await.map_err(to_rpc)?;
             let content = json!({ "uri": uri, "mimeType": "application/json", "text": page.content });
-            Ok(paged(content, bare, page.total_bytes, page.next_offset, range.limit))
+            Ok(paged(&content, bare, page.total_bytes, page.next_offset, range.limit))
         }
         RunResource::Part { call } => {
             let contents = flow::run_call(app, whose, &run, call).await.map_err(to_rpc)?;
@@ -140,7 +139,7 @@ fn part_page(part: &RawValue, uri: &str, bare: &str, range: &PageRange) -> Optio
         (None, None) => return None,
     };
     let next = end.filter(|end| *end < total && *end > range.offset);
-    Some(paged(content, bare, total, next, range.limit))
+    Some(paged(&content, bare, total, next, range.limit))
 }
 
 /// The last boundary between characters at or before `at`.
@@ -158,7 +157,7 @@ impl PageRange {
 
 /// The result of a read: the content, the size of the whole, and the URI of the next page.
 fn paged(
-    content: Value,
+    content: &Value,
     bare: &str,
     total: usize,
     next: Option<usize>,
@@ -170,6 +169,13 @@ fn paged(
         meta["pml/next"] = format!("{bare}?offset={next}{limit}").into();
     }
     raw(&json!({ "contents": [content], "_meta": meta }))
+}
+
+/// The refusal of a resource that nobody has.
+pub(super) fn not_found(uri: &str, era: Era) -> RpcError {
+    let code = if era == Era::Modern { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND };
+    let message = format!("no server has a resource `{}`", pml_model::name::printable(uri));
+    RpcError::new(code, message).with_data(&json!({ "uri": uri }))
 }
 
 #[cfg(test)]

@@ -24,14 +24,14 @@ pub fn parse_qualified(uri: &str) -> Option<(ServerName, String)> {
 pub fn rename_contents(result: &RawValue, own: &str, asked: &str) -> Box<RawValue> {
     let mut fields = Fields::parse(result.get()).unwrap_or_default();
     let Some(contents) = fields.read::<Vec<Box<RawValue>>>("contents") else { return result.to_owned() };
-    let rename = |content: &Box<RawValue>| {
+    let rename = |content: &RawValue| {
         let mut content = Fields::parse(content.get()).unwrap_or_default();
         if content.read::<String>("uri").as_deref() == Some(own) {
             content.set("uri", raw(&asked));
         }
         content.to_raw()
     };
-    let renamed: Vec<Box<RawValue>> = contents.iter().map(rename).collect();
+    let renamed: Vec<Box<RawValue>> = contents.iter().map(|content| rename(content)).collect();
     fields.set("contents", raw(&renamed));
     fields.to_raw()
 }

@@ -338,7 +338,6 @@ struct Wanted {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "how far the test reached is its result")]
 fn whichever_gateway_is_killed_nothing_is_lost_and_nothing_happens_twice() {
     let kills = number("PML_REPLICA_KILLS", 12);
     let mut dice = Dice(number("PML_SEED", 1));

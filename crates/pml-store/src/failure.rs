@@ -4,8 +4,6 @@ use std::fmt;
 
 use tokio_postgres::error::SqlState;
 
-use super::innermost;
-
 /// Why PostgreSQL did not do what it was asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
@@ -17,7 +15,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(super) fn of(error: &tokio_postgres::Error) -> Failure {
+    pub(crate) fn of(error: &tokio_postgres::Error) -> Failure {
         let code = error.code().cloned();
         let ended = |code: &SqlState| {
             // Shutdown, crash, start-up, a session that was idle for too long, too many clients, a server that only
@@ -35,18 +33,18 @@ impl Failure {
     }
 
     /// No answer came.
-    pub(super) fn silent() -> Failure {
+    pub(crate) fn silent() -> Failure {
         Failure { is_lost: true, code: None, text: "it gives no answer".to_owned() }
     }
 
     /// The server takes no changes now.
-    pub(super) fn read_only() -> Failure {
+    pub(crate) fn read_only() -> Failure {
         let text = "it is read-only now".to_owned();
         Failure { is_lost: true, code: None, text }
     }
 
     /// A transaction could not be repeated.
-    pub(super) fn overtaken() -> Failure {
+    pub(crate) fn overtaken() -> Failure {
         let text =
             "the connection was cut, and another process changed the same rows meanwhile; nothing was stored";
         Failure { is_lost: false, code: None, text: text.to_owned() }
@@ -60,7 +58,7 @@ impl Failure {
         }
     }
 
-    pub(super) fn is_lost_in(error: &rusqlite::Error) -> bool {
+    pub(crate) fn is_lost_in(error: &rusqlite::Error) -> bool {
         Failure::within(error).is_some_and(|failure| failure.is_lost)
     }
 }
@@ -77,4 +75,13 @@ impl From<Failure> for rusqlite::Error {
     fn from(failure: Failure) -> rusqlite::Error {
         rusqlite::Error::UserFunctionError(Box::new(failure))
     }
+}
+
+/// The message of the error behind an error; the outer one only says what kind it is.
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
 }
