@@ -48,7 +48,10 @@ fn run_dry(seeds: Range<u64>) -> (usize, u64) {
         for mode in ["mocked", "hybrid"] {
             let before = place.begun().len();
             let work = generate::work(&mut Dice(seed));
-            let options = json!({ "dryRun": { "mode": mode, "seed": seed } });
+            // One in four is run again and again, until its branches were taken.
+            let explore = seed % 4 == 0;
+            let options =
+                json!({ "dryRun": { "mode": mode, "seed": seed, "explore": explore, "maxBranches": 8 } });
             let told = match &work {
                 Work::Program { code, arguments } => dry(&mut place, code, arguments, &options),
                 Work::Document { tasks, arguments } => {

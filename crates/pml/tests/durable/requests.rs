@@ -44,7 +44,7 @@ fn a_request_repeated_with_its_key_is_the_same_run() {
 
 #[test]
 fn a_key_finds_its_run_also_when_its_results_are_gone() {
-    let home = ledger::home("");
+    let home = ledger::home("[memory]\ngolden_runs = false\n");
     let mut gateway = Gateway::start(home.command(&["stdio"]));
     let first = gateway.begin("tools/call", &keyed("a", "key 1"));
     let first = gateway.outcome(first);
