@@ -9,7 +9,7 @@ use pml_store::{
     ProcessIdentity, RunMemory, SeenWrites,
 };
 
-use super::super::{ann, fixture, me, raw};
+use super::super::{ann, fixture, me, raw, this_process};
 use super::{capability_id, failed, get, learn, memory, procedure, remember, trace};
 
 fn key(identity: &str, parameters: &str, epoch: &str) -> CacheKey {
@@ -51,25 +51,29 @@ fn a_result_is_not_found_once_another_process_wrote_after_its_key_was_made() {
     let store = &fixture.store;
     remember(store, memory("p", trace(1)));
     keep(store, &key("p", "a", "e1"), "1", 10);
-    let process = |pid| ProcessIdentity { pid, started: "never".to_owned() };
-    let write = |pid, server| {
+    // The counts of ended processes are merged, so one of these has to be alive.
+    let other = ProcessIdentity { pid: 2, started: "never".to_owned() };
+    let write = |process: &ProcessIdentity, server| {
         let (reply, answer) = sync_channel(1);
-        store.count_write(&process(pid), server, || (), move |stored| reply.send(stored).unwrap());
+        store.count_write(process, server, || (), move |stored| reply.send(stored).unwrap());
         answer.recv().unwrap().unwrap();
     };
     let of_others = |count| vec![("s".to_owned(), count)];
     let is_found = |seen: &SeenWrites| {
         store.cached_result_unless_written(&key("p", "a", "e1"), 20, Some(seen)).unwrap().is_some()
     };
-    let before =
-        SeenWrites { process: process(1), of_others: of_others(0), drops: store.cache_generation().unwrap() };
+    let before = SeenWrites {
+        process: this_process(),
+        of_others: of_others(0),
+        drops: store.cache_generation().unwrap(),
+    };
     assert!(is_found(&before));
-    write(1, None);
-    write(2, Some("elsewhere"));
+    write(&this_process(), None);
+    write(&other, Some("elsewhere"));
     assert!(is_found(&before), "its own writes are in the key, and another server's do not matter");
-    write(2, Some("s"));
+    write(&other, Some("s"));
     assert!(!is_found(&before));
-    write(2, None);
+    write(&other, None);
     assert!(is_found(&SeenWrites { of_others: of_others(2), ..before.clone() }));
     store.invalidate_cache(&me(), InvalidationScope::All, "a test", 20).unwrap();
     keep(store, &key("p", "a", "e1"), "1", 10);
