@@ -20,6 +20,7 @@ const USAGE: &str = "cargo xtask CHORE
   conformance   measure the conformance table anew and write it
   graph         draw which module imports which, into docs/modules.md
   dist          build what is shipped, target/dist/pml, and check how large it is
+  package       make the packages of what is shipped, into target/packages
   model         make the weights of the embedding model (--check: compare them with those that are there)";
 
 type Done = Result<(), String>;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Some("conformance") => conformance(),
         Some("graph") => graph::draw(&root()),
         Some("dist") => dist(),
+        Some("package") => package(),
         Some("model") if rest.is_empty() => model::make(model::Then::Write),
         Some("model") if rest == ["--check"] => model::make(model::Then::Compare),
         Some(other) => Err(format!("there is no chore `{other}`\n\n{USAGE}")),
@@ -109,6 +111,25 @@ fn dist() -> Done {
     } else {
         Ok(())
     }
+}
+
+/// Makes the packages for this machine's target.
+fn package() -> Done {
+    dist()?;
+    let host = host_target()?;
+    let program = target().join("dist").join(format!("pml{}", std::env::consts::EXE_SUFFIX));
+    let mut make = Command::new("python3");
+    make.arg(root().join("packaging/package.py")).arg("--program").arg(program);
+    make.args(["--target", &host, "--out"]).arg(target().join("packages"));
+    run(&mut make)
+}
+
+/// The target that Rust builds for here, such as `x86_64-unknown-linux-gnu`.
+fn host_target() -> Result<String, String> {
+    let said = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "`rustc -vV` names no host".to_owned())
 }
 
 fn target() -> PathBuf {
