@@ -186,7 +186,9 @@ impl Problem {
     /// The problem that a person has to sign in to `server`.
     pub fn sign_in_required(server: &str, why: &str) -> Problem {
         let text = format!("server `{server}` needs a sign-in: {}", printable(why));
-        Problem::new(ErrorCode::LoginRequired, text).hint(format!("run `pml login {server}`"))
+        Problem::new(ErrorCode::LoginRequired, text).hint(format!(
+            "run `pml login {server}`, or set `bearer` or `headers` of `[servers.{server}]` in pml.toml"
+        ))
     }
 
     fn of_not_sent(server: &str, reason: &NotSentReason) -> Problem {

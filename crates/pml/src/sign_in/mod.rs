@@ -6,8 +6,8 @@
 
 mod authorizer;
 mod discover;
-mod flow;
 mod http;
+mod person;
 mod redirect;
 
 use pml_auth::SignIn;
@@ -15,7 +15,7 @@ use pml_model::{Principal, ServerName};
 use pml_store::Store;
 
 pub use authorizer::ServerAuthorizer;
-pub use flow::{SignInPrompt, SignInRequest, SignInWay, sign_in, sign_out};
+pub use person::{SignInPrompt, SignInRequest, SignInWay, sign_in, sign_out};
 
 use crate::clock::now_ms;
 use crate::config::ServerConfig;

@@ -441,9 +441,9 @@ fn failures_of_a_remote_server_are_told_apart() {
         assert_problem(&result, "BAD_ANSWER", "HTTP 500");
         let result = client.call("far:reset", &json!({}));
         assert_problem(&result, "DOWNSTREAM_DIED", "`far`");
-        for status in [401, 403] {
+        for (status, code) in [(401, "LOGIN_REQUIRED"), (403, "UNAUTHORIZED")] {
             let result = client.call("far:status", &json!({"status": status}));
-            assert_problem(&result, "UNAUTHORIZED", &status.to_string());
+            assert_problem(&result, code, "`far`");
             assert!(text(&result).contains("set `bearer` or `headers` of `[servers.far]`"), "{result}");
         }
         let elsewhere = json!({"status": 307, "headers": {"location": "http://169.254.169.254/latest"}});

@@ -118,7 +118,10 @@ fn needs_sign_in(home: &Home) {
     assert_eq!(call.code, 1, "{call:?}");
     let error = serde_json::from_str::<Value>(&call.stdout).unwrap()["error"].clone();
     assert_eq!(error["code"], "LOGIN_REQUIRED", "{call:?}");
-    assert_eq!(error["hint"], "run `pml login notes`", "{call:?}");
+    assert_eq!(
+        error["hint"], "run `pml login notes`, or set `bearer` or `headers` of `[servers.notes]` in pml.toml",
+        "{call:?}"
+    );
 }
 
 /// Neither the files of a home nor what was printed may have a token.
