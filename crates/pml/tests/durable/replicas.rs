@@ -341,7 +341,7 @@ struct Wanted {
 fn whichever_gateway_is_killed_nothing_is_lost_and_nothing_happens_twice() {
     let kills = number("PML_REPLICA_KILLS", 12);
     let mut dice = Dice(number("PML_SEED", 1));
-    let mut replicas = Replicas::start("[runs]\nworkers = 1\n", false);
+    let mut replicas = Replicas::start("[approvals]\nby = \"client\"\n[runs]\nworkers = 1\n", false);
     let session = replicas.open();
     let code = r#"
         const first = (await mcp.ledger.add({ id: args.name + " one", before: args.before, after: 20 })).id;
