@@ -88,13 +88,14 @@ impl BlockingStore {
         let (principal, server) = (principal.clone(), server.clone());
         self.write(move |connection| {
             // A claim further ahead than two renewals take comes from a clock that was set back since.
+            let furthest = until.saturating_add(until.saturating_sub(now));
             let claimed = connection
                 .prepare_cached(
                     "UPDATE server_sign_in SET renewing_until = ?5
                      WHERE principal = ?1 AND server = ?2 AND version = ?3
-                       AND (renewing_until <= ?4 OR renewing_until > ?5 + ?5 - ?4)",
+                       AND (renewing_until <= ?4 OR renewing_until > ?6)",
                 )?
-                .execute(params![principal.0, server.as_str(), version, now, until])?;
+                .execute(params![principal.0, server.as_str(), version, now, until, furthest])?;
             Ok(claimed == 1)
         })
     }

@@ -185,7 +185,8 @@ fn a_program_that_was_lifted_is_imported_in_that_form() {
     std::fs::write(other.path("staff.csv"), staff).unwrap();
     let told = import(&other, &export(&place.home, &["people"]), &[]);
     assert_eq!(told.code, 0, "{}", told.stderr);
-    let told = other.run(&["execute", "--capability", "people", "--args", r#"{"team":"Sales","path":"staff.csv"}"#]);
+    let told =
+        other.run(&["execute", "--capability", "people", "--args", r#"{"team":"Sales","path":"staff.csv"}"#]);
     assert_eq!(told.stdout.trim(), "2", "{told:?}");
 }
 
