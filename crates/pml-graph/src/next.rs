@@ -1,9 +1,8 @@
 //! Predicts the next tool, given an intent and the tools used so far.
 //!
 //! Two things speak for a tool: that it is part of what serves the intent at all, and that it came next when similar
-//! intents had got as far. When no similar intent had, the general successors of the last tool are used instead. A tool
-//! that was used already comes again as often as traces have called a tool again. Where schemas are known, [`paths`]
-//! tells which of the tools that nothing was observed of can be called with what is at hand.
+//! intents had got as far. When no similar intent had, the general successors of the last tool are used instead. Where
+//! schemas are known, [`paths`] tells which of the tools that nothing was observed of can be called with what is at hand.
 
 pub mod paths;
 
@@ -56,11 +55,13 @@ pub enum NextReason {
     },
 }
 
-/// Weight of the log probability that a tool serves the intent. This and the next weight were fitted on three sets of
-/// requests together; each alone gives nearly the same.
+/// Weight of the log probability that a tool serves the intent. This and the next two weights were fitted on three sets
+/// of requests together; each alone gives nearly the same.
 const SERVES: f32 = 0.9;
 /// Weight of the share of traces in which the tool came next.
 const CONTINUES: f32 = 4.0;
+/// Added for a tool that was used already.
+const USED: f32 = -2.0;
 
 /// Vote weight of the general successors; the votes of all similar intents sum to about 1.
 const IN_GENERAL: f32 = 0.1;
@@ -108,7 +109,7 @@ pub fn predict_next_tools(
         sigmoid(END * continued.share(None) + LEFT * left + END_OFFSET)
     };
     let value = |tool: u32| {
-        let again = if already.contains(&tool) { memory.repeat_log_odds(tool) } else { 0.0 };
+        let again = if already.contains(&tool) { USED } else { 0.0 };
         SERVES * recall.tool_probability(tool).ln() + CONTINUES * continued.share(Some(tool)) + again
     };
     let valued: Vec<(u32, f32)> = candidates.into_iter().map(|tool| (tool, value(tool))).collect();

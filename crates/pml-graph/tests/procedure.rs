@@ -156,20 +156,6 @@ fn a_tool_that_was_offered_and_not_used_is_not_offered_again() {
 }
 
 #[test]
-fn a_tool_comes_again_as_often_as_tools_do() {
-    let again = |steps: &str, traces: usize| {
-        let memory = memory(&vec![("translate the letter for Ann", steps); traces]);
-        let next = after(&memory, "read the file and summarize the text", &["read_file"]).tools;
-        next.iter().find(|next| next.tool == tool("read_file")).map_or(0.0, |next| next.confidence)
-    };
-    let (repeating, plain) =
-        ("translate_text > translate_text > translate_text > send_email", "translate_text > send_email");
-    assert!(again(repeating, 20) > 2.0 * again(plain, 20));
-    // One trace is no rule.
-    assert!(again(repeating, 1) < 1.3 * again(plain, 1));
-}
-
-#[test]
 fn many_copies_of_one_trace_do_not_outvote_a_nearer_one() {
     let mut traces = vec![("email a summary of the plan", "summarize_text > send_email"); 30];
     traces.push(("email the translation of the flight plan", "translate_text > send_email"));

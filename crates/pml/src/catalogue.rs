@@ -3,7 +3,6 @@
 //! A [`ToolSnapshot`] is immutable; a change replaces it by a new one. It is built from stored manifests, so it is
 //! available before any server has been started.
 
-pub(crate) mod deprecated;
 mod quarantine;
 
 use std::collections::{BTreeMap, HashMap, HashSet};

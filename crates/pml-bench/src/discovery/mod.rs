@@ -3,7 +3,6 @@
 //! The data is read from a directory that the caller names. Predictions can be written, one JSON line each, in the
 //! format that the scorers of these sets read; they yield the printed figures.
 
-mod ablation;
 mod arguments;
 mod calibration;
 mod dags;
@@ -44,9 +43,6 @@ pub(crate) struct DiscoveryBenchArgs {
     /// Keep what the model read in this file, so that the next measurement is quick
     #[arg(long, value_name = "FILE")]
     vectors: Option<PathBuf>,
-    /// Measure with the embedding model in this directory instead of the built-in one
-    #[arg(long, value_name = "DIR")]
-    model: Option<PathBuf>,
 }
 
 /// The parts of the measurement.
@@ -61,8 +57,6 @@ pub(super) enum DiscoveryBenchPart {
     Latency,
     /// No part of the whole: it decides about learning and says nothing of what is found.
     Mocked,
-    /// Another, which decides about the weights.
-    Ablation,
 }
 
 impl DiscoveryBenchPart {
@@ -97,7 +91,6 @@ pub(super) fn measure(
             }),
             DiscoveryBenchPart::Latency => latency::measure(&mut bench),
             DiscoveryBenchPart::Mocked => mocked::measure(&mut bench),
-            DiscoveryBenchPart::Ablation => ablation::measure(&mut bench),
         }?);
     }
     Ok(figures)
@@ -118,7 +111,7 @@ impl DiscoveryBench<'_> {
         Ok(DiscoveryBench {
             data: &settings.data,
             out: settings.out.as_deref(),
-            reader: BenchEmbedder::open(settings.vectors.as_deref(), settings.model.as_deref())?,
+            reader: BenchEmbedder::open(settings.vectors.as_deref())?,
         })
     }
 

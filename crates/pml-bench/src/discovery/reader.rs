@@ -1,4 +1,4 @@
-//! Embeds the texts of data sets, on all cores.
+//! Embeds the texts of data sets with the built-in model, on all cores.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -8,7 +8,6 @@ use std::thread;
 
 use pml::knowledge::embeddings::{Vector, dequantised, quantised};
 use pml::problem::Problem;
-use pml_embed::TransformerModel;
 use pml_graph::everyday::{self, EverydayVectors};
 use pml_graph::request::RequestTexts;
 use pml_graph::vectors::VectorTable;
@@ -20,26 +19,17 @@ use crate::figure::failed;
 /// The number of texts that are embedded and stored at a time.
 const TOGETHER: usize = 512;
 
-fn open_model(directory: &Path) -> Result<TransformerModel, Problem> {
-    TransformerModel::open(directory).map_err(|error| failed(format!("{error}; {}", error.hint())))
-}
-
 /// Embeds each text once.
 pub(super) struct BenchEmbedder {
-    model: &'static TransformerModel,
+    model: &'static pml_embed::TransformerModel,
     store: Option<BlockingStore>,
     vectors: HashMap<Digest, Vector>,
 }
 
 impl BenchEmbedder {
-    /// An embedder with the vectors stored in the file `kept`, if one is given. The model is the one in `directory`,
-    /// else the built-in one.
-    pub(super) fn open(kept: Option<&Path>, directory: Option<&Path>) -> Result<BenchEmbedder, Problem> {
-        let model = match directory {
-            // Leaked: it is used until the process ends, as the built-in one is.
-            Some(directory) => &*Box::leak(Box::new(open_model(directory)?)),
-            None => TransformerModel::embedded(),
-        };
+    /// An embedder with the vectors stored in the file, if one is given.
+    pub(super) fn open(kept: Option<&Path>) -> Result<BenchEmbedder, Problem> {
+        let model = pml_embed::TransformerModel::embedded();
         let store = kept.map(BlockingStore::open).transpose()?;
         let mut known = HashMap::new();
         if let Some(store) = &store {

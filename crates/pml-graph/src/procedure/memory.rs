@@ -85,29 +85,6 @@ pub struct ProcedureMemory {
     before: HashMap<(u32, u32), u32>,
     /// Direct successors of each tool with counts; a `None` successor is the end.
     follows: BTreeMap<Option<u32>, BTreeMap<Option<u32>, u32>>,
-    /// Steps after the first one of all traces, with those that called a tool again.
-    again: Repeats,
-}
-
-/// How often something that had been called was called again.
-#[derive(Debug, Default, Clone, Copy)]
-struct Repeats {
-    /// Steps at which it could have been.
-    steps: u32,
-    /// Steps at which it was.
-    repeated: u32,
-}
-
-impl Repeats {
-    fn count(&mut self, repeated: bool) {
-        self.steps += 1;
-        self.repeated += u32::from(repeated);
-    }
-
-    /// The observed share, as if `prior` steps with the share `usual` had been seen too.
-    fn share(self, prior: f32, usual: f32) -> f32 {
-        (self.repeated as f32 + prior * usual) / (self.steps as f32 + prior)
-    }
 }
 
 /// Learned facts about a tool.
@@ -119,8 +96,6 @@ pub(super) struct RememberedTool {
     description: Vec<u32>,
     /// Number of intents it served.
     uses: u32,
-    /// Steps after its first call in a trace, with those that called it again.
-    again: Repeats,
 }
 
 /// A stored trace.
@@ -163,13 +138,6 @@ const DESCRIBED: f32 = 2.0;
 /// Number of intents at which the observations of a word weigh as much as its usual rate.
 const USUAL: f32 = 4.0;
 
-/// Share of steps that call a tool again, before anything is known.
-const REPEATED: f32 = 0.12;
-/// Number of steps at which the observed share of repeats weighs as much as [`REPEATED`].
-const REPEATED_STEPS: f32 = 20.0;
-/// The same for a single tool and the share of all tools.
-const REPEATED_TOOL_STEPS: f32 = 4.0;
-
 /// The same for the earliness of tools with a word in their name.
 const USUAL_PLACE: f32 = 2.0;
 
@@ -180,7 +148,7 @@ impl ProcedureMemory {
         for text in tools {
             let name = sorted(memory.read(text.name));
             let description = sorted(memory.read(text.description));
-            memory.tools.push(RememberedTool { name, description, uses: 0, again: Repeats::default() });
+            memory.tools.push(RememberedTool { name, description, uses: 0 });
         }
         memory
     }
@@ -235,30 +203,10 @@ impl ProcedureMemory {
                 *self.before.entry((*tool, *later)).or_default() += 1;
             }
         }
-        self.learn_repeats(tools);
         let steps = [None].into_iter().chain(tools.iter().copied().map(Some));
         for (from, to) in steps.zip(tools.iter().copied().map(Some).chain([None])) {
             *self.follows.entry(from).or_default().entry(to).or_default() += 1;
         }
-    }
-
-    fn learn_repeats(&mut self, tools: &[u32]) {
-        for (at, next) in tools.iter().enumerate().skip(1) {
-            let before = sorted(tools[..at].to_vec());
-            self.again.count(before.contains(next));
-            for tool in before {
-                self.tools[tool as usize].again.count(tool == *next);
-            }
-        }
-    }
-
-    /// Log-odds that the next step calls `tool` again, which was called already. Workflows differ: some call no tool
-    /// twice, others page through results with one. So the rate is learned, over all tools and, where there is enough
-    /// of it, for the tool itself.
-    pub(crate) fn repeat_log_odds(&self, tool: u32) -> f32 {
-        let usual = self.again.share(REPEATED_STEPS, REPEATED);
-        let share = self.tools[tool as usize].again.share(REPEATED_TOOL_STEPS, usual);
-        (share / (1.0 - share)).ln()
     }
 
     /// Terms of a text, in order.

@@ -3,7 +3,6 @@
 //! The input is a snapshot of the catalogue, the candidate capabilities and a request; the output is one ranked page.
 //! Nothing is started and nothing is stored.
 
-mod alike;
 mod falloff;
 mod prior;
 mod ready_call;
@@ -23,11 +22,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::catalogue::{CatalogueTool, ToolSnapshot, deprecated};
+use crate::catalogue::{CatalogueTool, ToolSnapshot};
 use crate::knowledge::embeddings::{EmbeddingProgress, IntentReading, evidence};
 use crate::knowledge::{CapabilityCandidate, ObservedSchemas, ToolUseCounts};
 use crate::problem::{ErrorCode, Problem};
-use alike::AlikeTools;
 pub(crate) use falloff::count_before_falloff;
 pub use prior::Prior;
 pub use ready_call::{OpenInput, ReadyCall};
@@ -213,9 +211,6 @@ pub struct DiscoverResult {
     /// The number of its runs or calls. A brief result of a tool has it only if some failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_count: Option<u64>,
-    /// The ids of nearly identical tools of other servers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub also: Vec<String>,
     /// The excerpt of a capability; `None` for a tool.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub learned: Option<CapabilityExcerpt>,
@@ -285,73 +280,21 @@ pub fn find(
     // stable).
     let mut ranked: Vec<(f64, RankedItem<'_>)> = capabilities.chain(tools).collect();
     ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
-    ranked.retain(|(_, item)| asked_for(item));
-    let rest = ranked.split_off(ranked.len().min(ARRANGED));
-    let arranged = deprecated_last(snapshot, ranked).into_iter();
-    let shown = |(score, _): &(f64, RankedItem<'_>)| rounded_score(*score) >= request.filter.min_score;
-    let mut groups = grouped(snapshot, arranged.filter(shown));
-    groups.extend(rest.into_iter().filter(shown).map(RankedGroup::of_one));
-    let total = groups.len();
-    let page = groups.iter().skip(request.offset).take(request.limit);
+    ranked.retain(|(score, item)| asked_for(item) && rounded_score(*score) >= request.filter.min_score);
+    let total = ranked.len();
+    let page = ranked.iter().skip(request.offset).take(request.limit);
     let results = page
-        .map(|RankedGroup { score, item, also }| match item {
+        .map(|(score, item)| match item {
             RankedItem::Tool(item) => {
                 let reasons = rank::explain_rank(&wanted.text, &evidence, *item);
                 let reasons = reasons.iter().map(ToString::to_string).collect();
-                let also = also.iter().map(|item| snapshot.tools[*item].id.to_string()).collect();
-                let found = tool_entry(&snapshot.tools[*item], known, *score, reasons, request.detail);
-                DiscoverResult { also, ..found }
+                tool_entry(&snapshot.tools[*item], known, *score, reasons, request.detail)
             }
             RankedItem::Capability(found) => capability_entry(found, known, *score, request.detail),
         })
         .collect();
     let suggestions = (total == 0).then(|| suggestions(snapshot));
     Ok(DiscoverPage { results, total, ready_call: None, suggestions })
-}
-
-/// The number of best results that are looked at for deprecated and nearly identical tools: more than a page has. Looking
-/// at all of a large catalogue would take longer than ranking it.
-const ARRANGED: usize = 2 * MAX_LIMIT;
-
-/// Puts deprecated tools last, unless nothing else is nearly as probable: a deprecated tool is better than none. Scores
-/// stay in order.
-fn deprecated_last<'c>(
-    snapshot: &ToolSnapshot,
-    ranked: Vec<(f64, RankedItem<'c>)>,
-) -> Vec<(f64, RankedItem<'c>)> {
-    let is_deprecated = |item: &RankedItem<'_>| match item {
-        RankedItem::Tool(item) => deprecated::is_deprecated(&snapshot.tools[*item]),
-        RankedItem::Capability(_) => false,
-    };
-    let (last, mut kept): (Vec<_>, Vec<_>) = ranked.into_iter().partition(|(_, item)| is_deprecated(item));
-    let best = kept.first().map_or(0.0, |(score, _)| *score);
-    let lowest = kept.last().map_or(f64::INFINITY, |(score, _)| *score);
-    for (score, item) in last {
-        let score = score * deprecated::LEFT;
-        kept.push((if best < score { score } else { score.min(lowest) }, item));
-    }
-    kept.sort_by(|one, other| other.0.total_cmp(&one.0));
-    kept
-}
-
-/// Lets the best of nearly identical tools of different servers stand for all of them.
-fn grouped<'c>(
-    snapshot: &ToolSnapshot,
-    ranked: impl Iterator<Item = (f64, RankedItem<'c>)>,
-) -> Vec<RankedGroup<'c>> {
-    let mut groups: Vec<RankedGroup<'c>> = Vec::new();
-    let mut known = AlikeTools::default();
-    for (score, item) in ranked {
-        let alike = match item {
-            RankedItem::Tool(item) => known.place_of_alike(groups.len(), &snapshot.tools[item]),
-            RankedItem::Capability(_) => None,
-        };
-        match (alike, &item) {
-            (Some(place), RankedItem::Tool(item)) => groups[place].also.push(*item),
-            _ => groups.push(RankedGroup::of_one((score, item))),
-        }
-    }
-    groups
 }
 
 /// The most probable tools among those that are `eligible`, best first, with their probabilities.
@@ -416,19 +359,6 @@ enum RankedItem<'c> {
     Capability(&'c CapabilityCandidate),
 }
 
-/// A result before it is rendered, with the nearly identical tools that it stands for.
-struct RankedGroup<'c> {
-    score: f64,
-    item: RankedItem<'c>,
-    also: Vec<usize>,
-}
-
-impl<'c> RankedGroup<'c> {
-    fn of_one((score, item): (f64, RankedItem<'c>)) -> RankedGroup<'c> {
-        RankedGroup { score, item, also: Vec::new() }
-    }
-}
-
 /// The number of characters of a capability's source in a result.
 const SOURCE_CHARACTERS: usize = 400;
 
@@ -472,7 +402,6 @@ fn capability_entry(
         },
         call: compact.call,
         schemas: None,
-        also: Vec::new(),
         learned: Some(CapabilityExcerpt {
             source: truncate_text(&source, SOURCE_CHARACTERS),
             parameters: (detail == ResultDetail::Full).then(|| known.parameters.clone()),
@@ -548,7 +477,6 @@ fn tool_entry(
         schemas,
         success_rate: uses.map(|uses| 1.0 - uses.failures as f64 / uses.calls as f64),
         usage_count: uses.map(|uses| uses.calls),
-        also: Vec::new(),
         learned: None,
     }
 }

@@ -7,8 +7,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::cli;
-use crate::harness::{Home, eventually, node, text};
+use crate::harness::{Home, eventually};
 
 fn discovered(home: &Home, intent: &str) -> Vec<Value> {
     let found = home.run(&["--json", "discover", intent]);
@@ -272,64 +271,4 @@ fn the_first_request_after_a_start_finds_tools_by_what_they_mean_or_says_that_it
     let first = client.call("pml_discover", &json!({ "intent": intent, "limit": 3 }));
     let notes = first["structuredContent"]["suggestions"].to_string();
     assert!(notes.contains("until then words alone find them"), "{first}");
-}
-
-/// A home with the same tools on two servers.
-fn with_twins() -> Home {
-    let tool = |name: &str, description: &str| {
-        let schema = json!({ "type": "object", "properties": { "picture": { "type": "string" } } });
-        json!({ "name": name, "description": description, "inputSchema": schema })
-    };
-    let tools = json!([
-        tool("rotate_picture", "Rotate a picture by some degrees"),
-        tool("turn_picture", "Rotate a picture by some degrees. DEPRECATED: use rotate_picture instead."),
-        tool("crop_picture", "Cut the edges off a picture"),
-    ]);
-    let home = cli::with_small_server("", &tools);
-    let server = |name: &str| {
-        let (script, tools) = (home.path("small.mjs"), home.path("tools.json"));
-        format!("[servers.{name}]\ncommand = {:?}\nargs = [{script:?}, {tools:?}]\n", node())
-    };
-    home.configure(&format!("{}{}", server("studio"), server("darkroom")));
-    assert_eq!(home.run(&["doctor"]).code, 0);
-    home
-}
-
-#[test]
-fn one_result_stands_for_the_same_tool_of_several_servers() {
-    let home = with_twins();
-    let found = discovered(&home, "rotate a picture");
-    let of = |name: &str| found.iter().filter(|one| one["id"].to_string().contains(name)).collect::<Vec<_>>();
-    assert_eq!(of(":rotate_picture").len(), 1, "{found:?}");
-    let mut both = vec![found[0]["id"].clone(), found[0]["also"][0].clone()];
-    both.sort_by_key(ToString::to_string);
-    assert_eq!(json!(both), json!(["darkroom:rotate_picture", "studio:rotate_picture"]), "{found:?}");
-    assert!(of("fs:read").iter().all(|one| one.get("also").is_none()));
-    let mut client = home.stdio(&[]);
-    let told = client.call("pml_discover", &json!({ "intent": "rotate a picture" }));
-    assert!(text(&told).contains(":rotate_picture)"), "{}", text(&told));
-}
-
-#[test]
-fn a_deprecated_tool_comes_after_all_others() {
-    let found = discovered(&with_twins(), "turn the picture");
-    let place = |id: &str| found.iter().position(|one| one["id"].to_string().contains(id));
-    assert!(place(":rotate_picture") < place(":turn_picture"), "{found:?}");
-    assert_eq!(place(":turn_picture"), Some(found.len() - 1), "{found:?}");
-    let scores: Vec<f64> = found.iter().map(|one| one["score"].as_f64().unwrap()).collect();
-    assert!(scores.is_sorted_by(|one, other| one >= other), "{scores:?}");
-}
-
-#[test]
-fn every_step_of_one_sentence_is_among_the_first_five() {
-    let home = Home::new("");
-    for (intent, tools) in [
-        ("read a csv file and sum a column", ["fs:read", "csv:parse", "math:statistics"].as_slice()),
-        ("list a directory, then delete a file", &["fs:list", "fs:delete"]),
-        ("parse the json and count the words of a text", &["json:parse", "text:count"]),
-    ] {
-        let found = discovered(&home, intent);
-        let first: Vec<&str> = found.iter().take(5).filter_map(|one| one["id"].as_str()).collect();
-        assert!(tools.iter().all(|tool| first.contains(tool)), "{intent}: {first:?}");
-    }
 }
