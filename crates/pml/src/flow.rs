@@ -19,6 +19,7 @@ mod history;
 mod inline_program;
 mod lift;
 mod mocks;
+mod packaged_calls;
 mod path_search;
 mod predict;
 mod preview;
