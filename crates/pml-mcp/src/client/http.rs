@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::caller::Caller;
 use crate::client::authorizer::{AuthChallenge, Authorizer, TokenRefusal};
 use crate::client::failure::{LostReason, NotSentReason, RequestFailure};
-use crate::client::pending::{ConnectionEvent, PendingRequests};
+use crate::client::pending::{ConnectionEvent, PendingRequests, RequestClock};
 use crate::client::stream::{answer_question, too_many_questions};
 use crate::message::{self, MAX_MESSAGE_BYTES, RequestId, RpcError, RpcMessage, RpcResponse, code};
 use crate::param_headers;
@@ -76,7 +76,7 @@ pub(crate) struct PostRequest<'a> {
     /// `Mcp-Param-*` headers, for stateless servers.
     pub(crate) mirrored: &'a [(String, String)],
     pub(crate) caller: &'a Caller,
-    pub(crate) deadline: Instant,
+    pub(crate) clock: &'a Arc<RequestClock>,
     pub(crate) cancel: &'a CancellationToken,
 }
 
@@ -139,14 +139,14 @@ impl HttpTransport {
     pub(crate) async fn request(&self, post: PostRequest<'_>) -> Result<Box<RawValue>, RequestFailure> {
         let inner = &self.inner;
         let mut open = HttpRequestGuard { link: self, id: post.id, answered: false };
-        drop(inner.pending.register(post.id, post.caller.clone()));
+        drop(inner.pending.register(post.id, post.caller.clone(), Arc::clone(post.clock)));
         let outcome = tokio::select! {
             outcome = self.exchange(&post) => {
                 open.answered = true;
                 outcome
             }
             () = post.cancel.cancelled() => Err(RequestFailure::Unknown(LostReason::Cancelled)),
-            () = post.caller.wait_until_deadline(post.deadline) => Err(RequestFailure::Unknown(LostReason::Timeout)),
+            () = post.caller.wait_until(|| post.clock.deadline()) => Err(RequestFailure::Unknown(LostReason::Timeout)),
             () = inner.stop.cancelled() => Err(RequestFailure::Unknown(LostReason::ServerEnded("PML closed the connection".into()))),
         };
         if let Err(RequestFailure::NotSent(reason @ NotSentReason::SessionEnded)) = &outcome {
@@ -368,7 +368,8 @@ impl HttpTransport {
                 "an answer to another request".into(),
             )));
         }
-        let settled = self.inner.pending.register(id, Caller::silent());
+        let clock = RequestClock::new(Instant::now(), None);
+        let settled = self.inner.pending.register(id, Caller::silent(), clock);
         self.inner.pending.deliver_response(answer);
         settled.await.unwrap_or_else(|_| {
             Err(RequestFailure::Unknown(LostReason::ServerEnded("the connection ended".into())))

@@ -26,9 +26,10 @@ pub use authorizer::{AuthChallenge, Authorizer, TokenRefusal};
 pub use failure::{LostReason, NotSentReason, RequestFailure};
 pub use http::RemoteServer;
 pub(crate) use http::mirrored_name;
-pub use pending::ConnectionEvent;
+pub use pending::{ConnectionEvent, ProgressExtension};
 pub use process::{Launch, StderrTail};
 
+use self::pending::RequestClock;
 use crate::caller::Caller;
 use crate::message::code;
 use crate::protocol::{self, Era, LATEST_LEGACY, LEGACY, MODERN, McpImplementation, meta};
@@ -141,6 +142,8 @@ pub struct OutgoingRequest<'a> {
     pub caller: &'a Caller,
     /// When the request times out.
     pub deadline: Instant,
+    /// How progress moves that time; `None` if it does not.
+    pub extension: Option<ProgressExtension>,
     /// Cancels the request before that.
     pub cancel: &'a CancellationToken,
 }
@@ -231,8 +234,9 @@ impl Connection {
         {
             self.set_log_level(rank).await;
         }
+        let clock = RequestClock::new(call.deadline, call.extension);
         for round in 0..MAX_ROUNDS {
-            let result = match self.once(&mut call).await {
+            let result = match self.once(&mut call, &clock).await {
                 // Earlier rounds did reach the server, so the outcome is unknown, not unsent.
                 Err(RequestFailure::NotSent(reason)) if round > 0 => {
                     return Err(RequestFailure::Unknown(LostReason::ServerEnded(reason.to_string())));
@@ -252,11 +256,15 @@ impl Connection {
         ))))
     }
 
-    async fn once(&self, call: &mut OutgoingRequest<'_>) -> Result<Box<RawValue>, RequestFailure> {
+    async fn once(
+        &self,
+        call: &mut OutgoingRequest<'_>,
+        clock: &Arc<RequestClock>,
+    ) -> Result<Box<RawValue>, RequestFailure> {
         let id = self.link.next_id();
         let (caller, era) = (call.caller, self.about.era);
         protocol::edit_meta(&mut call.params, |fields| {
-            if caller.wants_progress() {
+            if caller.wants_progress() || clock.follows_progress() {
                 fields.set(meta::PROGRESS_TOKEN, raw(&id));
             } else {
                 fields.remove(meta::PROGRESS_TOKEN);
@@ -270,8 +278,8 @@ impl Connection {
             }
         });
         let params = call.params.to_raw();
-        let OutgoingRequest { method, mirrored, deadline, cancel, .. } = call;
-        self.link.request(id, method, Some(&params), mirrored, caller, *deadline, cancel).await
+        let OutgoingRequest { method, mirrored, cancel, .. } = call;
+        self.link.request(id, method, Some(&params), mirrored, caller, clock, cancel).await
     }
 
     /// Every item of a paginated list, such as `tools/list`.
@@ -299,6 +307,7 @@ impl Connection {
                 mirrored: Vec::new(),
                 caller: &caller,
                 deadline,
+                extension: None,
                 cancel: &cancel,
             };
             let page = self.request(call).await?;
@@ -390,8 +399,9 @@ impl Connection {
                 });
                 let (id, opened) = (link.next_id(), Instant::now());
                 let (params, caller) = (fields.to_raw(), Caller::silent());
+                let clock = RequestClock::new(opened + far, None);
                 let ended = link
-                    .request(id, "subscriptions/listen", Some(&params), &[], &caller, opened + far, &stop)
+                    .request(id, "subscriptions/listen", Some(&params), &[], &caller, &clock, &stop)
                     .await;
                 tracing::debug!(?ended, "a subscription ended");
                 if let Err(RequestFailure::Rpc(_)) = ended {
@@ -510,14 +520,13 @@ impl ClientTransport {
         params: Option<&RawValue>,
         mirrored: &[(String, String)],
         caller: &Caller,
-        deadline: Instant,
+        clock: &Arc<RequestClock>,
         cancel: &CancellationToken,
     ) -> Result<Box<RawValue>, RequestFailure> {
         match self {
-            ClientTransport::Stream(link) => link.request(id, method, params, caller, deadline, cancel).await,
+            ClientTransport::Stream(link) => link.request(id, method, params, caller, clock, cancel).await,
             ClientTransport::Http(link) => {
-                link.request(http::PostRequest { id, method, params, mirrored, caller, deadline, cancel })
-                    .await
+                link.request(http::PostRequest { id, method, params, mirrored, caller, clock, cancel }).await
             }
         }
     }
@@ -529,7 +538,8 @@ impl ClientTransport {
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestFailure> {
         let (caller, cancel) = (Caller::silent(), CancellationToken::new());
-        self.request(self.next_id(), method, Some(params), &[], &caller, deadline, &cancel).await
+        let clock = RequestClock::new(deadline, None);
+        self.request(self.next_id(), method, Some(params), &[], &caller, &clock, &cancel).await
     }
 
     /// Negotiates the version. A server that was legacy last time gets the handshake at once; any other is tried

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
 use crate::client::failure::{LostReason, NotSentReason, RequestFailure};
-use crate::client::pending::{ConnectionEvent, PendingRequests};
+use crate::client::pending::{ConnectionEvent, PendingRequests, RequestClock};
 use crate::client::process::StderrTail;
 use crate::line::{self, LineRead};
 use crate::message::{
@@ -146,14 +146,14 @@ impl StreamTransport {
         method: &str,
         params: Option<&RawValue>,
         caller: &Caller,
-        deadline: Instant,
+        clock: &Arc<RequestClock>,
         cancel: &CancellationToken,
     ) -> Result<Box<RawValue>, RequestFailure> {
         let line = message::encode_request(&RequestId::from_number(id), method, params);
         if line.len() > MAX_MESSAGE_BYTES {
             return Err(RequestFailure::NotSent(NotSentReason::TooLarge));
         }
-        let mut answered = self.pending.register(id, caller.clone());
+        let mut answered = self.pending.register(id, caller.clone(), Arc::clone(clock));
         let state = Arc::new(AtomicU8::new(QUEUED));
         let outgoing = OutgoingLine { line, state: Arc::clone(&state) };
         // However this future ends, also by being dropped, the guard removes the request.
@@ -171,7 +171,7 @@ impl StreamTransport {
                 unfinished.withdraw();
                 return Err(RequestFailure::NotSent(NotSentReason::Cancelled));
             }
-            () = tokio::time::sleep_until(deadline.into()) => {
+            () = tokio::time::sleep_until(clock.deadline().into()) => {
                 unfinished.withdraw();
                 return Err(RequestFailure::NotSent(NotSentReason::Stalled));
             }
@@ -189,7 +189,7 @@ impl StreamTransport {
             () = cancel.cancelled() => LostReason::Cancelled,
             // Covers requests that were queued after all pending ones had been failed.
             reason = ended(self.closed.clone()) => LostReason::ServerEnded(reason),
-            () = caller.wait_until_deadline(deadline) => {
+            () = caller.wait_until(|| clock.deadline()) => {
                 unfinished.too_slow = true;
                 LostReason::Timeout
             }

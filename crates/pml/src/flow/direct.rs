@@ -108,10 +108,10 @@ pub async fn call(
     }
 }
 
-/// Milliseconds a direct call of a tool may take: the timeout of its server, which can exceed that of runs.
+/// Milliseconds a direct call of a tool may take: the limit of its server, which can exceed that of runs.
 pub(super) fn longest_ms(app: &App, tool: &ToolId) -> u64 {
     let longest = app.tools.servers.get(&tool.server).map_or(Duration::ZERO, |slot| {
-        slot.settings().start_timeout.saturating_add(slot.settings().call_timeout)
+        slot.settings().start_timeout.saturating_add(slot.settings().longest_call)
     });
     u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)
 }

@@ -263,14 +263,16 @@ impl Gateway {
             add_trace_context(&mut params, &context);
         }
         let (_in_use, connection) = self.connect(server, &request.cancel).await?;
-        let timeout =
-            self.app.tools.servers.get(server).map_or(LIST_PATIENCE, |slot| slot.settings().call_timeout);
+        let slot = self.app.tools.servers.get(server);
+        let timeout = slot.as_ref().map_or(LIST_PATIENCE, |slot| slot.settings().call_timeout);
+        let until = |slot: &Arc<ServerHandle>| Instant::now() + slot.settings().longest_call;
         let call = OutgoingRequest {
             method: &request.method,
             params,
             mirrored: Vec::new(),
             caller: &request.caller,
             deadline: Instant::now() + timeout,
+            extension: slot.as_ref().map(|slot| slot.progress_extension(until(slot))),
             cancel: &request.cancel,
         };
         connection

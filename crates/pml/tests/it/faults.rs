@@ -119,6 +119,27 @@ fn a_command_that_cannot_be_started_says_why() {
 // ---------------------------------------------------------------- servers that hang
 
 #[test]
+fn a_call_whose_server_reports_progress_may_take_longer() {
+    for era in ["legacy", "modern"] {
+        let home = Home::new("");
+        let settings = "call_timeout = \"2s\"\nlongest_call = \"8s\"";
+        home.configure(&faulty::allowed(&home, "s", &["--era", era], settings));
+        let mut client = home.stdio(&[]);
+        let ledger = Ledger::of(&home, "s");
+        // Neither a client that names no progress token nor a program hears of the progress.
+        let done = client.call("s:tick", &json!({"times": 14, "ms": 250}));
+        assert_eq!(text(&done), "ticked", "{done}");
+        let code = "return mcp.s.tick({ times: 14, ms: 250 })";
+        let run = json!({"intent": "tick", "implementation": {"type": "code", "code": code}});
+        let done = client.call("pml_execute", &run);
+        assert_eq!(done["structuredContent"]["status"], "success", "{done}");
+        let late = client.call("s:tick", &json!({"times": 1_000, "ms": 250}));
+        assert_problem(&late, "TIMEOUT", "did not answer in time");
+        eventually("the server hears of it", || ledger.events("cancelled").len() == 1);
+    }
+}
+
+#[test]
 fn a_hanging_call_times_out_is_cancelled_and_its_late_answer_goes_nowhere() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");
