@@ -39,6 +39,8 @@ pub struct RemoteServer {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a message without a waiting caller may take to be delivered, also while the connection closes.
 const SHORT_PATIENCE: Duration = Duration::from_secs(2);
+/// The pause before the event stream of a server is opened again, which doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause before the event stream of a server is opened again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -88,12 +90,15 @@ impl HttpTransport {
         (stop, tasks): (CancellationToken, TaskTracker),
     ) -> Result<HttpTransport, String> {
         install_tls();
-        let http = reqwest::Client::builder()
+        let mut http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             // A redirect could take credentials elsewhere, and turns a POST into a GET.
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| error.to_string())?;
+            .redirect(reqwest::redirect::Policy::none());
+        if is_on_this_machine(&remote.url) {
+            // A proxy would look for it on a machine of its own.
+            http = http.no_proxy();
+        }
+        let http = http.build().map_err(|error| error.to_string())?;
         let mut headers = HeaderMap::new();
         for (name, value) in &remote.headers {
             let name: HeaderName = name.parse().map_err(|_| format!("`{name}` is not a header name"))?;
@@ -187,17 +192,25 @@ impl HttpTransport {
 
     async fn keep_listening(&self) {
         let mut last_id = None;
-        let mut pause = Duration::from_secs(1);
+        let mut pause = FIRST_PAUSE;
         loop {
-            let Ok(response) = self.get(last_id.as_deref()).await else { return };
-            if !is_event_stream(&response) {
-                return;
+            match self.get(last_id.as_deref()).await {
+                Ok(response) if is_event_stream(&response) => {
+                    let opened = Instant::now();
+                    let mut decoder = sse::SseDecoder::default();
+                    if let Err(error) = self.read_events(response, &mut decoder, None).await {
+                        tracing::debug!(error, "an event stream was left");
+                    }
+                    last_id = decoder.last_id().map(str::to_owned).or(last_id);
+                    // A stream that lasted was cut by something temporary.
+                    if opened.elapsed() > LONGEST_PAUSE {
+                        pause = FIRST_PAUSE;
+                    }
+                }
+                Ok(response) if !may_stream_later(response.status()) => return,
+                Ok(response) => tracing::debug!(status = %response.status(), "no event stream for now"),
+                Err(error) => tracing::debug!(%error, "no event stream for now"),
             }
-            let mut decoder = sse::SseDecoder::default();
-            if self.read_events(response, &mut decoder, None).await.is_err() {
-                return;
-            }
-            last_id = decoder.last_id().map(str::to_owned).or(last_id);
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -561,6 +574,27 @@ fn unreachable_server(error: &reqwest::Error) -> RequestFailure {
     } else {
         RequestFailure::Unknown(LostReason::ServerEnded(cause.to_string()))
     }
+}
+
+/// Whether a server that answers a request for its event stream like this may have one later: most say 405 where there
+/// is none, and 404 where the session has ended.
+fn may_stream_later(status: StatusCode) -> bool {
+    let for_now = [
+        StatusCode::UNAUTHORIZED,
+        StatusCode::REQUEST_TIMEOUT,
+        StatusCode::CONFLICT,
+        StatusCode::TOO_EARLY,
+        StatusCode::TOO_MANY_REQUESTS,
+    ];
+    (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED) || for_now.contains(&status)
+}
+
+/// Whether a URL leads to this machine.
+fn is_on_this_machine(url: &str) -> bool {
+    let url = reqwest::Url::parse(url).ok();
+    let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    address.is_ok_and(|address| address.is_loopback()) || host == "localhost" || host.ends_with(".localhost")
 }
 
 fn is_event_stream(response: &HttpResponse) -> bool {

@@ -18,7 +18,7 @@ use pml_model::Digest;
 use pml_model::json::{Fields, empty_object};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +36,7 @@ use crate::server::listen::{SubscriptionFilter, session_message};
 use crate::server::run::{RequestOutput, RunningRequest};
 use crate::server::session::{self, McpSession, RequestCancellation};
 use crate::server::session_id;
-use crate::server::{ChangeNotice, ClientIdentity, McpServer};
+use crate::server::{ChangeNotice, ClientIdentity, McpServer, changes_to_announce};
 use crate::sse;
 
 /// How long a request may go without output before its reply becomes an event stream.
@@ -394,13 +394,15 @@ impl McpEndpoint {
                         () = tokio::time::sleep(KEEP_ALIVE) => return Some((sse::keep_alive(), (changes, stop, message))),
                         () = stop.cancelled() => return None,
                     };
-                    let change = match change {
-                        Ok(change) => change,
-                        Err(broadcast::error::RecvError::Lagged(_)) => ChangeNotice::Tools,
-                        Err(broadcast::error::RecvError::Closed) => return None,
-                    };
-                    if let Some(line) = message(&change) {
-                        return Some((sse::encode_event(line), (changes, stop, message)));
+                    let lines: Vec<String> =
+                        changes_to_announce(change)?.iter().filter_map(&message).collect();
+                    let mut events = lines.into_iter().map(sse::encode_event);
+                    if let Some(first) = events.next() {
+                        let all = events.fold(first, |mut all, event| {
+                            all.append(event);
+                            all
+                        });
+                        return Some((all, (changes, stop, message)));
                     }
                 }
             },

@@ -19,6 +19,7 @@ use std::time::Duration;
 use pml_model::{KeyId, Principal};
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -127,6 +128,18 @@ pub enum ChangeNotice {
     Resources,
     /// The resource with this URI changed.
     Resource(String),
+}
+
+/// The changes to announce for what a channel of changes gave; `None` at its end. Which changes a receiver missed that
+/// fell behind is unknown, so a change of every list is announced.
+fn changes_to_announce(received: Result<ChangeNotice, RecvError>) -> Option<Vec<ChangeNotice>> {
+    match received {
+        Ok(change) => Some(vec![change]),
+        Err(RecvError::Lagged(_)) => {
+            Some(vec![ChangeNotice::Tools, ChangeNotice::Prompts, ChangeNotice::Resources])
+        }
+        Err(RecvError::Closed) => None,
+    }
 }
 
 /// The handler and the state that all transports share.

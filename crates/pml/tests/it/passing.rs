@@ -136,6 +136,48 @@ fn resources_that_share_a_uri_are_both_readable_and_watched() {
 }
 
 #[test]
+fn a_link_in_a_result_leads_to_the_server_that_gave_it() {
+    let home = home(
+        "",
+        &[
+            ("a", &["--resource", "x:1=from a", "--resource", "x:3=from a"]),
+            ("b", &["--resource", "x:1=from b"]),
+        ],
+    );
+    let mut client = home.stdio(&["--expose", "full"]);
+    let linked = |client: &mut Client, tool: &str, uri: &str| {
+        let told = client.call(tool, &json!({ "uri": uri }));
+        told["content"][0]["uri"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
+    };
+    // Nothing was listed: both may have it, and the first link says who.
+    assert_eq!(linked(&mut client, "b__link", "x:1"), "x:1");
+    let read = client.request("resources/read", &json!({ "uri": "x:1" }));
+    assert_eq!(read["contents"][0]["text"], "from b");
+    let other = linked(&mut client, "a__link", "x:1");
+    assert_eq!(other, "pml://servers/a/resources/x%3A1");
+    let read = client.request("resources/read", &json!({ "uri": other }));
+    assert_eq!(read["contents"], json!([{ "uri": other, "text": "from a" }]));
+    // What is listed belongs to the server that it is listed of.
+    client.request("resources/list", &json!({}));
+    assert_eq!(linked(&mut client, "a__link", "x:3"), "x:3");
+    assert_eq!(linked(&mut client, "b__link", "x:3"), "pml://servers/b/resources/x%3A3");
+}
+
+#[test]
+fn a_template_is_completed_by_the_server_that_has_it() {
+    let home = home("", &[("a", &["--template", "a:{id}"]), ("b", &["--template", "b:{id}"])]);
+    let mut client = home.stdio(&[]);
+    for (template, own) in [("b:{id}", "b:{id}"), ("a:{id}", "a:{id}")] {
+        let params = json!({
+            "ref": {"type": "ref/resource", "uri": template}, "argument": {"name": "id", "value": "v"},
+        });
+        let done = client.request("completion/complete", &params);
+        assert_eq!(done["completion"]["values"], json!([format!("v-{template}"), own]), "{done}");
+    }
+    assert_eq!(requests(&home, "a", "completion/complete").len(), 1);
+}
+
+#[test]
 fn a_subscription_outlives_its_server_and_ends_with_its_client() {
     let home = home("", &[("a", &["--resource", "x:1=one", "--refuse", "x:no"])]);
     let mut client = home.stdio(&["--expose", "full"]);

@@ -265,6 +265,24 @@ fn a_sign_in_that_was_ended_elsewhere_asks_for_another() {
 }
 
 #[test]
+fn a_client_that_the_authorization_server_forgot_is_registered_again() {
+    for device in [false, true] {
+        let notes = Notes::start(&json!({ "device": device }));
+        let home = notes.home("");
+        let args: &[&str] = if device { &["--device"] } else { &[] };
+        logged_in(&home, args);
+        logged_in(&home, args);
+        assert_eq!(notes.count("registered"), 1);
+        // At the next renewal it does not know the client any more.
+        notes.set(&json!({ "expire": true, "forget": true }));
+        needs_sign_in(&home);
+        logged_in(&home, args);
+        reads(&home);
+        assert_eq!(notes.count("registered"), 2);
+    }
+}
+
+#[test]
 fn scopes_that_are_missing_are_asked_for_by_the_next_sign_in() {
     let notes = Notes::start(&json!({ "scopes": "notes:write" }));
     let home = notes.home("");
