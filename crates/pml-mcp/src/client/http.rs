@@ -68,6 +68,8 @@ struct HttpTransportInner {
 struct HttpSessionState {
     session: Option<String>,
     version: Option<String>,
+    /// The status of the last request that was refused.
+    refused: Option<StatusCode>,
 }
 
 /// One request, with what HTTP needs to know of it.
@@ -134,6 +136,27 @@ impl HttpTransport {
     /// Sets the negotiated version, which determines the form of all further requests.
     pub(crate) fn set_version(&self, version: &str) {
         self.standing().version = Some(version.to_owned());
+    }
+
+    /// The URL of the server.
+    pub(crate) fn url(&self) -> &str {
+        &self.inner.url
+    }
+
+    /// Whether the last request was refused as servers do that know only the transport of 2024-11-05.
+    pub(crate) fn may_be_older(&self) -> bool {
+        let handled = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS];
+        self.standing().refused.is_some_and(|status| status.is_client_error() && !handled.contains(&status))
+    }
+
+    /// Posts a message to the address that an older server named.
+    pub(crate) async fn post_message(
+        &self,
+        address: reqwest::Url,
+        body: String,
+    ) -> Result<HttpResponse, RequestFailure> {
+        let request = self.inner.http.post(address).headers(self.inner.headers.clone());
+        self.send(request.header(CONTENT_TYPE, "application/json").body(body)).await
     }
 
     /// Returns to the state before a version was negotiated.
@@ -255,6 +278,7 @@ impl HttpTransport {
         }
         let response = self.post(body, post.method, post.params, post.mirrored).await?;
         if !response.status().is_success() {
+            self.standing().refused = Some(response.status());
             return Err(self.refused(response).await);
         }
         if post.method == "initialize" {
@@ -440,7 +464,7 @@ impl HttpTransport {
         with_token(again, Some(&token))?.send().await.map_err(failed)
     }
 
-    async fn get(&self, last_id: Option<&str>) -> Result<HttpResponse, RequestFailure> {
+    pub(crate) async fn get(&self, last_id: Option<&str>) -> Result<HttpResponse, RequestFailure> {
         let standing = self.standing().clone();
         let mut request = self
             .inner
@@ -461,7 +485,7 @@ impl HttpTransport {
     }
 
     /// The failure that an HTTP status other than success stands for.
-    async fn refused(&self, response: HttpResponse) -> RequestFailure {
+    pub(crate) async fn refused(&self, response: HttpResponse) -> RequestFailure {
         let status = response.status();
         let wait = response
             .headers()
@@ -597,7 +621,7 @@ fn is_on_this_machine(url: &str) -> bool {
     address.is_ok_and(|address| address.is_loopback()) || host == "localhost" || host.ends_with(".localhost")
 }
 
-fn is_event_stream(response: &HttpResponse) -> bool {
+pub(crate) fn is_event_stream(response: &HttpResponse) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     response.status().is_success() && kind.starts_with("text/event-stream")
 }

@@ -6,6 +6,7 @@
 mod authorizer;
 pub mod failure;
 mod http;
+mod http_sse;
 mod pending;
 pub mod process;
 mod stream;
@@ -183,17 +184,17 @@ impl Connection {
         let last_words = StderrTail::default();
         let link = match target {
             ServerTarget::Process(launch) => {
-                ClientTransport::Stream(start(launch, events, (&stop, tasks), &last_words).await?)
+                ClientTransport::Stream(start(launch, events.clone(), (&stop, tasks), &last_words).await?)
             }
             ServerTarget::Remote(remote) => {
                 let owner = (stop.clone(), tasks.clone());
-                ClientTransport::Http(
-                    http::HttpTransport::new(remote, events, owner).map_err(OpenError::Address)?,
-                )
+                let link = http::HttpTransport::new(remote, events.clone(), owner);
+                ClientTransport::Http(link.map_err(OpenError::Address)?)
             }
         };
-        let agreed = tokio::time::timeout(patience, link.agree(known_era, Instant::now() + patience)).await;
-        let about = agreed.map_err(|_| OpenError::TimedOut(patience))??;
+        let negotiating = link.negotiate(known_era, Instant::now() + patience, events, (&stop, tasks));
+        let agreed = tokio::time::timeout(patience, negotiating).await;
+        let (link, about) = agreed.map_err(|_| OpenError::TimedOut(patience))??;
         let connection = Connection {
             name: Arc::from(name),
             link,

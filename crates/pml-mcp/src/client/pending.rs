@@ -166,6 +166,15 @@ impl PendingRequests {
         }
     }
 
+    /// Fails one pending request.
+    pub(crate) fn fail(&self, id: u64, failure: RequestFailure) {
+        if let Some(request) = self.lock().remove(&id)
+            && request.answer.send(Err(failure)).is_err()
+        {
+            tracing::trace!("a failed request had no caller left");
+        }
+    }
+
     /// Fails every pending request.
     pub(crate) fn fail_all(&self, failure: &RequestFailure) {
         for (_, request) in self.lock().drain() {

@@ -209,6 +209,11 @@ impl StreamTransport {
         Err(RequestFailure::Unknown(lost))
     }
 
+    /// Fails a request that did not reach the server, or not for certain.
+    pub(crate) fn fail(&self, id: u64, failure: RequestFailure) {
+        self.pending.fail(id, failure);
+    }
+
     /// Sends a notification; it is dropped if the queue is full or the server is gone.
     pub(crate) fn notify(&self, method: &str, params: Option<&RawValue>) {
         self.send(message::encode_notification(method, params));

@@ -140,6 +140,24 @@ fn a_call_whose_server_reports_progress_may_take_longer() {
 }
 
 #[test]
+fn an_event_stream_that_is_refused_at_first_is_asked_for_again() {
+    let home = Home::new("");
+    let remote = Remote::start(&home, "far", &["--era", "legacy", "--late-stream"]);
+    home.configure(&remote.allowed("far", "definitions = \"follow\""));
+    // No proxy knows this machine.
+    let mut command = home.command(&["stdio"]);
+    command.env("HTTP_PROXY", "http://127.0.0.1:9").env("http_proxy", "http://127.0.0.1:9");
+    let mut client = Client::start(command);
+    client.initialize();
+    assert_eq!(text(&client.call("far:ok", &json!({}))), "ok");
+    let ledger = Ledger::of(&home, "far");
+    eventually("the stream is open", || ledger.events("stream").len() == 2);
+    client.call("far:redefine", &json!({"add": "late"}));
+    client.announced("notifications/tools/list_changed");
+    eventually("the new tool is listed", || ledger.events("list").len() >= 2);
+}
+
+#[test]
 fn a_hanging_call_times_out_is_cancelled_and_its_late_answer_goes_nowhere() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");
