@@ -320,6 +320,22 @@ fn a_long_call_is_kept_alive_by_progress() {
 }
 
 #[test]
+fn a_long_call_of_a_client_without_progress_goes_on_within_a_run() {
+    let home = home("expose = \"full\"", &[("a", &[])]);
+    let mut client = home.stdio(&[]);
+    let told = client.call("a__sleep", &json!({ "ms": 50_000 }));
+    let run = told["_meta"]["pml/workflowId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+    assert!(text(&told).contains("still running") || text(&told).contains("running"), "{told}");
+    let listed: Value = serde_json::from_str(&home.run(&["status", "--json"]).stdout).unwrap();
+    assert_eq!(listed["runs"][0]["workflowId"], json!(run), "{listed}");
+    // The call was made once, and its own result comes with the run.
+    let done = client.call("pml_continue", &json!({ "workflow_id": run }));
+    assert_eq!(text(&done), "slept", "{done}");
+    let calls = requests(&home, "a", "tools/call");
+    assert_eq!(calls.len(), 1, "{calls:?}");
+}
+
+#[test]
 fn the_parts_and_the_result_of_a_run_are_resources() {
     let home = home("", &[("a", &[])]);
     let mut client = home.stdio(&[]);
