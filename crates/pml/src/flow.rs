@@ -52,7 +52,8 @@ use crate::clock::now_ms;
 use crate::discover::{self, DiscoverPage, DiscoverRequest};
 use crate::execute::replay::{self, Recording, ReplayOutcome};
 use crate::execute::{
-    self, AskFirstOutcome, EarlierRead, OpenCall, PlannedRun, ResultPage, ResumeOutcome, RunDetails, RunHandle,
+    self, AskFirstOutcome, EarlierRead, OpenCall, PlannedRun, ResultPage, ResumeOutcome, RunDetails,
+    RunHandle,
 };
 use crate::knowledge::cache;
 use crate::knowledge::embeddings;

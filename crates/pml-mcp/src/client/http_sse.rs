@@ -242,7 +242,9 @@ mod tests {
         ] {
             assert_eq!(own_address(server, endpoint).unwrap().as_str(), address);
         }
-        for elsewhere in ["https://mcp.example/m", "http://mcp.example:8443/m", "//other.example/m", "file:///etc"] {
+        for elsewhere in
+            ["https://mcp.example/m", "http://mcp.example:8443/m", "//other.example/m", "file:///etc"]
+        {
             assert!(own_address(server, elsewhere).is_err(), "{elsewhere}");
         }
     }

@@ -207,7 +207,8 @@ impl PendingRequests {
     /// requests. `None` if there are several, because the message could be for any of them.
     pub(crate) fn only_caller(&self) -> Option<Caller> {
         let waiting = self.lock();
-        let mut callers = waiting.values().map(|request| &request.caller).filter(|caller| caller.is_reachable());
+        let mut callers =
+            waiting.values().map(|request| &request.caller).filter(|caller| caller.is_reachable());
         let first = callers.next()?;
         let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
         given_up.retain(|_, (_, since)| since.elapsed() < LINGERING);
@@ -229,7 +230,9 @@ impl PendingRequests {
                 let token = params
                     .and_then(|p| Fields::parse(p.get()).ok())
                     .and_then(|f| f.read(meta::PROGRESS_TOKEN));
-                if let (Some(params), Some((caller, clock))) = (params, token.and_then(|id| self.clock_of(id))) {
+                if let (Some(params), Some((caller, clock))) =
+                    (params, token.and_then(|id| self.clock_of(id)))
+                {
                     clock.note_progress(&caller);
                     caller.forward_progress(params);
                 }

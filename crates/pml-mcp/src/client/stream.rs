@@ -466,7 +466,8 @@ mod tests {
             progress_token: None,
             min_log_rank: None,
         });
-        let _open = talk.link.pending.register(talk.link.next_id(), caller);
+        let clock = RequestClock::new(Instant::now(), None);
+        let _open = talk.link.pending.register(talk.link.next_id(), caller, clock);
         let question = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"elicitation/create\"}\n";
         talk.server.write_all(question).await.unwrap();
         let Some(CallerMessage::Ask { answer, .. }) = asked.recv().await else { panic!("it is asked") };

@@ -238,4 +238,18 @@ mod tests {
         server.close().await;
         assert_eq!(heard.await, Ok("said good-bye"));
     }
+
+    #[test]
+    fn a_client_that_missed_changes_lists_everything_again() {
+        let (changes, mut behind) = broadcast::channel(1);
+        changes.send(ChangeNotice::Resources).unwrap();
+        changes.send(ChangeNotice::Resources).unwrap();
+        let told = changes_to_announce(behind.try_recv().map_err(|error| match error {
+            broadcast::error::TryRecvError::Lagged(missed) => RecvError::Lagged(missed),
+            _ => RecvError::Closed,
+        }));
+        assert_eq!(told.unwrap(), [ChangeNotice::Tools, ChangeNotice::Prompts, ChangeNotice::Resources]);
+        assert_eq!(changes_to_announce(Ok(ChangeNotice::Prompts)).unwrap(), [ChangeNotice::Prompts]);
+        assert!(changes_to_announce(Err(RecvError::Closed)).is_none());
+    }
 }

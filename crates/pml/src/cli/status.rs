@@ -68,7 +68,9 @@ async fn show_all(here: &CommandContext, app: &App) -> Result<(), Problem> {
         out::line(run_table(&runs));
     }
     if asking > 0 {
-        out::note("`pml runs show ID` shows what a run asks, `pml runs approve ID` and `pml runs deny ID` answer it");
+        out::note(
+            "`pml runs show ID` shows what a run asks, `pml runs approve ID` and `pml runs deny ID` answer it",
+        );
     }
     if servers.is_empty() {
         out::note("no server is configured; `pml add NAME -- COMMAND` adds one");

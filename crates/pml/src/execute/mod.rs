@@ -69,9 +69,9 @@ pub use history::{
     CallContents, CallingCapability, PastCall, PastCallError, PastCallStatus, call_contents, page_of_calls,
 };
 use journal::History;
+pub(crate) use keep::{lease_renewal_task, upkeep_task};
 pub(crate) use open_call::CallUnderWay;
 pub use open_call::OpenCall;
-pub(crate) use keep::{lease_renewal_task, upkeep_task};
 pub(crate) use prove::prove;
 pub use results::{ResultPage, ResultRequest, RunDetails, dag_tasks, overview, result_page};
 pub use resume::{abort, cancel, pause, resume};

@@ -25,9 +25,7 @@ use pml_model::mocks::MockStatus;
 use pml_model::structure::NodeId;
 use serde_json::{Map, Value};
 
-use super::{
-    RunLegacy, ExecuteOutcome, RecallOutcome, Suggestions, explored_choice, plan_request, recall,
-};
+use super::{ExecuteOutcome, RecallOutcome, RunLegacy, Suggestions, explored_choice, plan_request, recall};
 use crate::app::App;
 use crate::builtin::{FsOverlay, OverlayBase};
 use crate::dry_runs::KeptReads;

@@ -50,7 +50,10 @@ pub(super) async fn packaged_calls(
     Ok(found)
 }
 
-async fn calls(catalogue: &Arc<AnalysisCatalogue>, one: &PackagedCapability) -> Result<PackagedCalls, Problem> {
+async fn calls(
+    catalogue: &Arc<AnalysisCatalogue>,
+    one: &PackagedCapability,
+) -> Result<PackagedCalls, Problem> {
     let (catalogue, source) = (Arc::clone(catalogue), one.source.clone());
     let permissions = run_blocking(move || permissions(&catalogue, &source)).await;
     let Permissions { declared, capabilities, .. } = permissions.map_err(|why| {

@@ -107,8 +107,9 @@ fn packaged_name(name: &str, packed: &[PackagedCapability]) -> Result<String, Pr
     let plain = parse_version_name(name).map_or(name, |(plain, _)| plain);
     if packed.iter().any(|one| one.name == plain) {
         let text = format!("two versions of `{plain}` would be in the package, which holds one of each name");
-        return Err(Problem::new(ErrorCode::InvalidRequest, text)
-            .hint("export them one by one, or give one of them a name of its own with `pml capabilities rename`"));
+        return Err(Problem::new(ErrorCode::InvalidRequest, text).hint(
+            "export them one by one, or give one of them a name of its own with `pml capabilities rename`",
+        ));
     }
     Ok(plain.to_owned())
 }
@@ -316,8 +317,9 @@ async fn check_bindings(
     let Some(other) = other else { return Ok(()) };
     let name = printable(&capability(app, principal, other.as_str()).await?.name);
     let text = format!("it would call your capability `{name}`, which is not the one in the package");
-    Err(Problem::new(ErrorCode::InvalidRequest, text)
-        .hint(format!("give yours another name with `pml capabilities rename {name} NAME`, then import it again")))
+    Err(Problem::new(ErrorCode::InvalidRequest, text).hint(format!(
+        "give yours another name with `pml capabilities rename {name} NAME`, then import it again"
+    )))
 }
 
 /// The procedure of a packaged capability as it is understood here, and the intents that it serves.

@@ -64,7 +64,9 @@ pub(super) async fn call(
         Ok(DirectOutcome::Run(run)) => (run, PATIENCE),
         Err(problem) => return Ok(told(&problem)),
     };
-    Ok(follow_run(app, request, door, (run, patience)).await.unwrap_or_else(|problem| problem.to_typed_tool_result()))
+    Ok(follow_run(app, request, door, (run, patience))
+        .await
+        .unwrap_or_else(|problem| problem.to_typed_tool_result()))
 }
 
 /// The client as the policy gate sees it. A client has asked its user itself if its key says so, or if its answers

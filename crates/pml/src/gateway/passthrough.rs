@@ -433,8 +433,10 @@ fn list_request(method: &str, client: &ConnectedClient) -> IncomingRequest {
 
 /// Whether a completion names any value.
 fn has_values(result: &RawValue) -> bool {
-    let completion = Fields::parse(result.get()).ok().and_then(|fields| fields.get("completion").map(ToOwned::to_owned));
-    let values = completion.and_then(|completion| Fields::parse(completion.get()).ok()?.read::<Vec<String>>("values"));
+    let completion =
+        Fields::parse(result.get()).ok().and_then(|fields| fields.get("completion").map(ToOwned::to_owned));
+    let values =
+        completion.and_then(|completion| Fields::parse(completion.get()).ok()?.read::<Vec<String>>("values"));
     values.is_some_and(|values| !values.is_empty())
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use pml_mcp::client::{
-    Authorizer, Connection, ConnectionEvent, Launch, OpenError, ProgressExtension, RemoteServer, RequestFailure,
-    ServerTarget,
+    Authorizer, Connection, ConnectionEvent, Launch, OpenError, ProgressExtension, RemoteServer,
+    RequestFailure, ServerTarget,
 };
 use pml_model::name::printable;
 use pml_model::{Digest, ServerName};

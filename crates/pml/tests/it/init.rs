@@ -331,7 +331,8 @@ fn setup_makes_a_working_client_from_nothing_and_can_be_repeated() {
 #[test]
 fn a_client_that_is_known_by_an_older_file_is_set_up_too() {
     let machine = Machine::new();
-    let older = r#"{ "mcp": { "servers": { "notes": { "type": "http", "url": "https://notes.example/mcp" } } } }"#;
+    let older =
+        r#"{ "mcp": { "servers": { "notes": { "type": "http", "url": "https://notes.example/mcp" } } } }"#;
     machine.write(".config/Code/User/settings.json", older);
     let done = machine.json(&["setup", "--yes"]);
     assert_eq!(done["init"]["registered"][0]["client"], "vscode", "{done}");

@@ -53,7 +53,10 @@ fn an_older_server_is_used_like_any_other() {
     assert_eq!(echo(&mut client, "one\ntwo"), "one\ntwo");
     // Answers come back to whom they belong to, whatever their order.
     let ids: Vec<u64> = (0..20)
-        .map(|n| client.begin("tools/call", &json!({ "name": "old:echo", "arguments": { "text": format!("{n}") } })))
+        .map(|n| {
+            client
+                .begin("tools/call", &json!({ "name": "old:echo", "arguments": { "text": format!("{n}") } }))
+        })
         .collect();
     for (n, id) in ids.into_iter().enumerate() {
         assert_eq!(text(&client.response_or_aside(id)["result"]), n.to_string());
@@ -70,7 +73,8 @@ fn an_older_server_may_ask_and_may_end_its_stream() {
     let home = server.home("");
     let mut client = home.stdio_unopened(&[]);
     let who = json!({ "name": "test", "version": "1" });
-    let opening = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} }, "clientInfo": who });
+    let opening =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} }, "clientInfo": who });
     client.request("initialize", &opening);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
     let ask = json!({ "name": "old:ask", "arguments": { "message": "Which colour?" } });
@@ -86,7 +90,8 @@ fn an_older_server_may_ask_and_may_end_its_stream() {
     let told = client.response(id);
     assert_eq!(serde_json::from_str::<Value>(text(&told["result"])).unwrap(), answer);
 
-    let sessions = |client: &mut Client| text(&client.call("old:sessions", &json!({}))).parse::<u32>().unwrap();
+    let sessions =
+        |client: &mut Client| text(&client.call("old:sessions", &json!({}))).parse::<u32>().unwrap();
     let before = sessions(&mut client);
     let cut = client.call("old:cut", &json!({}));
     assert!(cut.to_string().contains("DOWNSTREAM_DIED"), "{cut}");

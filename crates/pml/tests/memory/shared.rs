@@ -196,7 +196,8 @@ fn a_package_calls_no_capability_but_its_own() {
 #[test]
 fn an_earlier_version_is_exported_under_its_plain_name() {
     let (mut place, _) = exported();
-    let told = place.run("count", "return (await mcp.fs.read({ path: 'a.txt' })).content.length;", &json!({}));
+    let told =
+        place.run("count", "return (await mcp.fs.read({ path: 'a.txt' })).content.length;", &json!({}));
     let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
     let told = place.home.run(&["capabilities", "rename", &id, "words", "--new-version"]);
     assert_eq!(told.code, 0, "{}", told.stderr);
