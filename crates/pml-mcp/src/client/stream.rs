@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pml_model::json::raw;
 use serde::Serialize;
@@ -416,6 +416,8 @@ pub(crate) async fn answer_question(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::caller::{CallerInfo, CallerMessage, new_session_number};
     use crate::protocol::Era;
