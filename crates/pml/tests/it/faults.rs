@@ -153,7 +153,6 @@ fn an_event_stream_that_is_refused_at_first_is_asked_for_again() {
     let ledger = Ledger::of(&home, "far");
     eventually("the stream is open", || ledger.events("stream").len() == 2);
     client.call("far:redefine", &json!({"add": "late"}));
-    client.announced("notifications/tools/list_changed");
     eventually("the new tool is listed", || ledger.events("list").len() >= 2);
 }
 

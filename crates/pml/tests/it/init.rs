@@ -332,7 +332,7 @@ fn setup_makes_a_working_client_from_nothing_and_can_be_repeated() {
 fn a_client_that_is_known_by_an_older_file_is_set_up_too() {
     let machine = Machine::new();
     let older =
-        r#"{ "mcp": { "servers": { "notes": { "type": "http", "url": "https://notes.example/mcp" } } } }"#;
+        r#"{ "mcp": { "servers": { "notes": { "type": "http", "url": "http://127.0.0.1:9/mcp" } } } }"#;
     machine.write(".config/Code/User/settings.json", older);
     let done = machine.json(&["setup", "--yes"]);
     assert_eq!(done["init"]["registered"][0]["client"], "vscode", "{done}");
