@@ -288,18 +288,6 @@ pub async fn execute(
     execute_confirmed(app, asked, RunLegacy::default(), visible).await
 }
 
-/// As [`execute`], for a call that was made before and goes on within the run. Whether a run took it over is known by the
-/// call.
-async fn execute_open_call(
-    app: &Arc<App>,
-    asked: RunRequest,
-    open_call: OpenCall,
-    visible: impl Fn(&ToolId) -> bool + Send + Sync,
-) -> Result<ExecuteOutcome, Problem> {
-    let legacy = RunLegacy { open_call: Some(open_call), ..RunLegacy::default() };
-    execute_confirmed(app, asked, legacy, visible).await
-}
-
 /// What a run takes over: from the dry run that it confirms, or from a direct call.
 #[derive(Default)]
 struct RunLegacy {

@@ -15,7 +15,7 @@ use pml_store::Idempotency;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{ExecuteOutcome, execute, execute_open_call, find_repeated_run};
+use super::{ExecuteOutcome, RunLegacy, execute, execute_confirmed, find_repeated_run};
 use crate::app::App;
 use crate::execute::{CallUnderWay, OpenCall, RunHandle};
 use crate::planning::{RunRequest, Work};
@@ -178,6 +178,18 @@ async fn call_or_take_over(
             FirstOutcome::Ended(outcome.await)
         }
     }
+}
+
+/// As [`execute`], for a call that was made before and goes on within the run. Whether a run took it over is known by the
+/// call.
+async fn execute_open_call(
+    app: &Arc<App>,
+    asked: RunRequest,
+    open_call: OpenCall,
+    visible: impl Fn(&ToolId) -> bool + Send + Sync,
+) -> Result<ExecuteOutcome, Problem> {
+    let legacy = RunLegacy { open_call: Some(open_call), ..RunLegacy::default() };
+    execute_confirmed(app, asked, legacy, visible).await
 }
 
 fn lost(tool: &ToolId) -> Problem {
