@@ -133,7 +133,9 @@ fn deny() -> Done {
     if !program.exists() {
         run(cargo().args(["install", "--locked", "--quiet", "cargo-deny", "--root"]).arg(&tools))?;
     }
-    run(Command::new(program).args(["--all-features", "check", "bans", "licenses", "sources"]).current_dir(root()))
+    run(Command::new(program)
+        .args(["--all-features", "check", "bans", "licenses", "sources"])
+        .current_dir(root()))
 }
 
 /// The target that Rust builds for here, such as `x86_64-unknown-linux-gnu`.
