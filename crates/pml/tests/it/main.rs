@@ -39,6 +39,7 @@ mod quarantine;
 mod questions;
 mod raw;
 mod refused;
+mod resuming;
 mod sign_in;
 mod tidy;
 mod tokens;
