@@ -85,7 +85,7 @@ mod tests {
         let result = RawValue::from_string(result.to_owned()).unwrap();
         assert_eq!(
             rename_links(&result, rename).get(),
-            r#"{"content":[{"type":"text","text":"x:1"},{"type":"resource_link","uri":"y:1","name":"n"},{"type":"resource_link","uri":"x:2","name":"n"},{"type":"resource","resource":{"uri":"y:1","text":"1.0"}}],"structuredContent":{"n":1.50}}"#
+            r#"{"structuredContent":{"n":1.50},"content":[{"type":"text","text":"x:1"},{"type":"resource_link","name":"n","uri":"y:1"},{"type":"resource_link","uri":"x:2","name":"n"},{"type":"resource","resource":{"text":"1.0","uri":"y:1"}}]}"#
         );
         for other in [r#"{"content":"x:1"}"#, "{}", r#"{"content":[1,{"type":"resource_link"}]}"#] {
             let other = RawValue::from_string(other.to_owned()).unwrap();
