@@ -19,6 +19,7 @@ mod history;
 mod inline_program;
 mod lift;
 mod mocks;
+mod packaged_calls;
 mod path_search;
 mod predict;
 mod preview;
@@ -51,7 +52,8 @@ use crate::clock::now_ms;
 use crate::discover::{self, DiscoverPage, DiscoverRequest};
 use crate::execute::replay::{self, Recording, ReplayOutcome};
 use crate::execute::{
-    self, AskFirstOutcome, EarlierRead, PlannedRun, ResultPage, ResumeOutcome, RunDetails, RunHandle,
+    self, AskFirstOutcome, EarlierRead, OpenCall, PlannedRun, ResultPage, ResumeOutcome, RunDetails,
+    RunHandle,
 };
 use crate::knowledge::cache;
 use crate::knowledge::embeddings;
@@ -283,12 +285,14 @@ pub async fn execute(
     asked: RunRequest,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<ExecuteOutcome, Problem> {
-    execute_confirmed(app, asked, DryRunLegacy::default(), visible).await
+    execute_confirmed(app, asked, RunLegacy::default(), visible).await
 }
 
-/// What a run takes over from the dry run that it confirms.
+/// What a run takes over: from the dry run that it confirms, or from a direct call.
 #[derive(Default)]
-struct DryRunLegacy {
+struct RunLegacy {
+    /// The call that the run goes on with.
+    open_call: Option<OpenCall>,
     /// The reads that were made.
     reads: Vec<EarlierRead>,
     /// The path of an exploration that it was.
@@ -299,7 +303,7 @@ struct DryRunLegacy {
 async fn execute_confirmed(
     app: &Arc<App>,
     asked: RunRequest,
-    legacy: DryRunLegacy,
+    legacy: RunLegacy,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<ExecuteOutcome, Problem> {
     discover::check_intent_length(&asked.intent)?;
@@ -357,6 +361,10 @@ async fn execute_confirmed(
     let admission = app.keys.admit_run(&app.store, plan.key).await?;
     let again = (principal.clone(), idempotency.clone());
     let question = plan.question.clone();
+    if legacy.open_call.is_some() && question.is_some() {
+        let text = "a call that is under way cannot be asked about";
+        return Ok(ExecuteOutcome::Refused(Problem::new(ErrorCode::InvalidRequest, text).into()));
+    }
     let asked = PlannedRun {
         principal,
         session,
@@ -367,6 +375,7 @@ async fn execute_confirmed(
         max_wait: patience,
         ticket,
         earlier_reads: legacy.reads,
+        open_call: legacy.open_call,
         admission,
     };
     let begun = match question {

@@ -41,6 +41,7 @@ mod sign_in;
 mod skill;
 mod speculation;
 mod starting;
+mod status;
 mod versions;
 mod watch;
 
@@ -95,6 +96,8 @@ enum CliCommand {
     },
     /// Show servers, their state and their tools
     List(list::ListServersArgs),
+    /// Show the runs under way, and the servers with their sign-ins
+    Status(status::StatusArgs),
     /// Sign in to a remote server
     Login(sign_in::LoginArgs),
     /// Sign out of a remote server and revoke its tokens
@@ -254,6 +257,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         CliCommand::Add(add) => servers::add(&here, add).await,
         CliCommand::Remove { name } => servers::remove(&here, &name).await,
         CliCommand::List(list) => list::run(&here, &list).await,
+        CliCommand::Status(status) => status::run(&here, &status).await,
         CliCommand::Login(login) => sign_in::login(&here, &login).await,
         CliCommand::Logout(logout) => sign_in::logout(&here, &logout).await,
         CliCommand::Accept(accept) => accept::run(&here, &accept).await,

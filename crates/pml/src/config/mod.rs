@@ -77,6 +77,8 @@ pub use watch::{ConfigWatcher, POLL_INTERVAL};
 
 /// The default timeout of one call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest call of a server that reports progress, where nothing is configured.
+pub const LONGEST_CALL: Duration = Duration::from_secs(3_600);
 /// The default time for a server to become ready. It is long because `npx` downloads first.
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 

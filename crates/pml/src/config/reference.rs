@@ -148,7 +148,18 @@ pub const TABLES: &[ReferenceTable] = &[
                 "",
                 "PML stops the server when it was not called for this long; never where absent.",
             ),
-            setting("call_timeout", DURATION, "\"60s\"", "The longest time one call may take."),
+            setting(
+                "call_timeout",
+                DURATION,
+                "\"60s\"",
+                "The longest time one call may take. A server that reports progress has this long until its next report.",
+            ),
+            setting(
+                "longest_call",
+                DURATION,
+                "\"1h\"",
+                "The longest time one call may take, whatever progress its server reports.",
+            ),
             setting(
                 "start_timeout",
                 DURATION,

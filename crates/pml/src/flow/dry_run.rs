@@ -25,9 +25,7 @@ use pml_model::mocks::MockStatus;
 use pml_model::structure::NodeId;
 use serde_json::{Map, Value};
 
-use super::{
-    DryRunLegacy, ExecuteOutcome, RecallOutcome, Suggestions, explored_choice, plan_request, recall,
-};
+use super::{ExecuteOutcome, RecallOutcome, RunLegacy, Suggestions, explored_choice, plan_request, recall};
 use crate::app::App;
 use crate::builtin::{FsOverlay, OverlayBase};
 use crate::dry_runs::KeptReads;
@@ -192,7 +190,7 @@ pub async fn confirm_dry_run(
         false => None,
     };
     let reads = reads.map(|reads| reads.reads).unwrap_or_default();
-    let legacy = DryRunLegacy { reads, explored: kept.explored };
+    let legacy = RunLegacy { reads, explored: kept.explored, ..RunLegacy::default() };
     super::execute_confirmed(app, confirmed, legacy, visible).await
 }
 
