@@ -44,6 +44,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0040_server_sign_ins.sql"),
     include_str!("../migrations/0041_versions.sql"),
     include_str!("../migrations/0042_goldens.sql"),
+    include_str!("../migrations/0043_speculation_confidence.sql"),
 ];
 
 /// The migration that introduced row marks; existing rows are marked right after it.

@@ -86,7 +86,7 @@ pub use run::{
 pub use savings::DailySavings;
 pub use server_sign_in::ServerSignIn;
 pub use sign_in::SignInAttempt;
-pub use speculation::{SpeculationCounts, ToolSpeculation};
+pub use speculation::{ConfidenceOutcomes, SpeculationCounts, ToolSpeculation};
 pub use state::PublishedServerState;
 pub use store::{ChangeSubscription, Store};
 pub use vector::StoredVector;

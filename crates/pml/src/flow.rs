@@ -98,7 +98,7 @@ pub use share::{
     ExportedPackage, ImportedCapability, PackageOptions, PackageReview, export_package, import_package,
     review_package,
 };
-pub use speculation::{SpeculationStats, speculation_stats};
+pub use speculation::{ConfidenceStats, SpeculationStats, speculation_stats};
 pub use versions::{
     EffectChange, VersionDiff, VersionList, VersionRecord, capability_versions, diff_versions, roll_back,
 };

@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0010_server_sign_ins.sql"),
     include_str!("../../migrations/postgres/0011_versions.sql"),
     include_str!("../../migrations/postgres/0012_goldens.sql"),
+    include_str!("../../migrations/postgres/0013_speculation_confidence.sql"),
 ];
 
 /// Identifies the lock under which migrations are applied.

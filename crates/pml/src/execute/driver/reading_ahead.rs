@@ -254,11 +254,12 @@ impl ReadingAhead {
         }
         for read in reads {
             let Some(tool) = of.plan.tools.get(read.handle as usize) else { continue };
-            let (principal, arguments) = (&of.principal, read.arguments);
+            let ReadAhead { arguments, confidence, .. } = read;
             if self.speculator.has_earlier_read(run, &tool.id, &arguments) {
                 continue;
             }
-            let begun = self.speculator.start(&NewRead { principal, run, tool, arguments });
+            let read = NewRead { principal: &of.principal, run, tool, arguments, confidence };
+            let begun = self.speculator.start(&read);
             self.left -= u32::from(begun);
         }
     }
