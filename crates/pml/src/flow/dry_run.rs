@@ -164,7 +164,7 @@ pub(super) async fn dry_run_with_evidence(
 /// Runs the request of an earlier dry run for real.
 ///
 /// # Errors
-/// The principal has no such dry run, it has expired, or a tool of it has changed.
+/// The principal has no such dry run, it has expired, a tool of it has changed, or a value that it made up is not given.
 pub async fn confirm_dry_run(
     app: &Arc<App>,
     asked: RunRequest,
@@ -177,11 +177,12 @@ pub async fn confirm_dry_run(
         explored_choice::note_changed_tools(app, &asked, &kept, &changed).await;
         return Err(changed);
     }
+    let arguments = kept.arguments_with(&asked.arguments)?;
     let intent = if asked.intent.is_empty() { kept.intent } else { asked.intent.clone() };
     let confirmed = RunRequest {
         intent,
         work: kept.work,
-        arguments: kept.arguments,
+        arguments,
         capability: kept.capability,
         timeout: asked.timeout.or(kept.timeout),
         ..asked
@@ -211,7 +212,7 @@ fn reusable_reads(app: &App, plan: &Plan, record: &mut DryRunRecord) -> Option<K
     Some(KeptReads { generation: cache::generation(&app.knowledge)?, reads: reads.collect() })
 }
 
-fn parse_mocks(app: &App, mocks: Option<&Value>) -> Result<GivenMocks, Problem> {
+pub(super) fn parse_mocks(app: &App, mocks: Option<&Value>) -> Result<GivenMocks, Problem> {
     let Some(mocks) = mocks else { return Ok(GivenMocks::default()) };
     let snapshot = app.tools.snapshot();
     let schemas: Vec<(ToolId, Option<Value>)> = snapshot

@@ -61,6 +61,9 @@ pub struct ViablePath {
     /// What running it would change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<DryRunEffect>,
+    /// What the request does not say and was made up: give it in `context` to run the path.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// What to know before running it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
