@@ -21,7 +21,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::dry_run::{DryRunEvidence, DryRunOptions, DryRunOutcome, dry_run_with_evidence, parse_mocks};
+use super::dry_run::{
+    DryRunEvidence, DryRunOptions, DryRunOutcome, dry_run_with_evidence, mock_problem, parse_mocks,
+};
 use super::explore_learning::ExplorationMemory;
 use super::path_search::PathSearch;
 use crate::app::App;
@@ -129,10 +131,9 @@ pub async fn explore(
         max_depth: input.max_depth,
         visible: &visible,
     };
-    let mut found = search.find().await?;
-    memory.prefer(&mut found.paths).await?;
-    found.paths.splice(..0, found.complete);
-    let (mut tried, evidence) = try_paths(app, &client, &input, found.paths, &visible).await?;
+    let found = search.find().await?;
+    let candidates = memory.in_order(found.complete, found.paths).await?;
+    let (mut tried, evidence) = try_paths(app, &client, &input, candidates, &visible).await?;
     // The beginning of a path that is too long shows what it would have to go on with.
     let partial = found.too_deep.filter(|path| !path.callees.is_empty() && tried.len() < most_tries(&input));
     if let Some(path) = partial {
@@ -150,7 +151,7 @@ pub async fn explore(
 /// The values that paths may use: those of the context, and the arguments that the caller dictates.
 fn context_of(app: &App, input: &ExploreInput) -> Result<Map<String, Value>, Problem> {
     let given = parse_mocks(app, input.mock_config.as_ref())?;
-    let mut context = given.args().clone();
+    let mut context = given.changed_arguments(|_| None).map_err(|error| mock_problem(&error))?;
     context.extend(input.context.clone());
     Ok(context)
 }
@@ -390,6 +391,7 @@ fn viable_path(path: &CandidatePath, report: DryRunReport, uses: &ToolUseCounts)
         mocked_executions: report.captured_calls.len() - real,
         outputs: report.captured_calls.iter().map(PathOutput::new).collect(),
         missing: path.made_up.keys().cloned().collect(),
+        worked_before: 0,
         warnings: open.chain(path.warnings.iter().cloned()).chain(told).collect(),
         history: history(path, uses),
         dag_structure: path.document.clone(),
