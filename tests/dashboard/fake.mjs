@@ -288,7 +288,7 @@ function makeExploration(word, intent) {
   });
   return {
     explorationId: 'exp_1', intent: word(intent, 'intent'), pathsExplored: 4,
-    viablePaths: [viable('dry_1', ['fs:search', 'fs:read', 'csv:parse', 'json:validate'], 0.82, 0), viable('dry_2', ['fs:read', 'csv:parse', 'fs:write'], 0.61, 1), viable('dry_3', ['http:get', 'json:parse'], 0.3, 1)],
+    viablePaths: [viable('dry_1', ['fs:search', 'fs:read', 'csv:parse', 'json:validate'], 0.82, 0), viable('dry_2', ['fs:read', 'csv:parse', 'fs:write'], 0.61, 1), { ...viable('dry_3', ['http:get', 'json:parse'], 0.3, 2), missing: [word('url', 'missing')] }],
     failedPaths: [{ path: [word('fs:read', 'tool'), word('xml:parse', 'tool')], failurePoint: word('xml:parse', 'tool'), code: 'TOOL_ERROR', error: word('not well formed', 'error'), outputs: [] }],
     warnings: [], trace: { exploratory: true, mockRatio: 0.2, taskResults: [] },
   };

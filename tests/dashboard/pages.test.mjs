@@ -402,6 +402,22 @@ test('every page is reached and worked without a mouse', async (t) => {
   assert.deepEqual(wrong, []);
 });
 
+test('an explored path is run for real, with the values that nobody gave', async (t) => {
+  const { page, gateway, wrong, visit } = await open(t);
+  await visit('/test?mode=intent&intent=fetch%20the%20orders');
+  await page.getByRole('button', { name: 'Try ways' }).click();
+  const path = page.locator('article', { hasText: 'dry_3' });
+  const run = path.getByRole('button', { name: 'Run for real…' });
+  assert.equal(await run.isDisabled(), true);
+  await path.getByLabel('url').fill('https://example.org');
+  await run.click();
+  await page.getByRole('dialog', { name: 'Run it for real?' }).getByRole('button', { name: 'Run' }).click();
+  await page.waitForURL(/\/runs\/run_live/);
+  const sent = gateway.state.requests.find((request) => request.path === '/api/execute');
+  assert.deepEqual(JSON.parse(sent.body), { explorePath: 'dry_3', confirm: true, args: { url: 'https://example.org' } });
+  assert.deepEqual(wrong, []);
+});
+
 test('every answer is given without a mouse, and so are theme and signing out', async (t) => {
   const { page, gateway, wrong, visit } = await open(t);
   const reach = async (locator) => {

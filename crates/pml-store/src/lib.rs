@@ -70,7 +70,7 @@ pub use memory::{
     IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult, NewName, ObservedSchema,
     OfferOutcome, RenameOutcome, RunMemory, SeenWrites, ServedIntent, TraceOrder, TraceQuery, VersionOutcome,
 };
-pub use mock::{FoundMock, MockLookups, MockScope, NewMock, StoredMock};
+pub use mock::{FoundMock, MockLookups, MockScope, MockTotals, NewMock, StoredMock};
 pub use package::{PackageSignature, is_signed_by};
 pub use person::Person;
 pub use postgres::passwords_in;

@@ -82,7 +82,7 @@ pub use direct::{DirectOutcome, NamedCall, call};
 pub use dry_run::{
     DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
 };
-pub use explore::{ExploreInput, ExploringClient, explore};
+pub use explore::{ExploreInput, ExploringClient, PATH_TIMEOUT_MS, explore};
 pub use exposed::{ExposedCapability, exposed_capabilities};
 pub use history::{PastQuestion, PastRun, list_runs, past_run, question_kind, run_call, run_calls};
 pub use inline_program::read_program;

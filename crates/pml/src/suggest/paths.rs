@@ -90,8 +90,8 @@ pub(crate) struct PathRequest<'r> {
 pub(crate) struct CandidatePaths {
     /// Paths that differ in their tools or in where arguments come from, best first.
     pub(crate) paths: Vec<CandidatePath>,
-    /// Whether a path was left out because its chain of calls is longer than allowed.
-    pub(crate) too_deep: bool,
+    /// The best path whose chain of calls is longer than allowed, cut where it gets too long.
+    pub(crate) too_deep: Option<CandidatePath>,
 }
 
 /// The paths, best first; empty where some step cannot be reached from what is given.
@@ -105,15 +105,20 @@ pub(crate) fn candidate_paths(request: &PathRequest<'_>) -> CandidatePaths {
         }
     };
     let mut paths: Vec<CandidatePath> = Vec::new();
-    let mut too_deep = false;
+    let mut too_deep: Option<CandidatePath> = None;
     for path in graph.paths().take(LOOKED_AT) {
-        if path.depth() > request.max_depth || path.calls.len() > MOST_CALLS {
-            too_deep = true;
+        let fits = path.depth() <= request.max_depth && path.calls.len() <= MOST_CALLS;
+        if !fits && too_deep.is_some() {
             continue;
         }
         let candidate = draft.candidate(&path);
-        if !candidate.repeats_a_call() {
+        if candidate.repeats_a_call() {
+            continue;
+        }
+        if fits {
             paths.push(candidate);
+        } else {
+            too_deep = Some(candidate.cut_at(request.max_depth));
         }
     }
     let order = |path: &CandidatePath| path.document.to_string();
@@ -450,6 +455,8 @@ impl<'r> PathDraft<'r> {
             warnings,
             probability: self.probability(path) * (-gap_cost).exp(),
             cost: path.cost + gap_cost,
+            made_up: Map::new(),
+            beyond: Vec::new(),
         }
     }
 

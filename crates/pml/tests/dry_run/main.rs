@@ -26,6 +26,7 @@ mod prices;
 mod principals;
 mod report;
 mod reuse;
+mod taint;
 mod terminal;
 
 use serde_json::{Value, json};
