@@ -55,8 +55,9 @@ fn run_dry(seeds: Range<u64>) -> (usize, u64) {
                 json!({ "dryRun": { "mode": mode, "seed": seed, "explore": explore, "maxBranches": 8 } });
             let told = match &work {
                 Work::Program { code, arguments } => dry(&mut place, code, arguments, &options),
-                Work::Document { tasks, arguments } => {
-                    let implementation = json!({ "type": "dag", "dagStructure": { "tasks": tasks } });
+                Work::Document { document, arguments } => {
+                    let implementation =
+                        json!({ "type": "dag", "dagStructure": { "tasks": document.tasks } });
                     let asked = json!({
                         "intent": "a test", "implementation": implementation, "context": arguments, "options": options,
                     });
