@@ -90,6 +90,23 @@ fn the_next_layer_of_a_new_plan_is_read_during_its_pause() {
 }
 
 #[test]
+fn reads_of_layers_further_on_are_made_once_over_several_pauses() {
+    let mut place = Place::start("");
+    let read = |id: &str, after: &[&str]| json!({ "id": id, "tool": "a:read", "arguments": { "key": id }, "dependsOn": after });
+    let tasks = json!([read("a", &[]), read("b", &["a"]), read("c", &["b"]), read("d", &["c"])]);
+    let mut told = place.run_layers(&tasks, &json!({}));
+    for key in ["b", "c", "d"] {
+        place.wait_for_end(key);
+    }
+    while told["status"] == "layer_complete" {
+        told = place.go_on(&told);
+    }
+    assert_eq!(told["status"], "success", "{told}");
+    place.assert_served(&told, &["b", "c", "d"], &["a"]);
+    assert_eq!(place.keys("a:read"), ["a", "b", "c", "d"], "each is read once");
+}
+
+#[test]
 fn replanning_drops_what_was_read_for_the_old_layer() {
     let (mut place, waiting) = paused("");
     place.change_world();

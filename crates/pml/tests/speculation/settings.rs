@@ -47,6 +47,22 @@ fn budgets_bound_what_is_read_ahead() {
 }
 
 #[test]
+fn the_budget_of_a_run_lasts_over_its_pauses() {
+    let mut place = Place::start("[speculation]\nper_run = 2\n");
+    let read = |id: &str, after: &[&str]| json!({ "id": id, "tool": "a:read", "arguments": { "key": id }, "dependsOn": after });
+    let tasks =
+        json!([read("a", &[]), read("b", &["a"]), read("c", &["b"]), read("d", &["c"]), read("e", &["d"])]);
+    let mut told = place.run_layers(&tasks, &json!({}));
+    while told["status"] == "layer_complete" {
+        // Whatever could begin has begun once another run is over.
+        place.run("return (await mcp.b.read({ key: 'meanwhile' })).given.key", &json!({}));
+        told = place.go_on(&told);
+    }
+    assert_eq!(told["status"], "success", "{told}");
+    place.assert_served(&told, &["b", "c"], &["a", "d", "e"]);
+}
+
+#[test]
 fn a_budget_bounds_what_is_read_of_branches_that_are_not_decided() {
     for (branches, reads) in [(0, 0), (2, 2), (8, 6)] {
         let mut place = Place::start(&format!("[speculation]\npreset = \"eager\"\nbranches = {branches}\n"));

@@ -97,6 +97,14 @@ impl PendingReads {
         self.0.lock().get(run).map_or(0, |reads| reads.by_call.values().map(made_ahead).sum())
     }
 
+    /// The reads made ahead of a run and not asked for yet, by tool and arguments.
+    pub(super) fn unused(&self, run: &RunId) -> HashMap<(ToolId, Digest), usize> {
+        let runs = self.0.lock();
+        let calls = runs.get(run).into_iter().flat_map(|reads| &reads.by_call);
+        let counted = calls.map(|(call, waiting)| (call.clone(), made_ahead(waiting)));
+        counted.filter(|(_, reads)| *reads > 0).collect()
+    }
+
     /// Whether the dry run that a run confirms made this call.
     pub(super) fn has_earlier(&self, run: &RunId, tool: &ToolId, arguments: &Digest) -> bool {
         let runs = self.0.lock();

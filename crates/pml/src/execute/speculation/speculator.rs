@@ -4,6 +4,7 @@
 //! definition and the write epoch are unchanged. One that a dry run read is used by the run that confirms it, and only
 //! if the result cache would keep it. Anything else means that the call is made as usual.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::budget::{BudgetSlot, ReadBudget};
+use super::budget::{BudgetSlot, ReadBudget, RunCounts};
 use super::earlier::EarlierRead;
 use super::prepared::PreparedResults;
 use super::reads::{PendingRead, PendingReads, ReadOrigin, ReadOutcome, UnusedRead};
@@ -42,6 +43,7 @@ pub(crate) struct Speculator {
     caller: SpeculativeCaller,
     reads: PendingReads,
     budget: Arc<ReadBudget>,
+    counts: RunCounts,
     records: SpeculationRecords,
     prepared: PreparedResults,
     tasks: TaskTracker,
@@ -91,6 +93,7 @@ impl Speculator {
             caller: SpeculativeCaller::new(Arc::clone(&tools)),
             reads: PendingReads::default(),
             budget: ReadBudget::new(),
+            counts: RunCounts::default(),
             records: SpeculationRecords::new(Arc::clone(&settings), store, metrics),
             prepared: PreparedResults::default(),
             tasks: TaskTracker::new(),
@@ -111,6 +114,16 @@ impl Speculator {
         let concurrent = self.settings.config().speculation.concurrent as usize;
         let beside_calls = most.saturating_sub(reserve(most) + calls);
         concurrent.min(beside_calls).saturating_sub(self.reads.count(run))
+    }
+
+    /// The reads made ahead of a run and not asked for yet, by tool and arguments.
+    pub(crate) fn unused_reads(&self, run: &RunId) -> HashMap<(ToolId, Digest), usize> {
+        self.reads.unused(run)
+    }
+
+    /// How many reads were made ahead of a run so far.
+    pub(crate) fn reads_made(&self, run: &RunId) -> u32 {
+        self.counts.get(run)
     }
 
     /// Whether a read of a tool is made ahead that the program asks for with this confidence.
@@ -141,6 +154,7 @@ impl Speculator {
             ..pending.call(read.principal, read.run, cancel)
         };
         self.reads.add(read.run, read.principal, pending);
+        self.counts.add_one(read.run);
         let speculator = Arc::clone(self);
         self.tasks.spawn(async move {
             let began = Instant::now();
@@ -397,6 +411,7 @@ impl Speculator {
     /// Drops everything made for a run that has ended.
     pub(crate) fn end_run(&self, run: &RunId) {
         self.drop_unused(run);
+        self.counts.remove(run);
         self.records.store_counts();
     }
 
@@ -404,6 +419,7 @@ impl Speculator {
     pub(crate) fn drop_expired(&self) {
         let ttl = self.settings.config().speculation.ttl;
         self.note_unused(self.reads.drop_expired(ttl));
+        self.counts.remove_old();
         for prepared in self.prepared.take_expired(ttl) {
             let (principal, capability) = (&prepared.principal, prepared.capability.as_str());
             self.records.note_wasted(principal, capability, prepared.confidence);
