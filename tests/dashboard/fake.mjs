@@ -98,7 +98,7 @@ function api({ word, calls, now, state, empty }) {
       const run = state.runs.find((known) => known.id === id);
       return run ? [200, { ...run, ...makeDetail(word, now, run) }] : notFound();
     }],
-    ['GET', 'runs/*/calls', (query, _, id) => (state.runs.some((run) => run.id === id) ? page(id === 'run_big' ? rows : rows.slice(0, 40), query, 500, 2000) : notFound())],
+    ['GET', 'runs/*/calls', (query, _, id) => (state.runs.some((run) => run.id === id) ? page(rows.slice(0, id === 'run_big' ? state.issued ?? rows.length : 40), query, 500, 2000) : notFound())],
     ['GET', 'runs/*/calls/*', (_, __, id, number) => [200, {
       truncated: { arguments: false, result: false },
       arguments: { path: word('notes.md', 'argument'), [word('key', 'argument name')]: [1, 2.5, null, { deep: word('x', 'argument') }] },

@@ -127,6 +127,36 @@ test('of a run of 20,000 calls only the rows in view exist, wherever one scrolls
   assert.deepEqual(wrong, []);
 });
 
+test('a live run of thousands of calls has all of them, whatever its stream missed', async (t) => {
+  const { page, gateway, wrong, visit } = await open(t, { fake: { calls: 9_000 } });
+  const run = gateway.state.runs[0];
+  Object.assign(run, { status: 'running', calls: 2_500, endedAt: undefined });
+  gateway.state.issued = 2_500;
+  await visit('/runs/run_big');
+  await page.getByRole('tab', { name: /2 ?500/ }).waitFor();
+  // 3,500 calls of which no event tells, and one that only an event tells of.
+  Object.assign(run, { calls: 6_000 });
+  gateway.state.issued = 6_000;
+  gateway.emit('task_start', { run: 'run_big', call: 6_001, tool: 'late:call' });
+  gateway.emit('reset', { reason: 'too_slow' });
+  const listed = (calls) => page.waitForFunction((least) => Number(document.querySelector('[role="grid"]').ariaRowCount) > least, calls);
+  const shown = async (number) => {
+    await page.locator('.table').evaluate((box) => { box.scrollTop = box.scrollHeight; });
+    await page.locator('.call-number', { hasText: new RegExp(`^${number}$`) }).waitFor();
+  };
+  await listed(6_001);
+  await shown(6_001);
+  // The end of that call, and the rest of the run, which nobody tells of at all: the stream broke.
+  Object.assign(run, { calls: 9_000, status: 'done', endedAt: Date.now() });
+  gateway.state.issued = 9_000;
+  for (const stream of gateway.state.streams) stream.destroy();
+  await listed(9_000);
+  await shown(9_000);
+  await page.getByText('calls read').waitFor({ state: 'detached' });
+  await page.getByText('late:call').waitFor({ state: 'detached' });
+  assert.deepEqual(wrong, []);
+});
+
 test('a run is a tree with its calls, decisions, questions and console', async (t) => {
   const { page, gateway, wrong, visit } = await open(t);
   await visit('/runs/run_live');
