@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { dirname, extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { viewRoutes } from './fake-views.mjs';
 
 const PAGE = join(dirname(fileURLToPath(import.meta.url)), '../../crates/pml/src/dashboard/page');
 const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -88,6 +89,7 @@ function api({ word, calls, now, state, empty }) {
   const capabilities = none(makeCapabilities(word, now));
   const approvals = none(makeApprovals(word, now));
   return [
+    ...viewRoutes({ word, now, state, capabilities, notFound, none }),
     ['GET', 'session', () => [200, { role: state.role, passphraseSet: true, version: '0.1.0', principal: state.principal }]],
     ['GET', 'runs', (query) => {
       const text = query.get('q')?.toLowerCase();
@@ -242,7 +244,10 @@ function makeCapabilities(word, now) {
     },
   };
   return ['csv_to_json', 'weekly_report', 'check_links'].map((name, index) => ({
-    id: `cap_${index + 1}`, name: word(name, 'capability name'), description: word('Converts every CSV file of a folder to JSON', 'description'), parametersSchema: schema, state: 'active', createdAt: now,
+    id: `cap_${index + 1}`, name: word(name, 'capability name'), description: word('Converts every CSV file of a folder to JSON', 'description'), parametersSchema: schema, state: 'active', createdAt: now, lastUsed: now,
+    toolsUsed: [{ id: word('fs:read', 'tool') }], intents: [{ text: word('convert the files', 'intent'), count: 4, firstAt: now, lastAt: now }], usageCount: 12, successCount: 9, failureCount: 3, avgDurationMs: 356, origin: 'emergent', approved: true,
+    ...(index === 2 ? { degradedBecause: word('its last five runs failed', 'degraded because') } : {}), contains: [{ id: 'cap_9', name: word('inner', 'capability name'), count: 2 }], cache: { entries: 2, bytes: 900 },
+    learning: { paths: [{ path: ['n1', 'n2', 'd1'], count: 9, successRate: 0.64, avgDurationMs: 400 }], defaultRate: 0.5 },
   }));
 }
 

@@ -9,7 +9,7 @@ import { Choice, FilterField } from '../ui/filter.js';
 import { count, duration, percent, plural } from '../ui/format.js';
 import { Status } from '../ui/status.js';
 import { Table } from '../ui/table.js';
-import { Code, Text } from '../ui/text.js';
+import { Code, Text, plain } from '../ui/text.js';
 import { Ago } from '../ui/time.js';
 import { firstCapabilities, useAllCapabilities } from '../views/all-capabilities.js';
 import { matching } from '../views/capability-filter.js';
@@ -85,7 +85,7 @@ const COLUMNS = [
 function Tools({ tools }) {
   const names = [...new Set(tools.map((tool) => tool.id))];
   const more = names.length > 2 ? ` +${names.length - 2}` : '';
-  return html`<span title=${names.join('\n')}>${names.slice(0, 2).map((name, index) => html`${index > 0 && ', '}<${Code} text=${name} />`)}${more}</span>`;
+  return html`<span title=${names.map(plain).join('\n')}>${names.slice(0, 2).map((name, index) => html`${index > 0 && ', '}<${Code} text=${name} />`)}${more}</span>`;
 }
 
 function Nothing() {

@@ -10,7 +10,7 @@ import { Empty, PageHead } from '../ui/empty.js';
 import { Tabs } from '../ui/filter.js';
 import { clock, count, duration, percent, plural } from '../ui/format.js';
 import { Mark, Status } from '../ui/status.js';
-import { Code, Problem, Sentence, Text } from '../ui/text.js';
+import { Code, Problem, Sentence, Text, plain } from '../ui/text.js';
 import { Ago } from '../ui/time.js';
 import { DefinitionView } from '../views/definition-view.js';
 import { Details } from '../views/capability-details.js';
@@ -200,9 +200,12 @@ function Invocations({ data, query, selected, onSelect }) {
   const { invocations } = data;
   const [earlier, setEarlier] = useState({ traces: [], cursor: data.older });
   const [problem, setProblem] = useState(null);
+  const seen = useRef([]);
   const traces = useMemo(() => {
-    const first = new Set(data.traces.map((trace) => trace.id));
-    return [...data.traces, ...earlier.traces.filter((trace) => !first.has(trace.id))];
+    // A new run moves the last one of the first page to the next; what was shown once stays.
+    const byId = new Map([...seen.current, ...earlier.traces, ...data.traces].map((trace) => [trace.id, trace]));
+    seen.current = [...byId.values()].sort((one, other) => other.createdAt - one.createdAt);
+    return seen.current;
   }, [data.traces, earlier]);
   const shown = invocations.map((one) => one.traceId);
   const older = async () => {
@@ -223,7 +226,7 @@ function Invocations({ data, query, selected, onSelect }) {
   };
   const others = shown.filter((id) => !traces.some((trace) => trace.id === id));
   return html`<fieldset class="run-picker"><legend class="sr">Runs to show</legend>
-      ${traces.map((trace) => html`<label class="run-choice" title=${trace.intent}><input type="checkbox" checked=${shown.includes(trace.id)}
+      ${traces.map((trace) => html`<label class="run-choice" title=${plain(trace.intent)}><input type="checkbox" checked=${shown.includes(trace.id)}
         disabled=${shown.length === 1 && shown[0] === trace.id} onChange=${() => choose(trace.id)} />
         <${Status} status=${trace.status} label="" title=${trace.status} /><span class="sr">${trace.status}</span>${clock(trace.createdAt - trace.durationMs)} <span class="soft">${duration(trace.durationMs)}</span></label>`)}
       ${earlier.cursor && html`<button type="button" class="quiet" onClick=${older}>Older…</button>`}

@@ -67,8 +67,8 @@ export function Versions({ list, shown, onPut }) {
         <td class="num">${count(version.successCount)} of ${count(version.successCount + version.failureCount)}</td>
         <td><${Ago} at=${version.createdAt} /></td>
         <td class="version-actions">
-          <button type="button" class="quiet" disabled=${busy} aria-pressed=${compared?.version === version.version ? 'true' : 'false'} aria-label=${`Compare version ${version.version}`} onClick=${() => compare(version)}>Compare</button>
-          ${!version.current && html`<button type="button" disabled=${busy} aria-label=${`Put version ${version.version} in force…`} onClick=${() => put(version)}>Put in force…</button>`}</td>
+          <button type="button" class="quiet" disabled=${busy} aria-pressed=${compared?.version === version.version ? 'true' : 'false'} onClick=${() => compare(version)}>Compare<span class="sr"> version ${version.version}</span></button>
+          ${!version.current && html`<button type="button" disabled=${busy} onClick=${() => put(version)}>Put in force…<span class="sr"> Version ${version.version}</span></button>`}</td>
       </tr>`)}</tbody></table></div>
     ${compared && html`<${Difference} diff=${compared.diff} />`}
   </section>`;
