@@ -123,9 +123,13 @@ function api({ word, calls, now, state, empty }) {
       state.answered.add(tool);
       return [200, {}];
     }],
-    ['GET', 'capabilities', () => [200, { capabilities, items: capabilities }]],
+    ['GET', 'capabilities', (query) => {
+      const more = Array.from({ length: state.moreCapabilities ?? 0 }, (_, index) => ({ ...capabilities[1], id: `cap_more_${index}`, name: `more_${index}` }));
+      const [from, limit] = [Number(query.get('offset') ?? 0), Number(query.get('limit') ?? 50)];
+      return [200, { capabilities: [...capabilities, ...more].slice(from, from + limit) }];
+    }],
     ['GET', 'capabilities/*', (_, __, name) => {
-      const found = capabilities.find((known) => known.name === name || known.id === name);
+      const found = capabilities.find((known) => known.name === name || known.id === name) ?? (state.moreCapabilities && { ...capabilities[1], id: `cap_${name}`, name });
       return found ? [200, { capability: found }] : notFound();
     }],
     ['POST', 'discover', (_, body) => [200, makeDiscovery(word, body.intent, empty)]],
@@ -148,6 +152,7 @@ function api({ word, calls, now, state, empty }) {
       state.revoked.add(id);
       return [200, {}];
     }],
+    ['GET', 'speculation', () => [200, { tools: none([{ tool: word('fs:read', 'tool'), threshold: 0.7, hits: 40, misses: 3, wasted: 9, differing: 0, savedMs: 5200 }, { tool: 'cap_1', name: word('csv_to_json', 'capability name'), hits: 2, misses: 0, wasted: 6, differing: 1, savedMs: 90 }]) }]],
     ['GET', 'savings', (query) => [200, makeSavings(Number(query.get('days') ?? 30), now, empty)]],
   ];
 }

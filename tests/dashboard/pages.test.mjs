@@ -15,7 +15,7 @@ const PAGES = [
   ['/runs/run_big?call=4', async (page) => page.getByText('Result').or(page.getByText('TOOL_ERROR')).first().waitFor()],
   ['/runs/run_big?tab=program'], ['/runs/run_big?tab=values'], ['/runs/run_big?tab=decisions'], ['/runs/run_big?tab=questions'], ['/runs/run_big?tab=console'],
   ['/inbox', async (page) => page.waitForSelector('article')], ['/rules'],
-  ['/discover?q=convert', async (page) => page.waitForSelector('.result')],
+  ['/discover'], ['/discover?q=convert', async (page) => page.waitForSelector('.result')],
   ['/test?capability=cap_1', async (page) => {
     await page.getByRole('button', { name: 'Run dry' }).click();
     await page.locator('.report .trow').nth(2).click();
@@ -305,6 +305,18 @@ test('a capability goes on in another version, and its page shows what runs teac
   assert.equal(await choices.count(), 46);
   await page.mouse.move(0, 0);
   await page.waitForFunction(() => document.querySelectorAll('.run-choice').length === 47);
+  assert.deepEqual(wrong, []);
+});
+
+test('all capabilities are offered for a dry run, however many there are', async (t) => {
+  const { page, gateway, wrong, visit } = await open(t);
+  gateway.state.moreCapabilities = 450;
+  await visit('/capabilities/csv_to_json');
+  await page.getByRole('link', { name: 'Test', exact: true }).last().click();
+  await page.waitForURL('**/test?capability=csv_to_json');
+  await page.waitForFunction(() => document.querySelector('select')?.options.length === 454);
+  await page.locator('select').first().selectOption('more_449');
+  await page.waitForURL('**/test?capability=more_449**');
   assert.deepEqual(wrong, []);
 });
 

@@ -145,6 +145,11 @@ test('bars fill a chart up to a round number', () => {
   assert.deepEqual(bars.map(({ key, y, height }) => [key, y, height]), [['a', 25, 25], ['b', 0, 25]]);
 });
 
+test('calls ahead are used, out of date, or made for nothing', () => {
+  assert.deepEqual(chart.aheadTotals([{ hits: 6, misses: 1, wasted: 2, savedMs: 40 }, { hits: 2, misses: 0, wasted: 5, savedMs: 2 }]), { made: 16, used: 0.5, wasted: 7, savedMs: 42 });
+  assert.deepEqual(chart.aheadTotals([]), { made: 0, used: 0, wasted: 0, savedMs: 0 });
+});
+
 test('days on which nothing happened are days too', () => {
   const day = 86_400_000;
   const filled = chart.everyDay([{ day: 98 * day, runs: 4 }], 3, 100 * day + 5);

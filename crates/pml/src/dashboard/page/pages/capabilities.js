@@ -77,7 +77,7 @@ const COLUMNS = [
     narrow: false,
     cell: (row) => (row.usageCount ? percent(row.successCount / row.usageCount) : '–'),
   },
-  { key: 'mean', title: 'Mean time', width: '5.5rem', align: 'right', narrow: false, cell: (row) => (row.usageCount ? duration(row.avgDurationMs) : '–') },
+  { key: 'mean', title: 'Mean time', hint: 'The mean of the successful runs at work, without starting and waiting', width: '5.5rem', align: 'right', narrow: false, cell: (row) => (row.usageCount ? duration(row.avgDurationMs) : '–') },
   { key: 'tools', title: 'Tools', width: 'minmax(8rem, 1.5fr)', narrow: false, cell: (row) => html`<${Tools} tools=${row.toolsUsed} />` },
   { key: 'used', title: 'Last run', width: '6rem', align: 'right', narrow: false, cell: (row) => html`<${Ago} at=${row.lastUsed} />` },
 ];

@@ -186,7 +186,7 @@ function Facts({ capability }) {
     <${Status} status=${STATE_KINDS[capability.state]} label=${capability.state} title=${capability.degradedBecause} />
     <span><b>${count(capability.usageCount)}</b> ${capability.usageCount === 1 ? 'run' : 'runs'}</span>
     <span><b>${rate}</b> succeeded</span>
-    <span><b>${capability.usageCount ? duration(capability.avgDurationMs) : '–'}</b> mean time</span>
+    <span title="The mean of its successful runs at work: without starting, and without waiting for people. Beyond ten runs later ones count more."><b>${capability.usageCount ? duration(capability.avgDurationMs) : '–'}</b> mean time</span>
     <span><b>${count(tools.size)}</b> ${tools.size === 1 ? 'tool' : 'tools'}</span>
     <span>last run <b><${Ago} at=${capability.lastUsed} /></b></span>
     ${capability.approved && html`<${Mark} kind="ok" title="A run that a person approved has succeeded">approved before</${Mark}>`}
@@ -226,7 +226,7 @@ function Invocations({ data, query, selected, onSelect }) {
   };
   const others = shown.filter((id) => !traces.some((trace) => trace.id === id));
   return html`<fieldset class="run-picker"><legend class="sr">Runs to show</legend>
-      ${traces.map((trace) => html`<label class="run-choice" title=${plain(trace.intent)}><input type="checkbox" checked=${shown.includes(trace.id)}
+      ${traces.map((trace) => html`<label class="run-choice" title=${`${plain(trace.intent)}\n${duration(trace.durationMs)} at work. The list of runs counts from the request to the end, with starting and waiting.`}><input type="checkbox" checked=${shown.includes(trace.id)}
         disabled=${shown.length === 1 && shown[0] === trace.id} onChange=${() => choose(trace.id)} />
         <${Status} status=${trace.status} label="" title=${trace.status} /><span class="sr">${trace.status}</span>${clock(trace.createdAt - trace.durationMs)} <span class="soft">${duration(trace.durationMs)}</span></label>`)}
       ${earlier.cursor && html`<button type="button" class="quiet" onClick=${older}>Older…</button>`}

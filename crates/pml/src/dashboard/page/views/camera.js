@@ -62,6 +62,13 @@ export function placeLabels(candidates, obstacles = [], view = { width: Infinity
   return kept;
 }
 
+/** Whether a box lies within a circle, `{ x, y, radius }`; its corners may stand out a little. */
+export function isInside(box, circle, slack = 4) {
+  const across = Math.max(Math.abs(box.x - circle.x), Math.abs(box.x + box.width - circle.x));
+  const down = Math.max(Math.abs(box.y - circle.y), Math.abs(box.y + box.height - circle.y));
+  return Math.hypot(across, down) <= circle.radius + slack;
+}
+
 /** Boxes by the squares of a grid that they touch, so that few are compared. */
 function grid() {
   const CELL = 64;

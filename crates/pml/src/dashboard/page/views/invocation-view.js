@@ -114,7 +114,7 @@ function RunHead({ invocation }) {
   return html`<header class="invocation-head">
     <${Status} status=${invocation.status} />
     <span title=${exact(invocation.startedAt)}>${clock(invocation.startedAt)}</span>
-    <span>${duration(invocation.durationMs)}</span>
+    <span title=${`From the first call or the start to the end; ${duration(invocation.activeMs)} of it at work, without waiting for people`}>${duration(invocation.durationMs)}</span>
     <span>${plural(nodes.length, 'call')}${invocation.omitted > 0 && `, ${count(invocation.omitted)} more not kept`}${nodes.length > MOST_BARS && `, the first ${count(MOST_BARS)} drawn`}</span>
     <span class="run-intent soft"><${Text} text=${invocation.intent} /></span>
     ${!invocation.structureKnown && html`<${Mark} kind="warn" title="The program has changed since. Calls are matched by their tool only.">earlier structure</${Mark}>`}

@@ -1,9 +1,10 @@
 // Draws the map of tools and capabilities on a canvas.
 
-import { nodeRadius, placeLabels, toView } from './camera.js';
+import { isInside, nodeRadius, placeLabels, toView } from './camera.js';
 import { shown } from './shown-text.js';
 
-const EDGES = { dependency: [], provides: [5, 4], contains: [1.5, 3], sequence: [] };
+/** Dashes that differ without colour too: solid, dashed, dotted, dash and dot. The legend has the same. */
+const EDGES = { dependency: [], provides: [6, 5], contains: [1.5, 3.5], sequence: [9, 3, 2, 3] };
 const HUES = [214, 150, 32, 275, 340, 190, 95, 12, 245, 60];
 
 /** The colours of the present theme. */
@@ -70,7 +71,7 @@ export function draw(context, { layout, camera, view, marks, colours, index }) {
     }
   }
   context.globalAlpha = 1;
-  drawLabels(context, { layout, camera, view, place, visible, marks, colours });
+  drawLabels(context, { layout, camera, view, place, visible, marks, colours, index });
 }
 
 function drawEdges(context, { layout, place, visible, marks, colours, index }) {
@@ -106,7 +107,7 @@ function drawEdges(context, { layout, place, visible, marks, colours, index }) {
   context.globalAlpha = 1;
 }
 
-function drawLabels(context, { layout, camera, view, place, visible, marks, colours }) {
+function drawLabels(context, { layout, camera, view, place, visible, marks, colours, index }) {
   const family = getComputedStyle(document.body).fontFamily;
   const candidates = [];
   const add = (text, size, weight, priority, must, placesOf) => {
@@ -140,7 +141,15 @@ function drawLabels(context, { layout, camera, view, place, visible, marks, colo
       { x: at.x - away - width, y: at.y - height - radius / 2 }, { x: at.x - away - width, y: at.y + radius / 2 },
       ...(special || near ? [{ x: at.x - width / 2, y: at.y + away + height }, { x: at.x - width / 2, y: at.y - away - 2 * height }] : []),
     ];
-    add(shown(node.label), special ? 13 : 11, special ? 700 : 400, special ? 10 : near ? 5 : node.importance ?? 0, special || near, around);
+    const home = layout.communities[index.communityNumber.get(node.community)];
+    const circle = home && { ...place(home), radius: home.radius * camera.scale };
+    // A label outside of the circle reads as if it belonged to the neighbours; only what is looked at may stand there.
+    const within = (width, height) => {
+      const places = around(width, height);
+      const inside = places.filter((spot) => !circle || isInside({ ...spot, width, height }, circle));
+      return special || near || !home?.expanded ? [...inside, ...places.filter((spot) => !inside.includes(spot))] : inside;
+    };
+    add(shown(node.label), special ? 13 : 11, special ? 700 : 400, special ? 10 : near ? 5 : node.importance ?? 0, special || near, within);
   }
   candidates.sort((one, other) => other.priority - one.priority);
   context.textAlign = 'left';
