@@ -103,6 +103,11 @@ test('events add calls and finish them, in whatever order they come', () => {
   assert.equal(live.growingEnd(0, 5000), live.growingEnd(0, 5100), 'the axis does not move all the time');
 });
 
+test('a task of a DAG that is called again was tried before', () => {
+  const calls = [call(1, 0, 5, { nodeId: 'n1', retries: 0 }), call(2, 6, 5, { nodeId: 'n2', retries: 0 }), call(3, 7, 5, { nodeId: 'n1', retries: 1 }), call(4, 9, 5, { nodeId: 'n1', parent: { frame: 1 }, retries: 0 }), call(5, 9, 5, { retries: 0 })];
+  assert.deepEqual(live.withAttempts(calls).map(({ retries }) => retries), [0, 0, 2, 0, 0]);
+});
+
 test('reading goes on at the first call whose end was not read', () => {
   const given = [call(1, 0, 5), call(2, 0, 5, { status: 'running' }), call(3, 0, 5), call(4, 0, 5, { told: true }), call(5, 0, 5), call(9, 0, 5, { told: true })];
   assert.deepEqual([[0, 5], [2, 5], [4, 5], [5, 5], [5, 7]].map(([after, readTo]) => live.readFrom(given, after, readTo)), [1, 3, 5, 5, 7]);

@@ -83,7 +83,7 @@ function Beginning({ intents, onAsk }) {
       <h4>For instance</h4><p class="actions">${EXAMPLES.map((example) => html`<button type="button" onClick=${() => onAsk(example)}>${example}</button>`)}</p></section>
     <section class="panel"><h2>What agents asked for lately</h2>
       ${intents.length === 0 ? html`<p class="fine">Nothing yet. What an agent says with <code>pml_execute</code> is kept beside the capability that served it.</p>`
-        : html`<ul class="plain-list">${intents.map((intent) => html`<li><button type="button" class="link" onClick=${() => onAsk(intent.text)}><${Text} text=${intent.text} /></button> <span class="fine"><${Ago} at=${intent.lastAt} />, by <${Code} text=${intent.capability} /></span></li>`)}</ul>`}</section>
+        : html`<ul class="plain-list">${intents.map((intent) => html`<li><button type="button" class="link" onClick=${() => onAsk(intent.text)}><${Text} text=${intent.text} /></button> <span class="fine"><${Ago} at=${intent.lastAt} />, served by <${Code} text=${intent.capability} /></span></li>`)}</ul>`}</section>
   </div>`;
 }
 

@@ -75,6 +75,17 @@ function placeOf(calls, number) {
   return low;
 }
 
+/** The calls of a DAG with how often each was tried before: a task makes one call, and another one for each time it is tried again. */
+export function withAttempts(calls) {
+  const tried = new Map();
+  return calls.map((call) => {
+    if (!call.nodeId || call.parent) return call;
+    const before = tried.get(call.nodeId) ?? 0;
+    tried.set(call.nodeId, before + 1);
+    return before > 0 ? { ...call, retries: call.retries + before } : call;
+  });
+}
+
 /** The end of the axis of a run that goes on: it grows in steps, so that bars do not move all the time. */
 export function growingEnd(start, now) {
   const past = Math.max(1000, now - start);

@@ -16,7 +16,7 @@ import { useMedia } from '../ui/table.js';
 import { Code, Problem, Sentence, Text } from '../ui/text.js';
 import { Ago, useTick } from '../ui/time.js';
 import { CallPanel } from './run-call.js';
-import { callsAfter, readFrom, withPage } from './run-live.js';
+import { callsAfter, readFrom, withAttempts, withPage } from './run-live.js';
 import { Timeline } from './run-timeline.js';
 
 const CALLS_PER_PAGE = 2000;
@@ -34,7 +34,8 @@ export async function load({ params, signal }) {
 }
 
 export function view({ params, query, data }) {
-  const { run, calls, problem, complete, refresh } = useRun(params.id, data);
+  const { run, calls: made, problem, complete, refresh } = useRun(params.id, data);
+  const calls = useMemo(() => (run.language === 'json' ? withAttempts(made) : made), [made, run.language]);
   const tab = query.get('tab') ?? 'timeline';
   const selected = query.get('call') ? Number(query.get('call')) : null;
   const narrow = useMedia('(max-width: 64rem)');

@@ -12,8 +12,8 @@ import { windowOf } from './window.js';
 
 /** Rows that the list is scrolled by before it is drawn anew. */
 const STEP = 4;
-/** Room for the lines of the frame and a scroll bar below the last row. */
-const SPARE_PX = 18;
+/** Room for the lines of the frame. */
+const SPARE_PX = 3;
 const NARROW = '(max-width: 46rem)';
 
 export function Table({

@@ -86,7 +86,6 @@ function Difference({ diff }) {
       ${removed.map((name) => html`<li><${Mark} kind="bad">gone</${Mark}> <${Code} text=${name} /></li>`)}
       ${changed.map((one) => html`<li><${Mark}>changed</${Mark}> <${Code} text=${one.name} /> <span class="fine"><${Code} text=${JSON.stringify(one.before)} /> → <${Code} text=${JSON.stringify(one.after)} /></span></li>`)}</ul>`}
     ${diff.effects?.length > 0 && html`<h4>Tools that only one of them calls</h4><ul class="plain-list">${diff.effects.map((effect) => html`<li>
-      <${Mark} kind=${effect.added ? 'warn' : ''}>${effect.added ? `version ${diff.to}` : `version ${diff.from}`}</${Mark}> <${Code} text=${effect.tool} />
-      <span class="fine">${[effect.effect ?? 'nobody says what it does', { hil: 'needs approval', auto: 'runs without approval', deny: 'is denied' }[effect.approval] ?? 'is gone'].join(', ')}</span></li>`)}</ul>`}
+      <${Mark} kind=${effect.added ? 'warn' : ''}>${effect.added ? `version ${diff.to}` : `version ${diff.from}`}</${Mark}> <${Code} text=${effect.tool} /> <span class="fine">${[effect.effect ?? 'nobody says what it does', { hil: 'needs approval', auto: 'runs without approval', deny: 'is denied' }[effect.approval] ?? 'is gone'].join(', ')}</span></li>`)}</ul>`}
   </div>`;
 }

@@ -1,6 +1,6 @@
 // Draws the map of tools and capabilities on a canvas.
 
-import { isInside, nodeRadius, placeLabels, toView } from './camera.js';
+import { isBeside, isInside, nodeRadius, placeLabels, toView, touches } from './camera.js';
 import { shown } from './shown-text.js';
 
 /** Dashes that differ without colour too: solid, dashed, dotted, dash and dot. The legend has the same. */
@@ -122,6 +122,8 @@ function drawLabels(context, { layout, camera, view, place, visible, marks, colo
     if (community.expanded) add(text, 12, 600, 2 + radius / 1e4, true, (width) => [{ x: at.x - width / 2, y: at.y - radius - 16 }]);
     else if (radius > 8) add(text, 12, 600, 3 + radius / 1e4, true, (width) => [{ x: at.x - width / 2, y: at.y - 7 }]);
   }
+  const circles = layout.communities.map((community) => ({ ...place(community), id: community.id, radius: community.radius * camera.scale }));
+  const others = (circle) => circles.filter((other) => other.id !== circle?.id);
   const obstacles = [];
   const close = camera.scale > 0.45;
   for (const node of layout.nodes) {
@@ -141,13 +143,13 @@ function drawLabels(context, { layout, camera, view, place, visible, marks, colo
       { x: at.x - away - width, y: at.y - height - radius / 2 }, { x: at.x - away - width, y: at.y + radius / 2 },
       ...(special || near ? [{ x: at.x - width / 2, y: at.y + away + height }, { x: at.x - width / 2, y: at.y - away - 2 * height }] : []),
     ];
-    const home = layout.communities[index.communityNumber.get(node.community)];
-    const circle = home && { ...place(home), radius: home.radius * camera.scale };
-    // A label outside of the circle reads as if it belonged to the neighbours; only what is looked at may stand there.
+    const circle = circles[index.communityNumber.get(node.community)];
+    // In its circle if possible. Outside it must not read as if it belonged to another one, unless it is what is looked at.
     const within = (width, height) => {
-      const places = around(width, height);
-      const inside = places.filter((spot) => !circle || isInside({ ...spot, width, height }, circle));
-      return special || near || !home?.expanded ? [...inside, ...places.filter((spot) => !inside.includes(spot))] : inside;
+      const places = around(width, height).map((spot) => ({ ...spot, width, height }));
+      const inside = places.filter((box) => !circle || isInside(box, circle));
+      const beside = places.filter((box) => !inside.includes(box) && (special || near || (isBeside(box, circle) && !others(circle).some((other) => touches(box, other)))));
+      return [...inside, ...beside];
     };
     add(shown(node.label), special ? 13 : 11, special ? 700 : 400, special ? 10 : near ? 5 : node.importance ?? 0, special || near, within);
   }

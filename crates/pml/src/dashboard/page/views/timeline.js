@@ -113,7 +113,8 @@ export function relations(edges, drawn, middle) {
 
 /** The `d` of a curve that leaves and arrives level, also where a bar begins before the end of the other. */
 export function curve([[x1, y1], [x2, y2]]) {
-  const bend = Math.max(8, Math.min(40, Math.abs(x2 - x1) / 2));
+  // Where there is hardly any room between them, a bend would be a knot.
+  const bend = x2 - x1 > 16 ? Math.min(40, (x2 - x1) / 2) : 3;
   return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
 }
 
