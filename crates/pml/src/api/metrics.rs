@@ -140,6 +140,7 @@ async fn add_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem
             count(embedding.remaining),
         );
     }
+    add_model_gauge(app, report);
     add_key_gauges(app, report).await?;
     if let Some(health) = app.store.server_health() {
         add_server_gauges(&health, report);
@@ -147,6 +148,19 @@ async fn add_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem
     let build = [(vec![("version", env!("PML_VERSION").to_owned())], 1.0)];
     report.gauge("pml_build_info", "The version of this program.", &build);
     Ok(())
+}
+
+/// Adds which trained models are in use. A model that ranks by traces has to beat the ranking without one on recent traces that
+/// it was not trained on; none has, so that none is part of the program.
+fn add_model_gauge(app: &App, report: &mut MetricsReport) {
+    let embeds = if app.knowledge.embeddings.progress().is_some() { 1.0 } else { 0.0 };
+    let models =
+        [(vec![("model", "embedding".to_owned())], embeds), (vec![("model", "ranking".to_owned())], 0.0)];
+    report.gauge(
+        "pml_model_in_use",
+        "Whether a trained model is in use: 0 where none passed its gate.",
+        &models,
+    );
 }
 
 /// Adds how the database server is doing.
