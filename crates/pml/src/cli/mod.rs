@@ -41,6 +41,7 @@ mod sign_in;
 mod skill;
 mod speculation;
 mod starting;
+mod table;
 mod versions;
 mod watch;
 
