@@ -17,8 +17,9 @@ use crate::watcher::VersionWatcher;
 use crate::writer::{StoreWriter, Urgency, WriteFailure};
 use crate::{Error, ProcessIdentity, database};
 
-/// Number of idle read connections to a file that are kept open.
-const IDLE_READERS: usize = 2;
+/// Number of idle read connections to a file that are kept open. Opening one reads the schema and compiles every statement anew,
+/// which takes longer than most queries; each has a page cache of at most 1 MB. A page of the dashboard asks six at once.
+const IDLE_READERS: usize = 8;
 
 /// Number of read connections to a server, idle or not. A server has a hundred for all its clients, and each costs it a
 /// process; more than this wait for their turn.

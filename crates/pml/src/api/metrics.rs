@@ -141,6 +141,7 @@ async fn add_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem
         );
     }
     add_mock_gauges(app, report).await?;
+    add_model_gauge(app, report);
     add_key_gauges(app, report).await?;
     if let Some(health) = app.store.server_health() {
         add_server_gauges(&health, report);
@@ -175,6 +176,16 @@ async fn add_mock_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Pr
         figure(confirmed) / figure(checked),
     );
     Ok(())
+}
+
+/// Adds whether the embedding model is in use.
+fn add_model_gauge(app: &App, report: &mut MetricsReport) {
+    let embeds = if app.knowledge.embeddings.progress().is_some() { 1.0 } else { 0.0 };
+    report.gauge(
+        "pml_model_in_use",
+        "Whether a trained model is in use.",
+        &[(vec![("model", "embedding".to_owned())], embeds)],
+    );
 }
 
 /// Adds how the database server is doing.

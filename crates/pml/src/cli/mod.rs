@@ -42,6 +42,7 @@ mod skill;
 mod speculation;
 mod starting;
 mod status;
+mod table;
 mod versions;
 mod watch;
 
