@@ -165,8 +165,7 @@ fn order_first(
     eligible: impl Fn(usize) -> bool,
     count: usize,
 ) -> Option<(Vec<ValuedItem>, ConfidenceSignals)> {
-    let text = request;
-    let request = RequestTerms::parse(text, evidence.lexical);
+    let request = RequestTerms::parse(request, evidence.lexical);
     if request.terms.is_empty() {
         return None;
     }
@@ -206,8 +205,7 @@ fn order_first(
         parts: request.parts,
     };
     let top = ranked.len().min(RERANKED);
-    let steps = if weights.reads_steps { request.terms_of_steps(text, evidence.lexical) } else { Vec::new() };
-    spread(&mut ranked[..top], &fit, &AskedFor { request: &request, steps }, evidence.lexical);
+    spread(&mut ranked[..top], &fit, &request, evidence.lexical);
     Some((ranked, signs))
 }
 
@@ -367,11 +365,10 @@ fn each_named(term: &RequestTerm, index: &LexicalIndex, field: DocumentField, ea
 /// Reorders `ranked` so that everything asked is answered early. The best item is taken repeatedly; each time the part
 /// that it answers and the words that it has count less for the rest. An item's value becomes what it was when it was
 /// taken; values only decrease, so they stay sorted.
-fn spread(ranked: &mut [ValuedItem], fit: &CatalogueFit, asked: &AskedFor<'_>, index: &LexicalIndex) {
+fn spread(ranked: &mut [ValuedItem], fit: &CatalogueFit, request: &RequestTerms, index: &LexicalIndex) {
     let mut answers: Vec<AnswerWeights> =
-        ranked.iter().map(|valued| AnswerWeights::of(valued.item, fit, asked, index)).collect();
-    let mut left =
-        AnswerWeights { parts: vec![1.0; asked.parts()], words: vec![1.0; asked.request.terms.len()] };
+        ranked.iter().map(|valued| AnswerWeights::of(valued.item, fit, request, index)).collect();
+    let mut left = AnswerWeights { parts: vec![1.0; request.parts], words: vec![1.0; request.terms.len()] };
     for taken in 0..ranked.len() {
         let value = |at: usize| ranked[at].value - answers[at].lost(&left);
         let mut best = (taken, value(taken));
@@ -388,20 +385,6 @@ fn spread(ranked: &mut [ValuedItem], fit: &CatalogueFit, asked: &AskedFor<'_>, i
     }
 }
 
-/// What a request asks for: its parts or, where it is one sentence, the steps of that sentence. Steps only bring items
-/// for what is not answered yet forward; they have no part in an item's own value.
-struct AskedFor<'r> {
-    request: &'r RequestTerms,
-    /// Positions of the terms of each step; empty where the request has parts or asks for one thing.
-    steps: Vec<Vec<usize>>,
-}
-
-impl AskedFor<'_> {
-    fn parts(&self) -> usize {
-        if self.steps.is_empty() { self.request.parts } else { self.steps.len() }
-    }
-}
-
 /// How well an item answers each part of the request, and the score of each word for the item; also used for the
 /// weights that are left of both.
 struct AnswerWeights {
@@ -410,8 +393,7 @@ struct AnswerWeights {
 }
 
 impl AnswerWeights {
-    fn of(item: usize, fit: &CatalogueFit, asked: &AskedFor<'_>, index: &LexicalIndex) -> AnswerWeights {
-        let request = asked.request;
+    fn of(item: usize, fit: &CatalogueFit, request: &RequestTerms, index: &LexicalIndex) -> AnswerWeights {
         let parts: Vec<f32> =
             (0..request.parts).map(|part| fit.all.part_scores(part)[item].max(0.0)).collect();
         let best = largest(&parts).0;
@@ -423,16 +405,6 @@ impl AnswerWeights {
             let posting = term.number.and_then(|number| index.find_posting(number, item));
             posting.map_or(0.0, |posting| times * posting.score / fit.deviation)
         };
-        if asked.steps.is_empty() {
-            return AnswerWeights { words: request.terms.iter().map(worth).collect(), parts };
-        }
-        let by_words = |step: &Vec<usize>| {
-            let postings =
-                step.iter().filter_map(|term| index.find_posting(request.terms[*term].number?, item));
-            let sum: f32 = postings.map(|posting| posting.score).sum();
-            (fit.all.whole_weight() + fit.weights.part) * sum / fit.deviation
-        };
-        let parts = asked.steps.iter().map(by_words).collect();
         AnswerWeights { words: request.terms.iter().map(worth).collect(), parts }
     }
 
@@ -579,6 +551,13 @@ mod tests {
         );
         left.take(&same, &weights);
         assert!(same.lost(&left) > once);
+    }
+
+    #[test]
+    fn an_item_that_answers_no_part_leaves_all_of_them_open() {
+        let mut left = answer(&[1.0, 1.0], &[1.0]);
+        left.take(&answer(&[0.0, 0.0], &[2.0]), &RankWeights::default());
+        assert_eq!(left.parts, [1.0, 1.0]);
     }
 
     #[test]

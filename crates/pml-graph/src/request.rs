@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::mem;
 
-use pml_language::Reading;
 use pml_language::clauses::sentences;
 
 use crate::lexical::{DocumentField, FULL_MATCH, LexicalIndex};
@@ -97,26 +96,6 @@ impl RequestTerms {
             request.terms.iter_mut().for_each(|term| term.parts = 1);
         }
         request
-    }
-
-    /// Positions of the terms of each step of a request of one part, `text`; empty where it asks for one thing. A step
-    /// without a term of its own is none.
-    pub(crate) fn terms_of_steps(&self, text: &str, index: &LexicalIndex) -> Vec<Vec<usize>> {
-        if self.parts > 1 {
-            return Vec::new();
-        }
-        let text = pml_language::byte_prefix(text, MAX_BYTES);
-        let mut steps: Vec<Vec<usize>> = Vec::new();
-        for step in Reading::of(text).steps() {
-            let numbers: Vec<u32> =
-                tokens::tokenize(&step).iter().filter_map(|token| index.term_number(&token.term)).collect();
-            let known = |at: &usize| self.terms[*at].number.is_some_and(|number| numbers.contains(&number));
-            let terms: Vec<usize> = (0..self.terms.len()).filter(known).collect();
-            if !terms.is_empty() {
-                steps.push(terms);
-            }
-        }
-        if steps.len() > 1 { steps } else { Vec::new() }
     }
 
     /// Adds a term. Returns its number in the index.

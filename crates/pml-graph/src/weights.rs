@@ -29,8 +29,6 @@ pub struct RankWeights {
     pub said: f32,
     /// Whether the peak of a part that resembles no item is raised halfway to that of the clearest part.
     pub levels_parts: bool,
-    /// Whether items for the steps of one sentence are brought forward, as those for the parts of a request are.
-    pub reads_steps: bool,
 }
 
 impl Default for RankWeights {
@@ -46,7 +44,6 @@ impl Default for RankWeights {
             answered: 0.5,
             said: 0.9,
             levels_parts: true,
-            reads_steps: false,
         }
     }
 }

@@ -38,9 +38,8 @@ const PARTS: &[(&str, Change)] = &[
     ("items with other words first", |weights| weights.said = 1.0),
 ];
 
-/// Other sizes of the weights, and what is not used.
+/// Other sizes of the weights.
 const SIZES: &[(&str, Change)] = &[
-    ("with steps of one sentence", |weights| weights.reads_steps = true),
     ("part × ½", |weights| weights.part *= 0.5),
     ("part × 2", |weights| weights.part *= 2.0),
     ("name × ½", |weights| weights.name *= 0.5),
