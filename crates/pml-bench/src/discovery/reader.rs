@@ -21,7 +21,8 @@ use crate::figure::failed;
 const TOGETHER: usize = 512;
 
 fn open_model(path: &Path) -> Result<TransformerModel, Problem> {
-    let opened = if path.is_dir() { TransformerModel::open(path) } else { TransformerModel::open_packed(path) };
+    let opened =
+        if path.is_dir() { TransformerModel::open(path) } else { TransformerModel::open_packed(path) };
     opened.map_err(|error| failed(format!("{error}; {}", error.hint())))
 }
 
