@@ -15,12 +15,12 @@ use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::approve::{CallPermission, Effect, Policy};
-use crate::catalogue::{CatalogueTool, ToolSnapshot};
+use crate::catalogue::{CatalogueTool, ToolSnapshot, deprecated};
 use crate::discover;
 use crate::knowledge::PrincipalKnowledge;
 use crate::knowledge::graph::{fields_of, output_of};
 use crate::runtime::compute;
-use crate::suggest::{self, CallExample, SuggestStep, SuggestedDag, deprecated, effect};
+use crate::suggest::{self, CallExample, SuggestStep, SuggestedDag, effect};
 
 /// The number of candidate tools considered for each step.
 const LOOKED_AT: usize = 4;

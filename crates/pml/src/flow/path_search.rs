@@ -16,14 +16,14 @@ use super::compose::{StepSearch, compose, reads};
 use super::recall::{StepCapability, capabilities_for_step};
 use crate::app::App;
 use crate::approve::{Effect, Policy};
-use crate::catalogue::{CatalogueTool, ToolSnapshot};
+use crate::catalogue::{CatalogueTool, ToolSnapshot, deprecated};
 use crate::execute;
 use crate::knowledge::graph::{ToolGraph, fields_of, output_of};
 use crate::knowledge::{IndexedCapability, ObservedSchemas, ToolUseCounts};
 use crate::problem::{ErrorCode, Problem};
 use crate::report::RunStatus;
 use crate::suggest::paths::{CandidatePath, PathCallee, PathRequest, PathStep, PathTool, candidate_paths};
-use crate::suggest::{MissingArgument, deprecated, effect, escape_braces};
+use crate::suggest::{MissingArgument, effect, escape_braces};
 
 /// Tools considered for each step: more than a suggestion considers, because wrong ones fail when tried.
 const TOOLS_PER_STEP: usize = 6;

@@ -106,6 +106,7 @@ function Result({ result, place }) {
         <span class="score" title="The probability that it serves the intent"><${Meter} share=${result.score} /> ${result.score.toFixed(2)}</span></div>
       <p><${Text} text=${result.description} /></p>
       ${result.reasons?.length > 0 && html`<ul class="reasons">${result.reasons.map((reason) => html`<li><${Sentence} text=${reason} /></li>`)}</ul>`}
+      ${result.also?.length > 0 && html`<p class="fine">The same tool: ${result.also.map((id, at) => html`${at > 0 ? ', ' : ''}<${Code} text=${id} />`)}</p>`}
       <details><summary>How it is called</summary><pre class="value"><${Text} text=${result.signature} breaks="plain" /></pre></details>
     </div>
   </li>`;
