@@ -156,6 +156,7 @@ fn too_many<'k>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::knowledge::embeddings::digest;
 
     #[test]
     fn what_is_gone_is_forgotten_once_it_is_much() {
