@@ -138,7 +138,8 @@ for line in sys.stdin:
     elif message["method"] == "tools/list":
         told["result"] = {"tools": TOOLS}
     else:
-        open("called", "w").write(line)
+        if message["method"] == "tools/call":
+            open("called", "w").write(line)
         told["error"] = {"code": -32601, "message": "no"}
     print(json.dumps(told), flush=True)
 "#;
@@ -157,7 +158,7 @@ fn a_known_service_is_answered_by_its_connector() {
     let mut place = Place::with_servers(&settings, "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n");
     let code = "const issue = await mcp.github.create_issue({ owner: 'acme', repo: 'shop', title: 'Broken' });\n\
         const again = await mcp.github.get_issue({ owner: 'acme', repo: 'shop', issue_number: issue.number });\n\
-        return [issue.title, typeof issue.number, issue.html_url.includes('acme/shop'), again.number === issue.number];";
+        return [issue.title, typeof issue.number, issue.html_url.includes('acme/shop'), again.html_url.includes('acme/shop')];";
     let how = json!({ "seed": 3 });
     let report = crate::report(&mut place, code, &json!({}), &how);
     assert_eq!(report["result"], json!(["Broken", "number", true, true]), "{report:#}");
