@@ -2,7 +2,7 @@
 
     python3 packaging/package.py --program target/dist/pml --target x86_64-unknown-linux-gnu --out target/packages
 
-Needs nothing but Python. The same program gives the same bytes: no package has a time or a user of this machine in it.
+Needs nothing but Cargo and Python. The same program gives the same bytes: no package has a time or a user of this machine in it.
 `--also DIR` takes the archives of other targets into the checksums and the Homebrew formula.
 """
 
@@ -21,8 +21,11 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import licences
+
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "procedural-memory-layer"
+THIRD_PARTY = "THIRD-PARTY-LICENSES.txt"
 SUMMARY = "One MCP server in front of all of an agent's MCP servers, with a memory of what worked."
 SHELLS = {"bash": "pml.bash", "zsh": "_pml", "fish": "pml.fish", "powershell": "_pml.ps1"}
 
@@ -67,9 +70,10 @@ def zip_file(files):
     return packed.getvalue()
 
 
-def documents(program, runs_here):
-    """README, licence, manual page and completions, beside the program in an archive."""
+def documents(program, third_party, runs_here):
+    """README, licences, manual page and completions, beside the program in an archive."""
     files = [(name, (ROOT / name).read_bytes(), 0o644) for name in ("README.md", "LICENSE")]
+    files.append((THIRD_PARTY, third_party, 0o644))
     if runs_here:
         said = lambda *words: subprocess.run([program, *words], check=True, capture_output=True).stdout
         files.append(("pml.1", said("man"), 0o644))
@@ -77,18 +81,18 @@ def documents(program, runs_here):
     return files
 
 
-def archive(out, version, target, program, content, runs_here):
+def archive(out, version, target, program, content, third_party, runs_here):
     """`pml-VERSION-TARGET.tar.gz`, or `.zip` for Windows."""
     folder = f"pml-{version}-{target}"
     windows = "windows" in target
-    files = [("pml.exe" if windows else "pml", content, 0o755), *documents(program, runs_here)]
+    files = [("pml.exe" if windows else "pml", content, 0o755), *documents(program, third_party, runs_here)]
     files = [(f"{folder}/{path}", data, mode) for path, data, mode in files]
     path = out / f"{folder}{'.zip' if windows else '.tar.gz'}"
     path.write_bytes(zip_file(files) if windows else tarball(files))
     return path
 
 
-def wheel(out, version, target, content):
+def wheel(out, version, target, content, third_party):
     """A wheel that installs the program itself as the command `pml`."""
     tag = TARGETS[target][2]
     if "{}" in tag:
@@ -103,6 +107,7 @@ def wheel(out, version, target, content):
         (
             f"{package}.dist-info/METADATA",
             f"Metadata-Version: 2.4\nName: {NAME}\nVersion: {version}\nSummary: {SUMMARY}\nLicense-Expression: {licence}\n"
+            f"License-File: LICENSE\nLicense-File: {THIRD_PARTY}\n"
             f"Project-URL: Source, {workspace()['repository']}\nRequires-Python: >=3.8\n"
             f"Description-Content-Type: text/markdown\n\n{(ROOT / 'README.md').read_text()}".encode(),
             0o644,
@@ -113,6 +118,7 @@ def wheel(out, version, target, content):
             0o644,
         ),
         (f"{package}.dist-info/licenses/LICENSE", (ROOT / "LICENSE").read_bytes(), 0o644),
+        (f"{package}.dist-info/licenses/{THIRD_PARTY}", third_party, 0o644),
     ]
     digest = lambda data: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     record = [f"{path},sha256={digest(data)},{len(data)}\n" for path, data, _ in files]
@@ -123,7 +129,7 @@ def wheel(out, version, target, content):
     return path
 
 
-def npm(out, version, target, content):
+def npm(out, version, target, content, third_party):
     """The npm package of the platform, with the program, and the one that users install, which depends on it."""
     system, processor, _ = TARGETS[target]
     program = "pml.exe" if system == "win32" else "pml"
@@ -136,7 +142,7 @@ def npm(out, version, target, content):
     platforms = [f"@{NAME}/pml-{system}-{processor}" for system, processor, _ in TARGETS.values()]
     own = f"@{NAME}/pml-{system}-{processor}"
     described = {
-        own: {**common, "os": [system], "cpu": [processor], "files": [program], "preferUnplugged": True},
+        own: {**common, "os": [system], "cpu": [processor], "files": [program, THIRD_PARTY], "preferUnplugged": True},
         NAME: {
             **common,
             "type": "module",
@@ -156,6 +162,9 @@ def npm(out, version, target, content):
             ("package/README.md", (ROOT / "README.md").read_bytes(), 0o644),
             (f"package/{carried[name][0]}", carried[name][1], 0o755),
         ]
+        # The other package holds no program.
+        if name == own:
+            files.append((f"package/{THIRD_PARTY}", third_party, 0o644))
         path = out / f"{name.replace('@', '').replace('/', '-')}-{version}.tgz"
         path.write_bytes(tarball(files))
         made.append(path)
@@ -244,8 +253,10 @@ def main():
     options.out.mkdir(parents=True)
     out, program = options.out, options.program.resolve()
     content = program.read_bytes()
-    archives = [archive(out, version, options.target, program, content, not options.foreign)]
-    made = [*archives, wheel(out, version, options.target, content), *npm(out, version, options.target, content)]
+    third_party = licences.third_party(options.target)
+    archives = [archive(out, version, options.target, program, content, third_party, not options.foreign)]
+    made = [*archives, wheel(out, version, options.target, content, third_party)]
+    made += npm(out, version, options.target, content, third_party)
     for other in options.also:
         for path in sorted(other.glob(f"pml-{version}-*")):
             if not (out / path.name).exists():

@@ -8,7 +8,8 @@
 //   list          server info, protocol version and the names of all tools
 //   call          calls --tool with --args: the result as it came
 //   progress      the same, with the progress values received meanwhile
-//   cancel        the same, cancelled at the first progress notification: how the call ended
+//   resume        the same, over HTTP, with the connection of the reply cut after some events: how often it was cut
+//   cancel        as `call`, cancelled at the first progress notification: how the call ended
 //   elicit        the same, with a client that accepts each elicitation with --answer: what it was asked
 //   list-changed  waits for tools/list_changed, having called --tool when one is given: names before and after
 
@@ -64,6 +65,8 @@ const scenarios = {
     const result = await client.callTool(call, { onprogress: (update) => progress.push(update.progress) });
     return { progress, result };
   },
+
+  resume: async (client) => ({ ...(await scenarios.progress(client)), cut: client.cut() }),
 
   cancel: async (client) => {
     const cancelling = new AbortController();

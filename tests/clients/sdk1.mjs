@@ -6,6 +6,29 @@ import { StreamableHTTPClientTransport } from 'sdk1/client/streamableHttp.js';
 import { ElicitRequestSchema, ResultSchema, ToolListChangedNotificationSchema } from 'sdk1/types.js';
 import { play, target } from './scenarios.mjs';
 
+let cut = 0;
+
+/** Cuts the connection of an event stream in which a request is replied to, twice, after two of its messages each. */
+async function unreliable(url, init) {
+  const response = await fetch(url, init);
+  const resuming = new Headers(init?.headers).has('last-event-id');
+  const streams = response.headers.get('content-type') === 'text/event-stream';
+  if (!streams || cut === 2 || (init?.method !== 'POST' && !resuming)) return response;
+  let messages = 0;
+  const body = response.body.pipeThrough(
+    new TransformStream({
+      transform(chunk, passed) {
+        passed.enqueue(chunk);
+        messages += new TextDecoder().decode(chunk).split('data: {').length - 1;
+        if (messages < 2) return;
+        cut += 1;
+        passed.error(new Error('the connection was cut by the test'));
+      },
+    }),
+  );
+  return new Response(body, response);
+}
+
 await play(async (scenario, answer) => {
   const eliciting = scenario === 'elicit';
   const client = new Client(
@@ -19,7 +42,10 @@ await play(async (scenario, answer) => {
   );
   const transport = target.stdio
     ? new StdioClientTransport(target.stdio)
-    : new StreamableHTTPClientTransport(target.url, { requestInit: { headers: target.headers } });
+    : new StreamableHTTPClientTransport(target.url, {
+        requestInit: { headers: target.headers },
+        fetch: scenario === 'resume' ? unreliable : undefined,
+      });
   // The client does not keep what was agreed on, but tells it to its transport.
   let protocolVersion;
   const tell = transport.setProtocolVersion?.bind(transport);
@@ -28,6 +54,7 @@ await play(async (scenario, answer) => {
   return {
     asked,
     toolsChanged,
+    cut: () => cut,
     server: () => ({ serverInfo: client.getServerVersion(), protocolVersion }),
     listTools: (cursor) => client.listTools({ cursor }),
     // A bare request, since `callTool` would check and so change the result.

@@ -21,6 +21,7 @@ const USAGE: &str = "cargo xtask CHORE
   graph         draw which module imports which, into docs/modules.md
   dist          build what is shipped, target/dist/pml, and check how large it is
   package       make the packages of what is shipped, into target/packages
+  deny          check licences, sources and bans of the dependencies with cargo-deny
   model         make the weights of the embedding model (--check: compare them with those that are there)";
 
 type Done = Result<(), String>;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Some("graph") => graph::draw(&root()),
         Some("dist") => dist(),
         Some("package") => package(),
+        Some("deny") => deny(),
         Some("model") if rest.is_empty() => model::make(model::Then::Write),
         Some("model") if rest == ["--check"] => model::make(model::Then::Compare),
         Some(other) => Err(format!("there is no chore `{other}`\n\n{USAGE}")),
@@ -122,6 +124,18 @@ fn package() -> Done {
     make.arg(root().join("packaging/package.py")).arg("--program").arg(program);
     make.args(["--target", &host, "--out"]).arg(target().join("packages"));
     run(&mut make)
+}
+
+/// Installs cargo-deny into the target directory, which takes minutes, and runs what needs no advisory database.
+fn deny() -> Done {
+    let tools = target().join("tools");
+    let program = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
+    if !program.exists() {
+        run(cargo().args(["install", "--locked", "--quiet", "cargo-deny", "--root"]).arg(&tools))?;
+    }
+    run(Command::new(program)
+        .args(["--all-features", "check", "bans", "licenses", "sources"])
+        .current_dir(root()))
 }
 
 /// The target that Rust builds for here, such as `x86_64-unknown-linux-gnu`.

@@ -105,9 +105,10 @@ impl SseDecoder {
     }
 }
 
-/// Encodes a message as an event. Messages contain no line breaks.
-pub(crate) fn encode_event(message: impl Into<ChunkedText>) -> ChunkedText {
-    let mut event = ChunkedText::from("event: message\ndata: ".to_owned());
+/// Encodes a message as an event, with the id by which a client resumes the stream. Neither contains line breaks.
+pub(crate) fn encode_event(id: Option<&str>, message: impl Into<ChunkedText>) -> ChunkedText {
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    let mut event = ChunkedText::from(format!("event: message\n{id}data: "));
     event.append(message.into());
     event.push("\n\n");
     event

@@ -18,7 +18,7 @@ use pml_model::Digest;
 use pml_model::json::{Fields, empty_object};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -28,11 +28,12 @@ use crate::message::{
 };
 use crate::param_headers;
 use crate::pieces::ChunkedText;
-use crate::protocol::{LEGACY, MODERN};
+use crate::protocol::{LATEST_LEGACY, LEGACY, MODERN};
 use crate::server::body;
 use crate::server::connections::{Connections, Socket, WatchedService};
 use crate::server::envelope::{self, RequestSender};
 use crate::server::listen::{SubscriptionFilter, session_message};
+use crate::server::replay::{EventStreams, SessionReply, record};
 use crate::server::run::{RequestOutput, RunningRequest};
 use crate::server::session::{self, McpSession, RequestCancellation};
 use crate::server::session_id;
@@ -40,9 +41,9 @@ use crate::server::{ChangeNotice, ClientIdentity, McpServer};
 use crate::sse;
 
 /// How long a request may go without output before its reply becomes an event stream.
-const QUIET: Duration = Duration::from_secs(2);
+pub(super) const QUIET: Duration = Duration::from_secs(2);
 /// Interval of keep-alive comments on an idle event stream.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long a session may stay unused before it ends.
 const SESSION_IDLE: Duration = Duration::from_secs(3600);
 /// Maximum number of sessions.
@@ -50,14 +51,21 @@ const MAX_SESSIONS: usize = 1_000;
 /// How long a client may take to send its headers, and how long a connection may be idle between requests.
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum number of bytes of a large reply that are handed to the connection at a time.
-const PART_BYTES: usize = 64 * 1024;
+pub(super) const PART_BYTES: usize = 64 * 1024;
 /// Maximum size of all headers of a request, in bytes.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// The id of the events of changes. They are not numbered: a client that comes back learns what can have changed.
+const CHANGES: &str = "changes";
 
 /// The MCP endpoint at `/mcp`. The access check of the whole program must stand in front of it.
 pub fn router(server: McpServer, stop: CancellationToken) -> Router {
-    let endpoint =
-        Arc::new(McpEndpoint { server, sessions: Mutex::default(), ended: Mutex::default(), stop });
+    let endpoint = Arc::new(McpEndpoint {
+        server,
+        sessions: Mutex::default(),
+        ended: Mutex::default(),
+        streams: Arc::default(),
+        stop,
+    });
     Router::new().route("/mcp", post(take).get(stream).delete(end)).with_state(endpoint)
 }
 
@@ -123,6 +131,8 @@ struct McpEndpoint {
     sessions: Mutex<HashMap<String, HttpSessionEntry>>,
     /// The ids of the sessions that their clients ended last: an id alone would bring its session back.
     ended: Mutex<VecDeque<Digest>>,
+    /// What the requests of sessions have sent, for clients whose connections broke.
+    streams: Arc<EventStreams>,
     stop: CancellationToken,
 }
 
@@ -200,7 +210,9 @@ impl McpEndpoint {
                     .await;
                 let first = filter.acknowledgement(&request.id);
                 let id = request.id;
-                self.events(Some(first), move |change| filter.message(change, &id))
+                self.events(vec![sse::encode_event(None, first)], move |change| {
+                    Some(sse::encode_event(None, filter.message(change, &id)?))
+                })
             }
             method if envelope::is_session_method(method) => {
                 refuse(StatusCode::NOT_FOUND, Some(&request.id), envelope::method_not_found(method))
@@ -208,7 +220,7 @@ impl McpEndpoint {
             _ => {
                 let off = RequestCancellation::default();
                 match self.server.start_request(&request, sender, &off) {
-                    Ok(running) => self.respond(running, None, request, off.cancel, handler_status).await,
+                    Ok(running) => self.respond(running, request, off.cancel, handler_status).await,
                     Err(error) => refuse(modern_status(&error), Some(&request.id), error),
                 }
             }
@@ -325,7 +337,8 @@ impl McpEndpoint {
             .and_then(|sender| self.server.start_request(&request, sender, &off));
         match started {
             Ok(running) => {
-                self.respond(running, Some(session), request, off.cancel, |_| StatusCode::OK).await
+                let primed = header(headers, "mcp-protocol-version") == Some(LATEST_LEGACY);
+                self.respond_in_session(running, session, request, off.cancel, primed).await
             }
             Err(error) => {
                 session.finish_request(&request.id);
@@ -338,7 +351,6 @@ impl McpEndpoint {
     async fn respond(
         &self,
         running: RunningRequest,
-        session: Option<Arc<McpSession>>,
         request: RpcRequest,
         cancel: CancellationToken,
         status: fn(&RpcError) -> StatusCode,
@@ -347,42 +359,75 @@ impl McpEndpoint {
         let server = self.server.clone();
         let id = request.id.clone();
         self.server.requests.spawn(async move {
-            server.drive_request(running, &request, session.as_deref(), &cancel, &out).await;
-            if let Some(session) = session {
-                session.finish_request(&request.id);
-            }
+            server.drive_request(running, &request, None, &cancel, &out).await;
         });
         let first = match tokio::time::timeout(QUIET, outputs.recv()).await {
             Ok(Some(RequestOutput::Result(outcome))) => {
                 let status = outcome.as_ref().err().map_or(StatusCode::OK, status);
                 return (status, json(&id, outcome)).into_response();
             }
-            Ok(Some(RequestOutput::Message(line))) => sse::encode_event(line),
+            Ok(Some(RequestOutput::Message(line))) => sse::encode_event(None, line),
             // The client cancelled the request and expects no reply.
-            Ok(None) => return event_stream(None, futures_util::stream::empty()),
+            Ok(None) => return event_stream(futures_util::stream::empty()),
             Err(_) => sse::keep_alive(),
         };
         let rest = futures_util::stream::unfold(Some((outputs, id)), |open| async move {
             let (mut outputs, id) = open?;
             match tokio::time::timeout(KEEP_ALIVE, outputs.recv()).await {
                 Ok(Some(RequestOutput::Message(line))) => {
-                    Some((sse::encode_event(line), Some((outputs, id))))
+                    Some((sse::encode_event(None, line), Some((outputs, id))))
                 }
                 Ok(Some(RequestOutput::Result(outcome))) => {
-                    Some((sse::encode_event(message::encode_answer(&id, outcome)), None))
+                    Some((sse::encode_event(None, message::encode_answer(&id, outcome)), None))
                 }
                 Ok(None) => None,
                 Err(_) => Some((sse::keep_alive(), Some((outputs, id)))),
             }
         });
-        event_stream(Some(first), rest)
+        event_stream(futures_util::stream::iter([first]).chain(rest).flat_map(parts))
+    }
+
+    /// As [`Self::respond`], for a request in a session: its event stream can be resumed, and the request goes on when
+    /// the connection breaks.
+    async fn respond_in_session(
+        &self,
+        running: RunningRequest,
+        session: Arc<McpSession>,
+        request: RpcRequest,
+        cancel: CancellationToken,
+        primed: bool,
+    ) -> Response {
+        let (out, outputs) = mpsc::channel(64);
+        let (reply, replied) = oneshot::channel();
+        let (server, id, number) = (self.server.clone(), request.id.clone(), session.number());
+        self.server.requests.spawn(async move {
+            server.drive_request(running, &request, Some(&session), &cancel, &out).await;
+            session.finish_request(&request.id);
+        });
+        self.server.requests.spawn(record(
+            Arc::clone(&self.streams),
+            number,
+            primed,
+            id.clone(),
+            outputs,
+            reply,
+        ));
+        match replied.await {
+            Ok(SessionReply::Json(outcome)) => json(&id, outcome),
+            Ok(SessionReply::Stream(stream)) => event_stream(stream.read(0)),
+            Err(_) => refuse(
+                StatusCode::SERVICE_UNAVAILABLE,
+                Some(&id),
+                RpcError::new(code::INTERNAL_ERROR, "the gateway ends"),
+            ),
+        }
     }
 
     /// An event stream of changes, each encoded by `message`.
     fn events(
         &self,
-        first: Option<String>,
-        message: impl Fn(&ChangeNotice) -> Option<String> + Send + 'static,
+        first: Vec<ChunkedText>,
+        message: impl Fn(&ChangeNotice) -> Option<ChunkedText> + Send + 'static,
     ) -> Response {
         let (changes, stop) = (self.server.handler.changes(), self.stop.clone());
         let rest = futures_util::stream::unfold(
@@ -399,13 +444,13 @@ impl McpEndpoint {
                         Err(broadcast::error::RecvError::Lagged(_)) => ChangeNotice::Tools,
                         Err(broadcast::error::RecvError::Closed) => return None,
                     };
-                    if let Some(line) = message(&change) {
-                        return Some((sse::encode_event(line), (changes, stop, message)));
+                    if let Some(event) = message(&change) {
+                        return Some((event, (changes, stop, message)));
                     }
                 }
             },
         );
-        event_stream(first.map(sse::encode_event), rest)
+        event_stream(futures_util::stream::iter(first).chain(rest).flat_map(parts))
     }
 
     fn notified(
@@ -502,7 +547,7 @@ impl McpEndpoint {
     }
 }
 
-/// Opens the event stream on which a session receives changes.
+/// Opens the event stream on which a session receives changes, or resumes the one of a request.
 async fn stream(
     State(endpoint): State<Arc<McpEndpoint>>,
     Extension(identity): Extension<ClientIdentity>,
@@ -511,10 +556,28 @@ async fn stream(
     if header(&headers, "mcp-session-id").is_none() {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
-    match endpoint.session(&identity, &headers) {
-        Ok(session) => endpoint.events(None, move |change| session_message(change, &session)),
-        Err(refusal) => *refusal,
-    }
+    let session = match endpoint.session(&identity, &headers) {
+        Ok(session) => session,
+        Err(refusal) => return *refusal,
+    };
+    let encode = |line| sse::encode_event(Some(CHANGES), line);
+    let missed = match header(&headers, "last-event-id") {
+        None => Vec::new(),
+        // Which changes it missed is not known, so it learns of all that can have changed.
+        Some(CHANGES) => {
+            session.all_changes().iter().filter_map(|change| session_message(change, &session)).collect()
+        }
+        Some(last) => {
+            let Some((stream, event)) = endpoint.streams.find(last, session.number()) else {
+                let text = format!("there is nothing to resume after event `{last}`; send the request again");
+                return refuse(StatusCode::BAD_REQUEST, None, RpcError::new(code::INVALID_REQUEST, text));
+            };
+            return event_stream(stream.read(event + 1));
+        }
+    };
+    endpoint.events(missed.into_iter().map(encode).collect(), move |change| {
+        Some(encode(session_message(change, &session)?))
+    })
 }
 
 /// Ends a session.
@@ -529,6 +592,7 @@ async fn end(
     match endpoint.session(&identity, &headers) {
         Ok(session) => {
             session.end();
+            endpoint.streams.end_session(session.number());
             endpoint.sessions().remove(id);
             let mut ended = endpoint.ended();
             if ended.len() >= MAX_SESSIONS {
@@ -541,17 +605,13 @@ async fn end(
     }
 }
 
-fn event_stream(
-    first: Option<ChunkedText>,
-    rest: impl Stream<Item = ChunkedText> + Send + 'static,
-) -> Response {
-    let all = futures_util::stream::iter(first).chain(rest).flat_map(parts);
+fn event_stream(events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
     let headers = [
         (CONTENT_TYPE.as_str(), "text/event-stream"),
         (CACHE_CONTROL.as_str(), "no-store"),
         ("x-accel-buffering", "no"),
     ];
-    (headers, Body::from_stream(all)).into_response()
+    (headers, Body::from_stream(events)).into_response()
 }
 
 fn json(id: &RequestId, outcome: Result<ChunkedText, RpcError>) -> Response {

@@ -6,6 +6,7 @@ mod connections;
 mod envelope;
 pub mod http;
 mod listen;
+mod replay;
 mod run;
 mod session;
 mod session_id;

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::caller::new_session_number;
 use crate::message::{RequestId, RpcError, RpcNotification, RpcResponse, code};
 use crate::protocol;
-use crate::server::ClientIdentity;
+use crate::server::{ChangeNotice, ClientIdentity};
 
 /// One session. A stdio connection has exactly one, initialised or not.
 #[derive(Debug)]
@@ -117,6 +117,13 @@ impl McpSession {
 
     pub(crate) fn watches(&self, uri: &str) -> bool {
         self.lock().watched.contains(uri)
+    }
+
+    /// Everything whose changes this session is told.
+    pub(crate) fn all_changes(&self) -> Vec<ChangeNotice> {
+        let lists = [ChangeNotice::Tools, ChangeNotice::Prompts, ChangeNotice::Resources];
+        let watched = self.lock().watched.iter().cloned().map(ChangeNotice::Resource).collect::<Vec<_>>();
+        lists.into_iter().chain(watched).collect()
     }
 
     /// Forgets a subscription that was refused.

@@ -8,6 +8,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::harness::{Home, PATIENCE, Served, drain, eventually, material, node, npm_server, python, text};
+use crate::http::served_with_fixture;
 
 /// A client program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -417,4 +418,15 @@ fn every_client_asks_its_user_about_a_direct_call_over_http() {
     let (home, key) = with_people();
     let served = home.serve(&[]);
     call_directly(&home, &Door::HttpWithKey(&served, &key));
+}
+
+#[test]
+fn a_client_whose_connection_breaks_resumes_its_call() {
+    let (_home, served) = served_with_fixture();
+    let slow = json!({"steps": 12, "interval_ms": 30}).to_string();
+    let options = [("--tool", "legacy__test_slow"), ("--args", slow.as_str())];
+    let outcome = Door::Http(&served).play(Sdk::One, "resume", &options);
+    assert_eq!(outcome["cut"], 2, "{outcome}");
+    assert_eq!(outcome["progress"], json!((1..=12).collect::<Vec<_>>()), "each once and in order");
+    assert_eq!(text(&outcome["result"]), "finished 12 steps");
 }

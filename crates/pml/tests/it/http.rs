@@ -74,16 +74,22 @@ impl Reply {
         Some(chunk)
     }
 
+    /// The next event of a stream, as it came; `None` at its end.
+    pub fn next_event(&mut self) -> Option<String> {
+        // An event may come in several chunks, but no chunk has parts of two.
+        let mut event = Vec::new();
+        while !event.ends_with(b"\n\n") {
+            event.extend(self.chunk()?);
+        }
+        Some(String::from_utf8(event).unwrap())
+    }
+
     /// The next message of an event stream.
-    fn event(&mut self) -> Value {
+    pub fn event(&mut self) -> Value {
         loop {
-            // An event may come in several chunks, but no chunk has parts of two.
-            let mut event = Vec::new();
-            while !event.ends_with(b"\n\n") {
-                event.extend(self.chunk().expect("the stream goes on"));
-            }
-            let event = String::from_utf8(event).unwrap();
-            if let Some(data) = event.lines().find_map(|line| line.strip_prefix("data:")) {
+            let event = self.next_event().expect("the stream goes on");
+            let data = event.lines().find_map(|line| line.strip_prefix("data:")).map(str::trim);
+            if let Some(data) = data.filter(|data| !data.is_empty()) {
                 return serde_json::from_str(data).unwrap();
             }
         }
@@ -220,7 +226,7 @@ fn served() -> (Home, Served) {
 const AUTO: &str = "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n";
 
 /// A gateway in front of the fixture of the older era, which asks its questions while a call runs.
-fn served_with_fixture() -> (Home, Served) {
+pub fn served_with_fixture() -> (Home, Served) {
     let script = material("fixture/legacy.mjs");
     let server =
         format!("[servers.legacy]\ncommand = {:?}\nargs = [{script:?}, \"--stdio\"]\n{AUTO}", node());

@@ -38,6 +38,7 @@ mod quarantine;
 mod questions;
 mod raw;
 mod refused;
+mod resuming;
 mod sign_in;
 mod tidy;
 mod tokens;

@@ -9,6 +9,7 @@ use crate::harness::{Home, material};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const NAME: &str = "procedural-memory-layer";
+const THIRD_PARTY: &str = "THIRD-PARTY-LICENSES.txt";
 
 /// Runs a command to its end; gives its standard output.
 #[track_caller]
@@ -65,10 +66,14 @@ fn every_package_brings_a_program_that_starts() {
     output(Command::new("tar").arg("-xzf").arg(&archive).current_dir(&unpacked));
     let unpacked = unpacked.join(folder);
     assert_eq!(output(Command::new(unpacked.join("pml")).arg("--version")), version);
-    for document in
-        ["README.md", "LICENSE", "pml.1", "completions/pml.bash", "completions/_pml", "completions/pml.fish"]
-    {
+    let completions = ["completions/pml.bash", "completions/_pml", "completions/pml.fish"];
+    for document in ["README.md", "LICENSE", "pml.1"].iter().chain(&completions) {
         assert!(std::fs::metadata(unpacked.join(document)).unwrap().len() > 100, "{document}");
+    }
+    let licences = std::fs::read_to_string(unpacked.join(THIRD_PARTY)).unwrap();
+    // A crate with a licence file, one without, C code in a crate, a module of the pages, and the model.
+    for carried in ["tokio 1.", "oxc_parser ", "Fabrice Bellard", "preact ", "all-MiniLM-L6-v2"] {
+        assert!(licences.contains(carried), "{carried}");
     }
 
     // Without the registry: the other platforms' packages are optional and cannot be had here.

@@ -356,6 +356,14 @@ fn a_tool_that_fails_sinks_and_what_others_get_wrong_is_not_its_fault() {
         let all = page["results"].as_array().unwrap();
         all.iter().find(|found| found["id"] == tool).unwrap_or_else(|| panic!("{page}")).clone()
     };
+    // Words alone rank otherwise, so scores are compared once the tools are embedded.
+    let embedded = |place: &mut Place| {
+        eventually("the texts are embedded", || {
+            let page = place.gateway.call("pml_discover", &json!({ "intent": "anything" }));
+            !page.to_string().contains("not embedded yet")
+        });
+    };
+    embedded(&mut place);
     let before = found(&mut place, "flaky:weather_report");
     assert!(before.get("usageCount").is_none(), "{before}");
     for number in 0..4 {
@@ -366,6 +374,7 @@ fn a_tool_that_fails_sinks_and_what_others_get_wrong_is_not_its_fault() {
         place.run("look at the weather", &code, &json!({}));
     }
     place.settled();
+    embedded(&mut place);
     let mut after = Value::Null;
     eventually("it is known that it fails", || {
         after = found(&mut place, "flaky:weather_report");
