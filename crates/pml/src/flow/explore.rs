@@ -132,7 +132,9 @@ pub async fn explore(
         visible: &visible,
     };
     let found = search.find().await?;
-    let candidates = memory.in_order(found.complete, found.paths).await?;
+    let mut candidates = memory.in_order(found.complete, found.paths).await?;
+    // What cannot be run as it is comes after everything that can.
+    candidates.sort_by_key(|path| !path.made_up.is_empty());
     let (mut tried, evidence) = try_paths(app, &client, &input, candidates, &visible).await?;
     // The beginning of a path that is too long shows what it would have to go on with.
     let partial = found.too_deep.filter(|path| !path.callees.is_empty() && tried.len() < most_tries(&input));
@@ -250,7 +252,10 @@ impl Lessons {
         match report.status {
             DryRunStatus::Success => {
                 self.viable += 1;
-                self.served.push(path.sorted_callees());
+                // A path that takes what nobody gave shows nothing of those that find it out.
+                if path.made_up.is_empty() {
+                    self.served.push(path.sorted_callees());
+                }
             }
             DryRunStatus::Failed => {
                 let failed = report.captured_calls.iter().filter(|call| call.error.is_some());

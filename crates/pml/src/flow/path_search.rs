@@ -172,11 +172,11 @@ impl PathSearch<'_> {
             tracing::debug!(cost = path.cost, probability = path.probability, document = %path.document, "a path");
         }
         found.paths.retain(|path| path.probability >= LEAST_PATH);
-        found.too_deep = found.too_deep.filter(|path| path.probability >= LEAST_PATH);
-        if found.paths.is_empty() && found.too_deep.is_none() {
+        let too_deep = found.too_deep.into_iter().find(|path| path.probability >= LEAST_PATH);
+        if found.paths.is_empty() && too_deep.is_none() {
             return Err(nothing_reached(&[self.intent.to_owned()], &candidates.tools));
         }
-        Ok(FoundPaths { complete: Vec::new(), paths: found.paths, too_deep: found.too_deep })
+        Ok(FoundPaths { complete: Vec::new(), paths: found.paths, too_deep })
     }
 
     /// The likeliest tools and capabilities for each step.
