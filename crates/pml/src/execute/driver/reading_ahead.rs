@@ -72,7 +72,7 @@ impl Driver {
                 }
             }
             // A program that waits some time wants to know what is there afterwards.
-            RunDelivery::Timer { .. } => {
+            RunDelivery::Timer { .. } if !self.restoring => {
                 self.drop_unused_reads();
                 self.calls.reading_ahead.iter_mut().for_each(ReadingAhead::forget_made);
             }
@@ -82,16 +82,15 @@ impl Driver {
 
     /// Forgets the reads ahead after the plan was replaced.
     pub(super) fn forget_reads(&mut self) {
-        self.drop_unused_reads();
+        if !self.restoring {
+            self.drop_unused_reads();
+        }
         self.calls.reading_ahead = ReadingAhead::new(&self.driven);
     }
 
     /// Drops the results that nobody asked for: time has passed that the program waited for on purpose, or the plan is
-    /// another. A run that goes on after a pause keeps what was read during it, although these deliveries are made again.
+    /// another.
     fn drop_unused_reads(&self) {
-        if self.restoring {
-            return;
-        }
         self.driven.runs.speculator.drop_unused(self.driven.lease.run());
     }
 
