@@ -18,19 +18,23 @@ use crate::problem::{ErrorCode, Problem};
 
 /// Arguments of `pml forget`.
 #[derive(Debug, Args)]
-#[group(id = "which", required = true, multiple = true)]
 pub(super) struct ForgetArgs {
     /// This run
-    #[arg(long, value_name = "ID", group = "which", conflicts_with_all = ["user", "since", "before"])]
+    #[arg(
+        long,
+        value_name = "ID",
+        required_unless_present_any = ["user", "since", "before"],
+        conflicts_with_all = ["user", "since", "before"]
+    )]
     run: Option<String>,
     /// Everything of this person, or their runs of the given time
-    #[arg(long, value_name = "NAME", group = "which")]
+    #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// Runs created at this time or later: a date (`2026-11-30`, UTC) or a time (`2026-11-30T12:00:00Z`)
-    #[arg(long, value_name = "TIME", group = "which")]
+    #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// Runs created before this time
-    #[arg(long, value_name = "TIME", group = "which")]
+    #[arg(long, value_name = "TIME")]
     before: Option<String>,
     /// Do not ask
     #[arg(long)]

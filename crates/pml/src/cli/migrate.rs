@@ -25,10 +25,10 @@ pub(super) async fn run(here: &CommandContext, migrate: MigrateArgs) -> Result<E
         Some(address) => DatabasePlace::Server(address.url.reveal().to_owned()),
         None => DatabasePlace::File(here.paths.database()),
     };
-    let to = if config::is_database_url(&migrate.to) {
-        DatabasePlace::Server(config::expand_database_url(&migrate.to, &here.env, &here.cwd)?)
-    } else {
-        DatabasePlace::File(here.cwd.join(&migrate.to))
+    let to = config::expand_variables(&migrate.to, &here.env, &here.cwd)?;
+    let to = match config::is_database_url(&to) {
+        true => DatabasePlace::Server(to),
+        false => DatabasePlace::File(here.cwd.join(to)),
     };
     let (source, target, beside, is_quiet) = (from.clone(), to.clone(), here.paths.database(), here.json);
     let copied = run_blocking(move || {

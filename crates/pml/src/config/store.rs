@@ -45,11 +45,11 @@ pub fn is_database_url(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
 }
 
-/// An address that is given on the command line, with its variables replaced.
+/// A text of the command line with its variables (`${NAME}`) replaced.
 ///
 /// # Errors
 /// A variable is not set or cannot be read.
-pub fn expand_database_url(text: &str, env: &Env, base: &Path) -> Result<String, Error> {
+pub fn expand_variables(text: &str, env: &Env, base: &Path) -> Result<String, Error> {
     let expanded = VariableExpander::new(env, base).expand(text);
     expanded.map_err(|ExpandError { message, hint }| Error::Refused { message, hint })
 }

@@ -1,8 +1,8 @@
 //! Gateways that share a PostgreSQL database and nothing else.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -168,6 +168,18 @@ fn digests(report: &str) -> Vec<Value> {
     tables.into_iter().filter(|table| table["table"] != "audit").collect()
 }
 
+/// A session that keeps others from writing to a table.
+fn hold(url: &str, table: &str) -> Child {
+    let mut session = Command::new("psql");
+    session.args(["-q", "-X", url]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut session = session.spawn().unwrap();
+    let lock = format!("BEGIN; LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE;\n\\echo held\n");
+    session.stdin.as_mut().unwrap().write_all(lock.as_bytes()).unwrap();
+    let held = BufReader::new(session.stdout.take().unwrap()).lines().next();
+    assert_eq!(held.unwrap().unwrap(), "held");
+    session
+}
+
 #[test]
 fn a_database_moves_to_a_server_and_back_though_the_command_is_killed() {
     let home = ledger::home("");
@@ -184,13 +196,17 @@ fn a_database_moves_to_a_server_and_back_though_the_command_is_killed() {
         command.args(arguments).env("WHO", "postgres");
         command
     };
-    for table in ["tool", "run"] {
+    for (reached, held) in [("capability", "run"), ("trace", "trace_body")] {
+        // Nothing can be put into this table, so the command is within the copy when it is killed.
+        let mut holder = hold(&url, held);
         let mut child = migrate(&[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let told = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let reached = told.into_iter().any(|line| line.ends_with(&format!("copying {table}")));
+        let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let is_reached = told.any(|line| line.ends_with(&format!("copying {reached}")));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(reached, "{table} was not reached");
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        assert!(is_reached, "{reached} was not reached");
     }
     let there = migrate(&["--json"]).output().unwrap();
     assert!(there.status.success(), "{there:?}");
