@@ -62,7 +62,7 @@ fn show(here: &CommandContext, name: &str, copied: &[TableReport], to: &Database
         return out::json(&json!({ "to": name, "tables": tables }));
     }
     let rows: u64 = copied.iter().map(|table| table.rows).sum();
-    out::line(format!("{name} holds all {rows} rows of {} tables, compared one by one", copied.len()));
+    out::line(format!("{name} holds all {rows} rows of {} tables, compared by digest", copied.len()));
     out::line(match to {
         DatabasePlace::Server(_) => {
             "To use it, set `url` in `[store]` of the configuration of each gateway, and give each the same `seal.key`."
