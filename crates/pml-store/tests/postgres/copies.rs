@@ -98,7 +98,7 @@ fn assert_filled(store: &BlockingStore, runs: u128) {
     let whole = store.check_integrity().unwrap();
     assert!(whole.file_errors.is_empty() && whole.damaged_rows.is_empty(), "{whole:?}");
     assert!(matches!(store.verify_audit().unwrap(), AuditVerification::Whole { .. }));
-    let last = if (runs - 1) % 3 == 0 { runs - 2 } else { runs - 1 };
+    let last = if (runs - 1).is_multiple_of(3) { runs - 2 } else { runs - 1 };
     assert_eq!(store.run(&me(), &id(last)).unwrap().unwrap().intent, format!("intent\0 of {last}"));
     assert_eq!(bodies(store, &id(last)), ["a".to_owned(), "b".repeat(900)]);
     assert!(get(store, "p").statistics.success_count > 0);

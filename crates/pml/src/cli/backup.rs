@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{CommandContext, out};
 use crate::clock::now_ms;
 use crate::config;
-use crate::problem::{ErrorCode, Problem};
+use crate::problem::Problem;
 use crate::runtime::run_blocking;
 
 /// Arguments of `pml backup`.

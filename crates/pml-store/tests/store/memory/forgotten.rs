@@ -24,8 +24,8 @@ fn run(store: &BlockingStore, who: &Principal, identity: &str, number: u128, int
     learn(store);
 }
 
-fn forget(store: &BlockingStore, scope: ForgetScope) -> ForgottenCounts {
-    store.forget(&scope, 9000).unwrap()
+fn forget(store: &BlockingStore, scope: &ForgetScope) -> ForgottenCounts {
+    store.forget(scope, 9000).unwrap()
 }
 
 fn of_run(number: u128) -> ForgetScope {
@@ -56,9 +56,9 @@ fn a_forgotten_run_leaves_what_there_would_be_without_it() {
     assert_eq!(intents(&with.store, "p"), ["read one", "read the diary"]);
     let preview = with.store.count_forgettable(&of_run(3)).unwrap();
     assert_eq!((preview.runs, preview.traces), (1, 1));
-    let gone = forget(&with.store, of_run(3));
+    let gone = forget(&with.store, &of_run(3));
     assert_eq!((gone.runs, gone.traces, gone.capabilities), (1, 1, 0));
-    let gone = forget(&with.store, of_run(4));
+    let gone = forget(&with.store, &of_run(4));
     assert_eq!((gone.runs, gone.traces, gone.capabilities), (1, 1, 1), "nothing else taught the second one");
     assert_eq!(dump(&with.path), dump(&without.path));
     for table in ["run", "run_key", "run_body", "journal", "run_claim", "trace_body"] {
@@ -89,7 +89,7 @@ fn a_run_in_the_middle_is_forgotten_and_learning_is_as_from_the_rest() {
             1000 * i64::try_from(number).unwrap(),
         );
     }
-    forget(&fixture.store, of_run(4));
+    forget(&fixture.store, &of_run(4));
     assert_eq!(intents(&fixture.store, "p").len(), 6);
     assert_eq!(listed(&fixture.store, TraceOrder::Newest, None).len(), 6);
     let found = fixture.store.capability(&me(), &capability_id("p")).unwrap().unwrap();
@@ -110,17 +110,17 @@ fn runs_are_forgotten_by_time_and_by_person() {
         run(store, &who, "p", number, "read", 1000 * i64::try_from(number).unwrap());
     }
     let times = |since, before, user| ForgetScope { run: None, user, since, before };
-    assert_eq!(forget(store, times(Some(5000), Some(6000), None)).runs, 1);
-    assert_eq!(forget(store, times(None, Some(3000), Some(ann()))).runs, 1);
-    assert_eq!(forget(store, times(Some(7000), None, None)).runs, 0);
-    assert_eq!(forget(store, ForgetScope::default()).runs, 0, "without a condition nothing is meant");
+    assert_eq!(forget(store, &times(Some(5000), Some(6000), None)).runs, 1);
+    assert_eq!(forget(store, &times(None, Some(3000), Some(ann()))).runs, 1);
+    assert_eq!(forget(store, &times(Some(7000), None, None)).runs, 0);
+    assert_eq!(forget(store, &ForgetScope::default()).runs, 0, "without a condition nothing is meant");
     let left: Vec<String> = raw_database(&fixture.path)
         .texts("SELECT created_at FROM run ORDER BY 1")
         .into_iter()
         .map(|mut row| row.remove(0))
         .collect();
     assert_eq!(left, ["1000", "3000", "4000", "6000"]);
-    assert_eq!(forget(store, times(Some(4000), None, None)).runs, 2);
+    assert_eq!(forget(store, &times(Some(4000), None, None)).runs, 2);
     assert_eq!(count(&fixture.path, "trace"), 2);
     assert_eq!(store.capabilities(&ann(), &all()).unwrap().len(), 0);
 }
@@ -184,7 +184,7 @@ fn recorded_and_cached_results_and_embeddings_go_with_a_run() {
         keep_result(store, &who);
         ["read one", "read two"].iter().for_each(|text| vector(store, &who, text));
     }
-    let gone = forget(store, of_run(1));
+    let gone = forget(store, &of_run(1));
     assert_eq!((gone.mocks, gone.cached_results), (1, 1));
     let paths = |who: &Principal| -> Vec<String> {
         let mut paths: Vec<String> = store
@@ -224,7 +224,7 @@ fn everything_of_a_person_is_forgotten_and_nothing_of_another() {
     keep_result(store, &neil);
     vector(store, &neil, "anything");
     assert_eq!(store.capabilities(&neil, &all()).unwrap().len(), 2);
-    let gone = forget(store, ForgetScope { user: Some(neil.clone()), ..ForgetScope::default() });
+    let gone = forget(store, &ForgetScope { user: Some(neil.clone()), ..ForgetScope::default() });
     let expected = ForgottenCounts { runs: 1, traces: 1, capabilities: 2, mocks: 1, cached_results: 1 };
     assert_eq!(gone, expected);
     assert_eq!(dump(&fixture.path), mine);
