@@ -63,7 +63,7 @@ use crate::planning;
 use crate::planning::{PlanRefusal, PlanningContext, RunRequest};
 use crate::problem::{ErrorCode, Problem};
 use crate::report::{RunReport, RunStatus};
-use crate::runtime::run_blocking;
+use crate::runtime::{compute, run_blocking};
 use crate::suggest::SuggestedDag;
 
 pub use crate::execute::ResultRequest;
@@ -82,7 +82,7 @@ pub use direct::{DirectOutcome, NamedCall, call};
 pub use dry_run::{
     DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
 };
-pub use explore::{ExploreInput, ExploringClient, explore};
+pub use explore::{ExploreInput, ExploringClient, PATH_TIMEOUT_MS, explore};
 pub use exposed::{ExposedCapability, exposed_capabilities};
 pub use history::{PastQuestion, PastRun, list_runs, past_run, question_kind, run_call, run_calls};
 pub use inline_program::read_program;
@@ -98,7 +98,7 @@ pub use share::{
     ExportedPackage, ImportedCapability, PackageOptions, PackageReview, export_package, import_package,
     review_package,
 };
-pub use speculation::{SpeculationStats, speculation_stats};
+pub use speculation::{ConfidenceStats, SpeculationStats, speculation_stats};
 pub use versions::{
     EffectChange, VersionDiff, VersionList, VersionRecord, capability_versions, diff_versions, roll_back,
 };
@@ -127,7 +127,7 @@ pub async fn discover(
         }
     };
     let close = session.map(|session| related_to_session(app, principal, session)).unwrap_or_default();
-    let ready = recall::ready_call(app, &request.intent, &capabilities);
+    let ready = compute(|| recall::ready_call(app, &request.intent, &capabilities));
     let mut page = rank_for_request(app, principal, &wanted, (capabilities, close), request, visible)?;
     if let Some((id, call)) = ready.filter(|_| request.offset == 0) {
         page.put_first(id.as_str(), call);
@@ -173,7 +173,7 @@ fn rank_for_request(
         uses: Some(&*uses),
         close_by_id: close,
     };
-    discover::find(&snapshot, &known, request, visible)
+    compute(|| discover::find(&snapshot, &known, request, visible))
 }
 
 /// A DAG of tools that could serve an intent; `None` if no tool matches it.

@@ -441,12 +441,11 @@ impl McpEndpoint {
                     };
                     let events: Vec<ChunkedText> =
                         changes_to_announce(change)?.iter().filter_map(&message).collect();
-                    let mut events = events.into_iter();
-                    if let Some(first) = events.next() {
-                        let all = events.fold(first, |mut all, event| {
-                            all.append(event);
-                            all
-                        });
+                    let all = events.into_iter().reduce(|mut all, event| {
+                        all.append(event);
+                        all
+                    });
+                    if let Some(all) = all {
                         return Some((all, (changes, stop, message)));
                     }
                 }

@@ -249,6 +249,9 @@ pub(super) async fn discover(here: &CommandContext, discover: DiscoverArgs) -> R
             out::line(format!("  {}", pml_model::name::printable(&found.description)));
         }
         out::line(indent(&found.signature));
+        if !found.also.is_empty() {
+            out::line(format!("  {}the same: {}{}", out::DIM, found.also.join(", "), out::RESET));
+        }
         if discover.explain {
             found
                 .reasons

@@ -70,7 +70,7 @@ pub use server::{DeclaredTransport, DefinitionPolicy, ServerConfig, ServerTransp
 pub use settings::{BUILT_IN, BuiltinConfig, ClientSettings, Expose, ServeSettings, ToolNaming};
 pub use sign_in::SignInSettings;
 pub use speculation::{SpeculationPreset, SpeculationSettings};
-pub use store::{StoreAddress, database_url};
+pub use store::{StoreAddress, database_url, expand_variables, is_database_url};
 pub use telemetry::TelemetryCollector;
 pub use token::load_token;
 pub use watch::{ConfigWatcher, POLL_INTERVAL};

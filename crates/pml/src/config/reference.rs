@@ -353,6 +353,13 @@ pub const TABLES: &[ReferenceTable] = &[
                  repairs replay them.",
             ),
             setting(
+                "keep_traces",
+                "duration, 1 h to 87600 h",
+                "",
+                "How long the details of traces are kept: arguments, results and paths. What was learned from them stays. \
+                 Without this setting they are kept for good.",
+            ),
+            setting(
                 "confidence",
                 "number, 85 to 100",
                 "85",

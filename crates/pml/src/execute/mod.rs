@@ -10,6 +10,7 @@ mod delivery;
 mod driver;
 pub(crate) mod dry_run;
 mod ending;
+mod finished;
 mod follow;
 mod frames;
 mod history;
@@ -44,7 +45,6 @@ use pml_sandbox::{PoolUnavailable, WorkerPool};
 use pml_store::{
     AskingRunOutcome, Idempotency, Lease, NewRun, OpenApprovalLimit, ProcessIdentity, RunKind, Store, Urgency,
 };
-use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -57,12 +57,14 @@ use crate::knowledge::cache::CacheTicket;
 use crate::metrics::{ApprovalEvent, Metrics, SandboxEvent};
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
-use crate::report::{NextSuggestion, RunProgress, RunReport, RunStatus};
+use crate::report::{RunProgress, RunReport, RunStatus};
 use crate::runtime::program_of_parts;
 use crate::settings::AppSettings;
 use crate::tools::Toolset;
 pub use dag::{DagTasks, rehearse, schedule};
 use driver::{Ack, AckSender, Driver, DriverParts, StopSignals};
+pub(crate) use finished::FinishedRunNotice;
+use finished::NOTICES;
 use follow::OwnRuns;
 pub(crate) use follow::{follow_runs_task, missed_events};
 pub use history::{
@@ -203,20 +205,6 @@ impl Drop for ResumeReservation {
     }
 }
 
-/// A run that has ended with a result, for whoever prepares what usually follows it.
-#[derive(Debug)]
-pub(crate) struct FinishedRunNotice {
-    pub(crate) principal: Principal,
-    pub(crate) session: String,
-    /// The arguments of the run.
-    pub(crate) arguments: Box<RawValue>,
-    /// What usually follows.
-    pub(crate) next: Vec<NextSuggestion>,
-}
-
-/// The notices that may wait; more runs than that end without a prediction.
-const NOTICES: usize = 32;
-
 /// A run to be started.
 #[derive(Debug)]
 pub struct PlannedRun {
@@ -333,8 +321,8 @@ impl RunRegistry {
     }
 
     /// Records that the result of a capability is kept under `key` before anybody asked for it.
-    pub(crate) fn note_prediction(&self, principal: &Principal, id: &CapabilityId, key: Digest) {
-        self.speculator.note_prediction(principal, id, key);
+    pub(crate) fn note_prediction(&self, of: (&Principal, &CapabilityId), confidence: f64, key: Digest) {
+        self.speculator.note_prediction(of, confidence, key);
     }
 
     /// Records that the result under `key` was used, if it was prepared before anybody asked for it.

@@ -83,10 +83,15 @@ mod tests {
         let rename = |uri: &str| (uri == "x:1").then(|| "y:1".to_owned());
         let result = r#"{"content":[{"type":"text","text":"x:1"},{"type":"resource_link","uri":"x:1","name":"n"},{"type":"resource_link","uri":"x:2","name":"n"},{"type":"resource","resource":{"uri":"x:1","text":"1.0"}}],"structuredContent":{"n":1.50}}"#;
         let result = RawValue::from_string(result.to_owned()).unwrap();
+        let renamed = rename_links(&result, rename);
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(
-            rename_links(&result, rename).get(),
-            r#"{"structuredContent":{"n":1.50},"content":[{"type":"text","text":"x:1"},{"type":"resource_link","name":"n","uri":"y:1"},{"type":"resource_link","uri":"x:2","name":"n"},{"type":"resource","resource":{"text":"1.0","uri":"y:1"}}]}"#
+            read(renamed.get()),
+            read(
+                r#"{"content":[{"type":"text","text":"x:1"},{"type":"resource_link","uri":"y:1","name":"n"},{"type":"resource_link","uri":"x:2","name":"n"},{"type":"resource","resource":{"uri":"y:1","text":"1.0"}}],"structuredContent":{"n":1.50}}"#
+            )
         );
+        assert!(renamed.get().contains("1.50"), "what is not renamed keeps its bytes");
         for other in [r#"{"content":"x:1"}"#, "{}", r#"{"content":[1,{"type":"resource_link"}]}"#] {
             let other = RawValue::from_string(other.to_owned()).unwrap();
             assert_eq!(rename_links(&other, rename).get(), other.get());

@@ -124,6 +124,8 @@ pub(super) struct Driver {
     recorded_at: Vec<i64>,
     /// The events that follow from the driver's own decisions; they are processed before anything else.
     pending: VecDeque<RunEvent<RunEnding>>,
+    /// Whether recorded deliveries are made again. What was read ahead meanwhile was read after them.
+    restoring: bool,
     /// The failure that ends the run next.
     failed: Option<RunFailure>,
     /// The requested end, if it is not recorded yet.
@@ -158,6 +160,7 @@ impl Driver {
             ticket: parts.ticket,
             recorded_at: history.calls.iter().map(|call| call.issued_at).collect(),
             pending: VecDeque::new(),
+            restoring: true,
             failed: None,
             requested_end: None,
             driven: DrivenRun { runs, principal, plan, lease },
@@ -182,6 +185,7 @@ impl Driver {
                 self.deliver(at, &what);
             }
         }
+        self.restoring = false;
         self.run.void_grants(replaced.unwrap_or(0));
         self.take_dag_events();
         if let Some(dag) = &mut self.work.dag {
