@@ -256,7 +256,7 @@ const scenarios = {
     await page.goto(`${given.url}/inbox`);
     await page.fill('#passphrase', given.passphrase);
     await page.keyboard.press('Enter');
-    await page.waitForSelector('main h1');
+    await page.waitForSelector('#passphrase', { state: 'detached' });
     const rows = async (run) => {
       await page.goto(`${given.url}/runs/${run}`);
       await page.waitForSelector('.row-call');

@@ -387,12 +387,17 @@ pub const TABLES: &[ReferenceTable] = &[
                 "Reads of one run that are under way or not asked for yet.",
             ),
             setting("per_run", "number, at most 100000", "500", "Reads ahead of one run in all."),
-            setting("per_server", "number, at most 1024", "32", "Reads ahead under way at one server."),
+            setting(
+                "per_server",
+                "number, at most 1024",
+                "32",
+                "Reads ahead under way at one server, of all runs and predictions.",
+            ),
             setting(
                 "per_minute",
                 "number, at most 1000000",
                 "6000",
-                "Reads ahead of all runs within a minute.",
+                "Reads ahead of all runs and predictions within a minute.",
             ),
             setting(
                 "branches",

@@ -411,7 +411,7 @@ fn a_page_of_a_run_with_many_calls_reads_no_more_than_itself() {
     assert_eq!(seen, (1..=20_000).collect::<Vec<u64>>());
     let all = reads(&format!("/api/runs/{many}/calls?limit=2000"));
     assert!(all > 400_000, "a page of 2,000 calls is read from the database: {all} bytes");
-    for path in ["/calls?limit=50", "/calls?limit=50&cursor=19900", "/calls/19999", ""] {
+    for path in ["/calls?limit=50", "/calls?limit=50&cursor=19900", "/calls/19999"] {
         let one = reads(&format!("/api/runs/{many}{path}"));
         assert!(one < 200_000, "`{path}` reads {one} bytes");
     }
