@@ -23,7 +23,8 @@ def published():
 class Encoder:
     """A model with its tokenizer."""
 
-    def __init__(self, directory, dropout=0.0):
+    def __init__(self, directory, dropout=0.0, bf16=False):
+        self.bf16 = bf16
         directory = Path(directory)
         settings = json.loads((directory / "config.json").read_text())
         config = BertConfig(**settings, attn_implementation="eager")
@@ -55,7 +56,8 @@ class Encoder:
         longest = max(len(text) for text in read)
         tokens = torch.tensor([text + [0] * (longest - len(text)) for text in read])
         mask = torch.tensor([[1] * len(text) + [0] * (longest - len(text)) for text in read])
-        states = self.network(input_ids=tokens, attention_mask=mask).last_hidden_state
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
+            states = self.network(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
         weights = mask.unsqueeze(-1).float()
         return torch.nn.functional.normalize((states * weights).sum(1) / weights.sum(1), dim=-1)
 

@@ -41,6 +41,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--share", type=float, default=0.5, help="share of the trained weights in the average")
+    parser.add_argument("--bf16", action="store_true", help="multiply in bfloat16: a fifth of the time where the processor can")
     parser.add_argument("--mine", action="store_true", help="mine hard negatives again with the starting model")
     args = parser.parse_args()
 
@@ -49,7 +50,7 @@ def main():
     torch.set_flush_denormal(True)
     torch.use_deterministic_algorithms(True)
     source = Path(args.source) if args.source else model.published()
-    encoder = model.Encoder(source)
+    encoder = model.Encoder(source, bf16=args.bf16)
     tools, pairs = data.read(args.data)
     names = [name for name in args.without.split(",") if name]
     unknown = set(names) - {data.set_of(pair.source) for pair in pairs}
@@ -72,6 +73,7 @@ def main():
         "tokens": args.tokens,
         "seed": args.seed,
         "share": args.share,
+        "bf16": args.bf16,
         "mined": args.mine,
         "first_losses": losses[:5],
         "last_losses": losses[-5:],

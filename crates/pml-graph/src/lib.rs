@@ -21,5 +21,6 @@ pub mod rank;
 pub mod request;
 pub mod tokens;
 pub mod vectors;
+pub mod weights;
 
 pub use vectors::everyday;

@@ -5,6 +5,7 @@
 use crate::lexical::LexicalIndex;
 use crate::request::RequestTerms;
 use crate::vectors::VectorTable;
+use crate::weights::RankWeights;
 
 /// Vectors of items and request, all of one model.
 #[derive(Debug, Clone, Copy)]
@@ -17,10 +18,6 @@ pub struct DenseEvidence<'a> {
     pub parts: &'a [Vec<f32>],
 }
 
-/// Weight of the best part, relative to the whole of a request of one part. The more parts there are, the less the
-/// whole says about each: its weight falls with the square root of their number.
-pub(crate) const PART_WEIGHT: f32 = 1.5;
-
 /// Number of most similar items that show how clearly a part is answered: a single one may be similar by chance.
 const PEAK: usize = 3;
 
@@ -32,10 +29,16 @@ pub(crate) struct PartScores {
     pub(crate) whole: Vec<f32>,
     /// Scores per part; empty when the whole is the only part.
     parts: Vec<Vec<f32>>,
+    /// Weight of the best part.
+    part_weight: f32,
 }
 
 impl PartScores {
-    pub(crate) fn score_by_words(request: &RequestTerms, index: &LexicalIndex) -> PartScores {
+    pub(crate) fn score_by_words(
+        request: &RequestTerms,
+        index: &LexicalIndex,
+        weights: &RankWeights,
+    ) -> PartScores {
         let mut whole = vec![0.0; index.len()];
         let only = request.parts == 1 && request.terms.iter().all(|term| term.occurs_in(0));
         let mut parts = vec![vec![0.0; index.len()]; if only { 0 } else { request.parts }];
@@ -50,22 +53,27 @@ impl PartScores {
         }
         for pair in &request.pairs {
             for (item, gained) in index.pair_scores(pair.first, pair.second) {
+                let gained = weights.pair * gained;
                 whole[item] += gained;
                 let parts = parts.iter_mut().enumerate().filter(|(part, _)| pair.occurs_in(*part));
                 parts.for_each(|(_, worth)| worth[item] += gained);
             }
         }
-        PartScores { whole, parts }
+        PartScores { whole, parts, part_weight: weights.part }
     }
 
     /// Scores by cosine; `None` when the vectors of the request cannot be compared with those of the items.
-    pub(crate) fn score_by_vectors(dense: &DenseEvidence<'_>, parts: usize) -> Option<PartScores> {
+    pub(crate) fn score_by_vectors(
+        dense: &DenseEvidence<'_>,
+        parts: usize,
+        weights: &RankWeights,
+    ) -> Option<PartScores> {
         let whole = dense.items.similarities(dense.whole)?;
         // A different number of parts means that they belong to another text.
         let same = dense.parts.len() != parts || dense.parts.iter().all(|part| part == dense.whole);
         let parts = if same { &[] } else { dense.parts };
         let parts: Option<Vec<Vec<f32>>> = parts.iter().map(|part| dense.items.similarities(part)).collect();
-        Some(PartScores { whole, parts: parts? })
+        Some(PartScores { whole, parts: parts?, part_weight: weights.part })
     }
 
     /// Weight of the whole request.
@@ -87,7 +95,7 @@ impl PartScores {
     pub(crate) fn combined_scores(&self) -> Vec<f32> {
         let weight = self.whole_weight();
         (0..self.whole.len())
-            .map(|item| weight * self.whole[item] + PART_WEIGHT * self.best_part_score(item))
+            .map(|item| weight * self.whole[item] + self.part_weight * self.best_part_score(item))
             .collect()
     }
 
@@ -97,7 +105,7 @@ impl PartScores {
         let sums = self.combined_scores().into_iter().enumerate().filter(|(item, _)| counts(*item));
         let (mean, deviation) = mean_and_deviation(&sums.map(|(_, sum)| sum).collect::<Vec<_>>());
         let deviation = deviation.max(least);
-        let mean = mean / (self.whole_weight() + PART_WEIGHT);
+        let mean = mean / (self.whole_weight() + self.part_weight);
         for numbers in self.parts.iter_mut().chain([&mut self.whole]) {
             numbers.iter_mut().for_each(|number| *number = (*number - mean) / deviation);
         }
@@ -176,7 +184,7 @@ mod tests {
     #[test]
     fn a_part_that_nothing_is_much_like_still_asks_for_something() {
         let parts = vec![vec![0.9, 0.1, 0.1, 0.1], vec![0.1, 0.3, 0.1, 0.1]];
-        let mut measure = PartScores { whole: vec![0.0; 4], parts };
+        let mut measure = PartScores { whole: vec![0.0; 4], parts, part_weight: 1.5 };
         let apart = |measure: &PartScores, part: usize, item: usize| {
             measure.parts[part][item] - measure.parts[part][3]
         };

@@ -9,11 +9,12 @@ use std::fmt;
 use crate::confidence::{self, ConfidenceSignals};
 use crate::lexical::{DocumentField, LexicalIndex};
 pub use crate::measure::DenseEvidence;
-use crate::measure::{PART_WEIGHT, PartScores, add_weighted, mean_and_deviation};
+use crate::measure::{PartScores, add_weighted, mean_and_deviation};
 use crate::past::{ItemHint, PastAdvice};
 use crate::request::{MAX_BYTES, RequestTerm, RequestTerms};
 use crate::tokens;
 use crate::vectors::VectorTable;
+use crate::weights::RankWeights;
 
 /// Evidence about the items.
 #[derive(Debug, Clone, Copy)]
@@ -61,27 +62,6 @@ pub enum RankReason {
     ServedSimilar(u32),
 }
 
-/// Gain of an item when the best part of the request contains every word of its name, in standard deviations.
-const NAME_COVERAGE: f32 = 0.8;
-
-/// Gain when the request contains every word of its server's name.
-const SERVER_COVERAGE: f32 = 0.48;
-
-/// Weight of a standard deviation of vector scores relative to one of word scores: this, plus [`MEANING_OF_FEW`]
-/// divided by the number of words of the request, since few words say little.
-const MEANING: f32 = 0.6;
-/// Additional weight of vectors, divided by the number of terms of the request.
-const MEANING_OF_FEW: f32 = 20.0;
-/// Minimum number of terms in that division.
-const FEW_WORDS: usize = 3;
-
-/// Minimum standard deviation of the vector scores: where all items mean nearly the same, their differences are noise.
-/// Catalogues of different tools have twice as much.
-const ALL_ALIKE: f32 = 0.1;
-
-/// Share of an item's usual similarity that is subtracted for a request of one part.
-const USUAL: f32 = 0.5;
-
 /// Minimum cosine of an item without a word of the request: unrelated texts mostly have less.
 const SIMILAR: f32 = 0.15;
 
@@ -90,6 +70,13 @@ const SIMILAR: f32 = 0.15;
 const FAINT: f32 = 0.05;
 /// Number of standard deviations above the mean for an item with only a [`FAINT`] cosine.
 const STANDING_OUT: f32 = 1.5;
+
+/// Minimum standard deviation of the vector scores: where all items mean nearly the same, their differences are noise.
+/// Catalogues of different tools have twice as much.
+const ALL_ALIKE: f32 = 0.1;
+
+/// Minimum number of terms by which `meaning_of_few` is divided.
+const FEW_WORDS: usize = 3;
 
 /// Minimum cosine at which similarity is a reason of its own.
 const ALIKE: f32 = 0.3;
@@ -102,13 +89,6 @@ const SPOKEN_FOR: f32 = 0.1;
 /// Number of best items that are reordered by the parts they answer.
 const RERANKED: usize = 50;
 
-/// Factor on a part's weight each time an item has answered it.
-const ANSWERED: f32 = 0.5;
-
-/// Factor on a word's weight each time an item has had it. Applied only with vectors: by words alone, an item with the
-/// other words of a request is mostly the wrong one.
-const SAID: f32 = 0.9;
-
 /// The items related to `request`, best first; ties in catalogue order.
 ///
 /// The score of the first item is the probability that it is right, see [`confidence`]; the others fall from there with
@@ -119,7 +99,7 @@ pub fn rank(request: &str, evidence: &RankingEvidence<'_>) -> Vec<ScoredItem> {
 
 /// The first `count` of them. With many items this takes less time than ordering all.
 pub fn rank_first(request: &str, evidence: &RankingEvidence<'_>, count: usize) -> Vec<ScoredItem> {
-    let found = order_first(request, evidence, |_| true, count);
+    let found = order_first(request, evidence, &RankWeights::default(), |_| true, count);
     let mut ranked = scored(found).map(|(ranked, _)| ranked).unwrap_or_default();
     ranked.truncate(count);
     ranked
@@ -141,6 +121,13 @@ pub fn rank_with_signals(
     evidence: &RankingEvidence<'_>,
 ) -> Option<(Vec<ScoredItem>, ConfidenceSignals)> {
     scored(order_items(request, evidence, |_| true))
+}
+
+/// The items related to `request` by other weights, best first; without scores, which are calibrated for the usual
+/// weights.
+pub fn rank_with_weights(request: &str, evidence: &RankingEvidence<'_>, weights: &RankWeights) -> Vec<usize> {
+    let found = order_first(request, evidence, weights, |_| true, usize::MAX);
+    found.map(|(ranked, _)| ranked.iter().map(|valued| valued.item).collect()).unwrap_or_default()
 }
 
 /// Converts values to scores.
@@ -167,13 +154,14 @@ pub(crate) fn order_items(
     evidence: &RankingEvidence<'_>,
     eligible: impl Fn(usize) -> bool,
 ) -> Option<(Vec<ValuedItem>, ConfidenceSignals)> {
-    order_first(request, evidence, eligible, usize::MAX)
+    order_first(request, evidence, &RankWeights::default(), eligible, usize::MAX)
 }
 
 /// The same for the first `count` items, and those that decide about their order.
 fn order_first(
     request: &str,
     evidence: &RankingEvidence<'_>,
+    weights: &RankWeights,
     eligible: impl Fn(usize) -> bool,
     count: usize,
 ) -> Option<(Vec<ValuedItem>, ConfidenceSignals)> {
@@ -181,7 +169,7 @@ fn order_first(
     if request.terms.is_empty() {
         return None;
     }
-    let fit = CatalogueFit::measure(&request, evidence);
+    let fit = CatalogueFit::measure(&request, evidence, weights);
     let mut values = fit.values();
     let described = fit.likeness.iter().flatten().copied().fold(0.0, f32::max);
     let spoken_for = past_speaks(&mut values, evidence.hints(), described);
@@ -225,7 +213,7 @@ fn order_first(
 /// standard deviation.
 pub fn standard_scores(request: &str, evidence: &RankingEvidence<'_>) -> Vec<f32> {
     let request = RequestTerms::parse(request, evidence.lexical);
-    let mut values = CatalogueFit::measure(&request, evidence).values();
+    let mut values = CatalogueFit::measure(&request, evidence, &RankWeights::default()).values();
     let (mean, deviation) = mean_and_deviation(&values);
     values.iter_mut().for_each(|value| *value = (*value - mean) / deviation);
     values
@@ -272,18 +260,24 @@ struct CatalogueFit {
     by_words: Vec<f32>,
     /// Largest cosine with the request or a part of it; `None` without vectors.
     likeness: Option<Vec<f32>>,
+    weights: RankWeights,
 }
 
 impl CatalogueFit {
-    fn measure(request: &RequestTerms, evidence: &RankingEvidence<'_>) -> CatalogueFit {
+    fn measure(
+        request: &RequestTerms,
+        evidence: &RankingEvidence<'_>,
+        weights: &RankWeights,
+    ) -> CatalogueFit {
         let index = evidence.lexical;
-        let mut all = PartScores::score_by_words(request, index);
+        let mut all = PartScores::score_by_words(request, index, weights);
         let mut found: Vec<bool> = all.whole.iter().map(|worth| *worth > 0.0).collect();
         let deviation = all.standardise(0.0, |_| true);
         let by_words = all.combined_scores();
         let dense = evidence.dense.filter(|dense| dense.items.len() == index.len());
-        let likeness =
-            dense.and_then(|dense| PartScores::score_by_vectors(&dense, request.parts)).map(|mut meaning| {
+        let likeness = dense
+            .and_then(|dense| PartScores::score_by_vectors(&dense, request.parts, weights))
+            .map(|mut meaning| {
                 let best = |item: usize| meaning.best_part_score(item).max(meaning.whole[item]);
                 let likeness: Vec<f32> = (0..index.len()).map(best).collect();
                 for (item, found) in found.iter_mut().enumerate() {
@@ -291,19 +285,29 @@ impl CatalogueFit {
                     *found |=
                         likeness[item] >= SIMILAR && dense.is_some_and(|dense| dense.items.has_vector(item));
                 }
-                if let Some(usual) = dense.and_then(|dense| usual(dense.items)) {
+                if let Some(usual) = dense.and_then(|dense| usual(dense.items, weights.usual)) {
                     meaning.subtract_usual(&usual);
                 }
-                meaning.level_parts();
+                if weights.levels_parts {
+                    meaning.level_parts();
+                }
                 meaning
                     .standardise(ALL_ALIKE, |item| dense.is_some_and(|dense| dense.items.has_vector(item)));
                 all.add_scores(
                     &meaning,
-                    MEANING + MEANING_OF_FEW / request.terms.len().max(FEW_WORDS) as f32,
+                    weights.meaning + weights.meaning_of_few / request.terms.len().max(FEW_WORDS) as f32,
                 );
                 likeness
             });
-        CatalogueFit { all, deviation, names: names(request, index), found, by_words, likeness }
+        CatalogueFit {
+            all,
+            deviation,
+            names: names(request, index, weights),
+            weights: *weights,
+            found,
+            by_words,
+            likeness,
+        }
     }
 
     /// Value of every item.
@@ -317,10 +321,10 @@ impl CatalogueFit {
 /// For each item, its similarity to everyday requests minus its similarity to other items; 0 is usual. Requests are
 /// worded differently from descriptions, so an item worded like a request is similar to many requests, which says
 /// nothing about this one.
-fn usual(items: &VectorTable) -> Option<Vec<f32>> {
+fn usual(items: &VectorTable, weight: f32) -> Option<Vec<f32>> {
     let common = items.mean_similarities().filter(|_| items.has_everyday())?;
     let more = |(item, common): (usize, &f32)| {
-        items.everyday_similarity(item).map_or(0.0, |expected| USUAL * (expected - common))
+        items.everyday_similarity(item).map_or(0.0, |expected| weight * (expected - common))
     };
     let mut more: Vec<f32> = common.iter().enumerate().map(more).collect();
     let known = (0..more.len()).filter(|item| items.has_vector(*item));
@@ -333,7 +337,7 @@ fn usual(items: &VectorTable) -> Option<Vec<f32>> {
 }
 
 /// Gain of each item by its name and its server's name.
-fn names(request: &RequestTerms, index: &LexicalIndex) -> Vec<f32> {
+fn names(request: &RequestTerms, index: &LexicalIndex, weights: &RankWeights) -> Vec<f32> {
     let mut gained = vec![0.0_f32; index.len()];
     let mut best = vec![0.0_f32; index.len()];
     for part in 0..request.parts {
@@ -350,7 +354,7 @@ fn names(request: &RequestTerms, index: &LexicalIndex) -> Vec<f32> {
             gained[item] += term.idf / index.server_mass(item);
         });
     }
-    gained.iter().zip(best).map(|(server, name)| SERVER_COVERAGE * server + NAME_COVERAGE * name).collect()
+    gained.iter().zip(best).map(|(server, name)| weights.server * server + weights.name * name).collect()
 }
 
 fn each_named(term: &RequestTerm, index: &LexicalIndex, field: DocumentField, each: impl FnMut(usize)) {
@@ -374,7 +378,7 @@ fn spread(ranked: &mut [ValuedItem], fit: &CatalogueFit, request: &RequestTerms,
                 best = (at, value);
             }
         }
-        left.take(&answers[best.0]);
+        left.take(&answers[best.0], &fit.weights);
         ranked.swap(taken, best.0);
         answers.swap(taken, best.0);
         ranked[taken].value = best.1;
@@ -397,7 +401,7 @@ impl AnswerWeights {
             if fit.likeness.is_none() {
                 return 0.0;
             }
-            let times = fit.all.whole_weight() + if term.occurs_in(best) { PART_WEIGHT } else { 0.0 };
+            let times = fit.all.whole_weight() + if term.occurs_in(best) { fit.weights.part } else { 0.0 };
             let posting = term.number.and_then(|number| index.find_posting(number, item));
             posting.map_or(0.0, |posting| times * posting.score / fit.deviation)
         };
@@ -412,12 +416,13 @@ impl AnswerWeights {
     }
 
     /// Reduces the weights of what `answer` covers. With a single part, all items answer it.
-    fn take(&mut self, answer: &AnswerWeights) {
-        if self.parts.len() > 1 {
-            self.parts[largest(&answer.parts).0] *= ANSWERED;
+    fn take(&mut self, answer: &AnswerWeights, weights: &RankWeights) {
+        let (part, answered) = largest(&answer.parts);
+        if self.parts.len() > 1 && answered > 0.0 {
+            self.parts[part] *= weights.answered;
         }
         let said = self.words.iter_mut().zip(&answer.words).filter(|(_, word)| **word > 0.0);
-        said.for_each(|(left, _)| *left *= SAID);
+        said.for_each(|(left, _)| *left *= weights.said);
     }
 }
 
@@ -533,21 +538,32 @@ mod tests {
 
     #[test]
     fn what_was_answered_counts_less_the_next_time() {
+        let weights = RankWeights::default();
         let mut left = answer(&[1.0, 1.0], &[1.0, 1.0]);
         let (same, other) = (answer(&[4.0, 1.0], &[2.0, 0.0]), answer(&[1.0, 4.0], &[0.0, 2.0]));
         assert_eq!((same.lost(&left), other.lost(&left)), (0.0, 0.0));
-        left.take(&same);
+        left.take(&same, &weights);
         assert_eq!(other.lost(&left), 0.0);
         let once = same.lost(&left);
-        assert!((once - (4.0 * (1.0 - ANSWERED) + 2.0 * (1.0 - SAID))).abs() < 1e-6, "{once}");
-        left.take(&same);
+        assert!(
+            (once - (4.0 * (1.0 - weights.answered) + 2.0 * (1.0 - weights.said))).abs() < 1e-6,
+            "{once}"
+        );
+        left.take(&same, &weights);
         assert!(same.lost(&left) > once);
+    }
+
+    #[test]
+    fn an_item_that_answers_no_part_leaves_all_of_them_open() {
+        let mut left = answer(&[1.0, 1.0], &[1.0]);
+        left.take(&answer(&[0.0, 0.0], &[2.0]), &RankWeights::default());
+        assert_eq!(left.parts, [1.0, 1.0]);
     }
 
     #[test]
     fn the_only_part_of_a_request_is_never_done_with() {
         let mut left = answer(&[1.0], &[1.0, 1.0]);
-        left.take(&answer(&[4.0], &[0.0, 3.0]));
+        left.take(&answer(&[4.0], &[0.0, 3.0]), &RankWeights::default());
         assert_eq!(answer(&[4.0], &[3.0, 0.0]).lost(&left), 0.0);
         assert!(answer(&[4.0], &[3.0, 3.0]).lost(&left) > 0.0);
     }

@@ -3,6 +3,8 @@
 //! A [`ToolSnapshot`] is immutable; a change replaces it by a new one. It is built from stored manifests, so it is
 //! available before any server has been started.
 
+mod alike;
+pub(crate) mod deprecated;
 mod quarantine;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -100,6 +102,14 @@ pub struct ToolSnapshot {
     by_id: HashMap<ToolId, usize>,
     by_exposed: HashMap<String, usize>,
     index: OnceLock<LexicalIndex>,
+    kinds: OnceLock<ToolKinds>,
+}
+
+/// What ranking needs to know of each tool beside its words.
+#[derive(Debug)]
+struct ToolKinds {
+    first_alike: Vec<usize>,
+    deprecated: Vec<bool>,
 }
 
 impl ToolSnapshot {
@@ -134,6 +144,7 @@ impl ToolSnapshot {
             by_id,
             by_exposed,
             index: OnceLock::new(),
+            kinds: OnceLock::new(),
         }
     }
 
@@ -217,6 +228,24 @@ impl ToolSnapshot {
     /// The tools of one server.
     pub fn tools_of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a CatalogueTool> {
         self.tools.iter().filter(move |tool| tool.id.server == *server)
+    }
+
+    /// The first tool that does the same as the tool `item` of the snapshot; itself where there is none before it.
+    pub(crate) fn first_alike(&self, item: usize) -> usize {
+        self.kinds().first_alike[item]
+    }
+
+    /// Whether the tool `item` of the snapshot is deprecated according to its definition.
+    pub(crate) fn is_deprecated(&self, item: usize) -> bool {
+        self.kinds().deprecated[item]
+    }
+
+    /// Found on first use: comparing thousands of tools would delay the start.
+    fn kinds(&self) -> &ToolKinds {
+        self.kinds.get_or_init(|| ToolKinds {
+            first_alike: alike::first_alike(&self.tools),
+            deprecated: self.tools.iter().map(deprecated::is_deprecated).collect(),
+        })
     }
 
     /// The word index for ranking; built on first use, because it must not delay the start.

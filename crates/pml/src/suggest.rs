@@ -4,7 +4,6 @@
 //! argument is a value of the intent or the result of another step, nothing else; other required arguments are listed
 //! as missing. The module is pure: examples are passed in.
 
-pub(crate) mod deprecated;
 pub(crate) mod effect;
 pub(crate) mod paths;
 #[cfg(test)]

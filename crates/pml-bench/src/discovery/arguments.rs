@@ -25,15 +25,22 @@ use crate::figure::{BenchFigure, failed};
 use crate::lines::json_lines;
 use crate::{flow, ingest};
 
-/// A set of call sequences with known arguments.
-const SET: &str = "nestful";
+/// Sets of call sequences with known arguments. The rules for values of a request were written with the first in view,
+/// and for none of the others.
+const SETS: [&str; 2] = ["nestful", "sealtools"];
 
 #[derive(Deserialize)]
 struct ArgumentsBenchRow {
     query: String,
     seq: Vec<String>,
+    #[serde(default = "data::yes")]
     clean: bool,
-    ts_code: String,
+    /// The calls as a program.
+    #[serde(default)]
+    ts_code: Option<String>,
+    /// Or their arguments, in which `API_call_0` is the result of the first call.
+    #[serde(default)]
+    args: Vec<Map<String, Value>>,
 }
 
 /// Counts of required arguments by outcome.
@@ -47,34 +54,78 @@ struct ArgumentCounts {
 }
 
 pub(super) fn measure(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>, Problem> {
-    let folder = bench.data.join(SET);
-    let snapshot = snapshot(&data::read_tools(&folder.join("tools.jsonl"))?)?;
-    let catalogue = flow::catalogue(&folder.join("tools.jsonl"))?;
+    SETS.iter().map(|set| measure_set(bench, set)).collect()
+}
+
+fn measure_set(bench: &DiscoveryBench<'_>, set: &str) -> Result<BenchFigure, Problem> {
+    let folder = bench.data.join(set);
+    let mut tools = data::read_tools(&folder.join("tools.jsonl"))?;
+    tools.iter_mut().for_each(|tool| make_usable(tool, set));
+    let snapshot = snapshot(&tools)?;
+    let rows: Vec<ArgumentsBenchRow> = json_lines(&folder.join("dev.jsonl"))?;
+    let catalogue = match rows.iter().any(|row| row.ts_code.is_some()) {
+        true => flow::catalogue(&folder.join("tools.jsonl"))?,
+        false => AnalysisCatalogue::default(),
+    };
     let mut count = ArgumentCounts::default();
-    for row in json_lines::<ArgumentsBenchRow>(&folder.join("dev.jsonl"))?.iter().filter(|row| row.clean) {
-        let tools: Option<Vec<&CatalogueTool>> =
-            row.seq.iter().map(|id| snapshot.index_of(id).map(|place| &snapshot.tools[place])).collect();
-        if let (Some(tools), Some(gold)) = (tools, gold(&row.ts_code, &catalogue))
+    for row in rows.iter().filter(|row| row.clean) {
+        let tool = |id: &String| {
+            let place = snapshot.index_of(id).or_else(|| snapshot.index_of(&format!("{set}:{id}")))?;
+            Some(&snapshot.tools[place])
+        };
+        let tools: Option<Vec<&CatalogueTool>> = row.seq.iter().map(tool).collect();
+        let gold = match &row.ts_code {
+            Some(program) => gold(program, &catalogue),
+            None => Some(row.args.iter().map(with_references).collect()),
+        };
+        if let (Some(tools), Some(gold)) = (tools, gold)
             && tools.len() == gold.len()
         {
             count.add(&tools, &suggested(&row.query, &tools), &gold, &row.query);
         }
     }
     let share = |part: usize| 100.0 * part as f64 / count.required.max(1) as f64;
-    Ok(vec![
-        BenchFigure::of(
-            format!("{SET}: required arguments filled right / wrong / left open / invented"),
-            format!(
-                "{:.1} % / {:.1} % / {:.1} % / {} of {}",
-                share(count.right),
-                share(count.wrong),
-                share(count.required - count.right - count.wrong),
-                count.invented,
-                count.required
-            ),
-        )
-        .target("none invented", count.invented == 0),
-    ])
+    Ok(BenchFigure::of(
+        format!("{set}: required arguments filled right / wrong / left open / invented"),
+        format!(
+            "{:.1} % / {:.1} % / {:.1} % / {} of {}",
+            share(count.right),
+            share(count.wrong),
+            share(count.required - count.right - count.wrong),
+            count.invented,
+            count.required
+        ),
+    )
+    .target("none invented", count.invented == 0))
+}
+
+/// Gives a tool without a server one, and its schema the names of JSON Schema for types.
+fn make_usable(tool: &mut data::BenchTool, set: &str) {
+    if ServerName::new(&tool.server).is_err() || !tool.id.contains(':') {
+        tool.server = set.to_owned();
+    }
+    for property in tool.input_schema["properties"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        let named = match property["type"].as_str() {
+            Some("str") => "string",
+            Some("int") => "integer",
+            Some("float") => "number",
+            Some("bool") => "boolean",
+            Some("list") => "array",
+            Some("dict") => "object",
+            _ => continue,
+        };
+        property["type"] = named.into();
+    }
+}
+
+/// The arguments of a call, with the results of others as references.
+fn with_references(arguments: &Map<String, Value>) -> Map<String, Value> {
+    let written = |value: &Value| {
+        let call = value.as_str().and_then(|text| text.strip_prefix("API_call_"));
+        let call: Option<usize> = call.and_then(|number| number.parse().ok());
+        call.map_or_else(|| value.clone(), |call| json!({ "$ref": format!("t{}", call + 1) }))
+    };
+    arguments.iter().map(|(name, value)| (name.clone(), written(value))).collect()
 }
 
 fn snapshot(tools: &[data::BenchTool]) -> Result<ToolSnapshot, Problem> {
@@ -180,6 +231,12 @@ impl ArgumentCounts {
 }
 
 fn same(one: &Value, other: &Value) -> bool {
+    // A reference to a whole result stands for any part of it.
+    if let (Some(one), Some(other)) = (one["$ref"].as_str(), other["$ref"].as_str())
+        && !other.contains(['.', '['])
+    {
+        return one.split(['.', '[']).next() == Some(other);
+    }
     match (one.as_f64(), other.as_f64()) {
         (Some(one), Some(other)) => (one - other).abs() < 1e-9,
         _ => one == other,

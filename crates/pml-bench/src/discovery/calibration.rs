@@ -22,18 +22,19 @@ const RIDGE: f64 = 0.01;
 pub(super) type JudgedSigns = (ConfidenceSignals, bool);
 
 /// The calibration where embeddings are available.
-pub(super) fn by_meaning(sets: &[Vec<JudgedSigns>]) -> Vec<BenchFigure> {
-    measure("first result", sets, BenchFigure::target)
+pub(super) fn by_meaning(names: &[&str], sets: &[Vec<JudgedSigns>]) -> Vec<BenchFigure> {
+    measure("first result", names, sets, BenchFigure::target)
 }
 
 /// The calibration with words only: before texts are embedded, and without a model.
-pub(super) fn by_words(sets: &[Vec<JudgedSigns>]) -> Vec<BenchFigure> {
-    measure("by words alone", sets, |figure, _, _| figure)
+pub(super) fn by_words(names: &[&str], sets: &[Vec<JudgedSigns>]) -> Vec<BenchFigure> {
+    measure("by words alone", names, sets, |figure, _, _| figure)
 }
 
 /// The calibration of the weights, and the weights fitted on all sets together.
 fn measure(
     evidence: &str,
+    names: &[&str],
     sets: &[Vec<JudgedSigns>],
     judge: impl Fn(BenchFigure, String, bool) -> BenchFigure,
 ) -> Vec<BenchFigure> {
@@ -51,9 +52,21 @@ fn measure(
     let errors: Vec<f64> = said.iter().map(|of_set| score::calibration_error(of_set)).collect();
     let error = score::mean(errors.iter().copied());
     let single: Vec<String> = errors.iter().map(|error| format!("{error:.3}")).collect();
-    let sure: Vec<bool> =
-        said.iter().flatten().filter(|(likely, _)| *likely >= RUNS).map(|(_, right)| *right).collect();
-    let precision = sure.iter().filter(|right| **right).count() as f64 / sure.len().max(1) as f64;
+    let sure_of = |of_set: &[(f64, bool)]| -> Vec<bool> {
+        of_set.iter().filter(|(likely, _)| *likely >= RUNS).map(|(_, right)| *right).collect()
+    };
+    let sure_by_set: Vec<Vec<bool>> = said.iter().map(|of_set| sure_of(of_set)).collect();
+    let sure = sure_by_set.concat();
+    let by_set: Vec<String> = names
+        .iter()
+        .zip(&sure_by_set)
+        .map(|(name, sure)| match sure.len() {
+            0 => format!("{name} none"),
+            number => format!("{name} {:.3} of {number}", share_right(sure)),
+        })
+        .collect();
+    let on_every_set = sure_by_set.iter().all(|sure| sure.is_empty() || share_right(sure) >= PRECISION);
+    let precision = share_right(&sure);
     let all = fitted(sets.iter().map(Vec::as_slice)).map(|weight| format!("{weight:.2}"));
     let said = BenchFigure::of(
         format!("{evidence}: calibration error, each set with the constants of the others"),
@@ -66,8 +79,17 @@ fn measure(
     vec![
         judge(said, format!("≤ {ERROR}"), error <= ERROR),
         judge(runs, format!("≥ {PRECISION}"), precision >= PRECISION),
+        judge(
+            BenchFigure::of(format!("{evidence}: the same, by set"), by_set.join(", ")),
+            format!("≥ {PRECISION} on every set"),
+            on_every_set,
+        ),
         BenchFigure::of(format!("{evidence}: constants that all sets give"), all.join(" ")),
     ]
+}
+
+fn share_right(judged: &[bool]) -> f64 {
+    judged.iter().filter(|right| **right).count() as f64 / judged.len().max(1) as f64
 }
 
 /// The maximum-likelihood weights (logistic regression by Newton's method). The weight of a set grows with the square
@@ -151,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_set_that_is_unlike_the_others_is_told() {
-        let met = |sets: &[Vec<JudgedSigns>]| by_meaning(sets)[0].met();
+        let met = |sets: &[Vec<JudgedSigns>]| by_meaning(&["a", "b", "c"], sets)[0].met();
         assert_eq!(met(&[set(70, 30), set(68, 31), set(72, 29)]), Some(true));
         assert_eq!(met(&[set(70, 30), set(68, 31), set(10, 90)]), Some(false));
     }

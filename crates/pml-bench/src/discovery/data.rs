@@ -59,7 +59,7 @@ pub(crate) struct BenchRequest {
     pub(crate) clean: bool,
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 

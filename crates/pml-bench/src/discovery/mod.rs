@@ -3,6 +3,7 @@
 //! The data is read from a directory that the caller names. Predictions can be written, one JSON line each, in the
 //! format that the scorers of these sets read; they yield the printed figures.
 
+mod ablation;
 mod arguments;
 mod calibration;
 mod dags;
@@ -43,6 +44,9 @@ pub(crate) struct DiscoveryBenchArgs {
     /// Keep what the model read in this file, so that the next measurement is quick
     #[arg(long, value_name = "FILE")]
     vectors: Option<PathBuf>,
+    /// Measure with this embedding model instead of the built-in one: a model directory, or a file of packed weights
+    #[arg(long, value_name = "PATH")]
+    model: Option<PathBuf>,
 }
 
 /// The parts of the measurement.
@@ -57,6 +61,8 @@ pub(super) enum DiscoveryBenchPart {
     Latency,
     /// No part of the whole: it decides about learning and says nothing of what is found.
     Mocked,
+    /// Another, which decides about the weights.
+    Ablation,
 }
 
 impl DiscoveryBenchPart {
@@ -91,6 +97,7 @@ pub(super) fn measure(
             }),
             DiscoveryBenchPart::Latency => latency::measure(&mut bench),
             DiscoveryBenchPart::Mocked => mocked::measure(&mut bench),
+            DiscoveryBenchPart::Ablation => ablation::measure(&mut bench),
         }?);
     }
     Ok(figures)
@@ -111,7 +118,7 @@ impl DiscoveryBench<'_> {
         Ok(DiscoveryBench {
             data: &settings.data,
             out: settings.out.as_deref(),
-            reader: BenchEmbedder::open(settings.vectors.as_deref())?,
+            reader: BenchEmbedder::open(settings.vectors.as_deref(), settings.model.as_deref())?,
         })
     }
 

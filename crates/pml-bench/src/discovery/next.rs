@@ -1,17 +1,21 @@
 //! Predicts the next tool from the request and the tools used so far, with and without paths through schemas.
 
+use std::collections::HashSet;
+
 use pml::problem::Problem;
 use pml_graph::graph::provides::ProvidesIndex;
 use pml_graph::next::paths::{CallableTools, next_on_paths};
 use pml_graph::next::predict_next_tools;
 use pml_graph::vectors::VectorTable;
 use pml_language::Reading;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dags::DagBenchMemory;
 use super::data::{self, BenchMoment, BenchRequest, BenchSet};
 use super::{DiscoveryBench, provides, retrieval};
-use crate::figure::BenchFigure;
+use crate::figure::{BenchFigure, failed};
+use crate::lines::json_lines;
 
 /// The sets with recorded executions, each with the required share of right first guesses.
 const SETS: [(&str, Option<f64>); 2] = [("ultratool", Some(0.74)), ("traject", None)];
@@ -36,7 +40,55 @@ pub(super) fn measure(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>
         figures.push(scores.without_paths(name));
     }
     figures.extend(measure_typed(bench)?);
+    figures.extend(measure_conversations(bench)?);
     Ok(figures)
+}
+
+/// Conversations in which a tool is often called again: predicted from every other one.
+fn measure_conversations(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>, Problem> {
+    let folder = bench.data.join(CONVERSATIONS);
+    let mut tools = data::read_tools(&folder.join("multi_turn_tools.jsonl"))?;
+    // Calls name tools without their class.
+    tools.iter_mut().for_each(|tool| tool.id = tool.name.clone());
+    let mut seen = HashSet::new();
+    tools.retain(|tool| seen.insert(tool.id.clone()));
+    let talks: Vec<Conversation> = json_lines(&folder.join("multi_turn_dev.jsonl"))?;
+    let requests = talks.into_iter().map(Conversation::request).collect::<Result<Vec<_>, _>>()?;
+    let index = data::index(&tools);
+    let set = NextBenchSet::of(bench, BenchSet { tools, index, requests })?;
+    let learned: Vec<&BenchRequest> = set.set.requests.iter().step_by(2).collect();
+    let ids: HashSet<&str> = learned.iter().map(|row| row.id.as_str()).collect();
+    let others = data::read_moments(bench.data, CONVERSATIONS)?.into_iter().filter(|moment| {
+        !moment.context.is_empty() && !moment.id.split('@').next().is_some_and(|id| ids.contains(id))
+    });
+    let (scores, _) = set.predict_all(bench, &learned, &others.collect::<Vec<_>>())?;
+    Ok(vec![
+        scores.figure(&format!("{CONVERSATIONS}: the same in conversations, from {} others", learned.len())),
+        scores.without_paths(CONVERSATIONS),
+    ])
+}
+
+/// A set of conversations, each with the calls of all its turns.
+const CONVERSATIONS: &str = "bfcl";
+
+#[derive(Deserialize)]
+struct Conversation {
+    id: String,
+    turns: Vec<ConversationTurn>,
+    seq: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct ConversationTurn {
+    user: String,
+}
+
+impl Conversation {
+    fn request(self) -> Result<BenchRequest, Problem> {
+        let said: Vec<&str> = self.turns.iter().map(|turn| turn.user.as_str()).collect();
+        serde_json::from_value(json!({ "id": self.id, "query": said.join("\n"), "seq": self.seq }))
+            .map_err(failed)
+    }
 }
 
 /// Every call of a sequence but the first is to be predicted; without executions, and from every other one.
@@ -86,6 +138,10 @@ struct NextBenchScores {
 impl NextBenchSet {
     fn read(bench: &mut DiscoveryBench<'_>, name: &str) -> Result<NextBenchSet, Problem> {
         let set = BenchSet::read(bench.data, name)?;
+        NextBenchSet::of(bench, set)
+    }
+
+    fn of(bench: &mut DiscoveryBench<'_>, set: BenchSet) -> Result<NextBenchSet, Problem> {
         let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
         let provides = ProvidesIndex::build(provides::read(&set.tools).into_values());
         Ok(NextBenchSet { set, vectors, provides })

@@ -1,4 +1,4 @@
-//! Embeds the texts of data sets with the built-in model, on all cores.
+//! Embeds the texts of data sets, on all cores.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -8,6 +8,7 @@ use std::thread;
 
 use pml::knowledge::embeddings::{Vector, dequantised, quantised};
 use pml::problem::Problem;
+use pml_embed::TransformerModel;
 use pml_graph::everyday::{self, EverydayVectors};
 use pml_graph::request::RequestTexts;
 use pml_graph::vectors::VectorTable;
@@ -19,17 +20,28 @@ use crate::figure::failed;
 /// The number of texts that are embedded and stored at a time.
 const TOGETHER: usize = 512;
 
+fn open_model(path: &Path) -> Result<TransformerModel, Problem> {
+    let opened =
+        if path.is_dir() { TransformerModel::open(path) } else { TransformerModel::open_packed(path) };
+    opened.map_err(|error| failed(format!("{error}; {}", error.hint())))
+}
+
 /// Embeds each text once.
 pub(super) struct BenchEmbedder {
-    model: &'static pml_embed::TransformerModel,
+    model: &'static TransformerModel,
     store: Option<BlockingStore>,
     vectors: HashMap<Digest, Vector>,
 }
 
 impl BenchEmbedder {
-    /// An embedder with the vectors stored in the file, if one is given.
-    pub(super) fn open(kept: Option<&Path>) -> Result<BenchEmbedder, Problem> {
-        let model = pml_embed::TransformerModel::embedded();
+    /// An embedder with the vectors stored in the file `kept`, if one is given. The model is the one at `model`, else
+    /// the built-in one.
+    pub(super) fn open(kept: Option<&Path>, model: Option<&Path>) -> Result<BenchEmbedder, Problem> {
+        let model = match model {
+            // Leaked: it is used until the process ends, as the built-in one is.
+            Some(path) => &*Box::leak(Box::new(open_model(path)?)),
+            None => TransformerModel::embedded(),
+        };
         let store = kept.map(BlockingStore::open).transpose()?;
         let mut known = HashMap::new();
         if let Some(store) = &store {

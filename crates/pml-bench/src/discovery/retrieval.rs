@@ -59,10 +59,16 @@ pub(super) fn measure(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>
         BenchFigure::of("mean nDCG@5", format!("{mean:.3}"))
             .target(format!("≥ {MEAN}, no set down by more than {SLACK}"), mean >= MEAN && held),
     );
-    figures.extend(calibration::by_meaning(&by_meaning));
-    figures.extend(calibration::by_words(&by_words));
+    let names: Vec<&str> = set_names().collect();
+    figures.extend(calibration::by_meaning(&names, &by_meaning));
+    figures.extend(calibration::by_words(&names, &by_words));
     figures.push(in_french(bench)?);
     Ok(figures)
+}
+
+/// The names of all sets that requests are ranked on.
+pub(super) fn set_names() -> impl Iterator<Item = &'static str> {
+    SETS.iter().map(|(name, _)| *name).chain(MORE_SETS)
 }
 
 /// Whether a row counts for the score of its set.

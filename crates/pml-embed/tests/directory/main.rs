@@ -56,6 +56,43 @@ fn weights_of_sixteen_bits_are_the_same_model() {
     assert_eq!([id("F16"), id("BF16")], [whole.clone(), whole]);
 }
 
+/// What is shipped is a packed file, made from the floats that training wrote.
+#[test]
+fn packed_weights_are_the_model_that_was_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    let tiny = Tiny::new(Family::Bert);
+    tiny.write(folder.path());
+    let file = folder.path().join("packed.int8");
+    std::fs::write(&file, pml_embed::pack(folder.path(), "tiny").unwrap()).unwrap();
+    let (packed, floats) =
+        (TransformerModel::open_packed(&file).unwrap(), TransformerModel::open(folder.path()).unwrap());
+    assert!(packed.id().starts_with("tiny/int8/"), "{}", packed.id());
+    for text in TEXTS {
+        let vector = packed.embed(text);
+        assert_eq!(vector, floats.embed(text), "{text:?}");
+        // Rounding to eight bits turns a vector by no more than this.
+        let cosine = cosine(&vector, &textbook::vector(&tiny, &packed.tokens(text)));
+        assert!(cosine > 0.999, "{text:?}: {cosine}");
+    }
+}
+
+#[test]
+fn a_file_of_packed_weights_that_is_damaged_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    Tiny::new(Family::Bert).write(folder.path());
+    let file = folder.path().join("packed.int8");
+    assert!(matches!(TransformerModel::open_packed(&file), Err(Error::Unreadable { .. })));
+    let bytes = pml_embed::pack(folder.path(), "tiny").unwrap();
+    for length in [0, 7, 100, bytes.len() - 1] {
+        std::fs::write(&file, &bytes[..length]).unwrap();
+        let error = TransformerModel::open_packed(&file).unwrap_err();
+        assert!(matches!(error, Error::Malformed { .. }), "{length}: {error}");
+    }
+    // A file of floats is none of packed weights.
+    let error = TransformerModel::open_packed(&folder.path().join("model.safetensors")).unwrap_err();
+    assert!(matches!(error, Error::Malformed { .. }), "{error}");
+}
+
 #[test]
 fn the_id_tells_models_apart() {
     let folder = tempfile::tempdir().unwrap();

@@ -121,6 +121,7 @@ async fn make_call(
         answerer: app.config().approvals.answerer.unwrap_or(Answerer::Client),
         idempotency: None,
         max_wait: PATIENCE,
+        take_over_after: None,
     };
     let calling = flow::call(app, call, |_| true);
     tokio::pin!(calling);
@@ -133,7 +134,7 @@ async fn make_call(
     };
     let (id, standing) = match called? {
         DirectOutcome::Answered(outcome) => return Ok(CallEnd::Answered(outcome)),
-        DirectOutcome::Run(ExecuteOutcome::Running(handle)) => {
+        DirectOutcome::TakenOver(handle) | DirectOutcome::Run(ExecuteOutcome::Running(handle)) => {
             (handle.id.clone(), wait_for_end(&handle).await)
         }
         DirectOutcome::Run(
@@ -248,6 +249,9 @@ pub(super) async fn discover(here: &CommandContext, discover: DiscoverArgs) -> R
             out::line(format!("  {}", pml_model::name::printable(&found.description)));
         }
         out::line(indent(&found.signature));
+        if !found.also.is_empty() {
+            out::line(format!("  {}the same: {}{}", out::DIM, found.also.join(", "), out::RESET));
+        }
         if discover.explain {
             found
                 .reasons

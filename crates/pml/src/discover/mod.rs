@@ -3,6 +3,7 @@
 //! The input is a snapshot of the catalogue, the candidate capabilities and a request; the output is one ranked page.
 //! Nothing is started and nothing is stored.
 
+mod arrange;
 mod falloff;
 mod prior;
 mod ready_call;
@@ -211,6 +212,10 @@ pub struct DiscoverResult {
     /// The number of its runs or calls. A brief result of a tool has it only if some failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_count: Option<u64>,
+    /// The ids of tools of other servers that do the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub also: Vec<String>,
     /// The excerpt of a capability; `None` for a tool.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub learned: Option<CapabilityExcerpt>,
@@ -281,14 +286,17 @@ pub fn find(
     let mut ranked: Vec<(f64, RankedItem<'_>)> = capabilities.chain(tools).collect();
     ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
     ranked.retain(|(score, item)| asked_for(item) && rounded_score(*score) >= request.filter.min_score);
-    let total = ranked.len();
-    let page = ranked.iter().skip(request.offset).take(request.limit);
+    let groups = arrange::group_alike(snapshot, arrange::deprecated_last(snapshot, ranked));
+    let total = groups.len();
+    let page = groups.iter().skip(request.offset).take(request.limit);
     let results = page
-        .map(|(score, item)| match item {
+        .map(|RankedGroup { score, item, also }| match item {
             RankedItem::Tool(item) => {
                 let reasons = rank::explain_rank(&wanted.text, &evidence, *item);
                 let reasons = reasons.iter().map(ToString::to_string).collect();
-                tool_entry(&snapshot.tools[*item], known, *score, reasons, request.detail)
+                let found = tool_entry(&snapshot.tools[*item], known, *score, reasons, request.detail);
+                let also = also.iter().map(|item| snapshot.tools[*item].id.to_string()).collect();
+                DiscoverResult { also, ..found }
             }
             RankedItem::Capability(found) => capability_entry(found, known, *score, request.detail),
         })
@@ -359,6 +367,13 @@ enum RankedItem<'c> {
     Capability(&'c CapabilityCandidate),
 }
 
+/// A result before it is rendered, with the tools that it stands for too.
+struct RankedGroup<'c> {
+    score: f64,
+    item: RankedItem<'c>,
+    also: Vec<usize>,
+}
+
 /// The number of characters of a capability's source in a result.
 const SOURCE_CHARACTERS: usize = 400;
 
@@ -402,6 +417,7 @@ fn capability_entry(
         },
         call: compact.call,
         schemas: None,
+        also: Vec::new(),
         learned: Some(CapabilityExcerpt {
             source: truncate_text(&source, SOURCE_CHARACTERS),
             parameters: (detail == ResultDetail::Full).then(|| known.parameters.clone()),
@@ -477,6 +493,7 @@ fn tool_entry(
         schemas,
         success_rate: uses.map(|uses| 1.0 - uses.failures as f64 / uses.calls as f64),
         usage_count: uses.map(|uses| uses.calls),
+        also: Vec::new(),
         learned: None,
     }
 }

@@ -18,6 +18,7 @@ mod issued_call;
 mod journal;
 mod keep;
 mod observe;
+mod open_call;
 mod operations;
 mod path;
 mod program_clock;
@@ -71,6 +72,8 @@ pub use history::{
 };
 use journal::History;
 pub(crate) use keep::{lease_renewal_task, upkeep_task};
+pub(crate) use open_call::CallUnderWay;
+pub use open_call::OpenCall;
 pub(crate) use prove::prove;
 pub use results::{ResultPage, ResultRequest, RunDetails, dag_tasks, overview, result_page};
 pub use resume::{abort, cancel, pause, resume};
@@ -223,6 +226,8 @@ pub struct PlannedRun {
     pub(crate) ticket: Option<CacheTicket>,
     /// The reads of the dry run that the run confirms.
     pub(crate) earlier_reads: Vec<EarlierRead>,
+    /// The call that the run goes on with: it was made before the run began.
+    pub(crate) open_call: Option<OpenCall>,
     /// Its place among the runs that the budget of its key admits.
     pub(crate) admission: Option<RunAdmission>,
 }
@@ -457,6 +462,7 @@ pub async fn start(runs: &Arc<RunRegistry>, asked: PlannedRun) -> Result<Arc<Run
             status: watch::Sender::new(RunStatus::Running(RunProgress::default())),
             acks,
             acked,
+            open_call: asked.open_call.and_then(|open| open.take()),
             admission: asked.admission,
         },
     ))

@@ -84,6 +84,7 @@ pub async fn resume(
             status: watch::Sender::new(RunStatus::Running(RunProgress::default())),
             acks,
             acked,
+            open_call: None,
             admission: None,
         },
     )))

@@ -47,7 +47,8 @@ pub(super) fn definition(connected: &str) -> Box<RawValue> {
                         "type": { "type": "string" }, "id": { "type": "string" }, "name": { "type": "string" },
                         "description": { "type": "string" }, "score": { "type": "number" },
                         "reasons": { "type": "array", "items": { "type": "string" } },
-                        "signature": { "type": "string" }, "schemas": { "type": "object" }
+                        "signature": { "type": "string" }, "schemas": { "type": "object" },
+                        "also": { "type": "array", "items": { "type": "string" } }
                     },
                     "required": ["type", "id", "name", "score", "signature"]
                 } },
@@ -146,7 +147,7 @@ fn shown_id(found: &DiscoverResult) -> String {
 /// What follows the score of a result, in less and less detail.
 fn forms(found: &DiscoverResult) -> Vec<String> {
     let description = description_comment(found);
-    let name = exposed_name(found);
+    let name = format!("{}{}", exposed_name(found), others(found));
     vec![
         format!(" {}{description}{name}", found.signature),
         format!(" {}{description}{name}", found.call),
@@ -181,10 +182,23 @@ fn exposed_name(found: &DiscoverResult) -> String {
     }
 }
 
+/// The tools that a result stands for.
+fn others(found: &DiscoverResult) -> String {
+    let named = found.also.iter().take(MAX_OTHERS).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match found.also.len() {
+        0 => String::new(),
+        1..=MAX_OTHERS => format!(" (also {named})"),
+        count => format!(" (also {named} and {} more)", count - MAX_OTHERS),
+    }
+}
+
+/// The largest number of other tools that the text of a result names.
+const MAX_OTHERS: usize = 3;
+
 fn full_block(found: &DiscoverResult) -> String {
     let call = match found.kind {
         ResultKind::Capability => format!("run as capability `{}`", found.name),
         ResultKind::Tool | ResultKind::All => format!("call as `{}`", found.name),
     };
-    format!("{} [{:.2}] {call}\n{}\n", found.id, found.score, found.signature)
+    format!("{} [{:.2}] {call}{}\n{}\n", found.id, found.score, others(found), found.signature)
 }

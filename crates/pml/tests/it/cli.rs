@@ -61,7 +61,7 @@ pub fn notes_tools() -> Value {
     ])
 }
 
-fn with_small_server(config: &str, tools: &Value) -> Home {
+pub fn with_small_server(config: &str, tools: &Value) -> Home {
     let home = Home::new(config);
     std::fs::write(home.path("small.mjs"), SMALL_SERVER).unwrap();
     std::fs::write(home.path("tools.json"), tools.to_string()).unwrap();

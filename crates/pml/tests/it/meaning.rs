@@ -7,7 +7,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Home, eventually};
+use crate::cli;
+use crate::harness::{Home, eventually, node, text};
 
 fn discovered(home: &Home, intent: &str) -> Vec<Value> {
     let found = home.run(&["--json", "discover", intent]);
@@ -271,4 +272,97 @@ fn the_first_request_after_a_start_finds_tools_by_what_they_mean_or_says_that_it
     let first = client.call("pml_discover", &json!({ "intent": intent, "limit": 3 }));
     let notes = first["structuredContent"]["suggestions"].to_string();
     assert!(notes.contains("until then words alone find them"), "{first}");
+}
+
+/// A home whose servers have the same tools, but for `attic`, where they take something else, and `shredder`, where
+/// they destroy something.
+fn with_twins() -> Home {
+    let tools = |of_picture: &str, annotations: &Value| {
+        let tool = |name: &str, description: &str| {
+            let schema = json!({
+                "type": "object", "properties": { "picture": { "type": of_picture } }, "required": ["picture"],
+            });
+            json!({ "name": name, "description": description, "inputSchema": schema, "annotations": annotations })
+        };
+        json!([
+            tool("rotate_picture", "Rotate a picture by some degrees"),
+            tool("turn_picture", "Rotate a picture by some degrees. DEPRECATED: use rotate_picture instead."),
+            tool("crop_picture", "Cut the edges off a picture"),
+        ])
+    };
+    let plain = tools("string", &json!({}));
+    let home = cli::with_small_server("", &plain);
+    let script = home.path("small.mjs");
+    let mut config = String::new();
+    for (name, tools) in [
+        ("studio", plain.clone()),
+        ("darkroom", plain),
+        ("attic", tools("integer", &json!({}))),
+        ("shredder", tools("string", &json!({ "destructiveHint": true }))),
+    ] {
+        let file = home.path(&format!("{name}.json"));
+        std::fs::write(&file, tools.to_string()).unwrap();
+        config
+            .push_str(&format!("[servers.{name}]\ncommand = {:?}\nargs = [{script:?}, {file:?}]\n", node()));
+    }
+    home.configure(&config);
+    assert_eq!(home.run(&["doctor"]).code, 0);
+    home
+}
+
+#[test]
+fn one_result_stands_for_the_same_tool_of_several_servers() {
+    let home = with_twins();
+    let found = discovered(&home, "rotate a picture");
+    let of = |name: &str| found.iter().filter(|one| one["id"].to_string().contains(name)).collect::<Vec<_>>();
+    // What takes another type or destroys something is not the same.
+    assert_eq!(of(":rotate_picture").len(), 3, "{found:?}");
+    let (same, others): (Vec<&Value>, Vec<&Value>) =
+        of(":rotate_picture").into_iter().partition(|one| one.get("also").is_some());
+    assert_eq!((same.len(), others.len()), (1, 2), "{found:?}");
+    let mut both = vec![same[0]["id"].clone(), same[0]["also"][0].clone()];
+    both.sort_by_key(ToString::to_string);
+    assert_eq!(json!(both), json!(["darkroom:rotate_picture", "studio:rotate_picture"]), "{found:?}");
+    let other = both.iter().find(|id| **id != same[0]["id"]).and_then(Value::as_str).unwrap();
+    let mut client = home.stdio(&[]);
+    let told = client.call("pml_discover", &json!({ "intent": "rotate a picture" }));
+    assert!(text(&told).contains(&format!("(also {other})")), "{}", text(&told));
+    let shown = home.run(&["discover", "rotate a picture"]).stdout;
+    assert!(shown.contains(&format!("the same: {other}")), "{shown}");
+    // A tool that stands behind another can still be called.
+    let called = client.call("pml_execute", &json!({
+        "intent": "rotate it", "implementation": { "type": "tool", "toolId": other, "defaultArgs": { "picture": "a.png" } },
+    }));
+    assert_eq!(called["isError"], false, "{called}");
+}
+
+#[test]
+fn pages_of_results_do_not_overlap_where_results_stand_for_others() {
+    let home = with_twins();
+    let all = discovered(&home, "rotate a picture");
+    let mut client = home.stdio(&[]);
+    let mut ids = Vec::new();
+    for offset in [0, 3, 6] {
+        let page = json!({ "intent": "rotate a picture", "limit": 3, "offset": offset });
+        let page = client.call("pml_discover", &page)["structuredContent"].clone();
+        ids.extend(page["results"].as_array().unwrap().iter().map(|one| one["id"].clone()));
+    }
+    let first: Vec<Value> = all.iter().take(9).map(|one| one["id"].clone()).collect();
+    assert_eq!(ids[..first.len().min(9)], first);
+}
+
+#[test]
+fn a_deprecated_tool_comes_after_all_others() {
+    let home = with_twins();
+    let mut client = home.stdio(&[]);
+    let page = client.call("pml_discover", &json!({ "intent": "turn the picture", "limit": 100 }));
+    let found = page["structuredContent"]["results"].as_array().unwrap().clone();
+    let places = |name: &str| -> Vec<usize> {
+        (0..found.len()).filter(|at| found[*at]["id"].to_string().contains(name)).collect()
+    };
+    let (deprecated, others) = (places(":turn_picture"), places(":rotate_picture"));
+    assert_eq!((deprecated.len(), others.len()), (3, 3), "{found:?}");
+    assert_eq!(deprecated, (found.len() - 3..found.len()).collect::<Vec<_>>(), "{found:?}");
+    let scores: Vec<f64> = found.iter().map(|one| one["score"].as_f64().unwrap()).collect();
+    assert!(scores.is_sorted_by(|one, other| one >= other), "{scores:?}");
 }

@@ -81,7 +81,7 @@ impl DocumentWriter<'_> {
             Some(_) => json!({ "key": arguments["key"] }),
             None => arguments,
         };
-        self.add(id, work, after, has_result);
+        self.add(id, work, &after, has_result);
     }
 
     /// A task that may change something. It waits for all before it.
@@ -95,14 +95,14 @@ impl DocumentWriter<'_> {
             _ => (json!({ "tool": format!("{server}:write") }), true),
         };
         work["arguments"] = json!({ "key": self.key() });
-        let after = self.barrier.iter().chain(&self.since_barrier).cloned().collect();
+        let after: Vec<String> = self.barrier.iter().chain(&self.since_barrier).cloned().collect();
         self.since_barrier.clear();
-        self.add(id.clone(), work, after, has_result);
+        self.add(id.clone(), work, &after, has_result);
         self.since_barrier.clear();
         self.barrier = Some(id);
     }
 
-    fn add(&mut self, id: String, mut task: Value, after: Vec<String>, has_result: bool) {
+    fn add(&mut self, id: String, mut task: Value, after: &[String], has_result: bool) {
         task["id"] = json!(id);
         if !after.is_empty() {
             task["dependsOn"] = json!(after);

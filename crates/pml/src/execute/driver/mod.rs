@@ -33,6 +33,7 @@ use super::ending::{RequestedEnd, RunEnding};
 use super::issued_call::IssuedCall;
 use super::journal::{History, JournalRecord};
 use super::observe::Observer;
+use super::open_call::CallUnderWay;
 use super::run::{self, Action, RunCore, RunEnd, RunEvent};
 use crate::clock::now_ms;
 use crate::keys::RunAdmission;
@@ -81,6 +82,8 @@ pub(super) struct DriverParts {
     pub(super) status: watch::Sender<RunStatus>,
     pub(super) acks: AckSender,
     pub(super) acked: mpsc::Receiver<Ack>,
+    /// The call that the run goes on with, if it was made before.
+    pub(super) open_call: Option<CallUnderWay>,
     /// Its place among the runs that the budget of its key admits.
     pub(super) admission: Option<RunAdmission>,
 }
@@ -162,6 +165,7 @@ impl Driver {
             requested_end: None,
             driven: DrivenRun { runs, principal, plan, lease },
         };
+        driver.calls.open_call = parts.open_call;
         driver.calls.reading_ahead = ReadingAhead::new(&driver.driven);
         driver.begin(worker, history);
         driver
