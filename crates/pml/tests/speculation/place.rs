@@ -129,6 +129,14 @@ impl Place {
             .collect()
     }
 
+    /// The `key`s of the calls of a tool, sorted: calls that are made at the same time arrive in any order.
+    pub fn sorted_keys(&self, tool: &str) -> Vec<String> {
+        let mut keys: Vec<String> =
+            self.keys(tool).iter().filter_map(|key| key.as_str().map(str::to_owned)).collect();
+        keys.sort();
+        keys
+    }
+
     /// Waits until a call with this `key` has begun.
     #[track_caller]
     pub fn wait_for_key(&self, key: &str) {
