@@ -92,8 +92,30 @@ def archive(out, version, target, program, content, third_party, runs_here):
     return path
 
 
+# `uvx` starts the command with the name of the package.
+LAUNCHER = """\"\"\"Starts `pml`, which this package installs beside the command that runs this.\"\"\"
+
+import os
+import subprocess
+import sys
+import sysconfig
+
+
+def main():
+    name = "pml.exe" if os.name == "nt" else "pml"
+    beside = [os.path.dirname(os.path.abspath(sys.argv[0])), sysconfig.get_path("scripts")]
+    programs = [os.path.join(directory, name) for directory in beside]
+    program = next((path for path in programs if os.path.isfile(path)), None)
+    if program is None:
+        sys.exit(f"{name} is not installed beside this command: install procedural-memory-layer again")
+    if os.name == "nt":
+        sys.exit(subprocess.call([program, *sys.argv[1:]]))
+    os.execv(program, [program, *sys.argv[1:]])
+"""
+
+
 def wheel(out, version, target, content, third_party):
-    """A wheel that installs the program itself as the command `pml`."""
+    """A wheel that installs the program itself as the command `pml`, and a command with the name of the package."""
     tag = TARGETS[target][2]
     if "{}" in tag:
         needed = [int(minor) for minor in re.findall(rb"GLIBC_2\.(\d+)", content)]
@@ -109,7 +131,15 @@ def wheel(out, version, target, content, third_party):
             f"Metadata-Version: 2.4\nName: {NAME}\nVersion: {version}\nSummary: {SUMMARY}\nLicense-Expression: {licence}\n"
             f"License-File: LICENSE\nLicense-File: {THIRD_PARTY}\n"
             f"Project-URL: Source, {workspace()['repository']}\nRequires-Python: >=3.8\n"
-            f"Description-Content-Type: text/markdown\n\n{(ROOT / 'README.md').read_text()}".encode(),
+            f"Description-Content-Type: text/markdown\n\n{(ROOT / 'README.md').read_text()}\n"
+            # The registry of MCP servers finds here that the package belongs to the entry.
+            f"<!-- mcp-name: {server_name()} -->\n".encode(),
+            0o644,
+        ),
+        (f"{NAME.replace('-', '_')}.py", LAUNCHER.encode(), 0o644),
+        (
+            f"{package}.dist-info/entry_points.txt",
+            f"[console_scripts]\n{NAME} = {NAME.replace('-', '_')}:main\n".encode(),
             0o644,
         ),
         (

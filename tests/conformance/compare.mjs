@@ -37,9 +37,7 @@ const WRITTEN = ['modern-http', 'legacy-http', 'legacy-stdio'];
 /** Why the suites make more or fewer checks of the gateway than of the fixture, where they do. */
 const JSON_FIRST = 'the gateway answers a quick request with JSON, which the suite accepts';
 const REASONS = {
-  'server-sse-polling':
-    `${JSON_FIRST}, and then has nothing to check; ` +
-    "the gateway's streams carry no event ids, so they are not resumed",
+  'server-sse-polling': `${JSON_FIRST}, and then has nothing to check`,
   'server-sse-multiple-streams': `${JSON_FIRST}, and then leaves out the check of the streams`,
 };
 

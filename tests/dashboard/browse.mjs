@@ -251,6 +251,26 @@ const scenarios = {
     return { before, warned, refused, after, length: whole.length, end: whole.slice(-40), scrolls, wrong: page.wrong };
   },
 
+  async marks() {
+    const page = await tab();
+    await page.goto(`${given.url}/inbox`);
+    await page.fill('#passphrase', given.passphrase);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('main h1');
+    const rows = async (run) => {
+      await page.goto(`${given.url}/runs/${run}`);
+      await page.waitForSelector('.row-call');
+      return page.$$eval('.row-call', (all) => all.map((row) => row.innerText));
+    };
+    const [again, ahead] = [await rows(given.again), await rows(given.ahead)];
+    await page.goto(`${given.url}/capabilities/${encodeURIComponent(given.capability)}?view=invocation`);
+    await page.waitForSelector('.invocation .call');
+    const bars = await page.$$eval('.invocation .call', (all) => all.map((call) => call.classList.contains('speculated')));
+    await page.goto(`${given.url}/savings`);
+    const savings = await page.waitForSelector('.ahead').then((section) => section.innerText());
+    return { again, ahead, bars, savings, wrong: page.wrong };
+  },
+
   async other_questions() {
     const page = await tab();
     await signIn(page);

@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { dirname, extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { viewRoutes } from './fake-views.mjs';
 
 const PAGE = join(dirname(fileURLToPath(import.meta.url)), '../../crates/pml/src/dashboard/page');
 const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -88,6 +89,7 @@ function api({ word, calls, now, state, empty }) {
   const capabilities = none(makeCapabilities(word, now));
   const approvals = none(makeApprovals(word, now));
   return [
+    ...viewRoutes({ word, now, state, capabilities, notFound, none }),
     ['GET', 'session', () => [200, { role: state.role, passphraseSet: true, version: '0.1.0', principal: state.principal }]],
     ['GET', 'runs', (query) => {
       const text = query.get('q')?.toLowerCase();
@@ -98,7 +100,7 @@ function api({ word, calls, now, state, empty }) {
       const run = state.runs.find((known) => known.id === id);
       return run ? [200, { ...run, ...makeDetail(word, now, run) }] : notFound();
     }],
-    ['GET', 'runs/*/calls', (query, _, id) => (state.runs.some((run) => run.id === id) ? page(id === 'run_big' ? rows : rows.slice(0, 40), query, 500, 2000) : notFound())],
+    ['GET', 'runs/*/calls', (query, _, id) => (state.runs.some((run) => run.id === id) ? page(rows.slice(0, id === 'run_big' ? state.issued ?? rows.length : 40), query, 500, 2000) : notFound())],
     ['GET', 'runs/*/calls/*', (_, __, id, number) => [200, {
       truncated: { arguments: false, result: false },
       arguments: { path: word('notes.md', 'argument'), [word('key', 'argument name')]: [1, 2.5, null, { deep: word('x', 'argument') }] },
@@ -121,9 +123,13 @@ function api({ word, calls, now, state, empty }) {
       state.answered.add(tool);
       return [200, {}];
     }],
-    ['GET', 'capabilities', () => [200, { capabilities, items: capabilities }]],
+    ['GET', 'capabilities', (query) => {
+      const more = Array.from({ length: state.moreCapabilities ?? 0 }, (_, index) => ({ ...capabilities[1], id: `cap_more_${index}`, name: `more_${index}` }));
+      const [from, limit] = [Number(query.get('offset') ?? 0), Number(query.get('limit') ?? 50)];
+      return [200, { capabilities: [...capabilities, ...more].slice(from, from + limit) }];
+    }],
     ['GET', 'capabilities/*', (_, __, name) => {
-      const found = capabilities.find((known) => known.name === name || known.id === name);
+      const found = capabilities.find((known) => known.name === name || known.id === name) ?? (state.moreCapabilities && { ...capabilities[1], id: `cap_${name}`, name });
       return found ? [200, { capability: found }] : notFound();
     }],
     ['POST', 'discover', (_, body) => [200, makeDiscovery(word, body.intent, empty)]],
@@ -146,6 +152,7 @@ function api({ word, calls, now, state, empty }) {
       state.revoked.add(id);
       return [200, {}];
     }],
+    ['GET', 'speculation', () => [200, { tools: none([{ tool: word('fs:read', 'tool'), threshold: 0.7, hits: 40, misses: 3, wasted: 9, differing: 0, savedMs: 5200 }, { tool: 'cap_1', name: word('csv_to_json', 'capability name'), hits: 2, misses: 0, wasted: 6, differing: 1, savedMs: 90 }]) }]],
     ['GET', 'savings', (query) => [200, makeSavings(Number(query.get('days') ?? 30), now, empty)]],
   ];
 }
@@ -242,7 +249,10 @@ function makeCapabilities(word, now) {
     },
   };
   return ['csv_to_json', 'weekly_report', 'check_links'].map((name, index) => ({
-    id: `cap_${index + 1}`, name: word(name, 'capability name'), description: word('Converts every CSV file of a folder to JSON', 'description'), parametersSchema: schema, state: 'active', createdAt: now,
+    id: `cap_${index + 1}`, name: word(name, 'capability name'), description: word('Converts every CSV file of a folder to JSON', 'description'), parametersSchema: schema, state: 'active', createdAt: now, lastUsed: now,
+    toolsUsed: [{ id: word('fs:read', 'tool') }], intents: [{ text: word('convert the files', 'intent'), count: 4, firstAt: now, lastAt: now }], usageCount: 12, successCount: 9, failureCount: 3, avgDurationMs: 356, origin: 'emergent', approved: true,
+    ...(index === 2 ? { degradedBecause: word('its last five runs failed', 'degraded because') } : {}), contains: [{ id: 'cap_9', name: word('inner', 'capability name'), count: 2 }], cache: { entries: 2, bytes: 900 },
+    learning: { paths: [{ path: ['n1', 'n2', 'd1'], count: 9, successRate: 0.64, avgDurationMs: 400 }], defaultRate: 0.5 },
   }));
 }
 
@@ -288,7 +298,7 @@ function makeExploration(word, intent) {
   });
   return {
     explorationId: 'exp_1', intent: word(intent, 'intent'), pathsExplored: 4,
-    viablePaths: [viable('dry_1', ['fs:search', 'fs:read', 'csv:parse', 'json:validate'], 0.82, 0), viable('dry_2', ['fs:read', 'csv:parse', 'fs:write'], 0.61, 1), viable('dry_3', ['http:get', 'json:parse'], 0.3, 1)],
+    viablePaths: [viable('dry_1', ['fs:search', 'fs:read', 'csv:parse', 'json:validate'], 0.82, 0), viable('dry_2', ['fs:read', 'csv:parse', 'fs:write'], 0.61, 1), { ...viable('dry_3', ['http:get', 'json:parse'], 0.3, 2), missing: [word('url', 'missing')] }],
     failedPaths: [{ path: [word('fs:read', 'tool'), word('xml:parse', 'tool')], failurePoint: word('xml:parse', 'tool'), code: 'TOOL_ERROR', error: word('not well formed', 'error'), outputs: [] }],
     warnings: [], trace: { exploratory: true, mockRatio: 0.2, taskResults: [] },
   };

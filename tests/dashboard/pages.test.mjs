@@ -15,7 +15,7 @@ const PAGES = [
   ['/runs/run_big?call=4', async (page) => page.getByText('Result').or(page.getByText('TOOL_ERROR')).first().waitFor()],
   ['/runs/run_big?tab=program'], ['/runs/run_big?tab=values'], ['/runs/run_big?tab=decisions'], ['/runs/run_big?tab=questions'], ['/runs/run_big?tab=console'],
   ['/inbox', async (page) => page.waitForSelector('article')], ['/rules'],
-  ['/discover?q=convert', async (page) => page.waitForSelector('.result')],
+  ['/discover'], ['/discover?q=convert', async (page) => page.waitForSelector('.result')],
   ['/test?capability=cap_1', async (page) => {
     await page.getByRole('button', { name: 'Run dry' }).click();
     await page.locator('.report .trow').nth(2).click();
@@ -29,7 +29,15 @@ const PAGES = [
     await page.locator('.master-list a').last().click();
     await page.locator('.trow').first().click();
     await page.waitForSelector('.plain td');
-  }], ['/servers?server=crm'], ['/savings'], ['/runs/nothing'], ['/nowhere'],
+  }], ['/servers?server=crm'], ['/savings'], ['/capabilities', async (page) => page.waitForSelector('[role="row"][data-index]')],
+  ['/capabilities/cap_1?view=both&runs=trace_45,trace_1', async (page) => {
+    await page.getByRole('button', { name: 'Compare version 3' }).click();
+    await page.waitForSelector('.version-diff');
+    await page.locator('.invocation .call').nth(1).click();
+    await page.getByText('Given results of').waitFor();
+  }],
+  ['/capabilities/cap_1', async (page) => page.locator('.definition .node').nth(1).click()],
+  ['/graph?id=fs:read&q=read', async (page) => page.waitForSelector('.node-panel')], ['/graph?from=fs:read&to=csv:parse', async (page) => page.waitForSelector('.graph-ways > li')], ['/runs/nothing'], ['/nowhere'],
 ];
 
 let browser;
@@ -124,6 +132,36 @@ test('of a run of 20,000 calls only the rows in view exist, wherever one scrolls
   await page.locator('.table').evaluate((box) => { box.scrollTop = box.scrollHeight; });
   await page.getByText('20000', { exact: true }).waitFor();
   assert.ok(await page.locator('.trow').count() < 80);
+  assert.deepEqual(wrong, []);
+});
+
+test('a live run of thousands of calls has all of them, whatever its stream missed', async (t) => {
+  const { page, gateway, wrong, visit } = await open(t, { fake: { calls: 9_000 } });
+  const run = gateway.state.runs[0];
+  Object.assign(run, { status: 'running', calls: 2_500, endedAt: undefined });
+  gateway.state.issued = 2_500;
+  await visit('/runs/run_big');
+  await page.getByRole('tab', { name: /2 ?500/ }).waitFor();
+  // 3,500 calls of which no event tells, and one that only an event tells of.
+  Object.assign(run, { calls: 6_000 });
+  gateway.state.issued = 6_000;
+  gateway.emit('task_start', { run: 'run_big', call: 6_001, tool: 'late:call' });
+  gateway.emit('reset', { reason: 'too_slow' });
+  const listed = (calls) => page.waitForFunction((least) => Number(document.querySelector('[role="grid"]').ariaRowCount) > least, calls);
+  const shown = async (number) => {
+    await page.locator('.table').evaluate((box) => { box.scrollTop = box.scrollHeight; });
+    await page.locator('.call-number', { hasText: new RegExp(`^${number}$`) }).waitFor();
+  };
+  await listed(6_001);
+  await shown(6_001);
+  // The end of that call, and the rest of the run, which nobody tells of at all: the stream broke.
+  Object.assign(run, { calls: 9_000, status: 'done', endedAt: Date.now() });
+  gateway.state.issued = 9_000;
+  for (const stream of gateway.state.streams) stream.destroy();
+  await listed(9_000);
+  await shown(9_000);
+  await page.getByText('calls read').waitFor({ state: 'detached' });
+  await page.getByText('late:call').waitFor({ state: 'detached' });
   assert.deepEqual(wrong, []);
 });
 
@@ -222,6 +260,80 @@ test('a standing rule is seen and revoked', async (t) => {
   await page.keyboard.press('Enter');
   await page.locator('.rules tbody tr', { hasText: 'fs:write' }).getByText('revoked').waitFor();
   assert.deepEqual([...gateway.state.revoked], ['3']);
+  assert.deepEqual(wrong, []);
+});
+
+test('a capability goes on in another version, and its page shows what runs teach', async (t) => {
+  const { page, gateway, wrong, visit } = await open(t);
+  await visit('/capabilities/csv_to_json?view=invocation');
+  const keys = async (locator, ...pressed) => {
+    await locator.focus();
+    for (const key of pressed) await page.keyboard.press(key);
+  };
+  const rows = async () => (await page.locator('.versions tbody tr').allInnerTexts()).map((text) => text.replace(/\s+/g, ' '));
+  assert.match((await rows()).join('\n'), /^3 csv_to_json@3 offered: csv:parse changed its schema .*\n2 csv_to_json in force active 8 of 9/);
+  await keys(page.getByRole('button', { name: 'Compare version 3' }), 'Enter');
+  const diff = page.getByRole('region', { name: 'Version 2 compared with version 3' });
+  assert.equal(await diff.locator('.removed').innerText(), '- const rows = await mcp.csv.parse({ text });\n');
+  await diff.getByText('6 lines are the same').waitFor();
+  await diff.getByText('writes, needs approval').waitFor();
+  await keys(page.getByRole('button', { name: 'Put in force… Version 3' }), 'Enter');
+  await page.getByRole('dialog', { name: 'Put version 3 in force?' }).getByText('It also calls: mail:send').waitFor();
+  await page.keyboard.press('Enter');
+  await page.locator('.versions tr', { hasText: 'in force' }).getByText('3', { exact: true }).waitFor();
+  assert.equal(gateway.state.inForce, 3);
+
+  // Older runs than those of the first page.
+  const choices = page.locator('.run-choice');
+  assert.equal(await choices.count(), 20);
+  await page.getByRole('button', { name: 'Older…' }).click();
+  await page.getByRole('button', { name: 'Older…' }).click();
+  await page.getByRole('button', { name: 'Older…' }).waitFor({ state: 'detached' });
+  assert.equal(await choices.count(), 45);
+
+  // A run ends elsewhere: nothing changes while somebody looks, then it does.
+  const again = (id) => gateway.state.traces.unshift({ ...gateway.state.traces[0], id });
+  again('trace_90');
+  await page.mouse.move(0, 0);
+  await page.evaluate(() => document.activeElement.blur());
+  gateway.emit('run_end', { run: 'run_x', capability: 'cap_1' });
+  await page.waitForFunction(() => document.querySelectorAll('.run-choice').length === 46);
+  again('trace_91');
+  await page.locator('.run-picker').hover();
+  gateway.emit('run_end', { run: 'run_x' });
+  await page.getByRole('button', { name: 'It ran again, show' }).waitFor();
+  assert.equal(await choices.count(), 46);
+  await page.mouse.move(0, 0);
+  await page.waitForFunction(() => document.querySelectorAll('.run-choice').length === 47);
+  assert.deepEqual(wrong, []);
+});
+
+test('all capabilities are offered for a dry run, however many there are', async (t) => {
+  const { page, gateway, wrong, visit } = await open(t);
+  gateway.state.moreCapabilities = 450;
+  await visit('/capabilities/csv_to_json');
+  await page.getByRole('link', { name: 'Test', exact: true }).last().click();
+  await page.waitForURL('**/test?capability=csv_to_json');
+  await page.waitForFunction(() => document.querySelector('select')?.options.length === 454);
+  await page.locator('select').first().selectOption('more_449');
+  await page.waitForURL('**/test?capability=more_449**');
+  assert.deepEqual(wrong, []);
+});
+
+test('what was passed on, retried, read ahead and cached is seen in an invocation', async (t) => {
+  const { page, wrong, visit } = await open(t);
+  await visit('/capabilities/cap_1?view=invocation', async () => page.waitForSelector('.invocation .call'));
+  assert.equal(await page.locator('.relation.dependency').count(), 2);
+  assert.ok(await page.locator('.relation.sequence').count() >= 2);
+  await page.locator('.invocation .time', { hasText: '190 ms' }).waitFor();
+  const legend = await page.getByLabel('Bars and lines').innerText();
+  for (const word of ['error', 'retry', 'speculated', 'cached', 'result passed on', 'came after']) assert.ok(legend.includes(word), legend);
+  const failed = page.locator('.invocation .call.error');
+  const fill = () => failed.locator('.call-bar').evaluate((bar) => getComputedStyle(bar).fill);
+  const before = await fill();
+  await failed.locator('.call-bar').hover();
+  await page.waitForSelector('.invocation .call.error.marked');
+  assert.equal(await fill(), before, 'a failure is red while it is marked');
   assert.deepEqual(wrong, []);
 });
 
@@ -399,6 +511,22 @@ test('every page is reached and worked without a mouse', async (t) => {
   await page.getByText('Approved.').waitFor();
   const posts = gateway.state.requests.filter((request) => request.method === 'POST').map((request) => request.path);
   for (const path of ['/api/runs/run_live/abort', '/api/execute', '/api/servers/mail/restart', '/api/servers/crm/accept', '/api/approvals/run_ask/q_1']) assert.ok(posts.includes(path), path);
+  assert.deepEqual(wrong, []);
+});
+
+test('an explored path is run for real, with the values that nobody gave', async (t) => {
+  const { page, gateway, wrong, visit } = await open(t);
+  await visit('/test?mode=intent&intent=fetch%20the%20orders');
+  await page.getByRole('button', { name: 'Try ways' }).click();
+  const path = page.locator('article', { hasText: 'dry_3' });
+  const run = path.getByRole('button', { name: 'Run for real…' });
+  assert.equal(await run.isDisabled(), true);
+  await path.getByLabel('url').fill('https://example.org');
+  await run.click();
+  await page.getByRole('dialog', { name: 'Run it for real?' }).getByRole('button', { name: 'Run' }).click();
+  await page.waitForURL(/\/runs\/run_live/);
+  const sent = gateway.state.requests.find((request) => request.path === '/api/execute');
+  assert.deepEqual(JSON.parse(sent.body), { explorePath: 'dry_3', confirm: true, args: { url: 'https://example.org' } });
   assert.deepEqual(wrong, []);
 });
 

@@ -92,12 +92,29 @@ test('a call that overlaps another has a lane of its own', () => {
 test('events add calls and finish them, in whatever order they come', () => {
   const start = (number, at) => ['task_start', { call: number, tool: 'fs:read', at }];
   const end = (number, at) => ['task_complete', { call: number, tool: 'fs:read', status: 'ok', durationMs: 5, speculated: true, resultSize: 7, at }];
-  let known = [];
-  for (const [name, event] of [start(2, 20), start(1, 10), end(2, 25), end(3, 40), start(3, 41), start(1, 99)]) known = live.callsAfter(known, name, event);
-  assert.deepEqual(known.map(({ call: number, status, startedAt, resultBytes }) => [number, status, startedAt, resultBytes]), [[1, 'running', 10, undefined], [2, 'ok', 20, 7], [3, 'ok', 35, 7]]);
-  assert.equal(live.callsAfter(known, 'log', { text: 'x' }), known);
+  const events = [start(2, 20), start(1, 10), end(2, 25), end(3, 40), start(3, 41), start(1, 99)];
+  const told = (calls) => calls.map(({ call: number, status, startedAt, resultBytes }) => [number, status, startedAt, resultBytes]);
+  const expected = [[1, 'running', 10, undefined], [2, 'ok', 20, 7], [3, 'ok', 35, 7]];
+  const known = live.callsAfter([], events);
+  assert.deepEqual(told(known), expected);
+  assert.deepEqual(told(events.reduce((calls, event) => live.callsAfter(calls, [event]), [])), expected, 'one by one');
+  assert.equal(live.callsAfter(known, [['log', { text: 'x' }]]), known);
   assert.ok(live.growingEnd(0, 5000) >= 5000);
   assert.equal(live.growingEnd(0, 5000), live.growingEnd(0, 5100), 'the axis does not move all the time');
+});
+
+test('a task of a DAG that is called again was tried before', () => {
+  const calls = [call(1, 0, 5, { nodeId: 'n1', retries: 0 }), call(2, 6, 5, { nodeId: 'n2', retries: 0 }), call(3, 7, 5, { nodeId: 'n1', retries: 1 }), call(4, 9, 5, { nodeId: 'n1', parent: { frame: 1 }, retries: 0 }), call(5, 9, 5, { retries: 0 })];
+  assert.deepEqual(live.withAttempts(calls).map(({ retries }) => retries), [0, 0, 2, 0, 0]);
+});
+
+test('reading goes on at the first call whose end was not read', () => {
+  const given = [call(1, 0, 5), call(2, 0, 5, { status: 'running' }), call(3, 0, 5), call(4, 0, 5, { told: true }), call(5, 0, 5), call(9, 0, 5, { told: true })];
+  assert.deepEqual([[0, 5], [2, 5], [4, 5], [5, 5], [5, 7]].map(([after, readTo]) => live.readFrom(given, after, readTo)), [1, 3, 5, 5, 7]);
+  assert.equal(live.readFrom([], 0, 0), 0);
+  const merged = live.withPage(given, [call(2, 0, 7), call(4, 0, 8, { status: 'running' }), call(6, 0, 1)]);
+  assert.deepEqual(merged.map((one) => [one.call, one.status, one.durationMs]), [[1, 'ok', 5], [2, 'ok', 7], [3, 'ok', 5], [4, 'ok', 5], [5, 'ok', 5], [6, 'ok', 1], [9, 'ok', 5]]);
+  assert.equal(live.readFrom(merged, 1, 6), 3, 'an end that was only heard is read');
 });
 
 test('a form is made from a schema and read back', () => {
@@ -131,6 +148,11 @@ test('bars fill a chart up to a round number', () => {
   const { bars, top } = chart.stackedBars({ items: [{ a: 5, b: 5 }, { a: 0 }], keys: ['a', 'b'], width: 100, height: 50 });
   assert.equal(top, 10);
   assert.deepEqual(bars.map(({ key, y, height }) => [key, y, height]), [['a', 25, 25], ['b', 0, 25]]);
+});
+
+test('calls ahead are used, out of date, or made for nothing', () => {
+  assert.deepEqual(chart.aheadTotals([{ hits: 6, misses: 1, wasted: 2, savedMs: 40 }, { hits: 2, misses: 0, wasted: 5, savedMs: 2 }]), { made: 16, used: 0.5, wasted: 7, savedMs: 42 });
+  assert.deepEqual(chart.aheadTotals([]), { made: 0, used: 0, wasted: 0, savedMs: 0 });
 });
 
 test('days on which nothing happened are days too', () => {

@@ -118,7 +118,16 @@ async function run(page) {
   seen.lines = await panel.locator('.line').count();
   await page.goto(`${origin}/runs/${given.resumed}`);
   await page.locator('.row-call').first().waitFor();
+  await page.locator('main').getByText('done', { exact: true }).first().waitFor();
   seen.resumed = await page.locator('main').innerText();
+  // The rows are those of the calls in order; the interruption stands somewhere between.
+  const gap = page.locator('.row-gap .tree-label');
+  for (let step = 0; step <= 60 && await gap.count() === 0; step += 1) {
+    await page.locator('.table').evaluate((box, part) => { box.scrollTop = box.scrollHeight * part; }, step / 60);
+    await page.evaluate(() => new Promise(requestAnimationFrame));
+    await page.waitForTimeout(50);
+  }
+  seen.gaps = await gap.allInnerTexts();
   const texts = [];
   for (const id of ['run_00000000000000000000000000000000', given.foreign]) {
     await page.goto(`${origin}/runs/${id}`);
@@ -213,6 +222,7 @@ async function empty(page) {
     await page.goto(new URL(path, given.empty).href);
     await page.locator('main').getByText(told).first().waitFor();
     seen.empty = (seen.empty ?? 0) + 1;
+    if (path === '/runs') seen.tryIt = await page.locator('main pre').innerText();
   }
 }
 

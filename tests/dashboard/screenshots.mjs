@@ -128,8 +128,10 @@ function pages(capability, run) {
   const path = `/capabilities/${encodeURIComponent(capability)}`;
   return {
     runs: ['/runs', '[role="row"][data-index]'],
+    discoverFirst: ['/discover', 'main .panel'],
     definition: [path, '.definition .node', async (page) => {
-      // Small enough that the branch and its shares are in the picture.
+      // High enough that the branch and its shares are in the picture.
+      if (!process.env.PHONE) await page.setViewportSize({ width: 1280, height: 1180 });
       for (let step = 0; step < 2; step += 1) await page.click('[aria-label="Smaller"]');
       if (!process.env.PHONE) await page.hover('[data-node="files:read_text_file"]');
     }],
@@ -180,6 +182,7 @@ async function photograph(link) {
         await page.screenshot({ path: join(OUT, `${name}-${theme}.png`), fullPage: Boolean(process.env.PHONE) });
       }
       await page.emulateMedia({ colorScheme: 'light' });
+      await page.setViewportSize(viewport);
     }
   } finally {
     await browser.close();

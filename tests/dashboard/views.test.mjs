@@ -1,13 +1,13 @@
 // The pure parts of the pages Capabilities, Capability and Graph. Usage: node --test tests/dashboard/views.test.mjs
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fit, hit, pan, placeLabels, toMap, toView, zoom } from '../../crates/pml/src/dashboard/page/views/camera.js';
+import { fit, hit, isBeside, isInside, pan, placeLabels, toMap, toView, touches, zoom } from '../../crates/pml/src/dashboard/page/views/camera.js';
 import { matching } from '../../crates/pml/src/dashboard/page/views/capability-filter.js';
 import { lines, tokens } from '../../crates/pml/src/dashboard/page/views/highlight.js';
 import { linePath } from '../../crates/pml/src/dashboard/page/views/lines.js';
 import { callTokens, definitionTokens, neighbourInDirection, shares, toolToken } from '../../crates/pml/src/dashboard/page/views/marks.js';
 import { pathWords } from '../../crates/pml/src/dashboard/page/views/path-words.js';
-import { badges, bars, compareCalls, ticks } from '../../crates/pml/src/dashboard/page/views/timeline.js';
+import { badges, bars, compareCalls, curve, relations, ticks } from '../../crates/pml/src/dashboard/page/views/timeline.js';
 
 test('a call and the node of the definition it came from share a token', () => {
   const definition = { kind: 'tool', tool: 'fs:read', label: 'fs:read', sites: [{ nodeId: 'n1' }, { nodeId: 'n3' }] };
@@ -28,6 +28,21 @@ test('a call and the node of the definition it came from share a token', () => {
   assert.equal(unknown.get('fs:read_1'), toolToken('fs:read'), 'by the tool where the structure is another');
   assert.ok(marked.has(unknown.get('fs:read_1')));
   assert.ok(!toolToken('a b').includes(' '), 'tokens are separated by blanks');
+});
+
+test('a label is in a circle, beside it, or touches another one', () => {
+  const circle = { x: 100, y: 100, radius: 50 };
+  const box = (x, y) => ({ x, y, width: 40, height: 12 });
+  assert.deepEqual([box(80, 90), box(120, 94), box(160, 94), box(60, 60)].map((one) => [isInside(one, circle), isBeside(one, circle), touches(one, circle)]), [[true, true, true], [false, true, true], [false, false, false], [false, true, true]]);
+});
+
+test('lines lead from the end of a call to the begin of the next, one for a pair', () => {
+  const nodes = [{ id: 'a', lane: 0, fromMs: 0, toMs: 10 }, { id: 'b', lane: 1, fromMs: 12, toMs: 20 }, { id: 'c', lane: 0, fromMs: 10, toMs: 30 }];
+  const edges = [{ from: 'a', to: 'b', kind: 'sequence' }, { from: 'a', to: 'b', kind: 'dependency' }, { from: 'a', to: 'c', kind: 'sequence' }, { from: 'c', to: 'b', kind: 'contains' }, { from: 'a', to: 'gone', kind: 'sequence' }];
+  const found = relations(edges, bars(nodes, 10, 300), (lane) => lane * 20);
+  assert.deepEqual(found.map(({ from, to, kind, points }) => [from, to, kind, points]), [['a', 'b', 'dependency', [[100, 0], [120, 20]]]], 'calls that touch need no line');
+  assert.equal(curve([[100, 0], [120, 20]]), 'M100 0C110 0 110 20 120 20');
+  assert.match(curve([[100, 0], [95, 20]]), /^M100 0C103 0 92 20 95 20$/);
 });
 
 test('arrow keys find the nearest in their direction', () => {

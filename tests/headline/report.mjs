@@ -24,7 +24,14 @@ export function summary(rows, arms) {
   );
   const hows = {};
   for (const row of rows) hows[row.second.how] = (hows[row.second.how] ?? 0) + 1;
-  return { count: rows.length, totals: fold(sum), medians: fold(middle), hows, problems };
+  return { count: rows.length, totals: fold(sum), medians: fold(middle), roundTrips: roundTrips(rows), hows, problems };
+}
+
+/** The time of the requests with PML the first time, as a multiple of the tools one by one. */
+function roundTrips(rows) {
+  const times = (arm) => sum(rows.map((row) => row[arm].ms));
+  const ratios = rows.map(({ first, plain }) => first.ms / plain.ms);
+  return { all: times('first') / times('plain'), median: middle(ratios), worst: Math.max(...ratios) };
 }
 
 function sum(values) {
@@ -94,9 +101,21 @@ function failures({ problems }) {
   return `Wrong results: ${problems.length}.`;
 }
 
+/** The time of the requests in a sentence, with what is asked of it. */
+function timeRatios({ roundTrips, count, latency }) {
+  const times = (factor) => `× ${factor.toFixed(2)}`;
+  const { all, median, worst } = roundTrips;
+  const [asked, met] = latency > 0 ? ['less than × 1', all < 1] : ['at most × 1.15', all <= 1.15];
+  const told = `all ${count} tasks ${times(all)}, median task ${times(median)}, worst ${times(worst)}`;
+  const servers = latency > 0 ? `calls of the npm servers ${latency} ms slower` : 'undelayed servers';
+  const target = `asked of all: ${asked}${met ? '' : '; missed'}`;
+  return `MCP round trips, PML the first time ÷ tools one by one, ${servers}: ${told} (${target}).`;
+}
+
 /** Everything for a terminal. Each cell over tasks has the three arms in their order. */
 export function asText(rows, report) {
-  return `${aligned(perTask(rows))}\n\n${aligned(overall(report))}\n\n${secondTimes(report)} ${failures(report)}`;
+  const sentences = `${timeRatios(report)}\n${secondTimes(report)} ${failures(report)}`;
+  return `${aligned(perTask(rows))}\n\n${aligned(overall(report))}\n\n${sentences}`;
 }
 
 /** Round trips of the first times with and without reading ahead. */
@@ -109,7 +128,8 @@ export function asComparison(rows, { count, median, worst }) {
 
 /** Everything as Markdown. */
 export function asMarkdown(rows, report) {
-  return `${markdown(overall(report))}\n\n${markdown(perTask(rows))}\n\n${secondTimes(report)} ${failures(report)}`;
+  const sentences = `${timeRatios(report)}\n\n${secondTimes(report)} ${failures(report)}`;
+  return `${markdown(overall(report))}\n\n${markdown(perTask(rows))}\n\n${sentences}`;
 }
 
 /** The page of benchmarks with all totals between its marks. */

@@ -7,9 +7,11 @@
 // All tasks are done the first time, then all the second time, with one memory. Tokens are those of cl100k. Time is that of
 // the MCP requests, with the servers up; a model's own is not in it. `--repeat` does everything so often and takes medians
 // (3 unless told). `--messages` keeps all messages as JSON lines; `--write-docs` puts the totals into docs/benchmarks.md
-// and three of them into README.md. With `--latency`, calls of the npm servers take so many milliseconds more;
-// `--no-speculation` keeps PML from reading ahead; `--compare-speculation` does everything with and without, in turn, and
-// tells how much faster each task is the first time, and the median and the worst of them.
+// and three of them into README.md. The time of PML's first times is told as a multiple of the tools one by one.
+//
+// With `--latency`, calls of the npm servers take so many milliseconds more; `--no-speculation` keeps PML from reading
+// ahead; `--compare-speculation` does everything with and without, in turn, and tells how much faster each task is the
+// first time, and the median and the worst of them.
 //
 // Exit status: 0 every arm of every task gave the right result, 1 one did not, 2 wrong use.
 
@@ -132,7 +134,7 @@ const rows = tasks.map(({ id, first, second }) => ({
   intent2: second.intent,
   ...Object.fromEntries(ARMS.map((arm) => [arm, settle(repetitions.map((outcomes) => outcomes[id][arm]))])),
 }));
-const report = summary(rows, ARMS);
+const report = { ...summary(rows, ARMS), latency: Number(options.latency) };
 if (options.json) console.log(JSON.stringify({ tasks: rows, ...report }));
 else console.log(options.markdown ? asMarkdown(rows, report) : asText(rows, report));
 if (options['write-docs']) {

@@ -212,18 +212,21 @@ pub struct InstrumentedProgram {
     /// Columns at which a line of `js` continues with another line of the source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<LineBreak>,
-    /// The calls whose results each decision tests. It serves the analysis of a dry run and is not stored.
+    /// The calls whose results each decision tests, and those by which each loop turns. It serves the analysis of a dry run and is not stored.
     #[serde(skip)]
     pub decided_by: Vec<DecisionReads>,
     /// The calls whose results the program returns. It is not stored either.
     #[serde(skip)]
     pub returns_from: Vec<NodeId>,
+    /// The nodes right before each place where the program ends: a `return`, an uncaught `throw`, or its last line.
+    #[serde(skip)]
+    pub ends_after: Vec<Vec<NodeId>>,
 }
 
-/// The calls and operations whose results a decision tests.
+/// The calls and operations whose results a decision tests, or by which a loop turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionReads {
-    /// The decision.
+    /// The decision or loop.
     pub node: NodeId,
     /// What it tests the results of, in order.
     pub reads: Vec<NodeId>,

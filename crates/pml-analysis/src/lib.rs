@@ -92,6 +92,7 @@ fn understand(
             breaks: emitted.breaks,
             decided_by: found.decided_by,
             returns_from: found.returns_from,
+            ends_after: found.ends_after,
         },
     })
 }

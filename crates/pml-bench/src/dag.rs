@@ -16,6 +16,7 @@ use pml::report::RunStatus;
 use pml_mcp::client::Connection;
 use serde_json::{Value, json};
 
+use crate::cpu::children;
 use crate::execution::execution;
 use crate::figure::{BenchFigure, failed, milliseconds, quantile};
 use crate::gateway::{call, open, timed};
@@ -231,10 +232,10 @@ async fn waiting(app: &Arc<App>) -> Result<Vec<BenchFigure>, Problem> {
     let document = document(&chain(3), "math:evaluate", &json!({ "expression": "1+1" })).to_string();
     // The first runs grow buffers that the later ones reuse.
     wait_each(app, &document, 200).await?;
-    let (before, servers) = (resident_bytes(), children());
+    let (before, servers) = (resident_bytes(), children().len());
     wait_each(app, &document, WAITING).await?;
     let each = resident_bytes().saturating_sub(before) / WAITING as u64;
-    let processes = children().saturating_sub(servers);
+    let processes = children().len().saturating_sub(servers);
     Ok(vec![
         BenchFigure::of(
             format!("{WAITING} runs that wait after a layer: memory of each"),
@@ -264,11 +265,4 @@ fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default()
         * PAGE
-}
-
-/// The number of living child processes.
-fn children() -> usize {
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return 0 };
-    let of = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children")).ok();
-    threads.flatten().filter_map(of).map(|text| text.split_ascii_whitespace().count()).sum()
 }

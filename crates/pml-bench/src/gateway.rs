@@ -104,6 +104,7 @@ pub(super) async fn timed(connection: &Connection, tool: &str, wait_ms: u64) -> 
         mirrored: Vec::new(),
         caller: &caller,
         deadline,
+        extension: None,
         cancel: &cancel,
     };
     let result = connection.request(call).await.map_err(failed)?;
@@ -131,6 +132,7 @@ pub(super) async fn call(
         mirrored: Vec::new(),
         caller: &caller,
         deadline: started + Duration::from_secs(120),
+        extension: None,
         cancel: &cancel,
     };
     let result = gateway.request(request).await.map_err(failed)?;

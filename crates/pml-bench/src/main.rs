@@ -4,6 +4,7 @@
 //! measurements; it measures the `pml` in the same directory ([`programs`]).
 
 mod attacks;
+mod cpu;
 mod dag;
 mod dashboard;
 mod delayed;

@@ -4,6 +4,7 @@
 //! intents had got as far. When no similar intent had, the general successors of the last tool are used instead. Where
 //! schemas are known, [`paths`] tells which of the tools that nothing was observed of can be called with what is at hand.
 
+pub mod capabilities;
 pub mod paths;
 
 use std::collections::{BTreeMap, HashSet};

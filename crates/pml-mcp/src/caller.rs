@@ -344,9 +344,14 @@ impl Caller {
     /// Returns at `deadline`, extended by the time for which questions to the caller are open: a person may take
     /// longer than a server may.
     pub async fn wait_until_deadline(&self, deadline: Instant) {
+        self.wait_until(|| deadline).await;
+    }
+
+    /// As [`Caller::wait_until_deadline`], with a deadline that may move to a later time.
+    pub(crate) async fn wait_until(&self, deadline: impl Fn() -> Instant) {
         loop {
             let thought = self.inner.lock().total();
-            let wait = (deadline + thought).saturating_duration_since(Instant::now());
+            let wait = (deadline() + thought).saturating_duration_since(Instant::now());
             if wait.is_zero() {
                 return;
             }

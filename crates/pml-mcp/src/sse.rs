@@ -5,6 +5,8 @@ use crate::pieces::ChunkedText;
 /// One event.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct SseEvent {
+    /// Its name; empty for a message.
+    pub(crate) kind: String,
     pub(crate) id: Option<String>,
     pub(crate) data: String,
     pub(crate) retry_ms: Option<u64>,
@@ -91,6 +93,7 @@ impl SseDecoder {
                 line.drain(..line.len() - value.len());
                 self.event.data = line;
             }
+            "event" => self.event.kind = value.to_owned(),
             "id" if !value.contains('\0') => {
                 self.event.id = Some(value.to_owned());
                 self.last_id = Some(value.to_owned());

@@ -1,7 +1,7 @@
 //! Results that the caller of a dry run dictates.
 //!
 //! `{"tools": {"fs:read_file": …}, "args": {…}}`, or only the map of tools. A tool may be named without its server if
-//! one tool alone has that name. The value is the result of every call of the tool, except in these forms, which are
+//! one tool alone has that name. In `args`, `config.env` is the member `env` of `config`. The value is the result of every call of the tool, except in these forms, which are
 //! objects with a single member:
 //!
 //! | form | meaning |
@@ -150,9 +150,47 @@ impl GivenMocks {
         self.tools.get(tool)?.answer(arguments, earlier_calls).cloned()
     }
 
-    /// Arguments of the program that replace those of the request.
+    /// Arguments of the program that replace those of the request, as they are given.
     pub fn args(&self) -> &Map<String, Value> {
         &self.arguments
+    }
+
+    /// The arguments of the program that change, where `current` gives those of the request. `config.env` is the member
+    /// `env` of `config`, unless the request has an argument of this very name.
+    ///
+    /// # Errors
+    /// What has to have a member is no object.
+    pub fn changed_arguments(
+        &self,
+        current: impl Fn(&str) -> Option<Value>,
+    ) -> Result<Map<String, Value>, MockError> {
+        let path_of = |name: &str| {
+            let is_path = name.contains('.') && name.split('.').all(|part| !part.is_empty());
+            is_path && current(name).is_none()
+        };
+        let (paths, whole): (Vec<_>, Vec<_>) = self.arguments.iter().partition(|(name, _)| path_of(name));
+        let whole = whole.into_iter().map(|(name, value)| (name.clone(), value.clone()));
+        let mut changed: Map<String, Value> = whole.collect();
+        for (name, value) in paths {
+            let (top, path) = name.split_once('.').unwrap_or((name, ""));
+            let known = changed.remove(top).or_else(|| current(top));
+            let mut known =
+                known.filter(|known| !known.is_null()).unwrap_or_else(|| Value::Object(Map::new()));
+            let mut place = &mut known;
+            let mut above = top.to_owned();
+            for part in path.split('.') {
+                let Value::Object(members) = place else {
+                    let text = format!("`args` of the mocks sets `{name}`, but `{above}` is no object");
+                    return Err(MockError::Malformed(text));
+                };
+                above = format!("{above}.{part}");
+                let empty = || if *name == above { Value::Null } else { Value::Object(Map::new()) };
+                place = members.entry(part).or_insert_with(empty);
+            }
+            *place = value.clone();
+            changed.insert(top.to_owned(), known);
+        }
+        Ok(changed)
     }
 
     /// The tools that have a mock.

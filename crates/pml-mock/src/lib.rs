@@ -79,3 +79,9 @@ pub fn generate(request: &MockRequest<'_>) -> Mock {
     let value = json!({"_mocked": true, "toolId": request.tool.to_string(), "reason": reason});
     Mock { value, origin: MockOrigin::Placeholder }
 }
+
+/// Makes up an argument of a tool that is valid by its schema; `None` if no value was found that is.
+pub fn generate_argument(tool: &ToolId, schema: &Value, seed: u64) -> Option<Value> {
+    let request = MockRequest { tool, arguments: &Value::Null, output_schema: None, seed, variant: 0 };
+    schema::generate(&request, schema)
+}

@@ -246,7 +246,7 @@ pub struct CapabilityStatistics {
     pub failure_count: u64,
     /// Number of failures since the last success.
     pub failures_in_a_row: u64,
-    /// Exponential mean of the duration in milliseconds.
+    /// Mean duration of its successful runs in milliseconds: of all as long as there are ten at most, then an exponential mean.
     pub avg_duration_ms: f64,
     /// When it was last used.
     #[serde(default, skip_serializing_if = "Option::is_none")]

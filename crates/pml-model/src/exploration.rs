@@ -102,6 +102,8 @@ pub struct PathEvidence {
     pub worked: u64,
     /// Runs that failed.
     pub misled: u64,
+    /// Explorations in which it was viable, but another path was chosen and worked.
+    pub passed_over: u64,
     /// The latest failure of a run, unless a later run succeeded; also with earlier definitions of its tools.
     pub misleading: Option<MisleadingRun>,
 }
@@ -123,15 +125,13 @@ impl PathHistory {
         PathHistory { seen }
     }
 
-    /// Number of procedures that something speaks against.
-    pub fn doubtful(&self) -> usize {
-        let speaks_against = |path: &&ExploredPath| match path.outcome {
-            PathOutcome::Misleading => true,
+    /// Whether anything speaks for or against a path.
+    pub fn is_telling(&self) -> bool {
+        self.seen.iter().any(|path| match path.outcome {
+            PathOutcome::Misleading | PathOutcome::Worked => true,
             PathOutcome::Failed => path.weight > 0.0,
-            PathOutcome::Viable | PathOutcome::Worked | PathOutcome::Undecided => false,
-        };
-        let doubtful = self.seen.iter().filter(speaks_against).map(|path| &path.procedure);
-        doubtful.collect::<BTreeSet<_>>().len()
+            PathOutcome::Viable | PathOutcome::Undecided => false,
+        })
     }
 
     /// What is known of a path for intents that are similar to this one.
@@ -140,9 +140,21 @@ impl PathHistory {
         let similar =
             |path: &&ExploredPath| path.procedure == *procedure && is_similar(&path.masked_intent, intent);
         for path in self.seen.iter().filter(similar) {
-            evidence.add(path, path.definitions == *definitions);
+            let is_current = path.definitions == *definitions;
+            evidence.add(path, is_current);
+            let passed_over = is_current && path.outcome == PathOutcome::Viable && self.chose_another(path);
+            evidence.passed_over += u64::from(passed_over);
         }
         evidence
+    }
+
+    /// Whether another path of the same exploration was chosen and worked.
+    fn chose_another(&self, path: &ExploredPath) -> bool {
+        self.seen.iter().any(|other| {
+            other.outcome == PathOutcome::Worked
+                && other.exploration_id == path.exploration_id
+                && other.procedure != path.procedure
+        })
     }
 
     /// Adds what a further trace shows.
@@ -198,6 +210,11 @@ impl PathEvidence {
     pub fn reliability(&self) -> f64 {
         let runs = weighted_reliability(self.worked as f64, (self.worked + self.misled) as f64);
         runs * weighted_reliability(self.viable, self.viable + self.failed)
+    }
+
+    /// Whether the path comes first: it was chosen and worked more often than another was chosen instead of it.
+    pub fn is_preferred(&self) -> bool {
+        self.misleading.is_none() && self.worked > self.passed_over
     }
 
     /// Whether the path comes after those that are not known to mislead.

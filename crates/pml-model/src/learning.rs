@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
+use crate::paths::learn_mean;
 pub use crate::paths::{DecisionStats, LearnedPaths, OutcomeStats, PathStats};
 pub use lesson::{CallCounts, Lesson, is_intent_evidence, result_digest};
 
@@ -24,8 +25,6 @@ const FOLLOWS_MS: i64 = 30 * 60 * 1000;
 const MOST_EXAMPLES: usize = 5;
 /// Maximum length of an error that a reason quotes, in characters.
 const LONGEST_REASON: usize = 200;
-/// Learning rate: the weight of one duration in the exponential mean.
-const RATE: f64 = 0.1;
 
 /// A trace to be learned.
 #[derive(Debug, Clone)]
@@ -307,13 +306,9 @@ impl LearnedCapability {
     }
 
     fn count_success(&mut self, trace: &NewTrace) {
-        let (statistics, duration) = (&mut self.statistics, trace.duration_ms as f64);
-        if statistics.success_count == 0 {
-            statistics.avg_duration_ms = duration;
-        } else {
-            statistics.avg_duration_ms += RATE * (duration - statistics.avg_duration_ms);
-        }
+        let statistics = &mut self.statistics;
         statistics.success_count += 1;
+        learn_mean(&mut statistics.avg_duration_ms, trace.duration_ms as f64, statistics.success_count);
         statistics.failures_in_a_row = 0;
         self.failing_because = None;
         self.last_success_seq = trace.seq;

@@ -44,7 +44,7 @@ pub struct PathStats {
     pub count: u64,
     /// Exponential mean of success, from 0 to 1.
     pub success_rate: f64,
-    /// Exponential mean of the duration in milliseconds.
+    /// Mean duration in milliseconds, see [`learn_mean`].
     pub avg_duration_ms: f64,
 }
 
@@ -84,6 +84,13 @@ fn is_unusual(duration_ms: f64, usual_ms: f64) -> bool {
     measurable && (duration_ms > 2.0 * usual_ms || duration_ms < 0.5 * usual_ms)
 }
 
+/// Adds value number `count` to a mean: the arithmetic mean of the first `1 / RATE` values, an exponential mean from then on. With
+/// the exponential mean alone, the first run of a capability, which also starts servers, would outweigh the next twenty.
+pub(crate) fn learn_mean(mean: &mut f64, value: f64, count: u64) {
+    let weight = RATE.max(1.0 / count.max(1) as f64);
+    *mean += weight * (value - *mean);
+}
+
 fn actual(worked: bool) -> f64 {
     f64::from(u8::from(worked))
 }
@@ -115,7 +122,7 @@ impl LearnedPaths {
         if let Some(known) = self.way(path, duration_ms) {
             known.count += 1;
             known.success_rate += RATE * (actual(worked) - known.success_rate);
-            known.avg_duration_ms += RATE * (duration_ms - known.avg_duration_ms);
+            learn_mean(&mut known.avg_duration_ms, duration_ms, known.count);
         }
         for decision in decisions {
             if let Some(outcome) = self.outcome(decision) {
@@ -202,6 +209,24 @@ mod tests {
 
     fn close(one: f64, other: f64) -> bool {
         (one - other).abs() < 1e-9
+    }
+
+    #[test]
+    fn the_mean_of_the_first_runs_is_that_of_all_of_them() {
+        let mut known = LearnedPaths::default();
+        let mean = |known: &LearnedPaths| known.paths[0].avg_duration_ms;
+        // The first run starts the servers.
+        for (number, duration) in [700.0, 200.0, 210.0, 230.0].into_iter().enumerate() {
+            known.learn_run(&path("n1"), &[], true, duration);
+            assert_eq!(known.paths[0].count, number as u64 + 1);
+        }
+        assert!(close(mean(&known), 335.0), "{}", mean(&known));
+        for _ in 4..10 {
+            known.learn_run(&path("n1"), &[], true, 200.0);
+        }
+        assert!(close(mean(&known), 254.0), "{}", mean(&known));
+        known.learn_run(&path("n1"), &[], true, 354.0);
+        assert!(close(mean(&known), 264.0), "later runs weigh a tenth: {}", mean(&known));
     }
 
     #[test]

@@ -2,7 +2,10 @@
 //!
 //! A backup is one SQLite file. It holds the database as of one moment and, in a table of its own, the files that
 //! belong to it: the key that rows are sealed and marked with, unless it was left out, and the head of the audit log.
-//! A backup is checked before it gets its final name, and again before it is restored.
+//! A backup is checked before it gets its final name, and again before it is restored. Backups of a server have the same
+//! form, so either kind of database can be restored from either.
+
+mod server;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,6 +20,8 @@ use crate::check::integrity_errors;
 use crate::lock::DatabaseLock;
 use crate::vouch::{self, RowAuthenticator};
 use crate::{BlockingStore, Error, connection, database};
+
+pub use server::restore_backup_to_server;
 
 /// The files beside the database that belong to it.
 const KEY: &str = "seal.key";
@@ -57,9 +62,6 @@ impl BlockingStore {
     /// # Errors
     /// The file exists already, it cannot be written, or the copy is damaged. No file is left behind.
     pub fn backup(&self, to: &Path, key: KeyInBackup) -> Result<BackupReport, Error> {
-        if let Backend::Postgres(server) = &self.inner.backend {
-            return Err(Error::NotAFile { path: server.name().to_owned() });
-        }
         let refuse = |why: String| Error::Backup { path: to.to_owned(), why };
         if to.exists() {
             return Err(refuse("there is such a file already; name another one".to_owned()));
@@ -81,23 +83,25 @@ impl BlockingStore {
         let refuse = |why: String| Error::Backup { path: draft.to_owned(), why };
         let explain = |error: rusqlite::Error| Error::sqlite(draft, &error);
         // The head is read before the copy: it may lag behind the log but must never be ahead of it.
-        let head = read(&self.inner.path, HEAD)?;
+        let beside = self.inner.authenticator.master.path();
+        let head = read(beside, HEAD)?;
         create(draft).map_err(|error| refuse(error.to_string()))?;
-        let source = connection::open_unvouched(&self.inner.path)
-            .map_err(|error| Error::sqlite(&self.inner.path, &error))?;
-        let mut copy = plain(draft, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(explain)?;
-        copy_all(&source, &mut copy).map_err(explain)?;
-        copy.execute_batch("CREATE TABLE backup_file (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT")
-            .map_err(explain)?;
+        let copy = match &self.inner.backend {
+            Backend::Sqlite(path) => {
+                let source = connection::open_unvouched(path).map_err(|error| Error::sqlite(path, &error))?;
+                let mut copy = plain(draft, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(explain)?;
+                copy_all(&source, &mut copy).map_err(explain)?;
+                copy
+            }
+            Backend::Postgres(of_server) => {
+                server::copy_to_file(of_server, draft, &self.inner.authenticator)?
+            }
+        };
         let key = match key {
-            KeyInBackup::Included => read(&self.inner.path, KEY)?,
+            KeyInBackup::Included => read(beside, KEY)?,
             KeyInBackup::LeftOut => None,
         };
-        for (name, content) in [(KEY, key), (HEAD, head)] {
-            let Some(content) = content else { continue };
-            copy.execute("INSERT INTO backup_file (name, content) VALUES (?1, ?2)", params![name, content])
-                .map_err(explain)?;
-        }
+        add_files(&copy, [(KEY, key), (HEAD, head)]).map_err(explain)?;
         if let Some(complaint) =
             integrity_errors(&copy, "integrity_check").map_err(explain)?.into_iter().next()
         {
@@ -107,6 +111,16 @@ impl BlockingStore {
         let found = vouch::check_all_rows(&copy).map_err(|error| Error::sqlite(&self.inner.path, &error))?;
         Ok(found.damaged)
     }
+}
+
+/// Stores files in a backup.
+fn add_files(copy: &Connection, files: [(&str, Option<Vec<u8>>); 2]) -> rusqlite::Result<()> {
+    copy.execute_batch("CREATE TABLE backup_file (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT")?;
+    for (name, content) in files {
+        let Some(content) = content else { continue };
+        copy.execute("INSERT INTO backup_file (name, content) VALUES (?1, ?2)", params![name, content])?;
+    }
+    Ok(())
 }
 
 /// Replaces the database at `database` with a backup. The files that were there are moved to a directory whose name

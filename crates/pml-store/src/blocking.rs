@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::sql::Connection;
+use crate::sql::{Connection, OptionalExtension};
 
 use crate::backend::Backend;
 use crate::head::AuditHeadFile;
@@ -17,8 +17,9 @@ use crate::watcher::VersionWatcher;
 use crate::writer::{StoreWriter, Urgency, WriteFailure};
 use crate::{Error, ProcessIdentity, database};
 
-/// Number of idle read connections to a file that are kept open.
-const IDLE_READERS: usize = 2;
+/// Number of idle read connections to a file that are kept open. Opening one reads the schema and compiles every statement anew,
+/// which takes longer than most queries; each has a page cache of at most 1 MB. A page of the dashboard asks six at once.
+const IDLE_READERS: usize = 8;
 
 /// Number of read connections to a server, idle or not. A server has a hundred for all its clients, and each costs it a
 /// process; more than this wait for their turn.
@@ -78,6 +79,7 @@ impl BlockingStore {
         let voucher = RowAuthenticator::beside(&path);
         let writer = {
             let connection = database::open(&path, &voucher)?.into();
+            refuse_incomplete(&path, &connection)?;
             StoreWriter::start(connection, &Backend::Sqlite(path.clone()), &voucher, follow)?
         };
         let used = DatabaseLock::shared(&path)?;
@@ -114,6 +116,7 @@ impl BlockingStore {
         let presence = Presence::open(&server, process)?;
         let backend = Backend::Postgres(Arc::clone(&server));
         let connection = backend.open_writer(&voucher)?;
+        refuse_incomplete(&path, &connection)?;
         let head = Arc::new(AuditHeadFile::beside(&beside));
         head.adopt(&connection)?;
         let followed = Arc::clone(&head);
@@ -255,6 +258,15 @@ impl BlockingStore {
             readers.push(connection);
         }
         Ok(answer)
+    }
+}
+
+/// Refuses a database into which another one was copied in part.
+fn refuse_incomplete(path: &Path, connection: &Connection) -> Result<(), Error> {
+    let begun = connection.query_row("SELECT source FROM store_copy", [], |row| row.get(0)).optional();
+    match begun.map_err(|error| Error::sqlite(path, &error))? {
+        Some(source_name) => Err(Error::IncompleteCopy { path: path.to_owned(), source_name }),
+        None => Ok(()),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::connection::{BUSY_TIMEOUT, connect, open_unvouched};
 use crate::vouch::{self, RowAuthenticator};
 
 /// Migrations go forward only: a released one is never edited, a later one is added after it.
-const MIGRATIONS: &[&str] = &[
+pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_catalogue.sql"),
     include_str!("../migrations/0002_runs.sql"),
     include_str!("../migrations/0003_decisions.sql"),
@@ -44,6 +44,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0040_server_sign_ins.sql"),
     include_str!("../migrations/0041_versions.sql"),
     include_str!("../migrations/0042_goldens.sql"),
+    include_str!("../migrations/0043_speculation_confidence.sql"),
+    include_str!("../migrations/0044_copies.sql"),
 ];
 
 /// The migration that introduced row marks; existing rows are marked right after it.

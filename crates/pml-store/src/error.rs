@@ -205,11 +205,39 @@ pub enum Error {
         /// Path of the key file.
         key: PathBuf,
     },
-    /// Only databases in a file can be backed up and restored by PML.
-    #[error("database `{path}` is not a file; use `pg_dump`, and keep `seal.key` with what it writes")]
-    NotAFile {
-        /// Address of the database, without its password.
+    /// A run that should be forgotten has not ended.
+    #[error("run `{run}` has not ended; abort it with `pml runs abort {run}`, or wait for its end")]
+    RunNotEnded {
+        /// Id of the run.
+        run: RunId,
+    },
+    /// The database to be copied to holds something.
+    #[error("database `{path}` is not empty: table `{table}` has rows; name an empty one")]
+    NotEmpty {
+        /// Path of the database, or its address without its password.
         path: PathBuf,
+        /// A table with rows.
+        table: String,
+    },
+    /// A copy into the database was begun and not finished.
+    #[error(
+        "the copy of `{source_name}` into database `{path}` is not finished; run `pml migrate` again to go on, or delete what was copied to begin anew"
+    )]
+    IncompleteCopy {
+        /// Path of the database, or its address without its password.
+        path: PathBuf,
+        /// The database that is copied.
+        source_name: String,
+    },
+    /// What was copied is not what is in the source.
+    #[error(
+        "table `{table}` of database `{path}` differs from what was copied; the source changed after the copy was begun, or the target was written to: delete what was copied and begin anew"
+    )]
+    CopyDiffers {
+        /// Path of the target, or its address without its password.
+        path: PathBuf,
+        /// The first table that differs.
+        table: String,
     },
     /// The writer thread has ended.
     #[error("nothing can be written to database `{path}` any more; restart the program")]

@@ -58,6 +58,12 @@ impl Failure {
         }
     }
 
+    /// Whether a lock was not released in time.
+    pub(crate) fn is_lock_timeout_in(error: &rusqlite::Error) -> bool {
+        let code = Failure::within(error).and_then(|failure| failure.code.as_ref());
+        code.is_some_and(|code| *code == SqlState::LOCK_NOT_AVAILABLE)
+    }
+
     pub(crate) fn is_lost_in(error: &rusqlite::Error) -> bool {
         Failure::within(error).is_some_and(|failure| failure.is_lost)
     }

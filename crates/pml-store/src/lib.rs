@@ -21,6 +21,7 @@ mod catalogue;
 mod check;
 mod column;
 mod connection;
+mod copy;
 mod dashboard_session;
 mod database;
 mod epoch;
@@ -54,23 +55,25 @@ mod writer;
 
 pub use allowed::AllowedArguments;
 pub use audit::{AuditDamage, AuditEntry, AuditVerification, NewAuditEntry};
-pub use backup::{BackupReport, KeyInBackup, RestoreReport, restore_backup};
+pub use backup::{BackupReport, KeyInBackup, RestoreReport, restore_backup, restore_backup_to_server};
 pub use blocking::{BlockingStore, ServerHealth};
 pub use catalogue::{
     Acceptance, AcceptancePolicy, AcceptedDefinition, AcceptedDefinitions, CatalogueChange, ChangedTool,
     DefinitionVersion, Manifest, ManifestChange, ServerListing, StoredServerProfile, StoredTool,
 };
 pub use check::IntegrityReport;
+pub use copy::{CopyProgress, DatabasePlace, TableReport, copy_database};
 pub use dashboard_session::DashboardSession;
 pub use error::Error;
 pub use key::{ClientKey, NewClientKey};
 pub use key_use::{CountedKeyUse, KeyUse};
 pub use memory::{
     CacheInvalidation, CacheKey, CacheUsage, CachedResult, CapabilityChanges, CapabilityQuery, CreateOutcome,
-    IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult, NewName, ObservedSchema,
-    OfferOutcome, RenameOutcome, RunMemory, SeenWrites, ServedIntent, TraceOrder, TraceQuery, VersionOutcome,
+    ForgetScope, ForgottenCounts, IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult,
+    NewName, ObservedSchema, OfferOutcome, RenameOutcome, RunMemory, SeenWrites, ServedIntent, TraceOrder,
+    TraceQuery, VersionOutcome,
 };
-pub use mock::{FoundMock, MockLookups, MockScope, NewMock, StoredMock};
+pub use mock::{FoundMock, MockLookups, MockScope, MockTotals, NewMock, StoredMock};
 pub use package::{PackageSignature, is_signed_by};
 pub use person::Person;
 pub use postgres::passwords_in;
@@ -86,7 +89,7 @@ pub use run::{
 pub use savings::DailySavings;
 pub use server_sign_in::ServerSignIn;
 pub use sign_in::SignInAttempt;
-pub use speculation::{SpeculationCounts, ToolSpeculation};
+pub use speculation::{ConfidenceOutcomes, SpeculationCounts, ToolSpeculation};
 pub use state::PublishedServerState;
 pub use store::{ChangeSubscription, Store};
 pub use vector::StoredVector;

@@ -9,6 +9,7 @@ mod cache;
 mod capability;
 mod edge;
 mod explored;
+mod forget;
 mod golden;
 mod intents;
 mod learn;
@@ -17,6 +18,7 @@ mod observed;
 mod release;
 mod tool_use;
 mod trace;
+mod trace_details;
 mod version;
 
 use crate::sql::Connection;
@@ -30,6 +32,7 @@ pub use cache::{
 };
 pub use capability::{CapabilityChanges, CapabilityQuery};
 pub use edge::LearnedEdge;
+pub use forget::{ForgetScope, ForgottenCounts};
 pub use intents::ServedIntent;
 pub use learn::LearnedBatch;
 pub use manage::{CreateOutcome, NewName, RenameOutcome};

@@ -83,6 +83,19 @@ pub struct MockLookups {
     pub missing: u64,
 }
 
+/// What the mocks of all principals were worth together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MockTotals {
+    /// The number of mocks.
+    pub mocks: u64,
+    /// How often mocks were looked for.
+    pub lookups: MockLookups,
+    /// Later real results that the status of a mock was compared with.
+    pub checked: u64,
+    /// Those that agreed with it.
+    pub confirmed: u64,
+}
+
 /// Which mocks are dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MockScope {
@@ -223,6 +236,40 @@ impl BlockingStore {
                     Ok((row.get(0)?, lookups))
                 })?
                 .collect()
+        })
+    }
+
+    /// What the mocks of all principals were worth together.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn mock_totals(&self) -> Result<MockTotals, Error> {
+        self.read(|connection| {
+            let mut totals = MockTotals::default();
+            let lookups: Vec<MockLookups> = connection
+                .prepare_cached("SELECT equal, similar, missing FROM mock_lookup")?
+                .query_map([], |row| {
+                    Ok(MockLookups { equal: row.get(0)?, similar: row.get(1)?, missing: row.get(2)? })
+                })?
+                .collect::<Result<_, _>>()?;
+            for MockLookups { equal, similar, missing } in lookups {
+                totals.lookups.equal += equal;
+                totals.lookups.similar += similar;
+                totals.lookups.missing += missing;
+            }
+            let of_mocks: Vec<MockCounts> = connection
+                .prepare_cached(&format!(
+                    "SELECT counts FROM mock WHERE {}",
+                    vouched_condition("mock", "mock")
+                ))?
+                .query_map([], |row| json_column(row, 0))?
+                .collect::<Result<_, _>>()?;
+            for counts in of_mocks {
+                totals.mocks += 1;
+                totals.checked += counts.checked;
+                totals.confirmed += counts.confirmed;
+            }
+            Ok(totals)
         })
     }
 

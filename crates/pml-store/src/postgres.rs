@@ -3,6 +3,7 @@
 //! Queries block the thread that asks. Connections are served by one thread of this module, so that they can be asked
 //! from any thread, also from one of an asynchronous runtime.
 
+mod bulk;
 mod check;
 mod connection;
 mod dialect;
@@ -24,6 +25,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
 
+pub(crate) use bulk::BulkConnection;
 pub(crate) use connection::{PgConnection, PgRow, PgRows};
 use presence::OwnSession;
 pub(crate) use presence::{OwnerPresence, Presence};
@@ -48,6 +50,19 @@ const READING: Duration = Duration::from_secs(5);
 
 /// How long a change that waits for the database may delay the end of the program.
 const CLOSING: Duration = Duration::from_secs(5);
+
+/// How long the server may be silent, to the beats of the session as to a statement, before the connection of that
+/// statement counts as lost: shorter than people wait, and longer than a busy server takes for a beat.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// How often a thread that waits for an answer looks whether it still should.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// When the system gives a connection up whose other end is gone without a word. Its defaults are hours.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+const KEEPALIVE_RETRIES: u32 = 3;
+const USER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Settings of every session. A gateway that hangs within a transaction loses it, because others wait for its lock. A
 /// gateway whose machine is gone is noticed by the server after some seconds.
@@ -81,8 +96,10 @@ pub(crate) struct Server {
     config: Config,
     name: PathBuf,
     schema: OnceLock<Schema>,
-    /// The store is being closed: changes do not wait for the database any more.
-    is_closing: AtomicBool,
+    /// Since when the store is being closed: from then on changes wait for the database for a moment only.
+    closing_since: OnceLock<Instant>,
+    /// The database did not come back while the store was being closed. Nothing is asked of it any more.
+    is_given_up: AtomicBool,
     /// By how many milliseconds the clock of the database is ahead of this machine's.
     clock_ahead_ms: AtomicI64,
     own_session: Mutex<OwnSession>,
@@ -98,12 +115,14 @@ impl Server {
             return Err(Error::BadDatabaseUrl { detail: "it names no host".to_owned() });
         }
         config.application_name("pml").connect_timeout(CONNECT);
+        notice_silence(&mut config);
         let name = PathBuf::from(shown(&config));
         Ok(Server {
             config,
             name,
             schema: OnceLock::new(),
-            is_closing: AtomicBool::new(false),
+            closing_since: OnceLock::new(),
+            is_given_up: AtomicBool::new(false),
             clock_ahead_ms: AtomicI64::new(0),
             own_session: Mutex::default(),
         })
@@ -140,7 +159,33 @@ impl Server {
 
     /// Changes no longer wait for a database that cannot be reached.
     pub(crate) fn begin_closing(&self) {
-        self.is_closing.store(true, Ordering::Relaxed);
+        self.closing_since.get_or_init(Instant::now);
+    }
+
+    /// Whether a change whose connection was lost is given up because the store is being closed.
+    fn gives_up(&self) -> bool {
+        let is_over = self.closing_since.get().is_some_and(|since| since.elapsed() >= CLOSING);
+        if is_over && !self.is_given_up.swap(true, Ordering::Relaxed) {
+            tracing::warn!("database `{}` did not come back; changes are given up", self.name.display());
+        }
+        is_over
+    }
+
+    /// Whether a statement that was sent at `began` gets no answer any more.
+    fn is_silent_since(&self, began: Instant) -> bool {
+        let is_closing =
+            self.closing_since.get().is_some_and(|since| (*since).max(began).elapsed() >= CLOSING);
+        if is_closing || began.elapsed() >= ANSWER {
+            return true;
+        }
+        let session = self.own_session();
+        began.elapsed() >= SILENCE && (session.is_silent(SILENCE) || session.was_cut_after(began))
+    }
+
+    /// Waits for the answer to a statement on this thread; `None` if none comes.
+    fn answer<F: Future>(&self, statement: F) -> Option<F::Output> {
+        let began = Instant::now();
+        wait_unless(statement, || self.is_silent_since(began))
     }
 
     /// By how many milliseconds the clock of the database is ahead of this machine's.
@@ -173,6 +218,9 @@ impl Server {
         let began = Instant::now();
         let (mut pause, mut told) = (Duration::from_millis(50), false);
         loop {
+            if self.is_given_up.load(Ordering::Relaxed) {
+                return Err(Failure::silent());
+            }
             let failure = match self.connect(patience) {
                 Ok(client) => return Ok(client),
                 Err(failure) => failure,
@@ -180,13 +228,13 @@ impl Server {
             let limit = match patience {
                 Patience::Opening => OPENING,
                 Patience::Reader => READING,
-                Patience::Writer if self.is_closing.load(Ordering::Relaxed) => CLOSING,
+                Patience::Writer if failure.is_lost && self.gives_up() => Duration::ZERO,
                 Patience::Writer => Duration::MAX,
             };
             if failure.is_lost && patience == Patience::Opening {
                 self.own_session().note_outage();
             }
-            if !failure.is_lost || began.elapsed() + pause > limit {
+            if !failure.is_lost || began.elapsed().saturating_add(pause) > limit {
                 return Err(failure);
             }
             if patience == Patience::Writer && !std::mem::replace(&mut told, true) {
@@ -213,13 +261,13 @@ impl Server {
             drop(reply.send(client));
         });
         let client = answer.recv().unwrap_or_else(|_| Err(Failure::silent()))?;
-        match wait(client.batch_execute(SESSION)) {
+        match self.answer(client.batch_execute(SESSION)) {
             Some(set) => set.map_err(|error| Failure::of(&error))?,
             None => return Err(Failure::silent()),
         }
         if patience == Patience::Writer {
             let mode = client.query_one("SELECT current_setting('transaction_read_only')", &[]);
-            let mode = wait(mode).ok_or_else(Failure::silent)?.map_err(|error| Failure::of(&error))?;
+            let mode = self.answer(mode).ok_or_else(Failure::silent)?.map_err(|error| Failure::of(&error))?;
             if mode.get::<_, &str>(0) == "on" {
                 return Err(Failure::read_only());
             }
@@ -278,8 +326,25 @@ fn random_name() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Waits for a future on this thread, whatever thread it is; `None` if it takes too long.
-fn wait<F: Future>(future: F) -> Option<F::Output> {
+/// Lets the system notice that the server or the network is gone, unless the address says how.
+fn notice_silence(config: &mut Config) {
+    // The default of the address is two hours.
+    if config.get_keepalives() && config.get_keepalives_idle() == Duration::from_secs(2 * 60 * 60) {
+        config.keepalives_idle(KEEPALIVE_IDLE);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(KEEPALIVE_INTERVAL);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(KEEPALIVE_RETRIES);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(USER_TIMEOUT);
+    }
+}
+
+/// Waits for a future on this thread, whatever thread it is, until `is_over`.
+fn wait_unless<F: Future>(future: F, is_over: impl Fn() -> bool) -> Option<F::Output> {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -289,12 +354,32 @@ fn wait<F: Future>(future: F) -> Option<F::Output> {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = std::pin::pin!(future);
-    let began = Instant::now();
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return Some(output);
         }
-        let left = ANSWER.checked_sub(began.elapsed())?;
-        thread::park_timeout(left);
+        if is_over() {
+            return None;
+        }
+        thread::park_timeout(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_gone_without_a_word_is_noticed_within_seconds() {
+        let usual = Server::parse("postgres://ann@host/pml").unwrap().config;
+        let idle = usual.get_keepalives_idle();
+        assert!(usual.get_keepalives() && idle <= Duration::from_secs(10), "{idle:?}");
+        assert_eq!(usual.get_tcp_user_timeout(), Some(&USER_TIMEOUT));
+        let own = "postgres://ann@host/pml?keepalives_idle=60&keepalives_interval=7&keepalives_retries=9&tcp_user_timeout=90";
+        let own = Server::parse(own).unwrap().config;
+        assert_eq!(own.get_keepalives_idle(), Duration::from_secs(60));
+        assert_eq!(own.get_keepalives_interval(), Some(Duration::from_secs(7)));
+        assert_eq!(own.get_keepalives_retries(), Some(9));
+        assert_eq!(own.get_tcp_user_timeout(), Some(&Duration::from_secs(90)));
     }
 }

@@ -24,6 +24,7 @@ pub use follow::{FollowedEntry, FollowedRun, OpenRun, OpenRuns, RunNews};
 pub use history::{CallEntries, ListedRun, RunHistory, RunListQuery, WorkPeriod};
 pub use open::{AskingRunOutcome, OpenApprovalLimit, VoidedQuestion};
 pub(crate) use open::{has_questions_about_server, void_questions};
+pub(crate) use purge::delete_runs;
 
 use crate::seal::SealKey;
 use crate::{AllowedArguments, NewApprovalRule, NewAuditEntry, ProcessIdentity, RunMemory};

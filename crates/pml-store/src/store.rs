@@ -100,6 +100,12 @@ impl Store {
         self.feed.close().await;
     }
 
+    /// From now on changes wait for a database server that is away for some seconds only, and then fail: the program is
+    /// ending.
+    pub fn begin_closing(&self) {
+        self.blocking.inner.backend.begin_closing();
+    }
+
     /// Whether gateways on several machines share the database.
     pub fn is_shared(&self) -> bool {
         self.blocking.watcher().is_remote()

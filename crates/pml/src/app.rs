@@ -1,5 +1,6 @@
 //! The long-lived parts of the program, built once and closed in order.
 
+mod readiness;
 mod tasks;
 
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ use crate::problem::{ErrorCode, Problem};
 use crate::settings::AppSettings;
 use crate::telemetry::{self, Telemetry};
 use crate::tools::Toolset;
+use readiness::ReadinessProbe;
 
 /// All state of the program. Each kind of state has exactly one owner here.
 pub struct App {
@@ -47,6 +49,8 @@ pub struct App {
     pub dry_runs: KeptDryRuns,
     /// The ends of runs that people looked at lately.
     pub past_outcomes: PastOutcomes,
+    /// Whether the store answers, for those who ask whether this gateway takes requests.
+    pub(crate) readiness: ReadinessProbe,
     /// The database.
     pub store: Store,
     /// The principal of requests whose entry point authenticates nobody.
@@ -109,6 +113,7 @@ impl App {
             people: Arc::default(),
             dry_runs: KeptDryRuns::default(),
             past_outcomes: PastOutcomes::default(),
+            readiness: ReadinessProbe::default(),
             principal: Principal::local(),
             explorations: Semaphore::new(EXPLORATIONS),
             process: is_gateway.then_some(process),
@@ -189,6 +194,7 @@ impl App {
 
     /// Suspends the runs of this process, so that another process can resume them. No new run is accepted afterwards.
     pub async fn suspend_runs(&self) {
+        self.store.begin_closing();
         self.runs.close().await;
         // After the runs, so that watchers hear how those were left.
         self.runs.feed.close();
@@ -196,6 +202,7 @@ impl App {
 
     /// Ends every server and every background task.
     pub async fn close(&self) {
+        self.store.begin_closing();
         self.runs.close().await;
         // Nothing is learned from traces that are only queued, and they are lost if the process ends before they are
         // written.

@@ -1,10 +1,11 @@
 //! Dry runs that can still be confirmed, in memory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use pml_model::json::Fields;
 use pml_model::name::{printable, truncate_text};
 use pml_model::{CapabilityId, Definition, Digest, Principal, ToolId};
 use serde_json::value::RawValue;
@@ -54,6 +55,8 @@ pub(crate) struct KeptDryRun {
     /// The path of an exploration that it is, if it is one.
     pub(crate) explored: Option<Box<ExploredChoice>>,
     tools: Vec<KeptTool>,
+    /// The arguments that were made up: whoever confirms it has to give them.
+    made_up: BTreeSet<String>,
 }
 
 /// A tool that a dry run was planned with.
@@ -125,6 +128,7 @@ impl KeptDryRuns {
             explored: None,
             reads,
             tools: planned.iter().map(|tool| KeptTool::new(tool, snapshot)).collect(),
+            made_up: BTreeSet::new(),
         });
         drop_oldest_reads(&mut kept);
         Ok(id)
@@ -136,6 +140,19 @@ impl KeptDryRuns {
         let is_it = |one: &&mut KeptDryRun| one.id == choice.path_id && one.principal == *principal;
         if let Some(one) = kept.iter_mut().find(is_it) {
             one.explored = Some(Box::new(choice));
+        }
+    }
+
+    /// Notes that these arguments of a dry run of this principal were made up.
+    pub(crate) fn note_made_up(
+        &self,
+        principal: &Principal,
+        id: &str,
+        made_up: impl Iterator<Item = String>,
+    ) {
+        let mut kept = self.kept.lock();
+        if let Some(one) = kept.iter_mut().find(|one| one.id == id && one.principal == *principal) {
+            one.made_up.extend(made_up);
         }
     }
 
@@ -183,6 +200,45 @@ impl KeptDryRun {
         }
         let text = format!("the tools are not those of the dry run:\n{}", lines.join("\n"));
         Err(Problem::new(ErrorCode::ToolChanged, text).hint("make the dry run again and confirm that"))
+    }
+}
+
+impl KeptDryRun {
+    /// The arguments, with `given` in place of those that were made up.
+    ///
+    /// # Errors
+    /// One of those is not given, or something else is.
+    pub(crate) fn arguments_with(&self, given: &RawValue) -> Result<Box<RawValue>, Problem> {
+        let given = Fields::parse(given.get()).unwrap_or_default();
+        let quoted = |names: Vec<&str>| {
+            names.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(", ")
+        };
+        let wrong = |text: String| Problem::new(ErrorCode::InvalidArguments, text);
+        let needed = || quoted(self.made_up.iter().map(String::as_str).collect());
+        let others: Vec<&str> =
+            given.iter().map(|(name, _)| name).filter(|name| !self.made_up.contains(*name)).collect();
+        if !others.is_empty() {
+            let told = format!("what was tried takes no {}", quoted(others));
+            return Err(match self.made_up.is_empty() {
+                true => {
+                    wrong(told).hint("leave `context` out: it runs with the values that it was tried with")
+                }
+                false => wrong(told).hint(format!("give {} in `context`, and nothing else", needed())),
+            });
+        }
+        let open: Vec<&str> =
+            self.made_up.iter().map(String::as_str).filter(|name| given.get(name).is_none()).collect();
+        if !open.is_empty() {
+            return Err(wrong(format!("it was tried with made-up values for {}", quoted(open)))
+                .hint("give them in `context`: nothing is run with values that were made up"));
+        }
+        let mut arguments = Fields::parse(self.arguments.get()).unwrap_or_default();
+        for name in &self.made_up {
+            if let Some(value) = given.get(name) {
+                arguments.set(name.clone(), value.to_owned());
+            }
+        }
+        Ok(arguments.to_raw())
     }
 }
 

@@ -19,6 +19,7 @@ mod history;
 mod inline_program;
 mod lift;
 mod mocks;
+mod packaged_calls;
 mod path_search;
 mod predict;
 mod preview;
@@ -51,7 +52,8 @@ use crate::clock::now_ms;
 use crate::discover::{self, DiscoverPage, DiscoverRequest};
 use crate::execute::replay::{self, Recording, ReplayOutcome};
 use crate::execute::{
-    self, AskFirstOutcome, EarlierRead, PlannedRun, ResultPage, ResumeOutcome, RunDetails, RunHandle,
+    self, AskFirstOutcome, EarlierRead, OpenCall, PlannedRun, ResultPage, ResumeOutcome, RunDetails,
+    RunHandle,
 };
 use crate::knowledge::cache;
 use crate::knowledge::embeddings;
@@ -61,7 +63,7 @@ use crate::planning;
 use crate::planning::{PlanRefusal, PlanningContext, RunRequest};
 use crate::problem::{ErrorCode, Problem};
 use crate::report::{RunReport, RunStatus};
-use crate::runtime::run_blocking;
+use crate::runtime::{compute, run_blocking};
 use crate::suggest::SuggestedDag;
 
 pub use crate::execute::ResultRequest;
@@ -80,7 +82,7 @@ pub use direct::{DirectOutcome, NamedCall, call};
 pub use dry_run::{
     DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
 };
-pub use explore::{ExploreInput, ExploringClient, explore};
+pub use explore::{ExploreInput, ExploringClient, PATH_TIMEOUT_MS, explore};
 pub use exposed::{ExposedCapability, exposed_capabilities};
 pub use history::{PastQuestion, PastRun, list_runs, past_run, question_kind, run_call, run_calls};
 pub use inline_program::read_program;
@@ -96,7 +98,7 @@ pub use share::{
     ExportedPackage, ImportedCapability, PackageOptions, PackageReview, export_package, import_package,
     review_package,
 };
-pub use speculation::{SpeculationStats, speculation_stats};
+pub use speculation::{ConfidenceStats, SpeculationStats, speculation_stats};
 pub use versions::{
     EffectChange, VersionDiff, VersionList, VersionRecord, capability_versions, diff_versions, roll_back,
 };
@@ -125,7 +127,7 @@ pub async fn discover(
         }
     };
     let close = session.map(|session| related_to_session(app, principal, session)).unwrap_or_default();
-    let ready = recall::ready_call(app, &request.intent, &capabilities);
+    let ready = compute(|| recall::ready_call(app, &request.intent, &capabilities));
     let mut page = rank_for_request(app, principal, &wanted, (capabilities, close), request, visible)?;
     if let Some((id, call)) = ready.filter(|_| request.offset == 0) {
         page.put_first(id.as_str(), call);
@@ -171,7 +173,7 @@ fn rank_for_request(
         uses: Some(&*uses),
         close_by_id: close,
     };
-    discover::find(&snapshot, &known, request, visible)
+    compute(|| discover::find(&snapshot, &known, request, visible))
 }
 
 /// A DAG of tools that could serve an intent; `None` if no tool matches it.
@@ -283,12 +285,14 @@ pub async fn execute(
     asked: RunRequest,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<ExecuteOutcome, Problem> {
-    execute_confirmed(app, asked, DryRunLegacy::default(), visible).await
+    execute_confirmed(app, asked, RunLegacy::default(), visible).await
 }
 
-/// What a run takes over from the dry run that it confirms.
+/// What a run takes over: from the dry run that it confirms, or from a direct call.
 #[derive(Default)]
-struct DryRunLegacy {
+struct RunLegacy {
+    /// The call that the run goes on with.
+    open_call: Option<OpenCall>,
     /// The reads that were made.
     reads: Vec<EarlierRead>,
     /// The path of an exploration that it was.
@@ -299,7 +303,7 @@ struct DryRunLegacy {
 async fn execute_confirmed(
     app: &Arc<App>,
     asked: RunRequest,
-    legacy: DryRunLegacy,
+    legacy: RunLegacy,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<ExecuteOutcome, Problem> {
     discover::check_intent_length(&asked.intent)?;
@@ -357,6 +361,10 @@ async fn execute_confirmed(
     let admission = app.keys.admit_run(&app.store, plan.key).await?;
     let again = (principal.clone(), idempotency.clone());
     let question = plan.question.clone();
+    if legacy.open_call.is_some() && question.is_some() {
+        let text = "a call that is under way cannot be asked about";
+        return Ok(ExecuteOutcome::Refused(Problem::new(ErrorCode::InvalidRequest, text).into()));
+    }
     let asked = PlannedRun {
         principal,
         session,
@@ -367,6 +375,7 @@ async fn execute_confirmed(
         max_wait: patience,
         ticket,
         earlier_reads: legacy.reads,
+        open_call: legacy.open_call,
         admission,
     };
     let begun = match question {

@@ -168,7 +168,10 @@ impl Problem {
             .hint(format!("{retry}; it is started again when next needed, and `pml doctor` tells more")),
             RequestFailure::Unknown(LostReason::Timeout) => {
                 Problem::new(ErrorCode::Timeout, format!("server `{server}` did not answer in time"))
-                    .hint(format!("{retry}; `call_timeout` of the server sets the time"))
+                    .hint(format!(
+                        "{retry}; `call_timeout` of the server sets the time, and `longest_call` that of a call that reports \
+                         progress"
+                    ))
             }
             RequestFailure::Unknown(LostReason::Cancelled) => {
                 Problem::new(ErrorCode::Cancelled, format!("the call to server `{server}` was cancelled"))

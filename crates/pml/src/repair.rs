@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 pub use source::edit_program;
 
-use self::evidence::{FieldShape, fields, is_same_tool, leaves, names_one_value, same_names};
+use self::evidence::{FieldShape, fields, is_same_tool, leaves, names_one_value};
 
 /// A tool as its server offers it.
 #[derive(Debug, Clone)]
@@ -212,6 +212,7 @@ fn same_fields(one: &serde_json::value::RawValue, other: &serde_json::value::Raw
 
 /// Follows renamed fields of the arguments and new required ones. `None` if the program gives what is taken no more.
 fn follow_input(old: &Definition, new: &Definition, given: &[String], repair: &mut Repair) -> Option<()> {
+    let tool = old.name.as_str();
     let old: Value = serde_json::from_str(old.input_schema.get()).ok()?;
     let new: Value = serde_json::from_str(new.input_schema.get()).ok()?;
     let (before, now) = (fields(&old), fields(&new));
@@ -227,10 +228,10 @@ fn follow_input(old: &Definition, new: &Definition, given: &[String], repair: &m
             Some(_) => continue,
             None => {}
         }
-        let fits = |candidate: &&&FieldShape| field.is_same_thing(candidate);
+        let fits = |candidate: &&&FieldShape| field.is_same_thing(candidate, tool);
         let mut fitting = fresh.iter().filter(fits);
         let (found, other) = (fitting.next()?, fitting.next());
-        let is_claimed = gone.iter().filter(|rival| rival.is_same_thing(found)).count() > 1;
+        let is_claimed = gone.iter().filter(|rival| rival.is_same_thing(found, tool)).count() > 1;
         if other.is_some() || is_claimed {
             return None;
         }
@@ -241,10 +242,15 @@ fn follow_input(old: &Definition, new: &Definition, given: &[String], repair: &m
         ));
         repair.edits.push(ProgramEdit::RenameField { from: name.clone(), to: found.name.clone() });
     }
-    for field in now.iter().filter(|field| field.required) {
-        if given.contains(&field.name) || taken.contains(&field.name.as_str()) {
-            continue;
+    let is_given = |field: &&FieldShape| given.contains(&field.name) || taken.contains(&field.name.as_str());
+    for field in now.iter().filter(|field| !is_given(field)) {
+        let was = find(&before, &field.name);
+        let is_same = was.is_some_and(|was| was.schema.get("default") == field.schema.get("default"));
+        if field.may_change_effect() && (field.required || !is_same) {
+            return None;
         }
+    }
+    for field in now.iter().filter(|field| field.required && !is_given(field)) {
         let value = names_one_value(&field.schema)?;
         repair
             .evidence
@@ -261,6 +267,7 @@ fn follow_output(
     reads: impl Fn(&str) -> bool,
     repair: &mut Repair,
 ) -> Option<()> {
+    let tool = old.name.as_str();
     let (Some(old), Some(new)) = (&old.output_schema, &new.output_schema) else { return Some(()) };
     let old: Value = serde_json::from_str(old.get()).ok()?;
     let new: Value = serde_json::from_str(new.get()).ok()?;
@@ -280,14 +287,14 @@ fn follow_output(
         let fits = |there: &&evidence::Leaf| {
             !before.iter().any(|known| known.path == there.path)
                 && there.shape.kind == leaf.shape.kind
-                && (same_names(&leaf.shape.name, &there.shape.name) || leaf.shape.is_same_thing(&there.shape))
+                && leaf.shape.is_same_thing(&there.shape, tool)
         };
         let mut fitting = now.iter().filter(fits);
         let (found, other) = (fitting.next()?, fitting.next());
         let is_claimed = gone
             .iter()
             .filter(|rival| {
-                same_names(&rival.shape.name, &found.shape.name) || rival.shape.is_same_thing(&found.shape)
+                rival.shape.has_same_name(&found.shape, tool) || rival.shape.is_same_thing(&found.shape, tool)
             })
             .count()
             > 1;

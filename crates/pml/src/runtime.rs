@@ -18,6 +18,15 @@ pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + '
     }
 }
 
+/// Runs work that takes milliseconds of processor time on this thread, while other threads take over its tasks. Without that
+/// all requests would wait for it: the thread that computes may be the one that listens to the network for all of them.
+pub fn compute<T>(work: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    let has_other_threads =
+        Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if has_other_threads { tokio::task::block_in_place(work) } else { work() }
+}
+
 /// The executable for workers and guards, if it is not the one of this process.
 static PROGRAM_OF_PARTS: OnceLock<PathBuf> = OnceLock::new();
 
@@ -63,5 +72,35 @@ pub fn log_to_stderr(env: &Env, usual: &str, verbose: u8) {
             let format = pml_model::name::printable(other);
             tracing::error!(%format, "`PML_LOG_FORMAT` is neither `text` nor `json`; the log is text");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn others_go_on_while_one_computes() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let heard = runtime.block_on(async {
+            let (tell, hear) = mpsc::channel();
+            let computing = tokio::spawn(async move {
+                // There is one worker, so this task waits for the one that computes to give it up.
+                tokio::spawn(async move { tell.send("done").unwrap() });
+                compute(|| hear.recv_timeout(Duration::from_secs(60)))
+            });
+            computing.await.unwrap()
+        });
+        assert_eq!(heard, Ok("done"));
+    }
+
+    #[test]
+    fn a_runtime_of_one_thread_computes_too() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert_eq!(runtime.block_on(async { compute(|| 6 * 7) }), 42);
+        assert_eq!(compute(|| 6 * 7), 42);
     }
 }

@@ -122,6 +122,7 @@ fn analysis(structure: Structure) -> Analysis {
             breaks: Vec::new(),
             decided_by: Vec::new(),
             returns_from: Vec::new(),
+            ends_after: Vec::new(),
         },
     }
 }

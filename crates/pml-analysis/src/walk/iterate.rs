@@ -52,6 +52,7 @@ impl<'a> Walker<'a, '_> {
         let outer = self.probes.context;
         self.probes.context = handed.unwrap_or(outer);
         self.walk_loop(&head, |walk, node| {
+            walk.note_turns(node, subject);
             let item = walk.loop_item(subject, node);
             if let (Some(phi), Some(node)) = (accumulator, node) {
                 walk.memory.phis[phi as usize].node = Some(node);

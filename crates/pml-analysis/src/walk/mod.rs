@@ -74,6 +74,7 @@ pub(crate) struct WalkFindings {
     pub(crate) entries: Vec<ContextEntry>,
     pub(crate) decided_by: Vec<DecisionReads>,
     pub(crate) returns_from: Vec<NodeId>,
+    pub(crate) ends_after: Vec<Vec<NodeId>>,
 }
 
 /// The work budget is spent; the span reached.
@@ -156,6 +157,15 @@ impl<'a, 's> Walker<'a, 's> {
     fn program(&mut self) {
         self.calls.enter_program(self.memory.state.mark());
         self.statements(&self.input.program.body);
+        if self.flow.live {
+            self.note_end();
+        }
+    }
+
+    /// Takes note of a place where the program ends.
+    fn note_end(&mut self) {
+        let before = self.flow.frontier.iter().map(|(node, _)| *node);
+        self.graph.ends.push(before.collect());
     }
 }
 

@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
 use super::Walker;
-use super::memory::LoopScope;
 use super::memory::state::{StateChanges, merge_cost, merge_records};
+use super::memory::{LoopScope, has_sources};
 use super::parts::flow::{FlowPath, JumpTargetKind};
 use super::parts::graph::{DraftKind, Frontier};
 use crate::marks::ProbePlace;
@@ -87,6 +87,17 @@ impl<'a> Walker<'a, '_> {
                 .for_each(|way| way.frontier = smallvec![(node, None)]);
         }
         self.flow.rejoin(&mut self.memory.state, ways);
+    }
+
+    /// Keeps what decides how often a loop turns. No decision that follows tests it.
+    pub(super) fn note_turns(&mut self, node: Option<u32>, by: &AbstractValue<'a>) {
+        self.graph.tested = None;
+        if let Some(node) = node
+            && has_sources(by)
+        {
+            let by = self.memory.freeze(by);
+            self.graph.decided.push((node, by));
+        }
     }
 
     /// Return paths of the current function.
@@ -178,8 +189,9 @@ impl<'a> Walker<'a, '_> {
             form: LoopForm::While,
             exit,
         };
-        self.walk_loop(&head, |walk, _| {
-            walk.evaluate_test(&it.test);
+        self.walk_loop(&head, |walk, node| {
+            let tested = walk.evaluate_test(&it.test);
+            walk.note_turns(node, &tested);
             walk.statement(&it.body);
         });
     }
@@ -192,10 +204,11 @@ impl<'a> Walker<'a, '_> {
             form: LoopForm::DoWhile,
             exit: LoopExit::AtEnd,
         };
-        self.walk_loop(&head, |walk, _| {
+        self.walk_loop(&head, |walk, node| {
             walk.statement(&it.body);
             walk.rejoin_continues();
-            walk.evaluate_test(&it.test);
+            let tested = walk.evaluate_test(&it.test);
+            walk.note_turns(node, &tested);
         });
     }
 
@@ -214,9 +227,10 @@ impl<'a> Walker<'a, '_> {
         let exit = if it.test.as_ref().is_none_or(is_true) { LoopExit::Never } else { LoopExit::AtHead };
         let over = it.test.as_ref().map_or(Span::new(it.span.start, it.span.start), GetSpan::span);
         let head = LoopHead { place: ProbePlace::Loop, span: it.span, over, form: LoopForm::For, exit };
-        self.walk_loop(&head, |walk, _| {
+        self.walk_loop(&head, |walk, node| {
             if let Some(test) = &it.test {
-                walk.evaluate_test(test);
+                let tested = walk.evaluate_test(test);
+                walk.note_turns(node, &tested);
             }
             walk.statement(&it.body);
             walk.rejoin_continues();
@@ -253,6 +267,7 @@ impl<'a> Walker<'a, '_> {
             exit: LoopExit::AtHead,
         };
         self.walk_loop(&head, |walk, node| {
+            walk.note_turns(node, &over);
             let item = walk.loop_item(&over, node);
             let item = if it.r#await { walk.await_value(item) } else { item };
             walk.bind_left(&it.left, item);
@@ -271,7 +286,8 @@ impl<'a> Walker<'a, '_> {
             form: LoopForm::ForIn,
             exit: LoopExit::AtHead,
         };
-        self.walk_loop(&head, |walk, _| {
+        self.walk_loop(&head, |walk, node| {
+            walk.note_turns(node, &over);
             walk.uses.note_object(&over);
             let key = walk.memory.computed(left_span(&it.left), &[over]);
             walk.bind_left(&it.left, key);

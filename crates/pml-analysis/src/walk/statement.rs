@@ -103,6 +103,8 @@ impl<'a> Walker<'a, '_> {
                 if let Some(caught) = self.flow.thrown.last_mut() {
                     self.memory.budget().spend(self.flow.frontier.len());
                     caught.push((thrown, self.flow.frontier.clone()));
+                } else {
+                    self.note_end();
                 }
                 self.flow.stop();
             }
@@ -182,9 +184,12 @@ impl<'a> Walker<'a, '_> {
                 FlowPath { changes: StateChanges::default(), frontier: self.flow.frontier.clone() }
             };
             let value = self.settle_return(value);
-            if self.calls.frames.len() == 1 && has_sources(&value) {
-                let returned = self.memory.freeze(&value);
-                self.graph.returned.push(returned);
+            if self.calls.frames.len() == 1 {
+                self.note_end();
+                if has_sources(&value) {
+                    let returned = self.memory.freeze(&value);
+                    self.graph.returned.push(returned);
+                }
             }
             if let Some(frame) = self.calls.frames.last_mut() {
                 frame.returns.push((value, way));

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::caller::Caller;
 use crate::client::authorizer::{AuthChallenge, Authorizer, TokenRefusal};
 use crate::client::failure::{LostReason, NotSentReason, RequestFailure};
-use crate::client::pending::{ConnectionEvent, PendingRequests};
+use crate::client::pending::{ConnectionEvent, PendingRequests, RequestClock};
 use crate::client::stream::{answer_question, too_many_questions};
 use crate::message::{self, MAX_MESSAGE_BYTES, RequestId, RpcError, RpcMessage, RpcResponse, code};
 use crate::param_headers;
@@ -39,6 +39,8 @@ pub struct RemoteServer {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a message without a waiting caller may take to be delivered, also while the connection closes.
 const SHORT_PATIENCE: Duration = Duration::from_secs(2);
+/// The pause before the event stream of a server is opened again, which doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause before the event stream of a server is opened again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -66,6 +68,8 @@ struct HttpTransportInner {
 struct HttpSessionState {
     session: Option<String>,
     version: Option<String>,
+    /// The status of the last request that was refused.
+    refused: Option<StatusCode>,
 }
 
 /// One request, with what HTTP needs to know of it.
@@ -76,7 +80,7 @@ pub(crate) struct PostRequest<'a> {
     /// `Mcp-Param-*` headers, for stateless servers.
     pub(crate) mirrored: &'a [(String, String)],
     pub(crate) caller: &'a Caller,
-    pub(crate) deadline: Instant,
+    pub(crate) clock: &'a Arc<RequestClock>,
     pub(crate) cancel: &'a CancellationToken,
 }
 
@@ -88,12 +92,15 @@ impl HttpTransport {
         (stop, tasks): (CancellationToken, TaskTracker),
     ) -> Result<HttpTransport, String> {
         install_tls();
-        let http = reqwest::Client::builder()
+        let mut http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             // A redirect could take credentials elsewhere, and turns a POST into a GET.
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| error.to_string())?;
+            .redirect(reqwest::redirect::Policy::none());
+        if is_on_this_machine(&remote.url) {
+            // A proxy would look for it on a machine of its own.
+            http = http.no_proxy();
+        }
+        let http = http.build().map_err(|error| error.to_string())?;
         let mut headers = HeaderMap::new();
         for (name, value) in &remote.headers {
             let name: HeaderName = name.parse().map_err(|_| format!("`{name}` is not a header name"))?;
@@ -131,6 +138,27 @@ impl HttpTransport {
         self.standing().version = Some(version.to_owned());
     }
 
+    /// The URL of the server.
+    pub(crate) fn url(&self) -> &str {
+        &self.inner.url
+    }
+
+    /// Whether the last request was refused as servers do that know only the transport of 2024-11-05.
+    pub(crate) fn may_be_older(&self) -> bool {
+        let handled = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS];
+        self.standing().refused.is_some_and(|status| status.is_client_error() && !handled.contains(&status))
+    }
+
+    /// Posts a message to the address that an older server named.
+    pub(crate) async fn post_message(
+        &self,
+        address: reqwest::Url,
+        body: String,
+    ) -> Result<HttpResponse, RequestFailure> {
+        let request = self.inner.http.post(address).headers(self.inner.headers.clone());
+        self.send(request.header(CONTENT_TYPE, "application/json").body(body)).await
+    }
+
     /// Returns to the state before a version was negotiated.
     pub(crate) fn forget_version(&self) {
         *self.standing() = HttpSessionState::default();
@@ -139,14 +167,14 @@ impl HttpTransport {
     pub(crate) async fn request(&self, post: PostRequest<'_>) -> Result<Box<RawValue>, RequestFailure> {
         let inner = &self.inner;
         let mut open = HttpRequestGuard { link: self, id: post.id, answered: false };
-        drop(inner.pending.register(post.id, post.caller.clone()));
+        drop(inner.pending.register(post.id, post.caller.clone(), Arc::clone(post.clock)));
         let outcome = tokio::select! {
             outcome = self.exchange(&post) => {
                 open.answered = true;
                 outcome
             }
             () = post.cancel.cancelled() => Err(RequestFailure::Unknown(LostReason::Cancelled)),
-            () = post.caller.wait_until_deadline(post.deadline) => Err(RequestFailure::Unknown(LostReason::Timeout)),
+            () = post.caller.wait_until(|| post.clock.deadline()) => Err(RequestFailure::Unknown(LostReason::Timeout)),
             () = inner.stop.cancelled() => Err(RequestFailure::Unknown(LostReason::ServerEnded("PML closed the connection".into()))),
         };
         if let Err(RequestFailure::NotSent(reason @ NotSentReason::SessionEnded)) = &outcome {
@@ -187,17 +215,25 @@ impl HttpTransport {
 
     async fn keep_listening(&self) {
         let mut last_id = None;
-        let mut pause = Duration::from_secs(1);
+        let mut pause = FIRST_PAUSE;
         loop {
-            let Ok(response) = self.get(last_id.as_deref()).await else { return };
-            if !is_event_stream(&response) {
-                return;
+            match self.get(last_id.as_deref()).await {
+                Ok(response) if is_event_stream(&response) => {
+                    let opened = Instant::now();
+                    let mut decoder = sse::SseDecoder::default();
+                    if let Err(error) = self.read_events(response, &mut decoder, None).await {
+                        tracing::debug!(error, "an event stream was left");
+                    }
+                    last_id = decoder.last_id().map(str::to_owned).or(last_id);
+                    // A stream that lasted was cut by something temporary.
+                    if opened.elapsed() > LONGEST_PAUSE {
+                        pause = FIRST_PAUSE;
+                    }
+                }
+                Ok(response) if !may_stream_later(response.status()) => return,
+                Ok(response) => tracing::debug!(status = %response.status(), "no event stream for now"),
+                Err(error) => tracing::debug!(%error, "no event stream for now"),
             }
-            let mut decoder = sse::SseDecoder::default();
-            if self.read_events(response, &mut decoder, None).await.is_err() {
-                return;
-            }
-            last_id = decoder.last_id().map(str::to_owned).or(last_id);
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -242,6 +278,7 @@ impl HttpTransport {
         }
         let response = self.post(body, post.method, post.params, post.mirrored).await?;
         if !response.status().is_success() {
+            self.standing().refused = Some(response.status());
             return Err(self.refused(response).await);
         }
         if post.method == "initialize" {
@@ -368,7 +405,8 @@ impl HttpTransport {
                 "an answer to another request".into(),
             )));
         }
-        let settled = self.inner.pending.register(id, Caller::silent());
+        let clock = RequestClock::new(Instant::now(), None);
+        let settled = self.inner.pending.register(id, Caller::silent(), clock);
         self.inner.pending.deliver_response(answer);
         settled.await.unwrap_or_else(|_| {
             Err(RequestFailure::Unknown(LostReason::ServerEnded("the connection ended".into())))
@@ -426,7 +464,7 @@ impl HttpTransport {
         with_token(again, Some(&token))?.send().await.map_err(failed)
     }
 
-    async fn get(&self, last_id: Option<&str>) -> Result<HttpResponse, RequestFailure> {
+    pub(crate) async fn get(&self, last_id: Option<&str>) -> Result<HttpResponse, RequestFailure> {
         let standing = self.standing().clone();
         let mut request = self
             .inner
@@ -447,7 +485,7 @@ impl HttpTransport {
     }
 
     /// The failure that an HTTP status other than success stands for.
-    async fn refused(&self, response: HttpResponse) -> RequestFailure {
+    pub(crate) async fn refused(&self, response: HttpResponse) -> RequestFailure {
         let status = response.status();
         let wait = response
             .headers()
@@ -562,7 +600,28 @@ fn unreachable_server(error: &reqwest::Error) -> RequestFailure {
     }
 }
 
-fn is_event_stream(response: &HttpResponse) -> bool {
+/// Whether a server that answers a request for its event stream like this may have one later: most say 405 where there
+/// is none, and 404 where the session has ended.
+fn may_stream_later(status: StatusCode) -> bool {
+    let for_now = [
+        StatusCode::UNAUTHORIZED,
+        StatusCode::REQUEST_TIMEOUT,
+        StatusCode::CONFLICT,
+        StatusCode::TOO_EARLY,
+        StatusCode::TOO_MANY_REQUESTS,
+    ];
+    (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED) || for_now.contains(&status)
+}
+
+/// Whether a URL leads to this machine.
+fn is_on_this_machine(url: &str) -> bool {
+    let url = reqwest::Url::parse(url).ok();
+    let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    address.is_ok_and(|address| address.is_loopback()) || host == "localhost" || host.ends_with(".localhost")
+}
+
+pub(crate) fn is_event_stream(response: &HttpResponse) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     response.status().is_success() && kind.starts_with("text/event-stream")
 }

@@ -6,6 +6,7 @@
 mod authorizer;
 pub mod failure;
 mod http;
+mod http_sse;
 mod pending;
 pub mod process;
 mod stream;
@@ -26,9 +27,10 @@ pub use authorizer::{AuthChallenge, Authorizer, TokenRefusal};
 pub use failure::{LostReason, NotSentReason, RequestFailure};
 pub use http::RemoteServer;
 pub(crate) use http::mirrored_name;
-pub use pending::ConnectionEvent;
+pub use pending::{ConnectionEvent, ProgressExtension};
 pub use process::{Launch, StderrTail};
 
+use self::pending::RequestClock;
 use crate::caller::Caller;
 use crate::message::code;
 use crate::protocol::{self, Era, LATEST_LEGACY, LEGACY, MODERN, McpImplementation, meta};
@@ -141,6 +143,8 @@ pub struct OutgoingRequest<'a> {
     pub caller: &'a Caller,
     /// When the request times out.
     pub deadline: Instant,
+    /// How progress moves that time; `None` if it does not.
+    pub extension: Option<ProgressExtension>,
     /// Cancels the request before that.
     pub cancel: &'a CancellationToken,
 }
@@ -180,17 +184,17 @@ impl Connection {
         let last_words = StderrTail::default();
         let link = match target {
             ServerTarget::Process(launch) => {
-                ClientTransport::Stream(start(launch, events, (&stop, tasks), &last_words).await?)
+                ClientTransport::Stream(start(launch, events.clone(), (&stop, tasks), &last_words).await?)
             }
             ServerTarget::Remote(remote) => {
                 let owner = (stop.clone(), tasks.clone());
-                ClientTransport::Http(
-                    http::HttpTransport::new(remote, events, owner).map_err(OpenError::Address)?,
-                )
+                let link = http::HttpTransport::new(remote, events.clone(), owner);
+                ClientTransport::Http(link.map_err(OpenError::Address)?)
             }
         };
-        let agreed = tokio::time::timeout(patience, link.agree(known_era, Instant::now() + patience)).await;
-        let about = agreed.map_err(|_| OpenError::TimedOut(patience))??;
+        let negotiating = link.negotiate(known_era, Instant::now() + patience, events, (&stop, tasks));
+        let agreed = tokio::time::timeout(patience, negotiating).await;
+        let (link, about) = agreed.map_err(|_| OpenError::TimedOut(patience))??;
         let connection = Connection {
             name: Arc::from(name),
             link,
@@ -231,8 +235,9 @@ impl Connection {
         {
             self.set_log_level(rank).await;
         }
+        let clock = RequestClock::new(call.deadline, call.extension);
         for round in 0..MAX_ROUNDS {
-            let result = match self.once(&mut call).await {
+            let result = match self.once(&mut call, &clock).await {
                 // Earlier rounds did reach the server, so the outcome is unknown, not unsent.
                 Err(RequestFailure::NotSent(reason)) if round > 0 => {
                     return Err(RequestFailure::Unknown(LostReason::ServerEnded(reason.to_string())));
@@ -252,11 +257,15 @@ impl Connection {
         ))))
     }
 
-    async fn once(&self, call: &mut OutgoingRequest<'_>) -> Result<Box<RawValue>, RequestFailure> {
+    async fn once(
+        &self,
+        call: &mut OutgoingRequest<'_>,
+        clock: &Arc<RequestClock>,
+    ) -> Result<Box<RawValue>, RequestFailure> {
         let id = self.link.next_id();
         let (caller, era) = (call.caller, self.about.era);
         protocol::edit_meta(&mut call.params, |fields| {
-            if caller.wants_progress() {
+            if caller.wants_progress() || clock.follows_progress() {
                 fields.set(meta::PROGRESS_TOKEN, raw(&id));
             } else {
                 fields.remove(meta::PROGRESS_TOKEN);
@@ -270,8 +279,8 @@ impl Connection {
             }
         });
         let params = call.params.to_raw();
-        let OutgoingRequest { method, mirrored, deadline, cancel, .. } = call;
-        self.link.request(id, method, Some(&params), mirrored, caller, *deadline, cancel).await
+        let OutgoingRequest { method, mirrored, cancel, .. } = call;
+        self.link.request(id, method, Some(&params), mirrored, caller, clock, cancel).await
     }
 
     /// Every item of a paginated list, such as `tools/list`.
@@ -299,6 +308,7 @@ impl Connection {
                 mirrored: Vec::new(),
                 caller: &caller,
                 deadline,
+                extension: None,
                 cancel: &cancel,
             };
             let page = self.request(call).await?;
@@ -390,8 +400,9 @@ impl Connection {
                 });
                 let (id, opened) = (link.next_id(), Instant::now());
                 let (params, caller) = (fields.to_raw(), Caller::silent());
+                let clock = RequestClock::new(opened + far, None);
                 let ended = link
-                    .request(id, "subscriptions/listen", Some(&params), &[], &caller, opened + far, &stop)
+                    .request(id, "subscriptions/listen", Some(&params), &[], &caller, &clock, &stop)
                     .await;
                 tracing::debug!(?ended, "a subscription ended");
                 if let Err(RequestFailure::Rpc(_)) = ended {
@@ -510,14 +521,13 @@ impl ClientTransport {
         params: Option<&RawValue>,
         mirrored: &[(String, String)],
         caller: &Caller,
-        deadline: Instant,
+        clock: &Arc<RequestClock>,
         cancel: &CancellationToken,
     ) -> Result<Box<RawValue>, RequestFailure> {
         match self {
-            ClientTransport::Stream(link) => link.request(id, method, params, caller, deadline, cancel).await,
+            ClientTransport::Stream(link) => link.request(id, method, params, caller, clock, cancel).await,
             ClientTransport::Http(link) => {
-                link.request(http::PostRequest { id, method, params, mirrored, caller, deadline, cancel })
-                    .await
+                link.request(http::PostRequest { id, method, params, mirrored, caller, clock, cancel }).await
             }
         }
     }
@@ -529,7 +539,8 @@ impl ClientTransport {
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestFailure> {
         let (caller, cancel) = (Caller::silent(), CancellationToken::new());
-        self.request(self.next_id(), method, Some(params), &[], &caller, deadline, &cancel).await
+        let clock = RequestClock::new(deadline, None);
+        self.request(self.next_id(), method, Some(params), &[], &caller, &clock, &cancel).await
     }
 
     /// Negotiates the version. A server that was legacy last time gets the handshake at once; any other is tried

@@ -31,11 +31,58 @@ pub enum ConnectionEvent {
 
 type ResultSender = oneshot::Sender<Result<Box<RawValue>, RequestFailure>>;
 
+/// How progress moves the deadline of a request: a server that reports it is at work and not stuck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProgressExtension {
+    /// The time that each report gives the server for the next one.
+    pub by: Duration,
+    /// When the request times out in any case.
+    pub until: Instant,
+}
+
+/// When a request times out.
+#[derive(Debug)]
+pub(crate) struct RequestClock {
+    deadline: Mutex<Instant>,
+    extension: Option<ProgressExtension>,
+}
+
+impl RequestClock {
+    pub(crate) fn new(deadline: Instant, extension: Option<ProgressExtension>) -> Arc<RequestClock> {
+        Arc::new(RequestClock { deadline: Mutex::new(deadline), extension })
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether progress moves the deadline.
+    pub(crate) fn follows_progress(&self) -> bool {
+        self.extension.is_some()
+    }
+
+    fn note_progress(&self, caller: &Caller) {
+        if let Some(ProgressExtension { by, until }) = self.extension {
+            let later = caller.deadline_after(by).min(until);
+            let mut deadline = self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+            *deadline = later.max(*deadline);
+        }
+    }
+}
+
+/// A request without a response.
+#[derive(Debug)]
+struct PendingRequest {
+    answer: ResultSender,
+    caller: Caller,
+    clock: Arc<RequestClock>,
+}
+
 /// The pending requests of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRequests {
     next: AtomicU64,
-    waiting: Mutex<HashMap<u64, (ResultSender, Caller)>>,
+    waiting: Mutex<HashMap<u64, PendingRequest>>,
     given_up: Mutex<BTreeMap<u64, (u64, Instant)>>,
     questions: QuestionPermits,
 }
@@ -68,9 +115,10 @@ impl PendingRequests {
         &self,
         id: u64,
         caller: Caller,
+        clock: Arc<RequestClock>,
     ) -> oneshot::Receiver<Result<Box<RawValue>, RequestFailure>> {
         let (answer, answered) = oneshot::channel();
-        self.lock().insert(id, (answer, caller));
+        self.lock().insert(id, PendingRequest { answer, caller, clock });
         answered
     }
 
@@ -83,9 +131,9 @@ impl PendingRequests {
     /// still be working on it, so messages without a request id may concern it.
     pub(crate) fn give_up(&self, id: u64) {
         let removed = self.lock().remove(&id);
-        if let Some((_, caller)) = removed.filter(|(_, caller)| caller.is_reachable()) {
+        if let Some(request) = removed.filter(|request| request.caller.is_reachable()) {
             let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
-            given_up.insert(id, (caller.session(), Instant::now()));
+            given_up.insert(id, (request.caller.session(), Instant::now()));
             if given_up.len() > MAX_GIVEN_UP {
                 given_up.pop_first();
             }
@@ -96,7 +144,7 @@ impl PendingRequests {
     pub(crate) fn deliver_response(&self, response: RpcResponse) {
         let waiting =
             response.id.as_ref().and_then(RequestId::as_number).and_then(|id| self.lock().remove(&id));
-        let Some((answer, _)) = waiting else {
+        let Some(PendingRequest { answer, .. }) = waiting else {
             if let Some(id) = response.id.as_ref().and_then(RequestId::as_number) {
                 self.given_up.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
             }
@@ -118,10 +166,19 @@ impl PendingRequests {
         }
     }
 
+    /// Fails one pending request.
+    pub(crate) fn fail(&self, id: u64, failure: RequestFailure) {
+        if let Some(request) = self.lock().remove(&id)
+            && request.answer.send(Err(failure)).is_err()
+        {
+            tracing::trace!("a failed request had no caller left");
+        }
+    }
+
     /// Fails every pending request.
     pub(crate) fn fail_all(&self, failure: &RequestFailure) {
-        for (_, (answer, _)) in self.lock().drain() {
-            if answer.send(Err(failure.clone())).is_err() {
+        for (_, request) in self.lock().drain() {
+            if request.answer.send(Err(failure.clone())).is_err() {
                 tracing::trace!("a failed request had no caller left");
             }
         }
@@ -139,14 +196,19 @@ impl PendingRequests {
 
     /// The caller of request `id`.
     pub(crate) fn caller_of(&self, id: u64) -> Option<Caller> {
-        self.lock().get(&id).map(|(_, caller)| caller.clone())
+        self.lock().get(&id).map(|request| request.caller.clone())
+    }
+
+    fn clock_of(&self, id: u64) -> Option<(Caller, Arc<RequestClock>)> {
+        self.lock().get(&id).map(|request| (request.caller.clone(), Arc::clone(&request.clock)))
     }
 
     /// The caller that a message without a request id must be for: the only session with pending or recently abandoned
     /// requests. `None` if there are several, because the message could be for any of them.
     pub(crate) fn only_caller(&self) -> Option<Caller> {
         let waiting = self.lock();
-        let mut callers = waiting.values().map(|(_, caller)| caller).filter(|caller| caller.is_reachable());
+        let mut callers =
+            waiting.values().map(|request| &request.caller).filter(|caller| caller.is_reachable());
         let first = callers.next()?;
         let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
         given_up.retain(|_, (_, since)| since.elapsed() < LINGERING);
@@ -168,7 +230,10 @@ impl PendingRequests {
                 let token = params
                     .and_then(|p| Fields::parse(p.get()).ok())
                     .and_then(|f| f.read(meta::PROGRESS_TOKEN));
-                if let (Some(params), Some(caller)) = (params, token.and_then(|id| self.caller_of(id))) {
+                if let (Some(params), Some((caller, clock))) =
+                    (params, token.and_then(|id| self.clock_of(id)))
+                {
+                    clock.note_progress(&caller);
                     caller.forward_progress(params);
                 }
             }
@@ -196,7 +261,7 @@ impl PendingRequests {
         None
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, (ResultSender, Caller)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, PendingRequest>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pml_model::json::raw;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
 use crate::client::failure::{LostReason, NotSentReason, RequestFailure};
-use crate::client::pending::{ConnectionEvent, PendingRequests};
+use crate::client::pending::{ConnectionEvent, PendingRequests, RequestClock};
 use crate::client::process::StderrTail;
 use crate::line::{self, LineRead};
 use crate::message::{
@@ -146,14 +146,14 @@ impl StreamTransport {
         method: &str,
         params: Option<&RawValue>,
         caller: &Caller,
-        deadline: Instant,
+        clock: &Arc<RequestClock>,
         cancel: &CancellationToken,
     ) -> Result<Box<RawValue>, RequestFailure> {
         let line = message::encode_request(&RequestId::from_number(id), method, params);
         if line.len() > MAX_MESSAGE_BYTES {
             return Err(RequestFailure::NotSent(NotSentReason::TooLarge));
         }
-        let mut answered = self.pending.register(id, caller.clone());
+        let mut answered = self.pending.register(id, caller.clone(), Arc::clone(clock));
         let state = Arc::new(AtomicU8::new(QUEUED));
         let outgoing = OutgoingLine { line, state: Arc::clone(&state) };
         // However this future ends, also by being dropped, the guard removes the request.
@@ -171,7 +171,7 @@ impl StreamTransport {
                 unfinished.withdraw();
                 return Err(RequestFailure::NotSent(NotSentReason::Cancelled));
             }
-            () = tokio::time::sleep_until(deadline.into()) => {
+            () = tokio::time::sleep_until(clock.deadline().into()) => {
                 unfinished.withdraw();
                 return Err(RequestFailure::NotSent(NotSentReason::Stalled));
             }
@@ -189,7 +189,7 @@ impl StreamTransport {
             () = cancel.cancelled() => LostReason::Cancelled,
             // Covers requests that were queued after all pending ones had been failed.
             reason = ended(self.closed.clone()) => LostReason::ServerEnded(reason),
-            () = caller.wait_until_deadline(deadline) => {
+            () = caller.wait_until(|| clock.deadline()) => {
                 unfinished.too_slow = true;
                 LostReason::Timeout
             }
@@ -207,6 +207,11 @@ impl StreamTransport {
             return Err(RequestFailure::NotSent(reason));
         }
         Err(RequestFailure::Unknown(lost))
+    }
+
+    /// Fails a request that did not reach the server, or not for certain.
+    pub(crate) fn fail(&self, id: u64, failure: RequestFailure) {
+        self.pending.fail(id, failure);
     }
 
     /// Sends a notification; it is dropped if the queue is full or the server is gone.
@@ -411,6 +416,8 @@ pub(crate) async fn answer_question(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::caller::{CallerInfo, CallerMessage, new_session_number};
     use crate::protocol::Era;
@@ -461,7 +468,8 @@ mod tests {
             progress_token: None,
             min_log_rank: None,
         });
-        let _open = talk.link.pending.register(talk.link.next_id(), caller);
+        let clock = RequestClock::new(Instant::now(), None);
+        let _open = talk.link.pending.register(talk.link.next_id(), caller, clock);
         let question = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"elicitation/create\"}\n";
         talk.server.write_all(question).await.unwrap();
         let Some(CallerMessage::Ask { answer, .. }) = asked.recv().await else { panic!("it is asked") };

@@ -18,7 +18,7 @@ use pml_model::Digest;
 use pml_model::json::{Fields, empty_object};
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +37,7 @@ use crate::server::replay::{EventStreams, SessionReply, record};
 use crate::server::run::{RequestOutput, RunningRequest};
 use crate::server::session::{self, McpSession, RequestCancellation};
 use crate::server::session_id;
-use crate::server::{ChangeNotice, ClientIdentity, McpServer};
+use crate::server::{ChangeNotice, ClientIdentity, McpServer, changes_to_announce};
 use crate::sse;
 
 /// How long a request may go without output before its reply becomes an event stream.
@@ -439,13 +439,14 @@ impl McpEndpoint {
                         () = tokio::time::sleep(KEEP_ALIVE) => return Some((sse::keep_alive(), (changes, stop, message))),
                         () = stop.cancelled() => return None,
                     };
-                    let change = match change {
-                        Ok(change) => change,
-                        Err(broadcast::error::RecvError::Lagged(_)) => ChangeNotice::Tools,
-                        Err(broadcast::error::RecvError::Closed) => return None,
-                    };
-                    if let Some(event) = message(&change) {
-                        return Some((event, (changes, stop, message)));
+                    let events: Vec<ChunkedText> =
+                        changes_to_announce(change)?.iter().filter_map(&message).collect();
+                    let all = events.into_iter().reduce(|mut all, event| {
+                        all.append(event);
+                        all
+                    });
+                    if let Some(all) = all {
+                        return Some((all, (changes, stop, message)));
                     }
                 }
             },

@@ -20,6 +20,7 @@ use std::time::Duration;
 use pml_model::{KeyId, Principal};
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -130,6 +131,18 @@ pub enum ChangeNotice {
     Resource(String),
 }
 
+/// The changes to announce for what a channel of changes gave; `None` at its end. Which changes a receiver missed that
+/// fell behind is unknown, so a change of every list is announced.
+fn changes_to_announce(received: Result<ChangeNotice, RecvError>) -> Option<Vec<ChangeNotice>> {
+    match received {
+        Ok(change) => Some(vec![change]),
+        Err(RecvError::Lagged(_)) => {
+            Some(vec![ChangeNotice::Tools, ChangeNotice::Prompts, ChangeNotice::Resources])
+        }
+        Err(RecvError::Closed) => None,
+    }
+}
+
 /// The handler and the state that all transports share.
 #[derive(Clone)]
 pub struct McpServer {
@@ -225,5 +238,19 @@ mod tests {
         });
         server.close().await;
         assert_eq!(heard.await, Ok("said good-bye"));
+    }
+
+    #[test]
+    fn a_client_that_missed_changes_lists_everything_again() {
+        let (changes, mut behind) = broadcast::channel(1);
+        changes.send(ChangeNotice::Resources).unwrap();
+        changes.send(ChangeNotice::Resources).unwrap();
+        let told = changes_to_announce(behind.try_recv().map_err(|error| match error {
+            broadcast::error::TryRecvError::Lagged(missed) => RecvError::Lagged(missed),
+            _ => RecvError::Closed,
+        }));
+        assert_eq!(told.unwrap(), [ChangeNotice::Tools, ChangeNotice::Prompts, ChangeNotice::Resources]);
+        assert_eq!(changes_to_announce(Ok(ChangeNotice::Prompts)).unwrap(), [ChangeNotice::Prompts]);
+        assert!(changes_to_announce(Err(RecvError::Closed)).is_none());
     }
 }

@@ -19,7 +19,7 @@ use crate::server::envelope::RequestSender;
 use crate::server::listen::{SubscriptionFilter, session_message};
 use crate::server::run::RequestOutput;
 use crate::server::session::{self, McpSession, RequestCancellation};
-use crate::server::{ChangeNotice, ClientIdentity, McpServer, envelope};
+use crate::server::{ChangeNotice, ClientIdentity, McpServer, changes_to_announce, envelope};
 
 /// Maximum number of messages that wait for a client that does not read.
 const QUEUE: usize = 1024;
@@ -239,21 +239,18 @@ impl StdioConnection {
     /// Sends change notifications to the client, in the form it subscribed to.
     async fn announce(self: Arc<Self>, mut changes: broadcast::Receiver<ChangeNotice>) {
         loop {
-            let change = match changes.recv().await {
-                Ok(change) => change,
-                // The missed changes are unknown, so a change of the most important list is announced.
-                Err(broadcast::error::RecvError::Lagged(_)) => ChangeNotice::Tools,
-                Err(broadcast::error::RecvError::Closed) => return,
-            };
-            let mut lines: Vec<String> = {
-                let subscriptions = self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
-                subscriptions.iter().filter_map(|(id, filter)| filter.message(&change, id)).collect()
-            };
-            if self.session.client().is_some() {
-                lines.extend(session_message(&change, &self.session));
-            }
-            for line in lines {
-                self.send(line).await;
+            let Some(received) = changes_to_announce(changes.recv().await) else { return };
+            for change in received {
+                let mut lines: Vec<String> = {
+                    let subscriptions = self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
+                    subscriptions.iter().filter_map(|(id, filter)| filter.message(&change, id)).collect()
+                };
+                if self.session.client().is_some() {
+                    lines.extend(session_message(&change, &self.session));
+                }
+                for line in lines {
+                    self.send(line).await;
+                }
             }
         }
     }

@@ -46,6 +46,23 @@ fn tools_and_arguments_are_read_in_both_forms() {
 }
 
 #[test]
+fn an_argument_may_be_a_member_of_another() {
+    let request = json!({"config": {"env": "dev", "deep": {"n": 1}}, "list": [1], "odd.name": 2});
+    let current = |name: &str| request.get(name).cloned();
+    let changed =
+        |args: Value| parse(&json!({"args": args})).unwrap().changed_arguments(current).map(Value::Object);
+    assert_eq!(
+        changed(json!({"config.env": "prod", "config.deep.m": true})).unwrap(),
+        json!({"config": {"env": "prod", "deep": {"n": 1, "m": true}}})
+    );
+    assert_eq!(changed(json!({"new.one": 1, "n": 2})).unwrap(), json!({"new": {"one": 1}, "n": 2}));
+    assert_eq!(changed(json!({"odd.name": 3, ".x": 4})).unwrap(), json!({"odd.name": 3, ".x": 4}));
+    assert_eq!(changed(json!({"config.env": 1, "config": {}})).unwrap(), json!({"config": {"env": 1}}));
+    let error = changed(json!({"list.first": 1})).unwrap_err();
+    assert_eq!(error.to_string(), "`args` of the mocks sets `list.first`, but `list` is no object");
+}
+
+#[test]
 fn calls_can_differ_and_fail() {
     let mocks = parse(&json!({
         "fs:read_file": {"$cases": [

@@ -170,6 +170,33 @@ fn explorations_cannot_outweigh_a_run_that_failed() {
 }
 
 #[test]
+fn a_path_that_was_chosen_and_worked_is_preferred_until_another_is_chosen_more_often() {
+    let other = CapabilityId::of(&Principal::local(), "b");
+    let of_other = |path: ExploredPath| ExploredPath { procedure: other.clone(), ..path };
+    // Both paths are viable in each exploration.
+    let both = |exploration| {
+        let viable = seen(exploration, PathOutcome::Viable, 0.0);
+        [viable.clone(), of_other(viable)]
+    };
+    let mut history = both(1).to_vec();
+    assert!(!evidence(history.clone()).is_preferred(), "nobody has chosen");
+    history.push(seen(1, PathOutcome::Worked, 1.0));
+    assert!(evidence(history.clone()).is_preferred());
+    let of_it = |history: &[ExploredPath], procedure: &CapabilityId| {
+        PathHistory::new(history.to_vec()).evidence(procedure, &Digest::of(b"now"), INTENT)
+    };
+    assert_eq!(of_it(&history, &other).passed_over, 1);
+    for exploration in [2, 3] {
+        history.extend(both(exploration));
+        history.push(of_other(seen(exploration, PathOutcome::Worked, 1.0)));
+    }
+    assert!(!evidence(history.clone()).is_preferred(), "the other was chosen twice");
+    assert!(of_it(&history, &other).is_preferred());
+    history.push(of_other(seen(3, PathOutcome::Misleading, 1.0)));
+    assert!(!of_it(&history, &other).is_preferred(), "it failed since");
+}
+
+#[test]
 fn what_was_prevented_is_no_evidence() {
     let found = evidence(vec![seen(1, PathOutcome::Undecided, 0.0)]);
     assert_eq!((found.reliability(), found.is_misleading()), (1.0, false));

@@ -298,7 +298,7 @@ fn id_of(connection: &Connection, number: i64) -> rusqlite::Result<CapabilityId>
         .query_row([number], |row| capability_id(row, 0))
 }
 
-fn delete(
+pub(super) fn delete(
     connection: &Connection,
     principal: &Principal,
     id: &CapabilityId,

@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Statement};
 
 use super::dialect::{MarkedValue, Marking, Source, Translation, translate};
 use super::value::{Bound, Read};
-use super::{Failure, Patience, Server, wait};
+use super::{Failure, Patience, Server};
 use crate::vouch::RowAuthenticator;
 
 /// Identifies the lock that the one writer holds; the schema is the other half.
@@ -108,7 +108,7 @@ impl PgConnection {
         &self.server
     }
 
-    fn client(&self) -> Arc<Client> {
+    pub(super) fn client(&self) -> Arc<Client> {
         Arc::clone(&self.client.borrow())
     }
 
@@ -134,13 +134,27 @@ impl PgConnection {
     /// Opens a transaction that writes. There is one at a time, as with SQLite: numbers of rows grow in the order of
     /// commits, and a change may rely on what it has read. Waits for the database if it cannot be reached.
     pub(crate) fn begin_write(&self) -> Result<()> {
-        while let Err(error) = self.lock_for_writing() {
-            self.reconnect_after(error, Patience::Writer)?;
-        }
+        self.wait_for_write_lock()?;
         self.mode.set(Mode::Writing);
         self.wrote.set(false);
         self.steps.borrow_mut().clear();
         self.batch.set(self.batch.get() + 1);
+        Ok(())
+    }
+
+    /// Takes the write lock, however long other gateways hold it: a change that waits is stored later, and one that is
+    /// refused is lost.
+    fn wait_for_write_lock(&self) -> Result<()> {
+        let mut told = false;
+        while let Err(error) = self.lock_for_writing() {
+            if !Failure::is_lock_timeout_in(&error) {
+                self.reconnect_after(error, Patience::Writer)?;
+            } else if self.server.gives_up() {
+                return Err(error);
+            } else if !std::mem::replace(&mut told, true) {
+                tracing::warn!("changes wait for another writer of `{}`", self.server.name().display());
+            }
+        }
         Ok(())
     }
 
@@ -169,9 +183,11 @@ impl PgConnection {
         );
         let mut committed = self.send_batch(&commit);
         while let Err(error) = committed {
-            if !Failure::is_lost_in(&error) {
+            if !self.may_repeat(&error) {
                 self.mode.set(Mode::Idle);
-                drop(self.send_batch("ROLLBACK"));
+                if !Failure::is_lost_in(&error) {
+                    drop(self.send_batch("ROLLBACK"));
+                }
                 return Err(error);
             }
             // Nobody knows whether the server committed before the connection was cut; the batch number tells.
@@ -197,6 +213,11 @@ impl PgConnection {
         }
     }
 
+    /// Whether what failed is worth another attempt: its connection was cut, and the store is not being closed.
+    fn may_repeat(&self, error: &Error) -> bool {
+        Failure::is_lost_in(error) && !self.server.gives_up()
+    }
+
     /// Replaces a connection that was cut; other errors are returned as they are.
     fn reconnect_after(&self, error: Error, patience: Patience) -> Result<()> {
         if !Failure::is_lost_in(&error) {
@@ -213,9 +234,7 @@ impl PgConnection {
     fn repeat(&self, error: Error) -> Result<Repeated> {
         self.reconnect_after(error, Patience::Writer)?;
         // With the lock, the transaction that was cut has ended, one way or the other.
-        while let Err(error) = self.lock_for_writing() {
-            self.reconnect_after(error, Patience::Writer)?;
-        }
+        self.wait_for_write_lock()?;
         if self.last_committed()? == Some(self.batch.get()) {
             drop(self.send_batch("ROLLBACK"));
             return Ok(Repeated::WasCommitted);
@@ -250,20 +269,28 @@ impl PgConnection {
             return Ok(());
         }
         let mut outcome = self.send_batch(sql);
-        while self.mode.get() == Mode::Writing && outcome.as_ref().is_err_and(Failure::is_lost_in) {
+        while self.mode.get() == Mode::Writing && outcome.as_ref().is_err_and(|error| self.may_repeat(error))
+        {
             outcome = match outcome {
                 Err(error) => self.repeat(error).and_then(|_| self.send_batch(sql)),
                 done => done,
             };
         }
-        outcome?;
+        outcome.inspect_err(|error| self.leave_if_lost(error))?;
         if self.mode.get() == Mode::Writing {
             self.steps.borrow_mut().push(Step::Batch(sql.to_owned()));
         }
         Ok(())
     }
 
-    fn send_batch(&self, sql: &str) -> Result<()> {
+    /// With its connection the transaction is gone.
+    fn leave_if_lost(&self, error: &Error) {
+        if Failure::is_lost_in(error) {
+            self.mode.set(Mode::Idle);
+        }
+    }
+
+    pub(super) fn send_batch(&self, sql: &str) -> Result<()> {
         let client = self.client();
         self.waited(client.batch_execute(sql))
     }
@@ -276,11 +303,11 @@ impl PgConnection {
         self.run(sql, params).map(|(rows, _)| rows)
     }
 
-    fn waited<T>(
+    pub(super) fn waited<T>(
         &self,
         future: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
     ) -> Result<T> {
-        match wait(future) {
+        match self.server.answer(future) {
             Some(outcome) => outcome.map_err(|error| Failure::of(&error).into()),
             None => {
                 // Whatever the server still answers is the answer to something else.
@@ -293,17 +320,14 @@ impl PgConnection {
     fn run(&self, sql: &str, params: &[&dyn ToSql]) -> Result<(PgRows, usize)> {
         let given = params.iter().map(|param| owned(*param)).collect::<Result<Vec<Value>>>()?;
         let mut outcome = self.run_once(sql, &given);
-        while self.mode.get() == Mode::Writing && outcome.as_ref().is_err_and(Failure::is_lost_in) {
+        while self.mode.get() == Mode::Writing && outcome.as_ref().is_err_and(|error| self.may_repeat(error))
+        {
             outcome = match outcome {
                 Err(error) => self.repeat(error).and_then(|_| self.run_once(sql, &given)),
                 done => done,
             };
         }
-        let Answer { names, rows, count } = outcome.inspect_err(|error| {
-            if Failure::is_lost_in(error) {
-                self.mode.set(Mode::Idle);
-            }
-        })?;
+        let Answer { names, rows, count } = outcome.inspect_err(|error| self.leave_if_lost(error))?;
         if self.mode.get() == Mode::Writing {
             let (sql, rows) = (sql.to_owned(), rows.clone());
             self.steps.borrow_mut().push(Step::Run { sql, given, rows, count });
@@ -374,7 +398,7 @@ impl PgConnection {
         self.rows(&statement, &[])
     }
 
-    fn rows(&self, statement: &Statement, values: &[Value]) -> Result<Vec<Vec<Value>>> {
+    pub(super) fn rows(&self, statement: &Statement, values: &[Value]) -> Result<Vec<Vec<Value>>> {
         let bound: Vec<Bound<'_>> = values.iter().map(Bound).collect();
         let params: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
             bound.iter().map(|value| value as &(dyn tokio_postgres::types::ToSql + Sync)).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_postgres::Client;
 
 use super::schema::{COLUMNS, ColumnRow, Schema};
-use super::{Failure, Patience, Server, wait};
+use super::{Failure, Patience, Server, wait_unless};
 use crate::Error;
 use crate::vouch::RowAuthenticator;
 
@@ -19,6 +19,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0010_server_sign_ins.sql"),
     include_str!("../../migrations/postgres/0011_versions.sql"),
     include_str!("../../migrations/postgres/0012_goldens.sql"),
+    include_str!("../../migrations/postgres/0013_speculation_confidence.sql"),
+    include_str!("../../migrations/postgres/0014_copies.sql"),
 ];
 
 /// Identifies the lock under which migrations are applied.
@@ -35,6 +37,14 @@ impl Server {
         self.forget_ended(&client)
     }
 
+    /// Prepares the tables, whatever key they were filled with.
+    pub(crate) fn prepare_tables(&self) -> Result<(), Error> {
+        let explain = |failure: Failure| Error::sqlite(self.name(), &failure.into());
+        let client = self.connect_patiently(Patience::Opening).map_err(explain)?;
+        self.refuse_unusable(&client)?;
+        self.migrate(&client)
+    }
+
     /// Deletes what gateways left that ended long ago.
     fn forget_ended(&self, client: &Client) -> Result<(), Error> {
         let long_ago = "(extract(epoch FROM now()) * 1000)::bigint - 86400000";
@@ -44,9 +54,21 @@ impl Server {
     }
 
     fn ask<T>(&self, question: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Error> {
-        let answer = wait(question)
-            .ok_or_else(Failure::silent)
-            .and_then(|answer| answer.map_err(|error| Failure::of(&error)));
+        self.explained(self.answer(question))
+    }
+
+    /// As `ask`, however long it takes: a migration of a large database may take many minutes, and one that another
+    /// gateway applies is waited for. A server that is gone is noticed by the connection.
+    fn ask_patiently<T>(
+        &self,
+        question: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Error> {
+        self.explained(wait_unless(question, || false))
+    }
+
+    fn explained<T>(&self, answer: Option<Result<T, tokio_postgres::Error>>) -> Result<T, Error> {
+        let answer =
+            answer.ok_or_else(Failure::silent).and_then(|answer| answer.map_err(|error| Failure::of(&error)));
         answer.map_err(|failure| Error::sqlite(self.name(), &failure.into()))
     }
 
@@ -69,10 +91,15 @@ impl Server {
     }
 
     fn migrate(&self, client: &Client) -> Result<(), Error> {
-        self.ask(client.batch_execute(&format!("BEGIN; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")))?;
+        // The limits of a session are for its usual statements.
+        let begin = format!(
+            "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
+             SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"
+        );
+        self.ask_patiently(client.batch_execute(&begin))?;
         let migrated = self.migrate_locked(client);
         let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        migrated.and(self.ask(client.batch_execute(end)))?;
+        migrated.and(self.ask_patiently(client.batch_execute(end)))?;
         self.read_schema(client)
     }
 
@@ -95,7 +122,7 @@ impl Server {
             });
         };
         for migration in &MIGRATIONS[version..] {
-            self.ask(client.batch_execute(migration))?;
+            self.ask_patiently(client.batch_execute(migration))?;
         }
         if version < known {
             self.ask(client.batch_execute(&format!("UPDATE schema_version SET version = {known}")))?;

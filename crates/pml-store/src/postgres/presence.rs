@@ -16,7 +16,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
-use super::{CONNECT, Failure, PgConnection, RUNTIME, SESSION, Server, wait};
+use super::bulk::USE_LOCK;
+use super::{CONNECT, Failure, PgConnection, RUNTIME, SESSION, Server, wait_unless};
 use crate::{Error, ProcessIdentity};
 
 /// How often a gateway records that it is there.
@@ -25,6 +26,9 @@ const BEAT: Duration = Duration::from_secs(1);
 /// For how long that counts, in milliseconds: longer than one lost beat, and short enough that a killed gateway's runs
 /// are taken over within five seconds.
 const COUNTS_MS: i64 = 2_500;
+
+/// How long opening a session may take: longer than it may wait for whoever copies the database.
+const JOINING: Duration = Duration::from_secs(40);
 
 /// For how long gateways may return after the server was away: longer than the pauses between their attempts to
 /// connect, with the time that a connection may take.
@@ -47,8 +51,10 @@ pub(super) struct OwnSession {
     process: Option<ProcessIdentity>,
     /// When it last recorded that it is there; `None` while the session is cut.
     seen_at: Option<Instant>,
-    /// When the server answered again after it had not.
+    /// When the session was cut last, or the server answered again after that.
     back_at: Option<Instant>,
+    /// When the server answered last.
+    answered_at: Option<Instant>,
     /// How long the last record took.
     answer_time: Duration,
 }
@@ -65,6 +71,16 @@ impl OwnSession {
         (self.seen_at.is_some_and(|seen| seen.elapsed() < CONNECT), self.answer_time)
     }
 
+    /// Whether the server has not answered for so long. A session that was never opened tells nothing.
+    pub(super) fn is_silent(&self, limit: Duration) -> bool {
+        self.answered_at.is_some_and(|at| at.elapsed() >= limit)
+    }
+
+    /// Whether the session was cut after `moment`, and other connections most likely with it.
+    pub(super) fn was_cut_after(&self, moment: Instant) -> bool {
+        self.back_at.is_some_and(|at| at > moment)
+    }
+
     fn note_beat(&mut self, answer_time: Duration) {
         self.answer_time = answer_time;
         let now = Instant::now();
@@ -73,7 +89,7 @@ impl OwnSession {
         if was_away || is_back {
             self.back_at = Some(now);
         }
-        self.seen_at = Some(now);
+        (self.seen_at, self.answered_at) = (Some(now), Some(now));
     }
 
     /// Whether this process can tell which gateways have ended. One that others do not see either cannot.
@@ -118,7 +134,7 @@ impl Drop for Presence {
             // A task that has ended already needs no word.
             end.send(()).ok();
             // Bounded by the time that the server may take for the last statement.
-            drop(wait(task));
+            drop(wait_unless(task, || false));
         }
     }
 }
@@ -197,8 +213,13 @@ impl Session {
             }
         });
         let key = lock_key(&self.process);
-        let begin = format!("{SESSION}; LISTEN pml_changes; SELECT pg_advisory_lock_shared({key})");
-        client.batch_execute(&begin).await.map_err(|error| Failure::of(&error))?;
+        // Who restores or copies the database holds the second lock alone.
+        let begin = format!(
+            "{SESSION}; LISTEN pml_changes; SELECT pg_advisory_lock_shared({key});
+             SELECT pg_advisory_lock_shared({USE_LOCK}, hashtext(current_schema()))"
+        );
+        let begun = tokio::time::timeout(JOINING, client.batch_execute(&begin)).await;
+        begun.map_err(|_| Failure::silent())?.map_err(|error| Failure::of(&error))?;
         self.beat(&client).await.map_err(|error| Failure::of(&error))?;
         Ok((client, served))
     }

@@ -12,7 +12,7 @@ use super::append::record_claim;
 use super::read::{find_run, owner, wrapped_key};
 use super::{Claim, Lease, UnattendedRun};
 use crate::column::{run_id, run_state};
-use crate::{BlockingStore, Error, ProcessIdentity, Urgency};
+use crate::{BlockingStore, Error, NewAuditEntry, ProcessIdentity, Urgency};
 
 /// Query for the runs that can be resumed. Of the waiting runs it reads only those that are due.
 pub(super) const DUE: &str = "SELECT principal, id, state FROM run WHERE number IN (
@@ -140,7 +140,7 @@ impl BlockingStore {
         self.read(|connection| connection.prepare_cached(NEXT_WAKE)?.query_row([], |row| row.get(0)))
     }
 
-    /// Ends the unowned runs that have expired, and returns them.
+    /// Ends the unowned runs that have expired, with an audit entry for each, and returns them.
     ///
     /// # Errors
     /// The database cannot be read, or the change cannot be stored.
@@ -149,7 +149,8 @@ impl BlockingStore {
         if !any {
             return Ok(Vec::new());
         }
-        self.write(move |connection| {
+        let log = self.begin_audit()?;
+        self.change(Urgency::Durable, move |connection| {
             let expired: Vec<UnattendedRun> = connection
                 .prepare_cached(&format!(
                     "UPDATE run SET state = 'expired', ended_at = ?1, updated_at = ?1, wake_at = NULL,
@@ -158,21 +159,31 @@ impl BlockingStore {
                 ))?
                 .query_map([now], found)?
                 .collect::<rusqlite::Result<_>>()?;
-            for run in &expired {
-                connection
-                    .prepare_cached(
-                        "DELETE FROM question_tool WHERE run = (SELECT number FROM run WHERE id = ?1)",
-                    )?
-                    .execute([run.run.as_str()])?;
-                connection
-                    .prepare_cached(
-                        "DELETE FROM run_body
-                         WHERE run = (SELECT number FROM run WHERE id = ?1) AND part = 'question'",
-                    )?
-                    .execute([run.run.as_str()])?;
-            }
+            expired.iter().try_for_each(|run| drop_question(connection, &run.run))?;
+            log.append(connection, expired.iter().map(|run| expiry_entry(run, now)))?;
             Ok(expired)
         })
+    }
+}
+
+/// Deletes the question of a run that has ended.
+fn drop_question(connection: &Connection, run: &RunId) -> rusqlite::Result<()> {
+    for statement in [
+        "DELETE FROM question_tool WHERE run = (SELECT number FROM run WHERE id = ?1)",
+        "DELETE FROM run_body WHERE run = (SELECT number FROM run WHERE id = ?1) AND part = 'question'",
+    ] {
+        connection.prepare_cached(statement)?.execute([run.as_str()])?;
+    }
+    Ok(())
+}
+
+fn expiry_entry(run: &UnattendedRun, now: i64) -> NewAuditEntry {
+    NewAuditEntry {
+        at: now,
+        principal: run.principal.clone(),
+        run: Some(run.run.clone()),
+        kind: "expired",
+        body: serde_json::json!({}),
     }
 }
 

@@ -30,6 +30,27 @@ impl BlockingStore {
     }
 }
 
+/// Deletes the runs that meet an SQL condition, with their rows; returns their number.
+pub(crate) fn delete_runs(connection: &Connection, condition: &str) -> rusqlite::Result<u64> {
+    // Sealed bodies may remain in free pages; their keys must not.
+    connection.execute_batch("PRAGMA secure_delete = ON")?;
+    let destroyed = connection
+        .prepare(&format!("DELETE FROM run_key WHERE run IN (SELECT number FROM run WHERE {condition})"))
+        .and_then(|mut delete| delete.execute([]));
+    connection.execute_batch("PRAGMA secure_delete = OFF")?;
+    destroyed?;
+    for table in ["journal", "answer", "run_body", "run_claim", "question_tool"] {
+        let sql = format!("DELETE FROM {table} WHERE run IN (SELECT number FROM run WHERE {condition})");
+        connection.prepare(&sql)?.execute([])?;
+    }
+    let golden = format!("DELETE FROM capability_golden WHERE run IN (SELECT id FROM run WHERE {condition})");
+    connection.prepare(&golden)?.execute([])?;
+    connection
+        .prepare(&format!("DELETE FROM run WHERE {condition}"))?
+        .execute([])
+        .map(|deleted| deleted as u64)
+}
+
 fn old(connection: &Connection, ended: i64) -> rusqlite::Result<Vec<i64>> {
     connection
         .prepare_cached(

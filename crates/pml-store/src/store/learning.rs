@@ -10,11 +10,37 @@ use pml_model::{Digest, Principal, RunId, TraceId};
 
 use super::Store;
 use crate::{
-    BlockingStore, Error, LearnedBatch, LearnedEdge, ObservedSchema, StoredVector, ToolSpeculation,
-    TraceQuery,
+    BlockingStore, Error, ForgetScope, ForgottenCounts, LearnedBatch, LearnedEdge, ObservedSchema,
+    StoredVector, ToolSpeculation, TraceQuery,
 };
 
 impl Store {
+    /// What [`BlockingStore::forget`] would forget.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::count_forgettable`].
+    pub async fn count_forgettable(&self, scope: &ForgetScope) -> Result<ForgottenCounts, Error> {
+        let scope = scope.clone();
+        self.ask(move |store| store.count_forgettable(&scope)).await
+    }
+
+    /// Forgets runs and everything that came of them, and learns anew from what is left.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::forget`].
+    pub async fn forget(&self, scope: &ForgetScope, now: i64) -> Result<ForgottenCounts, Error> {
+        let scope = scope.clone();
+        self.ask(move |store| store.forget(&scope, now)).await
+    }
+
+    /// Deletes arguments, results and paths of old traces.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::drop_trace_details`].
+    pub async fn drop_trace_details(&self, from: i64, before: i64) -> Result<i64, Error> {
+        self.ask(move |store| store.drop_trace_details(from, before)).await
+    }
+
     /// What came of speculated calls, by tool.
     ///
     /// # Errors

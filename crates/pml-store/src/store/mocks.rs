@@ -5,7 +5,7 @@ use pml_model::{Digest, Principal, ToolId};
 use serde_json::Value;
 
 use super::Store;
-use crate::{Error, FoundMock, MockLookups, MockScope, NewMock, StoredMock};
+use crate::{BlockingStore, Error, FoundMock, MockLookups, MockScope, MockTotals, NewMock, StoredMock};
 
 impl Store {
     /// Records real results.
@@ -62,6 +62,14 @@ impl Store {
     pub async fn mock_lookups(&self, principal: &Principal) -> Result<Vec<(String, MockLookups)>, Error> {
         let principal = principal.clone();
         self.ask(move |store| store.mock_lookups(&principal)).await
+    }
+
+    /// What the mocks of all principals were worth together.
+    ///
+    /// # Errors
+    /// Those of [`crate::BlockingStore::mock_totals`].
+    pub async fn mock_totals(&self) -> Result<MockTotals, Error> {
+        self.ask(BlockingStore::mock_totals).await
     }
 
     /// The principal's mocks.

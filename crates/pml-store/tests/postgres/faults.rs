@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use pml_model::RunState;
-use pml_store::{AuditDamage, AuditVerification, BlockingStore, Claim, Error, NewRun, ProcessIdentity};
+use pml_store::{
+    AuditDamage, AuditVerification, BlockingStore, Claim, Error, NewRun, ProcessIdentity, Store,
+};
 
 use super::proxy::{Cut, Proxy};
 use super::server::{self, Server};
@@ -45,6 +47,99 @@ fn a_commit_whose_connection_was_cut_is_stored_once() {
     let learned = dump(&path);
     store.relearn_all(5000).unwrap();
     assert_eq!(dump(&path), learned);
+}
+
+/// Fails instead of hanging where something should end by itself.
+fn within_reason<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (reply, answer) = std::sync::mpsc::channel();
+    std::thread::spawn(move || reply.send(work()));
+    answer.recv_timeout(Duration::from_secs(100)).expect("it does not end")
+}
+
+#[test]
+fn a_store_is_closed_though_the_server_went_away_within_a_change() {
+    let (_directory, path) = new_place();
+    let url = url_at(&path).unwrap();
+    let proxy = Proxy::start(server::shared_directory());
+    let store = BlockingStore::open_postgres(&proxy.url(&database(&url)), &path).unwrap();
+    let lease = create(&store, new_run(1)).unwrap();
+    proxy.cut_next(Cut::ForGood);
+    let writer = store.clone();
+    let waits = std::thread::spawn(move || append(&writer, &lease, vec![entry("a")], None));
+    while !proxy.has_cut() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!waits.is_finished(), "a change waits for the server as long as nobody closes the store");
+    let store = Store::from(store);
+    store.begin_closing();
+    let refused = within_reason(move || {
+        let refused = waits.join().unwrap().unwrap_err();
+        drop(store);
+        refused
+    });
+    assert!(matches!(refused, Error::Unreachable { .. }), "{refused}");
+    let again = BlockingStore::open_postgres(&url, &path).unwrap();
+    assert!(bodies(&again, &id(1)).is_empty());
+}
+
+#[test]
+fn a_server_that_says_nothing_any_more_counts_as_gone_within_seconds() {
+    let (_directory, path) = new_place();
+    let url = url_at(&path).unwrap();
+    let proxy = Proxy::start(server::shared_directory());
+    let store = BlockingStore::open_postgres(&proxy.url(&database(&url)), &path).unwrap();
+    let lease = create(&store, new_run(1)).unwrap();
+    assert!(store.run(&me(), &id(1)).unwrap().is_some(), "there is a connection that can fall silent");
+    proxy.hush(true);
+    let reader = store.clone();
+    let refused = within_reason(move || reader.run(&me(), &id(1)).map(drop).unwrap_err());
+    assert!(matches!(refused, Error::Unreachable { .. }), "{refused}");
+    let (writer, of_writer) = (store.clone(), lease.clone());
+    let waits = std::thread::spawn(move || append(&writer, &of_writer, vec![entry("a")], None));
+    std::thread::sleep(Duration::from_millis(100));
+    proxy.hush(false);
+    within_reason(move || waits.join().unwrap()).unwrap();
+    assert_eq!(bodies(&store, &id(1)), ["a"]);
+}
+
+/// Makes a store give the lock of a table or of the one writer up after 0.3 s.
+const HASTY: (&[u8], &[u8]) = (b"lock_timeout = 30000", b"lock_timeout = 00300");
+
+#[test]
+fn changes_wait_for_a_writer_that_takes_longer_than_a_lock_does() {
+    let (_directory, path) = new_place();
+    let url = url_at(&path).unwrap();
+    let proxy = Proxy::rewriting(server::shared_directory(), Some(HASTY));
+    let store = BlockingStore::open_postgres(&proxy.url(&database(&url)), &path).unwrap();
+    let lease = create(&store, new_run(1)).unwrap();
+    let other = raw_database(&path);
+    other.execute("BEGIN; SELECT pg_advisory_xact_lock(1347243057, hashtext(current_schema()))");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| append(&store, &lease, vec![entry("a")], None));
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(!waits.is_finished(), "it was refused");
+        other.execute("COMMIT");
+        waits.join().unwrap().unwrap();
+    });
+    assert_eq!(bodies(&store, &id(1)), ["a"]);
+}
+
+#[test]
+fn a_gateway_waits_for_the_migration_of_another_one_however_long_it_takes() {
+    let (_directory, path) = new_place();
+    let url = url_at(&path).unwrap();
+    let proxy = Proxy::rewriting(server::shared_directory(), Some(HASTY));
+    let other = raw_database(&path);
+    other.execute("BEGIN; SELECT pg_advisory_xact_lock(5786364870874711890)");
+    let proxied = proxy.url(&database(&url));
+    std::thread::scope(|scope| {
+        let opens = scope.spawn(|| BlockingStore::open_postgres(&proxied, &path).map(drop));
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(!opens.is_finished(), "it was refused");
+        other.execute("COMMIT");
+        opens.join().unwrap().unwrap();
+    });
 }
 
 #[test]

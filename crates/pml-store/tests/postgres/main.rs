@@ -1,6 +1,7 @@
 //! The store on PostgreSQL: everything that it does on a file, and what only a server can do to it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at what they do not expect")]
 
+mod copies;
 mod faults;
 mod proxy;
 mod server;

@@ -1,10 +1,10 @@
-//! A socket in front of a server that cuts connections at their commits.
+//! A socket in front of a server that cuts connections at their commits, or lets nothing through any more.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread;
 
 /// When the next commit loses its connection.
@@ -16,38 +16,68 @@ pub(crate) enum Cut {
     Before,
     /// After the server has done it, and before the client hears of that.
     After,
+    /// Before the server hears of it, and no connection is taken any more.
+    ForGood,
+}
+
+/// A text that the proxy writes in place of another one of the same length.
+pub(crate) type Rewrite = (&'static [u8], &'static [u8]);
+
+/// What the connections of a proxy share.
+struct Shared {
+    next: AtomicU8,
+    is_hushed: AtomicBool,
+    is_closed: AtomicBool,
+    rewrite: Option<Rewrite>,
 }
 
 /// The proxy, for as long as the process lives.
 pub(crate) struct Proxy {
     directory: tempfile::TempDir,
-    next: Arc<AtomicU8>,
+    shared: Arc<Shared>,
 }
 
 impl Proxy {
     /// A proxy for the server whose socket is in `server`.
     pub(crate) fn start(server: PathBuf) -> Proxy {
+        Proxy::rewriting(server, None)
+    }
+
+    /// The same, which alters what clients say.
+    pub(crate) fn rewriting(server: PathBuf, rewrite: Option<Rewrite>) -> Proxy {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
-        let next = Arc::new(AtomicU8::new(Cut::Never as u8));
-        let shared = Arc::clone(&next);
+        let shared = Arc::new(Shared {
+            next: AtomicU8::new(Cut::Never as u8),
+            is_hushed: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            rewrite,
+        });
+        let of_thread = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming() {
-                let (next, server) = (Arc::clone(&shared), server.join(".s.PGSQL.5432"));
-                thread::spawn(move || serve(client.unwrap(), &server, &next));
+                let (shared, server) = (Arc::clone(&of_thread), server.join(".s.PGSQL.5432"));
+                if !shared.is_closed.load(Ordering::SeqCst) {
+                    thread::spawn(move || serve(client.unwrap(), &server, &shared));
+                }
             }
         });
-        Proxy { directory, next }
+        Proxy { directory, shared }
+    }
+
+    /// Lets nothing through any more, as a network does that is cut: nobody is told.
+    pub(crate) fn hush(&self, is_hushed: bool) {
+        self.shared.is_hushed.store(is_hushed, Ordering::SeqCst);
     }
 
     /// The next commit that passes is cut.
     pub(crate) fn cut_next(&self, cut: Cut) {
-        self.next.store(cut as u8, Ordering::SeqCst);
+        self.shared.next.store(cut as u8, Ordering::SeqCst);
     }
 
     /// Whether the cut has happened.
     pub(crate) fn has_cut(&self) -> bool {
-        self.next.load(Ordering::SeqCst) == Cut::Never as u8
+        self.shared.next.load(Ordering::SeqCst) == Cut::Never as u8
     }
 
     pub(crate) fn url(&self, database: &str) -> String {
@@ -55,16 +85,43 @@ impl Proxy {
     }
 }
 
-fn serve(mut client: UnixStream, server: &std::path::Path, next: &AtomicU8) {
+fn serve(mut client: UnixStream, server: &std::path::Path, shared: &Arc<Shared>) {
     let mut upstream = UnixStream::connect(server).unwrap();
     let (mut answers, mut to_client) = (upstream.try_clone().unwrap(), client.try_clone().unwrap());
-    thread::spawn(move || drop(std::io::copy(&mut answers, &mut to_client)));
+    let of_answers = Arc::clone(shared);
+    thread::spawn(move || {
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(length @ 1..) = answers.read(&mut buffer) {
+            let is_hushed = of_answers.is_hushed.load(Ordering::SeqCst);
+            if !is_hushed && to_client.write_all(&buffer[..length]).is_err() {
+                break;
+            }
+        }
+        // An end that nobody hears of would be one.
+        while of_answers.is_hushed.load(Ordering::SeqCst) {
+            thread::sleep(std::time::Duration::from_millis(20));
+        }
+        drop(to_client.shutdown(std::net::Shutdown::Write));
+    });
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = client.read(&mut buffer) {
+        if shared.is_hushed.load(Ordering::SeqCst) {
+            continue;
+        }
+        if let Some((from, to)) = shared.rewrite
+            && let Some(at) = buffer[..length].windows(from.len()).position(|window| window == from)
+        {
+            buffer[at..at + to.len()].copy_from_slice(to);
+        }
         // Only a change that is stored is reported to others.
         let commits = buffer[..length].windows(11).any(|window| window == b"pml_changes");
         let is_commit = commits && buffer[..length].ends_with(b"COMMIT\0");
-        let cut = if is_commit { next.swap(Cut::Never as u8, Ordering::SeqCst) } else { Cut::Never as u8 };
+        let cut =
+            if is_commit { shared.next.swap(Cut::Never as u8, Ordering::SeqCst) } else { Cut::Never as u8 };
+        if cut == Cut::ForGood as u8 {
+            shared.is_closed.store(true, Ordering::SeqCst);
+            break;
+        }
         if cut == Cut::After as u8 {
             // The answer goes nowhere, and the server has done it all the same.
             drop(client.shutdown(std::net::Shutdown::Both));

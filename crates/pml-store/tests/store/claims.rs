@@ -164,6 +164,9 @@ fn runs_that_waited_too_long_expire() {
     // The third is being worked on.
     assert_eq!(ids(store.expire_runs(5000).unwrap()), ["1 expired", "2 expired"]);
     assert!(store.expire_runs(5000).unwrap().is_empty());
+    let told = store.audit_entries(0, 9).unwrap();
+    let told: Vec<_> = told.iter().map(|entry| (entry.kind.as_str(), entry.run.clone())).collect();
+    assert_eq!(told, [("expired", Some(id(1))), ("expired", Some(id(2)))]);
     assert_eq!(store.next_wake_at().unwrap(), None);
     let standing = store.run_overview(&me(), &id(1)).unwrap().unwrap();
     assert_eq!((standing.run.ended_at, standing.question), (Some(5000), None));

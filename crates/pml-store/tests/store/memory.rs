@@ -3,6 +3,7 @@
 mod cache;
 mod capabilities;
 mod explored;
+mod forgotten;
 mod intents;
 mod learning;
 mod traces;

@@ -3,7 +3,7 @@
 use pml_model::mocks::{MockOutcome, MockStatus};
 use pml_model::trace::ErrorType;
 use pml_model::{Digest, Principal, ToolId};
-use pml_store::{BlockingStore, FoundMock, MockLookups, MockScope, NewMock};
+use pml_store::{BlockingStore, FoundMock, MockLookups, MockScope, MockTotals, NewMock};
 use serde_json::{Value, json};
 
 use super::{Fixture, fixture, me, raw};
@@ -137,6 +137,10 @@ fn mocks_are_dropped_by_id_by_tool_and_all() {
         .unwrap();
     let expected = MockLookups { equal: 3, similar: 1, missing: 5 };
     assert_eq!(store.mock_lookups(&me()).unwrap(), [("crm:get".to_owned(), expected)]);
+    let ann = MockLookups { equal: 1, similar: 1, missing: 1 };
+    store.add_mock_lookups(vec![(Principal("ann".to_owned()), "crm:get".to_owned(), ann)]).unwrap();
+    let lookups = MockLookups { equal: 4, similar: 2, missing: 6 };
+    assert_eq!(store.mock_totals().unwrap(), MockTotals { mocks: 5, lookups, ..MockTotals::default() });
     let id = found(store, &json!({"id": 0})).unwrap().mock.id;
     assert_eq!(store.drop_mocks(&me(), MockScope::One(id)).unwrap(), 1);
     assert_eq!(store.drop_mocks(&Principal("ann".to_owned()), MockScope::All).unwrap(), 0);

@@ -96,7 +96,7 @@ struct CapabilityItem {
     usage_count: u64,
     success_count: u64,
     failure_count: u64,
-    /// The exponential mean.
+    /// The mean of its successful runs; beyond ten runs later ones count more.
     avg_duration_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_used: Option<i64>,

@@ -8,6 +8,7 @@ use axum::extract::{Extension, State};
 use axum::routing::post;
 use pml_mcp::Caller;
 use pml_mcp::server::ClientIdentity;
+use pml_model::ToolId;
 use pml_model::json::empty_object;
 use pml_model::question::Answerer;
 use serde::{Deserialize, Serialize};
@@ -35,16 +36,47 @@ pub(super) fn router() -> Router<Arc<App>> {
     Router::new().route("/api/execute", post(execute)).route("/api/dry-run", post(dry_run))
 }
 
-/// A capability to run.
+/// What to run: a capability, or what was tried before.
 #[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ExecuteBody {
     /// The capability, by name or id.
-    capability: String,
-    /// Its arguments.
+    capability: Option<String>,
+    /// The id of a dry run or of an explored path, to run it for real.
+    explore_path: Option<String>,
+    /// With `explorePath`: must be true, because nothing is run by mistake.
+    #[serde(default)]
+    confirm: bool,
+    /// The arguments of the capability; with `explorePath`, the values that were made up.
     #[schema(value_type = Option<Object>)]
     args: Option<Box<RawValue>>,
 }
+
+/// What a body asks to be run.
+enum WorkToRun {
+    Capability(String),
+    Tried(String),
+}
+
+impl ExecuteBody {
+    fn work(&self) -> Result<WorkToRun, Problem> {
+        let wrong = |text: &str, hint: &str| {
+            Err(Problem::new(ErrorCode::InvalidRequest, text.to_owned()).hint(hint.to_owned()))
+        };
+        match (&self.capability, &self.explore_path, self.confirm) {
+            (Some(capability), None, false) => Ok(WorkToRun::Capability(capability.clone())),
+            (None, Some(path), true) => Ok(WorkToRun::Tried(path.clone())),
+            (None, Some(_), false) => {
+                wrong("`confirm` is missing: nothing is run before it is true", CONFIRM)
+            }
+            (_, None, true) => wrong("`confirm` needs `explorePath`", CONFIRM),
+            _ => wrong("exactly one of `capability` and `explorePath` is needed", CONFIRM),
+        }
+    }
+}
+
+const CONFIRM: &str =
+    r#"send {"explorePath": "dry_…", "confirm": true} with the id that was tried, or {"capability": "…"}"#;
 
 /// The run that was started.
 #[derive(Serialize, ToSchema)]
@@ -57,20 +89,33 @@ struct ExecuteReply {
     cached: bool,
 }
 
-/// Starts a capability and answers at once with the id of its run.
+/// Starts a capability, or what was tried dry, and answers at once with the id of its run.
 #[utoipa::path(post, path = "/api/execute", tag = "runs", request_body = ExecuteBody, responses((status = 200, body = ExecuteReply)))]
 async fn execute(
     State(app): State<Arc<App>>,
     Extension(client): Extension<ClientIdentity>,
     ApiJson(body): ApiJson<ExecuteBody>,
 ) -> Result<Reply<ExecuteReply>, Problem> {
-    let known = flow::capability(&app, &client.principal, &body.capability).await?;
+    let work = body.work()?;
     let reach = app.keys.reach(client.key);
-    let arguments = object(body.args, "args")?;
-    // The words of the capability itself: those of a person who picks it from a list are not known.
-    let intent = known.procedure.description.clone();
-    let request = request(&app, &client, intent, Work::Capability(body.capability), arguments);
-    let (run, cached) = match flow::execute(&app, request, |tool| reach.holds(tool)).await? {
+    let visible = |tool: &ToolId| reach.holds(tool);
+    let executed = match work {
+        WorkToRun::Capability(capability) => {
+            let known = flow::capability(&app, &client.principal, &capability).await?;
+            let arguments = object(body.args, "args")?;
+            // The words of the capability itself: those of a person who picks it from a list are not known.
+            let intent = known.procedure.description.clone();
+            let request = request(&app, &client, intent, Work::Capability(capability), arguments);
+            flow::execute(&app, request, visible).await?
+        }
+        WorkToRun::Tried(id) => {
+            let arguments = object(body.args, "args")?;
+            // The intent is that of the trial.
+            let request = request(&app, &client, String::new(), Work::Intent, arguments);
+            flow::confirm_dry_run(&app, request, &id, visible).await?
+        }
+    };
+    let (run, cached) = match executed {
         ExecuteOutcome::Running(handle) => {
             // Whoever knows the id must find the run.
             handle.wait_until_stored().await?;

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use pml_store::{KeyUse, OpenRun, ServerHealth};
+use pml_store::{KeyUse, MockLookups, MockTotals, OpenRun, ServerHealth};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::{OpenApi, ToSchema};
@@ -140,6 +140,8 @@ async fn add_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem
             count(embedding.remaining),
         );
     }
+    add_mock_gauges(app, report).await?;
+    add_model_gauge(app, report);
     add_key_gauges(app, report).await?;
     if let Some(health) = app.store.server_health() {
         add_server_gauges(&health, report);
@@ -147,6 +149,43 @@ async fn add_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem
     let build = [(vec![("version", env!("PML_VERSION").to_owned())], 1.0)];
     report.gauge("pml_build_info", "The version of this program.", &build);
     Ok(())
+}
+
+/// Adds what recorded results were worth for dry runs, those of all principals together.
+async fn add_mock_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem> {
+    app.knowledge.mocks.flush().await;
+    let MockTotals { mocks, lookups, checked, confirmed } = app.store.mock_totals().await?;
+    let MockLookups { equal, similar, missing } = lookups;
+    let by_outcome = [("equal", equal), ("similar", similar), ("missing", missing)]
+        .map(|(outcome, lookups)| (vec![("outcome", outcome.to_owned())], figure(lookups)));
+    report.gauge(
+        "pml_mock_lookups",
+        "Calls of dry runs for which a recorded result was looked for.",
+        &by_outcome,
+    );
+    let mut gauge = |name: &str, help: &str, value: f64| report.gauge(name, help, &[(Vec::new(), value)]);
+    gauge("pml_mocks", "Recorded results.", figure(mocks));
+    gauge(
+        "pml_mock_hit_rate",
+        "Share of the lookups that found a recorded result.",
+        figure(equal + similar) / figure(equal + similar + missing),
+    );
+    gauge(
+        "pml_mock_curation_accuracy",
+        "Share of later real results that agreed with the status of the recorded one.",
+        figure(confirmed) / figure(checked),
+    );
+    Ok(())
+}
+
+/// Adds whether the embedding model is in use.
+fn add_model_gauge(app: &App, report: &mut MetricsReport) {
+    let embeds = if app.knowledge.embeddings.progress().is_some() { 1.0 } else { 0.0 };
+    report.gauge(
+        "pml_model_in_use",
+        "Whether a trained model is in use.",
+        &[(vec![("model", "embedding".to_owned())], embeds)],
+    );
 }
 
 /// Adds how the database server is doing.

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
@@ -188,43 +188,81 @@ fn add_security(document: &mut Document) {
     ]);
 }
 
-/// Errors of every route.
-const COMMON: [(&str, &str); 9] = [
-    ("400", "The request is wrong"),
-    ("401", "No credential, or a wrong one; with the code `SIGN_IN_REQUIRED`, signing in helps"),
-    ("403", "This principal may not do that, or the request comes from another site"),
-    ("404", "There is no such thing, or it belongs to somebody else"),
-    ("405", "The route does not take that method"),
-    ("410", "It is over, or its records are no longer kept"),
-    ("413", "The request is too large"),
-    ("415", "The body must be `application/json`"),
-    ("429", "Too many questions are open, or a limit was exceeded"),
+/// Which requests can be answered with an error.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ErrorCause {
+    /// Every request.
+    Any,
+    /// One with a query, or one that changes something: both may be wrong.
+    Input,
+    /// One that names something, in its path, query or body.
+    Name,
+    /// One about a run, a question or a tool in quarantine, whose time may be over.
+    Ended,
+    /// One that sends something.
+    Sending,
+    /// An answer or an acceptance, which other sites must not be able to send.
+    Answer,
+}
+
+/// The errors of the API.
+const ERRORS: [(&str, ErrorCause, &str); 13] = [
+    ("400", ErrorCause::Input, "The request is wrong"),
+    (
+        "401",
+        ErrorCause::Any,
+        "No credential, or a wrong one; with the code `SIGN_IN_REQUIRED`, signing in helps",
+    ),
+    ("403", ErrorCause::Any, "This principal may not do that, or the request comes from another site"),
+    ("404", ErrorCause::Name, "There is no such thing, or it belongs to somebody else"),
+    ("408", ErrorCause::Sending, "The body did not arrive in time"),
+    ("409", ErrorCause::Sending, "Somebody was faster: it is answered already, or changed meanwhile"),
+    ("410", ErrorCause::Ended, "It is over, or its records are no longer kept"),
+    ("413", ErrorCause::Sending, "The request is too large"),
+    ("415", ErrorCause::Answer, "The body must be `application/json`"),
+    ("429", ErrorCause::Sending, "Too many questions are open, or a limit was exceeded"),
+    ("500", ErrorCause::Any, "An internal error"),
+    ("503", ErrorCause::Any, "Busy; try again"),
+    ("507", ErrorCause::Sending, "The disk is full"),
 ];
 
-/// Errors of every route that do not depend on the request alone.
-const UNAVAILABLE: [(&str, &str); 2] = [("500", "An internal error"), ("503", "Busy; try again")];
+/// The paths of things that end.
+const ENDING: [&str; 3] = ["/api/runs/{", "/api/approvals/{", "/api/quarantine/{"];
 
-/// Errors of routes that change something.
-const CHANGING: [(&str, &str); 3] = [
-    ("408", "The body did not arrive in time"),
-    ("409", "Somebody was faster: it is answered already, or changed meanwhile"),
-    ("507", "The disk is full"),
-];
+impl ErrorCause {
+    fn applies_to(self, path: &str, method: &HttpMethod, operation: &Operation) -> bool {
+        let sends = *method != HttpMethod::Get;
+        let is_query = |parameter: &Parameter| parameter.parameter_in == ParameterIn::Query;
+        let has_query = operation.parameters.iter().flatten().any(is_query);
+        match self {
+            ErrorCause::Any => true,
+            ErrorCause::Input => sends || has_query,
+            ErrorCause::Name => path.contains('{') || has_query || operation.request_body.is_some(),
+            ErrorCause::Ended => sends || ENDING.iter().any(|ending| path.starts_with(ending)),
+            ErrorCause::Sending => sends,
+            ErrorCause::Answer => sends && ENDING[1..].iter().any(|ending| path.starts_with(ending)),
+        }
+    }
+}
 
+/// Describes the errors that a route can answer with. A method that a route does not have is answered with 405 and is no
+/// operation of it.
 fn add_errors(path: &str, item: &mut PathItem) {
     if path == "/health" {
         return;
     }
     let add = |method: HttpMethod, operation: &mut Option<Operation>| {
         let Some(operation) = operation else { return };
-        let changes = if method == HttpMethod::Get { &[][..] } else { &CHANGING };
-        for (status, description) in COMMON.iter().chain(&UNAVAILABLE).chain(changes) {
+        for (status, cause, description) in ERRORS {
+            if path.starts_with("/api/") && !cause.applies_to(path, &method, operation) {
+                continue;
+            }
             let schema = RefOr::Ref(Ref::from_schema_name("ErrorReply"));
             let content = ContentBuilder::new().schema(Some(schema)).build();
             let response =
-                ResponseBuilder::new().description(*description).content("application/json", content).build();
+                ResponseBuilder::new().description(description).content("application/json", content).build();
             let known = &mut operation.responses.responses;
-            known.entry((*status).to_owned()).or_insert(RefOr::T(response));
+            known.entry(status.to_owned()).or_insert(RefOr::T(response));
         }
     };
     add(HttpMethod::Get, &mut item.get);

@@ -1,7 +1,6 @@
 //! `GET /ready`: whether PML can take requests, for load balancers and supervisors.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -14,9 +13,6 @@ use utoipa::{OpenApi, ToSchema};
 use super::reply::{error_response, json_response};
 use crate::app::App;
 use crate::problem::{ErrorCode, Problem};
-
-/// How long the store may take. Probes that get no answer within a second or two count PML as lost.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(OpenApi)]
 #[openapi(paths(ready), components(schemas(ReadyReply)))]
@@ -43,18 +39,12 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
     }
     // The reason is for those who may read the log: anybody may ask here.
     let problem = Problem::new(ErrorCode::StorageBusy, "the store does not answer");
-    match tokio::time::timeout(PATIENCE, check_store(&app)).await {
-        Ok(Ok(())) => json_response(StatusCode::OK, &ReadyReply { status: "ready" }),
-        Ok(Err(error)) => {
+    match app.readiness.ask(&app.store).await {
+        Some(Ok(())) => json_response(StatusCode::OK, &ReadyReply { status: "ready" }),
+        Some(Err(error)) => {
             tracing::warn!(%error, "not ready: the store does not answer");
             error_response(StatusCode::SERVICE_UNAVAILABLE, &problem)
         }
-        Err(_) => error_response(StatusCode::SERVICE_UNAVAILABLE, &problem),
+        None => error_response(StatusCode::SERVICE_UNAVAILABLE, &problem),
     }
-}
-
-/// Reads, and begins to write: a database that another process holds can still be read, but no run can be started.
-async fn check_store(app: &App) -> Result<(), pml_store::Error> {
-    app.store.catalogue_version().await?;
-    app.store.flush().await
 }

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use pml_store::{KeyInBackup, NewAuditEntry, Store};
+use pml_store::{KeyInBackup, NewAuditEntry};
 use serde_json::json;
 
 use super::{CommandContext, out};
 use crate::clock::now_ms;
 use crate::config;
-use crate::problem::{ErrorCode, Problem};
+use crate::problem::Problem;
 use crate::runtime::run_blocking;
 
 /// Arguments of `pml backup`.
@@ -66,15 +66,16 @@ pub(super) async fn backup(here: &CommandContext, backup: BackupArgs) -> Result<
 }
 
 pub(super) async fn restore(here: &CommandContext, restore: RestoreArgs) -> Result<ExitCode, Problem> {
-    if config::database_url(&here.paths, &here.env)?.is_some() {
-        let text = "the database is on a server (`[store]`), and a backup of PML is a file";
-        return Err(Problem::new(ErrorCode::Config, text)
-            .hint("use `pg_restore`, or take `[store]` out of the configuration"));
-    }
     let from = here.cwd.join(restore.path);
     let (database, backup, label) = (here.paths.database(), from.clone(), stamp());
-    let put_back = database.clone();
-    let restored = run_blocking(move || pml_store::restore_backup(&backup, &put_back, &label)).await?;
+    let address = config::database_url(&here.paths, &here.env)?;
+    let restored = run_blocking(move || match address {
+        Some(address) => {
+            pml_store::restore_backup_to_server(&backup, address.url.reveal(), &database, &label)
+        }
+        None => pml_store::restore_backup(&backup, &database, &label),
+    })
+    .await?;
     let entry = NewAuditEntry {
         at: now_ms(),
         principal: pml_model::Principal::local(),
@@ -82,7 +83,7 @@ pub(super) async fn restore(here: &CommandContext, restore: RestoreArgs) -> Resu
         kind: "database restored",
         body: json!({ "backup": from.display().to_string() }),
     };
-    Store::open(database).await?.append_audit(vec![entry]).await?;
+    here.open_store().await?.append_audit(vec![entry]).await?;
     if here.json {
         out::json(&json!({
             "restored": from.display().to_string(),

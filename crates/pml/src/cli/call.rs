@@ -121,6 +121,7 @@ async fn make_call(
         answerer: app.config().approvals.answerer.unwrap_or(Answerer::Client),
         idempotency: None,
         max_wait: PATIENCE,
+        take_over_after: None,
     };
     let calling = flow::call(app, call, |_| true);
     tokio::pin!(calling);
@@ -133,7 +134,7 @@ async fn make_call(
     };
     let (id, standing) = match called? {
         DirectOutcome::Answered(outcome) => return Ok(CallEnd::Answered(outcome)),
-        DirectOutcome::Run(ExecuteOutcome::Running(handle)) => {
+        DirectOutcome::TakenOver(handle) | DirectOutcome::Run(ExecuteOutcome::Running(handle)) => {
             (handle.id.clone(), wait_for_end(&handle).await)
         }
         DirectOutcome::Run(

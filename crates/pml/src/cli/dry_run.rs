@@ -124,7 +124,7 @@ fn print_branches(report: &DryRunReport) {
     title(&format!("branches ({} taken, {} not)", branches.covered.len(), branches.uncovered.len()));
     for branch in &branches.uncovered {
         let reach = branch.reached_by.as_deref().unwrap_or_default();
-        out::line(format!("  line {}, {}: {}", branch.line, printable(&branch.outcome), printable(reach)));
+        out::line(format!("  {}, {}: {}", branch.place(), printable(&branch.outcome), printable(reach)));
     }
     for path in &report.paths {
         out::line(format!("  if {}:", printable(&path.because.join(" and "))));

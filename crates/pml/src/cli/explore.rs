@@ -53,6 +53,7 @@ pub(super) async fn run(here: &CommandContext, explore: ExploreArgs) -> Result<E
         max_depth: explore.max_depth,
         mock_config,
         context,
+        timeout_ms: flow::PATH_TIMEOUT_MS,
     };
     let app = here.open_app(ProcessRole::Command).await?;
     let run = TerminalRun::new(app, intent, explore.yes);

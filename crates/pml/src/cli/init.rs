@@ -207,7 +207,8 @@ fn broken(here: &CommandContext, file: &clients::ClientFile) -> Option<BrokenFil
 fn clients_in_use(here: &CommandContext) -> Vec<(&'static Client, Scope)> {
     let files = clients::find_files(&here.env, &here.cwd);
     let mut found: Vec<&'static Client> = Vec::new();
-    for file in files.iter().filter(|file| file.location.scope == Scope::User && file.location.current) {
+    // A file of an older shape shows too that the client is used; the entry goes into one of the present shape.
+    for file in files.iter().filter(|file| file.location.scope == Scope::User) {
         if !found.contains(&file.client) {
             found.push(file.client);
         }

@@ -29,16 +29,17 @@ pub(super) struct ListServersArgs {
     changes: bool,
 }
 
+/// A server, as `pml list` and `pml status` show it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ServerRow {
-    name: String,
-    state: String,
-    tools: usize,
-    how: String,
+pub(super) struct ServerRow {
+    pub(super) name: String,
+    pub(super) state: String,
+    pub(super) tools: usize,
+    pub(super) how: String,
     /// The sign-in to it, for a server that people sign in to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    sign_in: Option<&'static str>,
+    pub(super) sign_in: Option<&'static str>,
 }
 
 pub(super) async fn run(here: &CommandContext, list: &ListServersArgs) -> Result<ExitCode, Problem> {
@@ -52,7 +53,8 @@ pub(super) async fn run(here: &CommandContext, list: &ListServersArgs) -> Result
     printed.map(|()| ExitCode::SUCCESS)
 }
 
-async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
+/// The configured servers, in the order of the configuration.
+pub(super) async fn configured_servers(app: &App) -> Result<Vec<ServerRow>, Problem> {
     let snapshot = app.tools.snapshot();
     let states = live_states(app).await?;
     let config = app.config();
@@ -82,6 +84,13 @@ async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
             sign_in,
         });
     }
+    Ok(rows)
+}
+
+async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
+    let snapshot = app.tools.snapshot();
+    let config = app.config();
+    let mut rows = configured_servers(app).await?;
     for server in snapshot.servers.iter().filter(|server| app.tools.builtin(server.name.as_str()).is_some()) {
         rows.push(ServerRow {
             name: server.name.to_string(),
@@ -109,14 +118,7 @@ async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
         );
         return Ok(());
     }
-    let cells: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| {
-            let state = [Some(row.state.as_str()), row.sign_in].into_iter().flatten().collect::<Vec<_>>();
-            vec![row.name.clone(), state.join(", "), row.tools.to_string(), row.how.clone()]
-        })
-        .collect();
-    out::line(out::table(&["SERVER", "STATE", "TOOLS", "HOW"], &cells));
+    out::line(server_table(&rows));
     for problem in &config.findings.problems {
         out::line(format!("{}left out{}: {problem}", out::YELLOW, out::RESET));
     }
@@ -130,6 +132,18 @@ async fn servers(here: &CommandContext, app: &App) -> Result<(), Problem> {
         ));
     }
     Ok(())
+}
+
+/// A table of servers.
+pub(super) fn server_table(rows: &[ServerRow]) -> String {
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            let state = [Some(row.state.as_str()), row.sign_in].into_iter().flatten().collect::<Vec<_>>();
+            vec![row.name.clone(), state.join(", "), row.tools.to_string(), row.how.clone()]
+        })
+        .collect();
+    out::table(&["SERVER", "STATE", "TOOLS", "HOW"], &cells)
 }
 
 /// Prints a quarantined tool, the reason, and the command that accepts it.

@@ -17,11 +17,13 @@ mod dry_run;
 mod execute;
 mod explore;
 mod follow;
+mod forget;
 mod graph;
 mod init;
 mod keys;
 mod list;
 mod man;
+mod migrate;
 mod mocks;
 mod out;
 mod passphrase;
@@ -41,6 +43,8 @@ mod sign_in;
 mod skill;
 mod speculation;
 mod starting;
+mod status;
+mod table;
 mod versions;
 mod watch;
 
@@ -95,6 +99,8 @@ enum CliCommand {
     },
     /// Show servers, their state and their tools
     List(list::ListServersArgs),
+    /// Show the runs under way, and the servers with their sign-ins
+    Status(status::StatusArgs),
     /// Sign in to a remote server
     Login(sign_in::LoginArgs),
     /// Sign out of a remote server and revoke its tokens
@@ -162,6 +168,10 @@ enum CliCommand {
     Backup(backup::BackupArgs),
     /// Replace the database by a backup
     Restore(backup::RestoreArgs),
+    /// Copy the database to a PostgreSQL server, or from there to a file; goes on where it was interrupted
+    Migrate(migrate::MigrateArgs),
+    /// Forget runs, or a person, with everything that was learned from them
+    Forget(forget::ForgetArgs),
     /// Check configuration, database, sandbox and servers, with a hint for each problem
     Doctor,
     /// Check that this installation works here: sandbox, embedding model and one program, in a temporary home
@@ -254,6 +264,7 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         CliCommand::Add(add) => servers::add(&here, add).await,
         CliCommand::Remove { name } => servers::remove(&here, &name).await,
         CliCommand::List(list) => list::run(&here, &list).await,
+        CliCommand::Status(status) => status::run(&here, &status).await,
         CliCommand::Login(login) => sign_in::login(&here, &login).await,
         CliCommand::Logout(logout) => sign_in::logout(&here, &logout).await,
         CliCommand::Accept(accept) => accept::run(&here, &accept).await,
@@ -280,6 +291,8 @@ async fn run(cli: Cli, env: Env) -> Result<ExitCode, Problem> {
         CliCommand::Passphrase => passphrase::run(&here).await,
         CliCommand::Backup(backup) => backup::backup(&here, backup).await,
         CliCommand::Restore(restore) => backup::restore(&here, restore).await,
+        CliCommand::Migrate(migrate) => migrate::run(&here, migrate).await,
+        CliCommand::Forget(forget) => forget::run(&here, forget).await,
         CliCommand::Doctor => doctor::run(&here).await,
         CliCommand::SelfCheck => self_check::run(&here).await,
         CliCommand::Bench(_) | CliCommand::Completions { .. } | CliCommand::Man => Ok(ExitCode::SUCCESS),

@@ -32,6 +32,8 @@ pub(super) fn error(problem: &Problem) {
     }
 }
 
+pub(super) use super::table::table;
+
 pub(super) const BOLD: &str = "\u{1b}[1m";
 pub(super) const BOLD_RED: &str = "\u{1b}[1;31m";
 pub(super) const CYAN: &str = "\u{1b}[36m";
@@ -39,22 +41,6 @@ pub(super) const DIM: &str = "\u{1b}[2m";
 pub(super) const GREEN: &str = "\u{1b}[32m";
 pub(super) const YELLOW: &str = "\u{1b}[33m";
 pub(super) const RESET: &str = "\u{1b}[0m";
-
-/// A table whose columns are as wide as their widest cells.
-pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let render = |cells: &[&str]| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    let mut lines = vec![format!("{DIM}{}{RESET}", render(head))];
-    lines.extend(rows.iter().map(|row| render(&row.iter().map(String::as_str).collect::<Vec<_>>())));
-    lines.join("\n")
-}
 
 fn written(result: std::io::Result<()>) {
     if let Err(error) = result {

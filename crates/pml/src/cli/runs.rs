@@ -157,7 +157,7 @@ fn state() -> impl TypedValueParser<Value = RunState> {
     words.map(|word| RunState::parse(&word).expect("only the words for states are possible"))
 }
 
-fn row_json(row: &RunRow) -> serde_json::Value {
+pub(super) fn row_json(row: &RunRow) -> serde_json::Value {
     json!({
         "workflowId": row.id, "state": row.state, "intent": row.intent, "kind": row.kind.as_str(),
         "codeHash": row.code_hash, "calls": row.calls, "errorCode": row.error_code, "createdAt": row.created_at,

@@ -39,16 +39,21 @@ fn show(here: &CommandContext, stats: &[SpeculationStats]) {
         &["tool or capability", "hits", "misses", "wasted", "differing", "saved", "needs"],
         &rows,
     ));
+    out::note("in brackets: the mean confidence with which the results were read");
 }
 
 fn row(stats: &SpeculationStats) -> Vec<String> {
     vec![
         printable(stats.name.as_deref().unwrap_or(&stats.tool)),
-        stats.hits.to_string(),
-        stats.misses.to_string(),
-        stats.wasted.to_string(),
+        with_confidence(stats.hits, stats.mean_confidence(|one| one.hits)),
+        with_confidence(stats.misses, stats.mean_confidence(|one| one.misses)),
+        with_confidence(stats.wasted, stats.mean_confidence(|one| one.wasted)),
         stats.differing.to_string(),
         format!("{:.1} s", stats.saved_ms as f64 / 1_000.0),
         format!("{:.2}", stats.threshold),
     ]
+}
+
+fn with_confidence(results: u64, confidence: Option<f64>) -> String {
+    confidence.map_or_else(|| results.to_string(), |mean| format!("{results} ({mean:.2})"))
 }

@@ -70,13 +70,15 @@ pub use server::{DeclaredTransport, DefinitionPolicy, ServerConfig, ServerTransp
 pub use settings::{BUILT_IN, BuiltinConfig, ClientSettings, Expose, ServeSettings, ToolNaming};
 pub use sign_in::SignInSettings;
 pub use speculation::{SpeculationPreset, SpeculationSettings};
-pub use store::{StoreAddress, database_url};
+pub use store::{StoreAddress, database_url, expand_variables, is_database_url};
 pub use telemetry::TelemetryCollector;
 pub use token::load_token;
 pub use watch::{ConfigWatcher, POLL_INTERVAL};
 
 /// The default timeout of one call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest call of a server that reports progress, where nothing is configured.
+pub const LONGEST_CALL: Duration = Duration::from_secs(3_600);
 /// The default time for a server to become ready. It is long because `npx` downloads first.
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -148,7 +148,18 @@ pub const TABLES: &[ReferenceTable] = &[
                 "",
                 "PML stops the server when it was not called for this long; never where absent.",
             ),
-            setting("call_timeout", DURATION, "\"60s\"", "The longest time one call may take."),
+            setting(
+                "call_timeout",
+                DURATION,
+                "\"60s\"",
+                "The longest time one call may take. A server that reports progress has this long until its next report.",
+            ),
+            setting(
+                "longest_call",
+                DURATION,
+                "\"1h\"",
+                "The longest time one call may take, whatever progress its server reports.",
+            ),
             setting(
                 "start_timeout",
                 DURATION,
@@ -340,6 +351,13 @@ pub const TABLES: &[ReferenceTable] = &[
                 "true",
                 "The sealed records of the first three runs of a capability are kept as long as it is there: tests and \
                  repairs replay them.",
+            ),
+            setting(
+                "keep_traces",
+                "duration, 1 h to 87600 h",
+                "",
+                "How long the details of traces are kept: arguments, results and paths. What was learned from them stays. \
+                 Without this setting they are kept for good.",
             ),
             setting(
                 "confidence",

@@ -17,7 +17,7 @@ use super::secret::Secret;
 use super::section::Section;
 use super::sign_in::{self, SignInSettings};
 use super::variables::{ExpandError, VariableExpander};
-use super::{CALL_TIMEOUT, START_TIMEOUT};
+use super::{CALL_TIMEOUT, LONGEST_CALL, START_TIMEOUT};
 use crate::sanitise::{Certainty, KnownSecret};
 
 /// A downstream server, validated and ready to use.
@@ -35,8 +35,10 @@ pub struct ServerConfig {
     pub start: StartPolicy,
     /// The idle time after which the server is stopped; `None` means never.
     pub idle_stop: Option<Duration>,
-    /// The timeout of one call.
+    /// The timeout of one call, which starts anew with every progress report.
     pub call_timeout: Duration,
+    /// The timeout of one call, whatever progress is reported.
+    pub longest_call: Duration,
     /// How long the server may take to become ready.
     pub start_timeout: Duration,
     /// The purpose of the server, shown to agents.
@@ -179,6 +181,7 @@ pub(super) struct ServerDraft {
     start: StartPolicy,
     idle_stop: Option<Duration>,
     call_timeout: Duration,
+    longest_call: Duration,
     start_timeout: Duration,
     description: Option<String>,
     trusts_annotations: bool,
@@ -198,11 +201,13 @@ impl ServerDraft {
             &format!("servers.{}", member.key),
             &reference::keys("servers.NAME"),
         )?;
+        let call_timeout = table.duration("call_timeout")?.unwrap_or(CALL_TIMEOUT);
         Ok(ServerDraft {
             enabled: table.flag("enabled")?.unwrap_or(true),
             start: start(&table)?,
             idle_stop: table.duration("idle_stop")?,
-            call_timeout: table.duration("call_timeout")?.unwrap_or(CALL_TIMEOUT),
+            call_timeout,
+            longest_call: longest_call(&table, call_timeout)?,
             start_timeout: table.duration("start_timeout")?.unwrap_or(START_TIMEOUT),
             trusts_annotations: trusts_annotations(&table)?,
             definitions: definitions(&table)?,
@@ -238,6 +243,7 @@ impl ServerDraft {
             start: StartPolicy::Lazy,
             idle_stop: None,
             call_timeout: CALL_TIMEOUT,
+            longest_call: LONGEST_CALL,
             start_timeout: START_TIMEOUT,
             description: table.text("description")?.map(ToOwned::to_owned),
             trusts_annotations: false,
@@ -307,6 +313,7 @@ impl ServerDraft {
             start: self.start,
             idle_stop: self.idle_stop,
             call_timeout: self.call_timeout,
+            longest_call: self.longest_call,
             start_timeout: self.start_timeout,
             description: self.description,
             trusts_annotations: self.trusts_annotations,
@@ -325,6 +332,20 @@ fn start(table: &Section<'_>) -> Result<StartPolicy, ConfigComplaint> {
             .complaint(node.at, format!("`{}` is `{other}`", table.member_path("start")))
             .hint("write \"lazy\" or \"eager\"")),
         (_, _) => Ok(StartPolicy::Lazy),
+    }
+}
+
+fn longest_call(table: &Section<'_>, call_timeout: Duration) -> Result<Duration, ConfigComplaint> {
+    match (table.duration("longest_call")?, table.get("longest_call")) {
+        (Some(longest), Some(node)) if longest < call_timeout => Err(table
+            .file
+            .complaint(
+                node.at,
+                format!("`{}` is shorter than `call_timeout`", table.member_path("longest_call")),
+            )
+            .hint("give it a longer time, or `call_timeout` a shorter one")),
+        (Some(longest), _) => Ok(longest),
+        (None, _) => Ok(LONGEST_CALL.max(call_timeout)),
     }
 }
 

@@ -40,6 +40,20 @@ pub fn database_url(paths: &Paths, env: &Env) -> Result<Option<StoreAddress>, Er
     Ok(store(&root, env, &disk::parent(&file.path))?)
 }
 
+/// Whether a text is the address of a database on a server.
+pub fn is_database_url(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
+}
+
+/// A text of the command line with its variables (`${NAME}`) replaced.
+///
+/// # Errors
+/// A variable is not set or cannot be read.
+pub fn expand_variables(text: &str, env: &Env, base: &Path) -> Result<String, Error> {
+    let expanded = VariableExpander::new(env, base).expand(text);
+    expanded.map_err(|ExpandError { message, hint }| Error::Refused { message, hint })
+}
+
 /// Reads `[store]`: the address of the database server, or `None` if the database is a file.
 pub(super) fn store(
     root: &Section<'_>,
@@ -53,7 +67,7 @@ pub(super) fn store(
     };
     let mut variables = VariableExpander::new(env, base);
     let url = variables.expand(url).map_err(|ExpandError { message, hint }| complaint(message, &hint))?;
-    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+    if !is_database_url(&url) {
         // The text is not shown: it may hold a password.
         return Err(complaint(
             "`store.url` is no address of a PostgreSQL database".to_owned(),

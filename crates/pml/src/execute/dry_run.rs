@@ -24,6 +24,7 @@ use super::dag::FrameMessage;
 use super::delivery::{CallFailure, RunDelivery};
 use super::driver::work::{WorkEvent, WorkSource, sleep_until};
 use super::ending::{RunEnding, fault_failure};
+pub(crate) use super::frames::{FramePath, NodePlace};
 use super::issued_call::IssuedCall;
 use super::journal::{History, JournalRecord};
 use super::observe::Observer;
@@ -66,6 +67,8 @@ pub(crate) struct DryCall<'c> {
     pub(crate) arguments: &'c RawValue,
     /// The node of the program that makes the call; `None` if it is not known.
     pub(crate) node: Option<NodeId>,
+    /// The place of the call, also within a capability.
+    pub(crate) place: Option<NodePlace>,
     /// Whether a capability makes the call, and not the program itself.
     pub(crate) within_capability: bool,
 }
@@ -103,7 +106,10 @@ pub(crate) struct DryCallRecord {
     pub(crate) unknown_state: bool,
     pub(crate) at: i64,
     pub(crate) duration: Duration,
+    /// The node of the program that makes the call, or that calls the capability which does.
     pub(crate) node: Option<NodeId>,
+    /// The place of the call, also within a capability.
+    pub(crate) place: Option<NodePlace>,
     pub(crate) line: Option<u32>,
     pub(crate) capability: Option<String>,
     /// The read, for the run that confirms the dry run; `None` if the tool was not called or gave no result.
@@ -130,6 +136,8 @@ pub(crate) struct DryRunRecord {
     pub(crate) report: RunReport,
     /// Its calls, in the order of issue.
     pub(crate) calls: Vec<DryCallRecord>,
+    /// The paths of the capabilities that it called, in the order of their starts.
+    pub(crate) frames: Vec<FramePath>,
     /// What a trace of it is built from.
     pub(crate) recorder: Recorder,
 }
@@ -444,6 +452,7 @@ impl DryDriver<'_> {
             tool: &granted.id,
             arguments: &arguments,
             node: self.observer.node_of(issued.call),
+            place: self.place_of(issued.call),
             within_capability: self.observer.caller_of(issued.call).is_some(),
         };
         let witness = ReadRecorder::default();
@@ -471,6 +480,7 @@ impl DryDriver<'_> {
                 at: self.clock.now,
                 duration: Duration::ZERO,
                 node: call.node,
+                place: call.place.clone(),
                 line: self.observer.line_of(number),
                 capability: self.observer.caller_of(number).map(str::to_owned),
                 read: None,
@@ -496,6 +506,7 @@ impl DryDriver<'_> {
                     tool: &tool,
                     arguments: &arguments,
                     node: self.observer.node_of(issued.call),
+                    place: self.place_of(issued.call),
                     within_capability: self.observer.caller_of(issued.call).is_some(),
                 };
                 let answer = self.answers.answer(&asked).await;
@@ -577,8 +588,15 @@ impl DryDriver<'_> {
         DryRunRecord {
             report,
             calls: std::mem::take(&mut self.calls.records).into_values().collect(),
+            frames: self.observer.frames().paths(&self.of.plan),
             recorder: self.observer.recorder().clone(),
         }
+    }
+
+    /// The place of a call. The code of a task of a DAG belongs to its task.
+    fn place_of(&self, call: u32) -> Option<NodePlace> {
+        let within = self.observer.call_place(call).filter(|(path, _)| !path.is_empty());
+        within.or_else(|| Some((Vec::new(), self.observer.node_of(call)?)))
     }
 }
 

@@ -136,7 +136,17 @@ pub(super) struct CallSite {
 
 /// The place of a node: the nodes whose calls of capabilities lead to it, outermost first, and the node in the structure
 /// of the last of them.
-pub(super) type NodePlace = (Vec<NodeId>, NodeId);
+pub(crate) type NodePlace = (Vec<NodeId>, NodeId);
+
+/// The path of one call of a capability.
+#[derive(Debug, Clone)]
+pub(crate) struct FramePath {
+    /// The index of the capability in the plan.
+    pub(crate) capability: usize,
+    /// The nodes that call it and those around it, outermost first.
+    pub(crate) place: Vec<NodeId>,
+    pub(crate) path: ExecutedPath,
+}
 
 impl CapabilityFrames {
     /// The number of frames so far.
@@ -156,6 +166,15 @@ impl CapabilityFrames {
         let mut path = self.call_path(frame.parent)?;
         path.push(if frame.parent == 0 { frame.node? } else { frame.inner? });
         Some(path)
+    }
+
+    /// The paths of the frames whose calls have a known place.
+    pub(super) fn paths(&self, plan: &Plan) -> Vec<FramePath> {
+        let path = |frame: &CapabilityFrame| {
+            let place = self.call_path(frame.number)?;
+            Some(FramePath { capability: frame.place, place, path: frame.path(plan) })
+        };
+        self.traced().filter_map(path).collect()
     }
 
     /// What a frame has reached and decided. Both lists only grow.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pml_mcp::Caller;
 use pml_model::RunState;
-use pml_store::{NewAuditEntry, Store, UnattendedRun};
+use pml_store::{Store, UnattendedRun};
 
 use super::RunRegistry;
 use super::{LEASE_MS, ResumeOutcome, RunHandle, resume};
@@ -17,12 +17,12 @@ const RENEWAL: Duration = Duration::from_secs(4);
 
 /// Resumes due runs and removes old ones, until the program ends.
 pub(crate) async fn upkeep_task(runs: Arc<RunRegistry>, resumes: bool) {
-    let mut purged = None;
+    let (mut purged, mut details_dropped_to) = (None, 0);
     let (mut changes, mut seen) = (runs.store.changes(), None);
     loop {
         if purged.is_none_or(|purged: tokio::time::Instant| purged.elapsed() >= Duration::from_secs(60)) {
             purged = Some(tokio::time::Instant::now());
-            purge(&runs).await;
+            purge(&runs, &mut details_dropped_to).await;
             runs.speculator.drop_expired();
         }
         if resumes
@@ -74,15 +74,22 @@ async fn renew(runs: &RunRegistry) {
 /// 90 days: how long the last allowed arguments are kept, about as long as people can be expected to remember them.
 const ALLOWED_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1_000;
 
-async fn purge(runs: &RunRegistry) {
-    let keep = i64::try_from(runs.settings.config().runs.keep_results.as_millis()).unwrap_or(i64::MAX);
-    let purged = match runs.store.forget_allowed_arguments(now_ms() - ALLOWED_KEPT_MS).await {
-        Ok(()) => runs.store.purge_ended_runs(now_ms(), keep).await,
-        Err(error) => Err(error),
-    };
-    if let Err(error) = purged {
+async fn purge(runs: &RunRegistry, details_dropped_to: &mut i64) {
+    if let Err(error) = purge_old(runs, details_dropped_to).await {
         tracing::warn!(%error, "old results could not be removed");
     }
+}
+
+async fn purge_old(runs: &RunRegistry, details_dropped_to: &mut i64) -> Result<(), pml_store::Error> {
+    let milliseconds = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let (config, now) = (runs.settings.config(), now_ms());
+    runs.store.forget_allowed_arguments(now - ALLOWED_KEPT_MS).await?;
+    runs.store.purge_ended_runs(now, milliseconds(config.runs.keep_results)).await?;
+    if let Some(keep) = config.memory.keep_traces {
+        let before = now - milliseconds(keep);
+        *details_dropped_to = runs.store.drop_trace_details(*details_dropped_to, before).await?;
+    }
+    Ok(())
 }
 
 /// Resumes due runs. `seen` is when the database was last read completely, and its version then: most of the time
@@ -125,19 +132,6 @@ async fn take_up(runs: &Arc<RunRegistry>, found: &UnattendedRun) {
     }
 }
 
-/// Ends the runs that have waited too long.
-async fn expire(store: &Store, now: i64) -> Result<(), pml_store::Error> {
-    let expired = |run: UnattendedRun| NewAuditEntry {
-        at: now,
-        principal: run.principal,
-        run: Some(run.run),
-        kind: "expired",
-        body: serde_json::json!({}),
-    };
-    let gone: Vec<NewAuditEntry> = store.expire_runs(now).await?.into_iter().map(expired).collect();
-    if gone.is_empty() { Ok(()) } else { store.append_audit(gone).await }
-}
-
 #[derive(Debug, Clone, Copy)]
 struct DueCheck {
     version: i64,
@@ -164,7 +158,7 @@ async fn look(
     if let Some(seen) = quiet {
         return Ok((Vec::new(), seen));
     }
-    expire(store, now).await?;
+    store.expire_runs(now).await?;
     store.end_expired_rules(now).await?;
     let found = store.due_runs(now).await?;
     let orphans_at = if orphans_due { now } else { seen.map_or(now, |seen| seen.orphans_at) };

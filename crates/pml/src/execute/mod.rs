@@ -10,6 +10,7 @@ mod delivery;
 mod driver;
 pub(crate) mod dry_run;
 mod ending;
+mod finished;
 mod follow;
 mod frames;
 mod history;
@@ -17,6 +18,7 @@ mod issued_call;
 mod journal;
 mod keep;
 mod observe;
+mod open_call;
 mod operations;
 mod path;
 mod program_clock;
@@ -43,7 +45,6 @@ use pml_sandbox::{PoolUnavailable, WorkerPool};
 use pml_store::{
     AskingRunOutcome, Idempotency, Lease, NewRun, OpenApprovalLimit, ProcessIdentity, RunKind, Store, Urgency,
 };
-use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -56,12 +57,14 @@ use crate::knowledge::cache::CacheTicket;
 use crate::metrics::{ApprovalEvent, Metrics, SandboxEvent};
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
-use crate::report::{NextSuggestion, RunProgress, RunReport, RunStatus};
+use crate::report::{RunProgress, RunReport, RunStatus};
 use crate::runtime::program_of_parts;
 use crate::settings::AppSettings;
 use crate::tools::Toolset;
 pub use dag::{DagTasks, rehearse, schedule};
 use driver::{Ack, AckSender, Driver, DriverParts, StopSignals};
+pub(crate) use finished::FinishedRunNotice;
+use finished::NOTICES;
 use follow::OwnRuns;
 pub(crate) use follow::{follow_runs_task, missed_events};
 pub use history::{
@@ -69,6 +72,8 @@ pub use history::{
 };
 use journal::History;
 pub(crate) use keep::{lease_renewal_task, upkeep_task};
+pub(crate) use open_call::CallUnderWay;
+pub use open_call::OpenCall;
 pub(crate) use prove::prove;
 pub use results::{ResultPage, ResultRequest, RunDetails, dag_tasks, overview, result_page};
 pub use resume::{abort, cancel, pause, resume};
@@ -200,20 +205,6 @@ impl Drop for ResumeReservation {
     }
 }
 
-/// A run that has ended with a result, for whoever prepares what usually follows it.
-#[derive(Debug)]
-pub(crate) struct FinishedRunNotice {
-    pub(crate) principal: Principal,
-    pub(crate) session: String,
-    /// The arguments of the run.
-    pub(crate) arguments: Box<RawValue>,
-    /// What usually follows.
-    pub(crate) next: Vec<NextSuggestion>,
-}
-
-/// The notices that may wait; more runs than that end without a prediction.
-const NOTICES: usize = 32;
-
 /// A run to be started.
 #[derive(Debug)]
 pub struct PlannedRun {
@@ -235,6 +226,8 @@ pub struct PlannedRun {
     pub(crate) ticket: Option<CacheTicket>,
     /// The reads of the dry run that the run confirms.
     pub(crate) earlier_reads: Vec<EarlierRead>,
+    /// The call that the run goes on with: it was made before the run began.
+    pub(crate) open_call: Option<OpenCall>,
     /// Its place among the runs that the budget of its key admits.
     pub(crate) admission: Option<RunAdmission>,
 }
@@ -328,8 +321,8 @@ impl RunRegistry {
     }
 
     /// Records that the result of a capability is kept under `key` before anybody asked for it.
-    pub(crate) fn note_prediction(&self, principal: &Principal, id: &CapabilityId, key: Digest) {
-        self.speculator.note_prediction(principal, id, key);
+    pub(crate) fn note_prediction(&self, of: (&Principal, &CapabilityId), confidence: f64, key: Digest) {
+        self.speculator.note_prediction(of, confidence, key);
     }
 
     /// Records that the result under `key` was used, if it was prepared before anybody asked for it.
@@ -469,6 +462,7 @@ pub async fn start(runs: &Arc<RunRegistry>, asked: PlannedRun) -> Result<Arc<Run
             status: watch::Sender::new(RunStatus::Running(RunProgress::default())),
             acks,
             acked,
+            open_call: asked.open_call.and_then(|open| open.take()),
             admission: asked.admission,
         },
     ))

@@ -349,6 +349,8 @@ pub(super) fn add_learned_to_report(
         runs.knowledge.next_in_similar_requests(&trace.principal, &trace.intent, &used, graph.as_deref());
     crate::knowledge::add_next(&mut next, like, &ran);
     if let Some(graph) = graph {
+        let reached = runs.knowledge.next_on_capability_paths(&trace.principal, &used, &graph);
+        crate::knowledge::add_next(&mut next, reached, &ran);
         crate::knowledge::add_next(&mut next, crate::knowledge::next_related(&graph, &used), &ran);
     }
     report.next = next;

@@ -84,6 +84,7 @@ pub async fn resume(
             status: watch::Sender::new(RunStatus::Running(RunProgress::default())),
             acks,
             acked,
+            open_call: None,
             admission: None,
         },
     )))
@@ -207,6 +208,10 @@ async fn take_up(
                     serde_json::from_str(plan).map_err(|error| unreadable(lease.run(), &error))?,
                 )),
             };
+            if replan.is_some() {
+                // They were made for the tasks that are replaced.
+                runs.speculator.drop_unused(lease.run());
+            }
             let what = RunDelivery::Layer { layer: layer.layer_index, replan };
             history =
                 note(runs, lease, &recorded, &[JournalRecord::Delivered { at: now, what }], Vec::new(), now)

@@ -365,17 +365,25 @@ pub async fn rename_capability(
     taken: TakenName,
 ) -> Result<CapabilityId, Problem> {
     check_name(name)?;
-    let id = capability(app, principal, which).await?.procedure.id;
+    let found = capability(app, principal, which).await?;
+    let id = found.procedure.id;
+    let signer = app.store.package_signer(principal, &found.name).await?;
     if taken == TakenName::NewVersion {
-        return put_in_force(app, principal, name, id).await.map(|(id, _)| id);
-    }
-    match app.store.rename_capability(principal, &id, name).await? {
-        RenameOutcome::Done => Ok(id),
-        RenameOutcome::NameTaken => Err(name_taken(name)),
-        RenameOutcome::Unknown => {
-            Err(Problem::new(ErrorCode::NotFound, format!("capability `{id}` is gone")))
+        put_in_force(app, principal, name, id.clone()).await?;
+    } else {
+        match app.store.rename_capability(principal, &id, name).await? {
+            RenameOutcome::Done => {}
+            RenameOutcome::NameTaken => return Err(name_taken(name)),
+            RenameOutcome::Unknown => {
+                return Err(Problem::new(ErrorCode::NotFound, format!("capability `{id}` is gone")));
+            }
         }
     }
+    // Whoever signs a package with the new name later is compared with who signed this one.
+    if let Some(signer) = signer {
+        app.store.remember_package_signer(principal, name, &signer, now_ms()).await?;
+    }
+    Ok(id)
 }
 
 /// Records that a capability does not serve an intent. Later runs for the same intent do not bring it back.

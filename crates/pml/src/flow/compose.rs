@@ -19,6 +19,7 @@ use crate::catalogue::{CatalogueTool, ToolSnapshot, deprecated};
 use crate::discover;
 use crate::knowledge::PrincipalKnowledge;
 use crate::knowledge::graph::{fields_of, output_of};
+use crate::runtime::compute;
 use crate::suggest::{self, CallExample, SuggestStep, SuggestedDag, effect};
 
 /// The number of candidate tools considered for each step.
@@ -134,8 +135,9 @@ impl<'a, 's> StepSearch<'a, 's> {
                 false => effect::suitability(asked, effect::tool_effect(&self.policy, tool)),
             };
             let eligible = |tool: &CatalogueTool| (self.visible)(&tool.id) && suits(tool).is_some();
-            let mut found =
-                discover::best_tools(self.snapshot, Some(&vectors), &wanted, past.as_ref(), most, eligible);
+            let mut found = compute(|| {
+                discover::best_tools(self.snapshot, Some(&vectors), &wanted, past.as_ref(), most, eligible)
+            });
             found.iter_mut().for_each(|(tool, score)| *score *= suits(tool).unwrap_or_default());
             let found = without_deprecated(self.snapshot, found, eligible);
             steps.push((clause, found));

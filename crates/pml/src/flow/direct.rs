@@ -1,11 +1,12 @@
 //! Direct calls: a tool that a client calls by name, outside any program.
 //!
 //! The same policy applies as to a call of a program. A call that needs no approval is made at once. A call that needs
-//! approval becomes a run of that one call, which asks for it.
+//! approval becomes a run of that one call, which asks for it. A call that takes long becomes a run meanwhile.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
 use pml_mcp::Caller;
 use pml_model::json::Fields;
 use pml_model::question::Answerer;
@@ -14,10 +15,12 @@ use pml_store::Idempotency;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{ExecuteOutcome, execute, find_repeated_run};
+use super::{ExecuteOutcome, RunLegacy, execute, execute_confirmed, find_repeated_run};
 use crate::app::App;
+use crate::execute::{CallUnderWay, OpenCall, RunHandle};
 use crate::planning::{RunRequest, Work};
-use crate::problem::Problem;
+use crate::problem::{ErrorCode, Problem};
+use crate::telemetry::{current, in_context};
 use crate::tools::{self, CallContext, CallOutcome, DirectCaller};
 
 /// A request to call a tool by name.
@@ -45,12 +48,17 @@ pub struct NamedCall<'c> {
     pub idempotency: Option<Idempotency>,
     /// How long a run of the call may queue.
     pub max_wait: Duration,
+    /// The time after which a call that was made at once goes on within a run; `None` if its client waits as long as it
+    /// takes.
+    pub take_over_after: Option<Duration>,
 }
 
 /// The outcome of a direct call.
 pub enum DirectOutcome {
     /// The call was made, or refused, at once.
     Answered(CallOutcome),
+    /// The call takes long and goes on within this run.
+    TakenOver(Arc<RunHandle>),
     /// The call became a run, because it needs approval or because the same request was a run before.
     Run(ExecuteOutcome),
 }
@@ -69,28 +77,39 @@ pub async fn call(
     {
         return Ok(DirectOutcome::Run(before));
     }
-    let NamedCall {
-        principal, session, direct, tool, arguments, extra_params: passing, caller, cancel, ..
-    } = call;
-    app.keys.admit_direct_call(direct.key)?;
-    let context = CallContext::direct(principal.clone(), direct, caller.clone(), cancel);
+    app.keys.admit_direct_call(call.direct.key)?;
     let began = Instant::now();
-    let outcome = tools::call(&app.tools, &context, tool, arguments, passing).await;
-    let (CallOutcome::NeedsApproval(_), tools::Authority::Direct(direct)) = (&outcome, context.authority)
-    else {
-        app.runs.metrics.note_call(tool, outcome.status(), began.elapsed());
-        return Ok(DirectOutcome::Answered(outcome));
+    let outcome = match call.take_over_after {
+        None => call_at_once(app, &call).await,
+        Some(patience) => match call_or_take_over(app, &call, patience, &visible).await {
+            FirstOutcome::Ended(outcome) => outcome,
+            FirstOutcome::TakenOver(handle) => return Ok(DirectOutcome::TakenOver(handle)),
+        },
     };
-    let execution = RunRequest {
-        principal,
-        key: direct.key,
-        session,
-        intent: format!("direct call of {tool} by client {}", direct.client),
-        work: Work::Call(tool.clone()),
-        arguments: arguments.to_owned(),
+    if !matches!(outcome, CallOutcome::NeedsApproval(_)) {
+        app.runs.metrics.note_call(call.tool, outcome.status(), began.elapsed());
+        return Ok(DirectOutcome::Answered(outcome));
+    }
+    match execute(app, run_of_call(app, &call), visible).await? {
+        ExecuteOutcome::Refused(refused) => {
+            Ok(DirectOutcome::Answered(CallOutcome::NotSent(refused.problem)))
+        }
+        other => Ok(DirectOutcome::Run(other)),
+    }
+}
+
+/// The run that a call becomes.
+fn run_of_call(app: &App, call: &NamedCall<'_>) -> RunRequest {
+    RunRequest {
+        principal: call.principal.clone(),
+        key: call.direct.key,
+        session: call.session.clone(),
+        intent: format!("direct call of {} by client {}", call.tool, call.direct.client),
+        work: Work::Call(call.tool.clone()),
+        arguments: call.arguments.to_owned(),
         timeout: None,
-        caller,
-        idempotency: call.idempotency,
+        caller: call.caller.clone(),
+        idempotency: call.idempotency.clone(),
         max_wait: call.max_wait,
         answerer: call.answerer,
         dynamic: app.config().approvals.dynamic,
@@ -99,19 +118,88 @@ pub async fn call(
         capability: None,
         use_cache: false,
         speculate: false,
-    };
-    match execute(app, execution, visible).await? {
-        ExecuteOutcome::Refused(refused) => {
-            Ok(DirectOutcome::Answered(CallOutcome::NotSent(refused.problem)))
-        }
-        other => Ok(DirectOutcome::Run(other)),
     }
 }
 
-/// Milliseconds a direct call of a tool may take: the timeout of its server, which can exceed that of runs.
+fn context(call: &NamedCall<'_>, cancel: CancellationToken) -> CallContext {
+    CallContext::direct(call.principal.clone(), call.direct.clone(), call.caller.clone(), cancel)
+}
+
+async fn call_at_once(app: &App, call: &NamedCall<'_>) -> CallOutcome {
+    let context = context(call, call.cancel.clone());
+    tools::call(&app.tools, &context, call.tool, call.arguments, call.extra_params.clone()).await
+}
+
+/// What came of a call that a run may take over.
+enum FirstOutcome {
+    Ended(CallOutcome),
+    TakenOver(Arc<RunHandle>),
+}
+
+/// Makes a call. One that is not over after `patience` goes on within a run, so that a client that waits for no longer
+/// still gets its result. The call is sent once.
+async fn call_or_take_over(
+    app: &Arc<App>,
+    call: &NamedCall<'_>,
+    patience: Duration,
+    visible: &(impl Fn(&ToolId) -> bool + Send + Sync),
+) -> FirstOutcome {
+    // The token of the request ends with the request.
+    let own = CancellationToken::new();
+    let context = context(call, own.clone());
+    let (tools, tool) = (Arc::clone(&app.tools), call.tool.clone());
+    let (arguments, extra) = (call.arguments.to_owned(), call.extra_params.to_raw());
+    let calling = async move {
+        let extra = Fields::parse(extra.get()).unwrap_or_default();
+        tools::call(&tools, &context, &tool, &arguments, extra).await
+    };
+    let mut calling = in_context(current(), calling).boxed();
+    tokio::select! {
+        outcome = &mut calling => return FirstOutcome::Ended(outcome),
+        () = call.cancel.cancelled() => {
+            own.cancel();
+            return FirstOutcome::Ended(calling.await);
+        }
+        () = call.caller.wait_while_answering(patience) => {}
+    }
+    let open = OpenCall::new(calling, own.clone());
+    let begun = execute_open_call(app, run_of_call(app, call), open.clone(), visible).await;
+    let Some(CallUnderWay { mut outcome, .. }) = open.take() else {
+        return match begun {
+            Ok(ExecuteOutcome::Running(handle)) => FirstOutcome::TakenOver(handle),
+            _ => FirstOutcome::Ended(CallOutcome::Unknown(lost(call.tool))),
+        };
+    };
+    // Its tool needs an approval that the client has given itself, or no run can be started now: the client waits on.
+    tokio::select! {
+        outcome = &mut outcome => FirstOutcome::Ended(outcome),
+        () = call.cancel.cancelled() => {
+            own.cancel();
+            FirstOutcome::Ended(outcome.await)
+        }
+    }
+}
+
+/// As [`execute`], for a call that was made before and goes on within the run. Whether a run took it over is known by the
+/// call.
+async fn execute_open_call(
+    app: &Arc<App>,
+    asked: RunRequest,
+    open_call: OpenCall,
+    visible: impl Fn(&ToolId) -> bool + Send + Sync,
+) -> Result<ExecuteOutcome, Problem> {
+    let legacy = RunLegacy { open_call: Some(open_call), ..RunLegacy::default() };
+    execute_confirmed(app, asked, legacy, visible).await
+}
+
+fn lost(tool: &ToolId) -> Problem {
+    Problem::new(ErrorCode::Storage, format!("the call of `{tool}` was lost with the run that took it over"))
+}
+
+/// Milliseconds a direct call of a tool may take: the limit of its server, which can exceed that of runs.
 pub(super) fn longest_ms(app: &App, tool: &ToolId) -> u64 {
     let longest = app.tools.servers.get(&tool.server).map_or(Duration::ZERO, |slot| {
-        slot.settings().start_timeout.saturating_add(slot.settings().call_timeout)
+        slot.settings().start_timeout.saturating_add(slot.settings().longest_call)
     });
     u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)
 }

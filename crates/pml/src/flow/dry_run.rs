@@ -7,10 +7,12 @@
 mod aim;
 mod answers;
 mod condition_words;
+mod control;
 mod cost;
 mod effects;
 mod entities;
 mod explore;
+mod places;
 mod recorded;
 mod taint;
 
@@ -25,9 +27,7 @@ use pml_model::mocks::MockStatus;
 use pml_model::structure::NodeId;
 use serde_json::{Map, Value};
 
-use super::{
-    DryRunLegacy, ExecuteOutcome, RecallOutcome, Suggestions, explored_choice, plan_request, recall,
-};
+use super::{ExecuteOutcome, RecallOutcome, RunLegacy, Suggestions, explored_choice, plan_request, recall};
 use crate::app::App;
 use crate::builtin::{FsOverlay, OverlayBase};
 use crate::dry_runs::KeptReads;
@@ -122,7 +122,7 @@ pub(super) async fn dry_run_with_evidence(
     };
     let mut tried = asked.clone();
     if !given.args().is_empty() {
-        tried.arguments = with_arguments(&asked.arguments, given.args());
+        tried.arguments = with_arguments(&asked.arguments, &given)?;
     }
     let (plan, learn) = match plan_request(app, &tried, &visible).await {
         Ok(mut plan) => {
@@ -164,7 +164,7 @@ pub(super) async fn dry_run_with_evidence(
 /// Runs the request of an earlier dry run for real.
 ///
 /// # Errors
-/// The principal has no such dry run, it has expired, or a tool of it has changed.
+/// The principal has no such dry run, it has expired, a tool of it has changed, or a value that it made up is not given.
 pub async fn confirm_dry_run(
     app: &Arc<App>,
     asked: RunRequest,
@@ -177,11 +177,12 @@ pub async fn confirm_dry_run(
         explored_choice::note_changed_tools(app, &asked, &kept, &changed).await;
         return Err(changed);
     }
+    let arguments = kept.arguments_with(&asked.arguments)?;
     let intent = if asked.intent.is_empty() { kept.intent } else { asked.intent.clone() };
     let confirmed = RunRequest {
         intent,
         work: kept.work,
-        arguments: kept.arguments,
+        arguments,
         capability: kept.capability,
         timeout: asked.timeout.or(kept.timeout),
         ..asked
@@ -192,7 +193,7 @@ pub async fn confirm_dry_run(
         false => None,
     };
     let reads = reads.map(|reads| reads.reads).unwrap_or_default();
-    let legacy = DryRunLegacy { reads, explored: kept.explored };
+    let legacy = RunLegacy { reads, explored: kept.explored, ..RunLegacy::default() };
     super::execute_confirmed(app, confirmed, legacy, visible).await
 }
 
@@ -211,7 +212,7 @@ fn reusable_reads(app: &App, plan: &Plan, record: &mut DryRunRecord) -> Option<K
     Some(KeptReads { generation: cache::generation(&app.knowledge)?, reads: reads.collect() })
 }
 
-fn parse_mocks(app: &App, mocks: Option<&Value>) -> Result<GivenMocks, Problem> {
+pub(super) fn parse_mocks(app: &App, mocks: Option<&Value>) -> Result<GivenMocks, Problem> {
     let Some(mocks) = mocks else { return Ok(GivenMocks::default()) };
     let snapshot = app.tools.snapshot();
     let schemas: Vec<(ToolId, Option<Value>)> = snapshot
@@ -224,7 +225,7 @@ fn parse_mocks(app: &App, mocks: Option<&Value>) -> Result<GivenMocks, Problem> 
     GivenMocks::parse(mocks, &tools).map_err(|error| mock_problem(&error))
 }
 
-fn mock_problem(error: &MockError) -> Problem {
+pub(super) fn mock_problem(error: &MockError) -> Problem {
     let code = match error {
         MockError::UnknownTool { .. } | MockError::AmbiguousTool { .. } => ErrorCode::UnknownTool,
         MockError::TooLarge { .. } => ErrorCode::TooLarge,
@@ -243,11 +244,13 @@ fn parsed(schema: Option<&serde_json::value::RawValue>) -> Option<Value> {
 
 fn with_arguments(
     arguments: &serde_json::value::RawValue,
-    over: &Map<String, Value>,
-) -> Box<serde_json::value::RawValue> {
+    given: &GivenMocks,
+) -> Result<Box<serde_json::value::RawValue>, Problem> {
     let mut fields = Fields::parse(arguments.get()).unwrap_or_default();
-    over.iter().for_each(|(name, value)| fields.set(name.clone(), raw(value)));
-    fields.to_raw()
+    let current = |name: &str| serde_json::from_str(fields.get(name)?.get()).ok();
+    let changed = given.changed_arguments(current).map_err(|error| mock_problem(&error))?;
+    changed.into_iter().for_each(|(name, value)| fields.set(name, raw(&value)));
+    Ok(fields.to_raw())
 }
 
 /// What is known about the tools of a plan.
@@ -353,7 +356,7 @@ impl DryRequest<'_> {
         let first = self.run(&Steering::default()).await?;
         exploration.note(&Steering::default(), &first.record);
         // Later runs are steered to where values would not lead, so they judge nothing.
-        self.basis.recorded.report(&self.plan.structure, &first.record, &first.used);
+        self.basis.recorded.report(&self.plan, &first.record, &first.used);
         self.remember_reads(&first.record);
         let mut paths = Vec::new();
         while most.is_some_and(|most| exploration.runs < most)
@@ -392,7 +395,7 @@ impl DryRequest<'_> {
     fn explored_path(&self, steering: &Steering, run: &FinishedDryRun) -> ExploredPath {
         let effects = effects::effects(&run.effects, &Default::default());
         ExploredPath {
-            because: steering.describe(&self.plan.structure),
+            because: steering.describe(&self.plan),
             decisions: explore::decisions(&run.record.report.path),
             status: status(&run.record),
             effects: effects.into_iter().map(|effect| effect.text).collect(),
@@ -407,7 +410,7 @@ impl DryRequest<'_> {
         started: Instant,
     ) -> DryRunReport {
         let FinishedDryRun { record, effects, .. } = run;
-        let taint = taint::follow(&self.plan, &record.report.path, &record.calls);
+        let taint = taint::follow(&self.plan, record);
         let mut calls_by_server: BTreeMap<String, u32> = BTreeMap::new();
         let made = || record.calls.iter().filter(|call| call.end.is_some());
         made().for_each(|call| *calls_by_server.entry(call.tool.server.to_string()).or_default() += 1);

@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use pml_mcp::Caller;
 use pml_model::KeyId;
 use pml_model::capability::CapabilityStatistics;
-use pml_model::json::empty_object;
+use pml_model::json::raw;
 use pml_model::learning::CallCounts;
 use pml_model::question::Answerer;
 use pml_model::{Principal, ToolId};
@@ -21,7 +21,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::dry_run::{DryRunEvidence, DryRunOptions, DryRunOutcome, dry_run_with_evidence};
+use super::dry_run::{
+    DryRunEvidence, DryRunOptions, DryRunOutcome, dry_run_with_evidence, mock_problem, parse_mocks,
+};
 use super::explore_learning::ExplorationMemory;
 use super::path_search::PathSearch;
 use crate::app::App;
@@ -36,8 +38,6 @@ use crate::report::{
 };
 use crate::suggest::paths::{CandidatePath, PathCallee};
 
-/// 30 s: the time limit of one path.
-const PATH_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most paths of one exploration; more could not be chosen from.
 const MAX_PATHS: u32 = 10;
 /// The longest chain of calls; longer ones are never found by their schemas alone.
@@ -74,6 +74,16 @@ pub struct ExploreInput {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub context: Map<String, Value>,
+    /// The time limit of one path in milliseconds, 1 to 30,000.
+    #[serde(default = "default_timeout_ms", alias = "timeout_ms")]
+    pub timeout_ms: u64,
+}
+
+/// The time limit of one path in milliseconds, unless the caller gives a shorter one.
+pub const PATH_TIMEOUT_MS: u64 = 30_000;
+
+fn default_timeout_ms() -> u64 {
+    PATH_TIMEOUT_MS
 }
 
 fn default_paths() -> u32 {
@@ -109,6 +119,7 @@ pub async fn explore(
 ) -> Result<Exploration, Problem> {
     check_input(&input)?;
     app.tools.ensure_manifests_loaded().await;
+    let context = context_of(app, &input)?;
     // Words alone rank tools too roughly for a chain of them.
     crate::knowledge::embed_for(&app.knowledge, EMBEDDING).await;
     let memory = ExplorationMemory::load(app, &client.principal, &input.intent).await?;
@@ -116,22 +127,39 @@ pub async fn explore(
         app,
         principal: &client.principal,
         intent: &input.intent,
-        context: &input.context,
+        context: &context,
         max_depth: input.max_depth,
         visible: &visible,
     };
-    let mut found = search.find().await?;
-    memory.prefer(&mut found.paths).await?;
-    found.paths.splice(..0, found.complete);
-    let (tried, evidence) = try_paths(app, &client, &input, found.paths, &visible).await?;
+    let found = search.find().await?;
+    let mut candidates = memory.in_order(found.complete, found.paths).await?;
+    // What cannot be run as it is comes after everything that can.
+    candidates.sort_by_key(|path| !path.made_up.is_empty());
+    let (mut tried, evidence) = try_paths(app, &client, &input, candidates, &visible).await?;
+    // The beginning of a path that is too long shows what it would have to go on with.
+    let partial = found.too_deep.filter(|path| !path.callees.is_empty() && tried.len() < most_tries(&input));
+    if let Some(path) = partial {
+        let (outcome, learnable) = try_path(app, &client, &input, &path, &visible).await?;
+        // What was tried in part is evidence for no path.
+        drop(learnable);
+        tried.push((path, outcome));
+    }
     let uses = call_counts(app, &client.principal, &tried).await?;
     let mut exploration = assemble(&input.intent, tried, &uses);
     memory.learn(&client.session, evidence, &mut exploration).await?;
-    if found.too_deep {
-        let told = format!("paths with more than {} calls in a row were left out", input.max_depth);
-        exploration.warnings.push(told);
-    }
     Ok(exploration)
+}
+
+/// The values that paths may use: those of the context, and the arguments that the caller dictates.
+fn context_of(app: &App, input: &ExploreInput) -> Result<Map<String, Value>, Problem> {
+    let given = parse_mocks(app, input.mock_config.as_ref())?;
+    let mut context = given.changed_arguments(|_| None).map_err(|error| mock_problem(&error))?;
+    context.extend(input.context.clone());
+    Ok(context)
+}
+
+fn most_tries(input: &ExploreInput) -> usize {
+    (input.max_paths * TRIES_PER_PATH) as usize
 }
 
 fn check_input(input: &ExploreInput) -> Result<(), Problem> {
@@ -145,6 +173,9 @@ fn check_input(input: &ExploreInput) -> Result<(), Problem> {
     }
     if !(1..=MAX_DEPTH).contains(&input.max_depth) {
         return invalid(format!("`maxDepth` is {} and must be 1 to {MAX_DEPTH}", input.max_depth));
+    }
+    if !(1..=PATH_TIMEOUT_MS).contains(&input.timeout_ms) {
+        return invalid(format!("`timeoutMs` is {} and must be 1 to {PATH_TIMEOUT_MS}", input.timeout_ms));
     }
     Ok(())
 }
@@ -161,7 +192,7 @@ async fn try_paths(
     candidates: Vec<CandidatePath>,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<(Vec<TriedPath>, Vec<DryRunEvidence>), Problem> {
-    let (wanted, most) = (input.max_paths as usize, (input.max_paths * TRIES_PER_PATH) as usize);
+    let (wanted, most) = (input.max_paths as usize, most_tries(input));
     let begun = Instant::now();
     let mut candidates: VecDeque<CandidatePath> = candidates.into();
     let (mut tried, mut learnable): (Vec<TriedPath>, Vec<DryRunEvidence>) = (Vec::new(), Vec::new());
@@ -221,7 +252,10 @@ impl Lessons {
         match report.status {
             DryRunStatus::Success => {
                 self.viable += 1;
-                self.served.push(path.sorted_callees());
+                // A path that takes what nobody gave shows nothing of those that find it out.
+                if path.made_up.is_empty() {
+                    self.served.push(path.sorted_callees());
+                }
             }
             DryRunStatus::Failed => {
                 let failed = report.captured_calls.iter().filter(|call| call.error.is_some());
@@ -261,7 +295,7 @@ async fn try_path(
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<(DryRunOutcome, Option<DryRunEvidence>), Problem> {
     let _turn = app.explorations.acquire().await;
-    let config = app.config();
+    let (config, timeout) = (app.config(), Duration::from_millis(input.timeout_ms));
     let ExploringClient { principal, key, session, caller } = client.clone();
     let request = RunRequest {
         principal,
@@ -269,11 +303,11 @@ async fn try_path(
         session,
         intent: input.intent.clone(),
         work: Work::Dag { document: path.document.to_string(), pause: Pause::default() },
-        arguments: empty_object(),
+        arguments: raw(&path.made_up),
         timeout: None,
         caller,
         idempotency: None,
-        max_wait: PATH_TIMEOUT,
+        max_wait: timeout,
         answerer: config.approvals.answerer.unwrap_or(Answerer::Human),
         dynamic: config.approvals.dynamic,
         learn: config.memory.learn,
@@ -281,13 +315,28 @@ async fn try_path(
         use_cache: false,
         speculate: false,
     };
+    // No tool is really called with a value that was made up.
+    let mode = if path.made_up.is_empty() { DryRunMode::Hybrid } else { DryRunMode::Mocked };
     let dry = DryRunOptions {
-        mode: DryRunMode::Hybrid,
-        mocks: input.mock_config.clone(),
-        timeout: Some(PATH_TIMEOUT),
+        mode,
+        mocks: input.mock_config.as_ref().map(mocked_tools),
+        timeout: Some(timeout),
         ..DryRunOptions::default()
     };
-    dry_run_with_evidence(app, request, dry, visible).await
+    let tried = dry_run_with_evidence(app, request, dry, visible).await?;
+    if let DryRunOutcome::Report(report) = &tried.0 {
+        app.dry_runs.note_made_up(&client.principal, &report.id, path.made_up.keys().cloned());
+    }
+    Ok(tried)
+}
+
+/// The answers that the caller dictates, without the arguments: the paths have them already.
+fn mocked_tools(mocks: &Value) -> Value {
+    let mut mocks = mocks.clone();
+    if mocks.get("tools").is_some_and(Value::is_object) || mocks.get("args").is_some_and(Value::is_object) {
+        mocks.as_object_mut().map(|mocks| mocks.remove("args"));
+    }
+    mocks
 }
 
 /// Sorts the tried paths into those that returned and those that failed.
@@ -301,6 +350,7 @@ fn assemble(intent: &str, tried: Vec<TriedPath>, uses: &ToolUseCounts) -> Explor
             DryRunOutcome::Report(report) => {
                 calls.extend(report.captured_calls.iter().map(|call| ExploredCall::new(number, call)));
                 match report.status {
+                    _ if !path.beyond.is_empty() => failed.push(partial_path(path, &report)),
                     DryRunStatus::Success => viable.push(viable_path(path, *report, uses)),
                     DryRunStatus::Failed => failed.push(failed_path(path, &report)),
                 }
@@ -336,18 +386,41 @@ fn assemble(intent: &str, tried: Vec<TriedPath>, uses: &ToolUseCounts) -> Explor
 fn viable_path(path: &CandidatePath, report: DryRunReport, uses: &ToolUseCounts) -> ViablePath {
     let real = report.captured_calls.iter().filter(|call| call.is_real()).count();
     let told = report.warnings.iter().map(|warning| warning.message.clone());
+    let open = path.made_up.keys().map(|name| {
+        format!("`{name}` is not said and was made up; give it in `context` when you run this path")
+    });
     ViablePath {
         path: path.callee_names(),
         confidence: confidence(path, &report),
         real_executions: real,
         mocked_executions: report.captured_calls.len() - real,
         outputs: report.captured_calls.iter().map(PathOutput::new).collect(),
-        warnings: path.warnings.iter().cloned().chain(told).collect(),
+        missing: path.made_up.keys().cloned().collect(),
+        worked_before: 0,
+        warnings: open.chain(path.warnings.iter().cloned()).chain(told).collect(),
         history: history(path, uses),
         dag_structure: path.document.clone(),
         path_id: report.id,
         result: report.result,
         effects: report.effects,
+    }
+}
+
+/// A path that was tried up to the depth that is allowed.
+fn partial_path(path: &CandidatePath, report: &DryRunReport) -> FailedPath {
+    let of_trial = failed_path(path, report);
+    if report.status == DryRunStatus::Failed {
+        return of_trial;
+    }
+    FailedPath {
+        path: path.callee_names().into_iter().chain(path.beyond.iter().cloned()).collect(),
+        failure_point: path.beyond.first().cloned(),
+        code: ErrorCode::TooDeep,
+        error: format!(
+            "it was tried up to {} calls in a row; raise `maxDepth` to try all of it",
+            path.depth()
+        ),
+        ..of_trial
     }
 }
 

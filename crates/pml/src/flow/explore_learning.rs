@@ -70,19 +70,32 @@ impl<'a> ExplorationMemory<'a> {
         })
     }
 
-    /// Puts candidates that something speaks against later, as far as that makes them less likely.
-    pub(super) async fn prefer(&self, paths: &mut [CandidatePath]) -> Result<(), Problem> {
-        if self.history.doubtful() == 0 {
-            return Ok(());
+    /// The candidates in the order in which they are tried: those that were chosen before and worked, then those that
+    /// serve the intent as a whole, then the others, of which those that something speaks against come later, as far as
+    /// that makes them less likely.
+    pub(super) async fn in_order(
+        &self,
+        complete: Vec<CandidatePath>,
+        mut paths: Vec<CandidatePath>,
+    ) -> Result<Vec<CandidatePath>, Problem> {
+        if !self.history.is_telling() {
+            return Ok(complete.into_iter().chain(paths).collect());
         }
-        let most = paths.len().min(MOST_WEIGHED);
-        let first = &mut paths[..most];
-        for path in first.iter_mut() {
+        let (mut preferred, mut others) = (Vec::new(), Vec::new());
+        for path in complete {
+            let is_preferred = self.candidate_evidence(&path).await?.is_preferred();
+            if is_preferred { preferred.push(path) } else { others.push(path) }
+        }
+        let rest = paths.split_off(paths.len().min(MOST_WEIGHED));
+        let mut weighed = Vec::new();
+        for mut path in paths {
+            let evidence = self.candidate_evidence(&path).await?;
             // Costs are negative logarithms of probabilities, as everywhere.
-            path.cost -= self.candidate_evidence(path).await?.reliability().ln();
+            path.cost -= evidence.reliability().ln();
+            if evidence.is_preferred() { preferred.push(path) } else { weighed.push(path) }
         }
-        first.sort_by(|one, other| one.cost.total_cmp(&other.cost));
-        Ok(())
+        weighed.sort_by(|one, other| one.cost.total_cmp(&other.cost));
+        Ok(preferred.into_iter().chain(others).chain(weighed).chain(rest).collect())
     }
 
     async fn candidate_evidence(&self, path: &CandidatePath) -> Result<PathEvidence, Problem> {
@@ -287,19 +300,25 @@ impl<'a> ExplorationMemory<'a> {
     }
 }
 
-/// Adds to the report what runs and explorations showed before, and puts paths that misled last.
+/// Adds to the report what runs and explorations showed before, and puts paths that were chosen and worked first, and
+/// those that misled last.
 fn add_known(exploration: &mut Exploration, known: &HashMap<String, PathEvidence>) {
     let of_path = |id: &str| known.get(id).cloned().unwrap_or_default();
     for path in &mut exploration.viable_paths {
         let evidence = of_path(&path.path_id);
         path.confidence = (path.confidence * evidence.reliability() * 100.0).round() / 100.0;
+        path.worked_before = evidence.worked;
         if let Some(run) = &evidence.misleading {
             path.warnings.insert(0, misleading_note(run));
         }
     }
     exploration.viable_paths.sort_by(|one, other| {
-        let misleads = |id: &str| known.get(id).is_some_and(PathEvidence::is_misleading);
-        let order = misleads(&one.path_id).cmp(&misleads(&other.path_id));
+        let place = |id: &str| match known.get(id) {
+            Some(evidence) if evidence.is_misleading() => 2,
+            Some(evidence) if evidence.is_preferred() => 0,
+            _ => 1,
+        };
+        let order = place(&one.path_id).cmp(&place(&other.path_id));
         order.then(other.confidence.total_cmp(&one.confidence))
     });
 }

@@ -23,7 +23,7 @@ use crate::knowledge::{IndexedCapability, ObservedSchemas, ToolUseCounts};
 use crate::problem::{ErrorCode, Problem};
 use crate::report::RunStatus;
 use crate::suggest::paths::{CandidatePath, PathCallee, PathRequest, PathStep, PathTool, candidate_paths};
-use crate::suggest::{effect, escape_braces};
+use crate::suggest::{MissingArgument, effect, escape_braces};
 
 /// Tools considered for each step: more than a suggestion considers, because wrong ones fail when tried.
 const TOOLS_PER_STEP: usize = 6;
@@ -55,8 +55,8 @@ pub(super) struct FoundPaths {
     pub(super) complete: Vec<CandidatePath>,
     /// Paths put together step by step, best first.
     pub(super) paths: Vec<CandidatePath>,
-    /// Whether a path was left out because its chain of calls is longer than allowed.
-    pub(super) too_deep: bool,
+    /// The best path whose chain of calls is longer than allowed, cut where it gets too long.
+    pub(super) too_deep: Option<CandidatePath>,
 }
 
 /// Everything that paths may call, and which of it could serve which step.
@@ -89,25 +89,45 @@ impl PathSearch<'_> {
     /// Nothing that serves the intent can be reached, or the database cannot be read.
     pub(super) async fn find(&self) -> Result<FoundPaths, Problem> {
         let mut complete: Vec<CandidatePath> = self.serving_capabilities().await?;
-        complete.extend(self.suggested_path().await);
+        let suggested = self.suggested_path().await;
+        let is_short = |path: &CandidatePath| path.depth() <= self.max_depth as usize;
+        let (suggested, long) = match suggested {
+            Some(path) if !is_short(&path) => (None, Some(path.cut_at(self.max_depth as usize))),
+            suggested => (suggested, None),
+        };
+        complete.extend(suggested);
         complete.sort_by(|one, other| one.cost.total_cmp(&other.cost));
         match self.connected_paths().await {
-            Ok(found) => Ok(FoundPaths { complete, ..found }),
-            Err(problem) if problem.code == ErrorCode::NotFound && !complete.is_empty() => {
-                Ok(FoundPaths { complete, paths: Vec::new(), too_deep: false })
+            Ok(found) => Ok(FoundPaths { complete, too_deep: found.too_deep.or(long), ..found }),
+            Err(problem)
+                if problem.code == ErrorCode::NotFound && (!complete.is_empty() || long.is_some()) =>
+            {
+                Ok(FoundPaths { complete, paths: Vec::new(), too_deep: long })
             }
             Err(problem) => Err(problem),
         }
     }
 
-    /// The DAG that would be suggested for the intent, if it can be run as it is. Its flow of data is read from the
-    /// sentence as a whole, so that it is often right where the fields alone do not decide.
+    /// The DAG that would be suggested for the intent. Its flow of data is read from the sentence as a whole, so that it
+    /// is often right where the fields alone do not decide. What the request does not say is made up for the trial.
     async fn suggested_path(&self) -> Option<CandidatePath> {
         let wanted = self.app.knowledge.embeddings.read_intent(self.intent).await;
         let text = &wanted.text;
         let dag = compose(self.app, self.principal, self.intent, self.context, text, self.visible).await?;
-        let path = CandidatePath::from_document(dag.dag_structure, dag.confidence, dag.warning)?;
-        (dag.missing.is_empty() && path.depth() <= self.max_depth as usize).then_some(path)
+        let mut path = CandidatePath::from_document(dag.dag_structure, dag.confidence, dag.warning)?;
+        for MissingArgument { task, name } in &dag.missing {
+            let value = self.made_up_argument(path.tool_of(task)?, name)?;
+            path.open_argument(task, name, value);
+        }
+        Some(path)
+    }
+
+    /// A value that a tool may be given.
+    fn made_up_argument(&self, tool: &ToolId, argument: &str) -> Option<Value> {
+        let snapshot = self.app.tools.snapshot();
+        let schema: Value =
+            serde_json::from_str(snapshot.tool(tool).ok()?.definition.input_schema.get()).ok()?;
+        pml_mock::generate_argument(tool, &schema["properties"][argument], 0)
     }
 
     /// Capabilities that serve the intent as a whole, each as a path of one call.
@@ -152,15 +172,11 @@ impl PathSearch<'_> {
             tracing::debug!(cost = path.cost, probability = path.probability, document = %path.document, "a path");
         }
         found.paths.retain(|path| path.probability >= LEAST_PATH);
-        if found.paths.is_empty() {
-            let mut problem = nothing_reached(&[self.intent.to_owned()], &candidates.tools);
-            if found.too_deep {
-                let hint = problem.hint.take().unwrap_or_default();
-                problem = problem.hint(format!("{hint}, or raise `maxDepth`"));
-            }
-            return Err(problem);
+        let too_deep = found.too_deep.into_iter().find(|path| path.probability >= LEAST_PATH);
+        if found.paths.is_empty() && too_deep.is_none() {
+            return Err(nothing_reached(&[self.intent.to_owned()], &candidates.tools));
         }
-        Ok(FoundPaths { complete: Vec::new(), paths: found.paths, too_deep: found.too_deep })
+        Ok(FoundPaths { complete: Vec::new(), paths: found.paths, too_deep })
     }
 
     /// The likeliest tools and capabilities for each step.

@@ -4,13 +4,16 @@
 //! kept where results of capabilities are kept anyway. Only capabilities that merely read are run, and only where the
 //! result may be cached, so a request is answered from it exactly when a cached result would be.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use pml_mcp::Caller;
 use pml_model::json::raw;
 use pml_model::question::Answerer;
 use pml_model::structure::{Argument, NodeKind, Structure};
-use pml_model::{CapabilityId, Principal};
+use pml_model::{CapabilityId, Principal, ToolId};
 use serde_json::{Map, Value};
 
 use super::recall::{self, RecallOutcome};
@@ -24,17 +27,79 @@ use crate::knowledge::{IndexedCapability, SessionResult};
 use crate::planning::{RunRequest, Work};
 use crate::validate;
 
+/// The predictions that are prepared at a time. Each takes a sandbox worker of the 64 that run programs.
+const AT_ONCE: usize = 8;
+/// Those of one principal, so that its slow tools do not hold back the predictions of others.
+const AT_ONCE_OF_PRINCIPAL: usize = 2;
+/// The ended runs of one principal that may wait for a prediction.
+const WAITING_OF_PRINCIPAL: usize = 8;
+
 /// Prepares what probably follows each run of this process, until the program ends.
 pub async fn prediction_task(app: Arc<App>) {
     let Some(mut finished) = app.runs.finished_runs() else { return };
     let prepare = async {
-        while let Some(notice) = finished.recv().await {
-            prepare_next(&app, &notice).await;
+        let (mut queue, mut under_way) = (PredictionQueue::default(), FuturesUnordered::new());
+        loop {
+            while let Some(notice) = queue.begin() {
+                let app = &app;
+                under_way.push(async move {
+                    prepare_next(app, &notice).await;
+                    notice.principal
+                });
+            }
+            tokio::select! {
+                notice = finished.recv() => match notice {
+                    Some(notice) => queue.add(notice),
+                    None => break,
+                },
+                Some(principal) = under_way.next() => queue.end(&principal),
+            }
         }
     };
     tokio::select! {
         () = prepare => {}
         () = app.stopped() => {}
+    }
+}
+
+/// The ended runs for which the next result is to be prepared, oldest first.
+#[derive(Default)]
+struct PredictionQueue {
+    waiting: VecDeque<FinishedRunNotice>,
+    /// The principals of the predictions under way, one entry for each.
+    under_way: Vec<Principal>,
+}
+
+impl PredictionQueue {
+    /// Adds an ended run. What follows the latest run of a session is asked for sooner than what follows an earlier one,
+    /// so it takes the place of that.
+    fn add(&mut self, notice: FinishedRunNotice) {
+        let same_session =
+            |one: &FinishedRunNotice| one.principal == notice.principal && one.session == notice.session;
+        self.waiting.retain(|one| !same_session(one));
+        let of_principal = |one: &&FinishedRunNotice| one.principal == notice.principal;
+        if self.waiting.iter().filter(of_principal).count() < WAITING_OF_PRINCIPAL {
+            self.waiting.push_back(notice);
+        }
+    }
+
+    /// Takes the next run whose prediction may begin now.
+    fn begin(&mut self) -> Option<FinishedRunNotice> {
+        let under_way = |principal: &Principal| self.under_way.iter().filter(|one| *one == principal).count();
+        let has_room = |one: &FinishedRunNotice| under_way(&one.principal) < AT_ONCE_OF_PRINCIPAL;
+        if self.under_way.len() >= AT_ONCE {
+            return None;
+        }
+        let notice = self.waiting.iter().position(has_room).and_then(|place| self.waiting.remove(place))?;
+        self.under_way.push(notice.principal.clone());
+        Some(notice)
+    }
+
+    /// A prediction of the principal has ended.
+    fn end(&mut self, principal: &Principal) {
+        if let Some(place) = self.under_way.iter().position(|one| one == principal) {
+            self.under_way.swap_remove(place);
+        }
     }
 }
 
@@ -47,7 +112,7 @@ async fn prepare_next(app: &Arc<App>, notice: &FinishedRunNotice) {
     }
     let Some(arguments) = arguments_for(app, notice, &id).await else { return };
     if let Some(kept) = run_ahead(app, notice, &id, &arguments).await {
-        app.runs.note_prediction(&notice.principal, &id, kept);
+        app.runs.note_prediction((&notice.principal, &id), next.confidence, kept);
     }
 }
 
@@ -153,11 +218,15 @@ async fn run_ahead(
     id: &CapabilityId,
     arguments: &Map<String, Value>,
 ) -> Option<pml_model::Digest> {
-    let request = request_for(app, &notice.principal, id, arguments);
-    let RecallOutcome::Run(request) = recall::resolve_work(app, request, &|_| true).await.ok()? else {
+    // What the key of the client does not reach is not read for it ahead either.
+    let reach = app.keys.reach(notice.key);
+    let reaches = |tool: &ToolId| reach.holds(tool);
+    let request = request_for(app, notice, id, arguments);
+    let RecallOutcome::Run(request) = recall::resolve_work(app, request, &reaches).await.ok()? else {
         return None;
     };
-    let plan = plan_request(app, &request, &|_| true).await.ok()?;
+    let mut plan = plan_request(app, &request, &reaches).await.ok()?;
+    plan.key = notice.key;
     if !speculable(app, &plan) {
         return None;
     }
@@ -172,13 +241,13 @@ async fn run_ahead(
 
 fn request_for(
     app: &App,
-    principal: &Principal,
+    notice: &FinishedRunNotice,
     id: &CapabilityId,
     arguments: &Map<String, Value>,
 ) -> RunRequest {
     RunRequest {
-        principal: principal.clone(),
-        key: None,
+        principal: notice.principal.clone(),
+        key: notice.key,
         session: String::new(),
         intent: String::new(),
         work: Work::Capability(id.to_string()),
@@ -193,5 +262,66 @@ fn request_for(
         capability: None,
         use_cache: true,
         speculate: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notice(principal: &str, session: &str) -> FinishedRunNotice {
+        FinishedRunNotice {
+            principal: Principal(principal.to_owned()),
+            key: None,
+            session: session.to_owned(),
+            arguments: raw(&Value::Null),
+            next: Vec::new(),
+        }
+    }
+
+    fn begun(queue: &mut PredictionQueue) -> Vec<String> {
+        std::iter::from_fn(|| queue.begin())
+            .map(|one| format!("{} {}", one.principal.0, one.session))
+            .collect()
+    }
+
+    #[test]
+    fn a_principal_with_slow_predictions_leaves_room_for_others() {
+        let mut queue = PredictionQueue::default();
+        for session in ["1", "2", "3"] {
+            queue.add(notice("ann", session));
+        }
+        queue.add(notice("bob", "1"));
+        assert_eq!(begun(&mut queue), ["ann 1", "ann 2", "bob 1"]);
+        queue.end(&Principal("bob".to_owned()));
+        assert!(begun(&mut queue).is_empty());
+        queue.end(&Principal("ann".to_owned()));
+        assert_eq!(begun(&mut queue), ["ann 3"]);
+    }
+
+    #[test]
+    fn all_principals_together_have_a_bounded_number_of_predictions() {
+        let mut queue = PredictionQueue::default();
+        (0..2 * AT_ONCE).for_each(|person| queue.add(notice(&format!("p{person}"), "")));
+        assert_eq!(begun(&mut queue).len(), AT_ONCE);
+    }
+
+    #[test]
+    fn the_latest_run_of_a_session_takes_the_place_of_an_earlier_one() {
+        let mut queue = PredictionQueue::default();
+        for session in ["1", "2", "3", "4", "3"] {
+            queue.add(notice("ann", session));
+        }
+        assert_eq!(begun(&mut queue), ["ann 1", "ann 2"]);
+        let waiting: Vec<&str> = queue.waiting.iter().map(|one| one.session.as_str()).collect();
+        assert_eq!(waiting, ["4", "3"]);
+    }
+
+    #[test]
+    fn a_principal_has_a_bounded_number_of_waiting_runs() {
+        let mut queue = PredictionQueue::default();
+        (0..3 * WAITING_OF_PRINCIPAL).for_each(|session| queue.add(notice("ann", &session.to_string())));
+        queue.add(notice("bob", ""));
+        assert_eq!(queue.waiting.len(), WAITING_OF_PRINCIPAL + 1);
     }
 }

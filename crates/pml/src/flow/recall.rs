@@ -26,6 +26,7 @@ use crate::problem::{ErrorCode, Problem};
 use crate::reuse::{
     self, ArgumentBinding, Contradiction, ContradictionGrounds, ReadIntent, ReusableProcedure,
 };
+use crate::runtime::compute;
 use crate::suggest::SuggestedDag;
 
 use super::compose::{compose, only_reads};
@@ -300,14 +301,14 @@ async fn by_intent(
     app.knowledge.order_candidates(&asked.principal, &mut found, &wanted);
     found.truncate(LOOKED_AT);
     let read = ReadRequest::new(&asked)?;
-    let mut bindings = Vec::with_capacity(found.len());
-    for candidate in &mut found {
+    let bind = |candidate: &mut CapabilityCandidate| {
         let binding = bound(app, &candidate.capability, &read);
         // The similarity is more precise once the arguments are bound.
         candidate.similarity = binding.similarity;
         candidate.score = candidate.score.max(binding.similarity * candidate.capability.reliability());
-        bindings.push(binding);
-    }
+        binding
+    };
+    let bindings: Vec<ArgumentBinding> = compute(|| found.iter_mut().map(bind).collect());
     let mut found: Vec<(CapabilityCandidate, ArgumentBinding)> = found.into_iter().zip(bindings).collect();
     found.sort_by(|(one, _), (other, _)| rank(other).total_cmp(&rank(one)));
     found.truncate(SUGGESTED);

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use pml_model::capability::{CapabilityIntent, CapabilityOrigin, CapabilitySource, Procedure};
 use pml_model::name::{printable, truncate_text};
+use pml_model::structure::{NodeKind, Structure};
+use pml_model::version::parse_version_name;
 use pml_model::{CapabilityId, Principal, ToolId};
 use pml_store::{CreateOutcome, NewName};
 use serde::Serialize;
@@ -15,6 +17,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::capabilities::{PlannedProcedure, capability, check_name, name_taken, plan_procedure};
+use super::packaged_calls::{dishonest, packaged_calls};
 use crate::app::App;
 use crate::capability::is_same_program;
 use crate::clock::now_ms;
@@ -79,7 +82,7 @@ pub async fn export_package(
             }
         }
         capabilities.push(PackagedCapability {
-            name: found.name,
+            name: packaged_name(&found.name, &capabilities)?,
             description: found.procedure.description,
             intents: packaged_intents(&found.intents, options),
             source: found.procedure.source,
@@ -97,6 +100,18 @@ pub async fn export_package(
         return Err(Problem::new(ErrorCode::InvalidRequest, text).hint("export fewer capabilities at once"));
     }
     Ok(ExportedPackage { text, signer: signature.signer, content })
+}
+
+/// The name of a capability in a package, which holds no versions: an earlier version has the name of the one in force.
+fn packaged_name(name: &str, packed: &[PackagedCapability]) -> Result<String, Problem> {
+    let plain = parse_version_name(name).map_or(name, |(plain, _)| plain);
+    if packed.iter().any(|one| one.name == plain) {
+        let text = format!("two versions of `{plain}` would be in the package, which holds one of each name");
+        return Err(Problem::new(ErrorCode::InvalidRequest, text).hint(
+            "export them one by one, or give one of them a name of its own with `pml capabilities rename`",
+        ));
+    }
+    Ok(plain.to_owned())
 }
 
 /// The intents to be told, the first one at the front: the defaults of the parameters come from it.
@@ -138,13 +153,41 @@ impl Packing<'_> {
                     let text = format!("a package holds {MAX_PACKAGED} capabilities at most");
                     return Err(Problem::new(ErrorCode::InvalidRequest, text).hint("export fewer at once"));
                 }
-                let called = capability(self.app, self.principal, id.as_str()).await?.procedure.dependencies;
+                let called = self.called(&id).await?;
                 waiting.push((id, true));
                 waiting.extend(called.into_iter().map(|called| (called, false)));
             }
         }
         Ok(())
     }
+
+    /// The capabilities that a capability calls by the names in its program, as it would when it runs now.
+    async fn called(&self, id: &CapabilityId) -> Result<Vec<CapabilityId>, Problem> {
+        let caller = capability(self.app, self.principal, id.as_str()).await?;
+        let mut called = Vec::new();
+        for name in called_names(&caller.procedure.static_structure) {
+            let found = capability(self.app, self.principal, name).await?;
+            // Elsewhere there are neither these versions nor these ids.
+            if found.name != name || parse_version_name(name).is_some() {
+                let (caller, name) = (printable(&caller.name), printable(name));
+                let text = format!("`{caller}` calls `{name}`, which is no name that a package can hold");
+                return Err(Problem::new(ErrorCode::InvalidRequest, text).hint(
+                    "have the program call a capability that is in force, by its plain name, and export that",
+                ));
+            }
+            called.push(found.procedure.id);
+        }
+        Ok(called)
+    }
+}
+
+/// The names of the capabilities that a program calls.
+fn called_names(structure: &Structure) -> BTreeSet<&str> {
+    let calls = structure.nodes.iter().filter_map(|node| match &node.kind {
+        NodeKind::Capability { capability, .. } => Some(capability.as_str()),
+        _ => None,
+    });
+    calls.collect()
 }
 
 /// A package as it presents itself to the person who is to decide.
@@ -165,14 +208,17 @@ pub struct PackageReview {
 /// Reads a package without taking anything from it.
 ///
 /// # Errors
-/// It is no package, was changed since it was signed, or calls tools that are not here.
+/// It is no package, was changed since it was signed, does not say what its programs call, or calls tools that are not
+/// here.
 pub async fn review_package(app: &App, principal: &Principal, text: &str) -> Result<PackageReview, Problem> {
-    let (signer, content) = package::open(text)?;
+    let (signer, mut content) = package::open(text)?;
     for one in &content.capabilities {
         check_name(&one.name)?;
         one.intents.iter().try_for_each(|intent| check_intent_length(intent))?;
     }
     app.tools.ensure_manifests_loaded().await;
+    let calls = packaged_calls(app, principal, &content).await?;
+    content.tools.retain(|tool| calls.values().any(|calls| calls.tools.contains(&tool.id)));
     let snapshot = app.tools.snapshot();
     let (mut missing, mut changed_tools) = (Vec::new(), Vec::new());
     for tool in &content.tools {
@@ -231,7 +277,7 @@ pub async fn import_package(
             .hint("ask its author; if the new signer is right, import it with `--accept-signer`"));
     }
     let all = content.capabilities.len();
-    let mut imported = Vec::with_capacity(all);
+    let mut imported: Vec<ImportedCapability> = Vec::with_capacity(all);
     for packaged in content.capabilities {
         progress(imported.len(), all);
         let name = packaged.name.clone();
@@ -240,6 +286,7 @@ pub async fn import_package(
             Problem { message, ..problem }
         };
         let (procedure, intents) = foreign_procedure(app, principal, packaged).await.map_err(of_package)?;
+        check_bindings(app, principal, &procedure, &imported).await.map_err(of_package)?;
         let id = procedure.id.clone();
         let outcome =
             app.store.create_capability(procedure, NewName::Free(name.clone()), &intents, now_ms()).await?;
@@ -248,11 +295,31 @@ pub async fn import_package(
             CreateOutcome::Existing(id) => (id, true),
             CreateOutcome::NameTaken => return Err(name_taken(&name)),
         };
-        app.store.remember_package_signer(principal, &name, &signer, now_ms()).await?;
+        // Where the procedure was here before, nothing of that name was taken from this signer.
+        if !was_there {
+            app.store.remember_package_signer(principal, &name, &signer, now_ms()).await?;
+        }
         let name = capability(app, principal, id.as_str()).await?.name;
         imported.push(ImportedCapability { name, id, was_there });
     }
     Ok(imported)
+}
+
+/// Refuses a procedure that calls, by a name of its package, a capability that is called so here and did not come with
+/// the package.
+async fn check_bindings(
+    app: &App,
+    principal: &Principal,
+    procedure: &Procedure,
+    imported: &[ImportedCapability],
+) -> Result<(), Problem> {
+    let other = procedure.dependencies.iter().find(|id| !imported.iter().any(|one| one.id == **id));
+    let Some(other) = other else { return Ok(()) };
+    let name = printable(&capability(app, principal, other.as_str()).await?.name);
+    let text = format!("it would call your capability `{name}`, which is not the one in the package");
+    Err(Problem::new(ErrorCode::InvalidRequest, text).hint(format!(
+        "give yours another name with `pml capabilities rename {name} NAME`, then import it again"
+    )))
 }
 
 /// The procedure of a packaged capability as it is understood here, and the intents that it serves.
@@ -312,11 +379,6 @@ async fn plan_packaged(
             Err(dishonest("the form of its program that takes arguments does not follow from its program"))
         }
     }
-}
-
-fn dishonest(text: &str) -> Problem {
-    Problem::new(ErrorCode::InvalidProgram, text)
-        .hint("do not import it; show it to the person who signed the package")
 }
 
 /// Whether the form of a source that takes values from `args` is this one.

@@ -13,7 +13,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ClientAccess;
-use super::direct::follow_run;
+use super::direct::{PATIENCE, follow_run};
 use super::request::{read_idempotency, session_id};
 use super::wait::WAIT_MS;
 use crate::app::App;
@@ -104,7 +104,7 @@ async fn run(
             return Err(Problem::new(ErrorCode::Cancelled, "the request was cancelled before anything ran"));
         }
     };
-    follow_run(app, request, door, executed).await
+    follow_run(app, request, door, (executed, PATIENCE)).await
 }
 
 /// The capabilities that each principal is shown, as their clients know them.

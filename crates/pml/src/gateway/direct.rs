@@ -48,6 +48,8 @@ pub(super) async fn call(
                 Digest::of(format!("{tool} {arguments}").as_bytes())
             })?,
             max_wait: TURN,
+            // Progress keeps the others waiting.
+            take_over_after: (!request.caller.wants_progress()).then_some(PATIENCE),
         };
         flow::call(app, call, |id| door.may_call(id)).await
     };
@@ -55,12 +57,16 @@ pub(super) async fn call(
         true => problem.to_typed_tool_result(),
         false => problem.to_tool_result(),
     };
-    let run = match called.await {
+    let (run, patience) = match called.await {
         Ok(DirectOutcome::Answered(outcome)) => return outcome_result(outcome, told),
-        Ok(DirectOutcome::Run(run)) => run,
+        // Its client has waited as long as clients do.
+        Ok(DirectOutcome::TakenOver(handle)) => (ExecuteOutcome::Running(handle), Duration::ZERO),
+        Ok(DirectOutcome::Run(run)) => (run, PATIENCE),
         Err(problem) => return Ok(told(&problem)),
     };
-    Ok(follow_run(app, request, door, run).await.unwrap_or_else(|problem| problem.to_typed_tool_result()))
+    Ok(follow_run(app, request, door, (run, patience))
+        .await
+        .unwrap_or_else(|problem| problem.to_typed_tool_result()))
 }
 
 /// The client as the policy gate sees it. A client has asked its user itself if its key says so, or if its answers
@@ -81,17 +87,20 @@ fn direct_caller(
     DirectCaller { client: client_name(app, &request.client), key: key.map(|key| key.id), asked_by_client }
 }
 
-/// Follows the run that a call became, for at most `WAIT_MS`.
+/// How long a client waits for a call.
+pub(super) const PATIENCE: Duration = Duration::from_millis(WAIT_MS);
+
+/// Follows the run that a call became, for a time.
 pub(super) async fn follow_run(
     app: &Arc<App>,
     request: &IncomingRequest,
     door: &ClientAccess,
-    run: ExecuteOutcome,
+    (run, patience): (ExecuteOutcome, Duration),
 ) -> Result<Box<RawValue>, Problem> {
     let mut began = RunOrigin::ThisRequest;
     let (id, standing) = match run {
         ExecuteOutcome::Running(handle) => {
-            let standing = wait_for_run(&handle, Duration::from_millis(WAIT_MS), request).await?;
+            let standing = wait_for_run(&handle, patience, request).await?;
             (handle.id.clone(), standing)
         }
         ExecuteOutcome::Status(id, standing) => (id, standing),

@@ -141,7 +141,7 @@ fn text(report: &DryRunReport) -> String {
         lines.push(format!("Estimated cost: {cost}"));
     }
     let untaken = report.branches.uncovered.iter().map(|branch| {
-        format!("line {} `{}` {}", branch.line, truncate_text(&branch.condition, 60), branch.outcome)
+        format!("{} `{}` {}", branch.place(), truncate_text(&branch.condition, 60), branch.outcome)
     });
     let untaken: Vec<String> = untaken.collect();
     section(&mut lines, "Branches not taken", untaken.iter().map(String::as_str));

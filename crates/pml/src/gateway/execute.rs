@@ -122,10 +122,9 @@ impl ExecuteArguments {
             (None, false) => Ok(()),
             (None, true) => wrong("`confirm` needs `explorePath`", CONFIRM),
             (Some(_), false) => wrong("`confirm` is missing: nothing is run before it is true", CONFIRM),
-            (Some(_), true) if self.implementation.is_some() || self.context.is_some() => wrong(
-                "`explorePath` runs what was explored; it takes no `implementation` or `context`",
-                CONFIRM,
-            ),
+            (Some(_), true) if self.implementation.is_some() => {
+                wrong("`explorePath` runs what was explored; it takes no `implementation`", CONFIRM)
+            }
             (Some(_), true) => Ok(()),
         }
     }

@@ -69,7 +69,14 @@ pub(super) async fn explore(
 fn text(exploration: &Exploration) -> String {
     let mut text = exploration.text(|path| format!(" {}", path.path_id));
     if let Some(path) = exploration.viable_paths.first() {
-        let call = format!(r#"{{"explorePath": "{}", "confirm": true}}"#, path.path_id);
+        let context = match path.missing.is_empty() {
+            true => String::new(),
+            false => {
+                let open = path.missing.iter().map(|name| format!(r#""{name}": …"#));
+                format!(r#", "context": {{{}}}"#, open.collect::<Vec<_>>().join(", "))
+            }
+        };
+        let call = format!(r#"{{"explorePath": "{}", "confirm": true{context}}}"#, path.path_id);
         text.push_str(&format!("\nrun the first with `pml_execute` {call}"));
     }
     text

@@ -190,7 +190,8 @@ impl Gateway {
         for ours in ["name", "arguments", "task"] {
             passing.remove(ours);
         }
-        direct::call(&self.app, &request, &door, &id, &arguments, passing).await
+        let result = direct::call(&self.app, &request, &door, &id, &arguments, passing).await?;
+        Ok(self.qualify_links(&request.client, &id.server, result))
     }
 
     /// The tool that a client names, if it may call it. An unknown name may belong to a server whose manifest is not

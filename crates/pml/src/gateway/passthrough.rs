@@ -29,6 +29,9 @@ const LIST_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct PassthroughRoutes {
     prompts: Mutex<HashMap<VisibleServers, PromptRoutes>>,
     resources: Mutex<HashMap<VisibleServers, ResourceRoutes>>,
+    templates: Mutex<HashMap<VisibleServers, ResourceRoutes>>,
+    /// Resources that are not listed and that results of tools led to.
+    linked: Mutex<HashMap<VisibleServers, ResourceRoutes>>,
 }
 
 /// The servers that a client sees, sorted by name.
@@ -49,6 +52,9 @@ fn remember_routes<T>(all: &Mutex<HashMap<VisibleServers, T>>, servers: VisibleS
     }
     all.insert(servers, routes);
 }
+
+/// Maximum number of links that are remembered for a set of visible servers.
+const MAX_LINKED: usize = 10_000;
 
 /// What a name or URI means to clients that see these servers.
 fn find_route<T: Clone>(
@@ -156,6 +162,13 @@ impl Gateway {
     async fn list_templates(&self, request: &IncomingRequest) -> Result<Box<RawValue>, RpcError> {
         let servers = self.servers_with("resources", &request.client);
         let all = self.collect(&servers, "resources/templates/list").await;
+        let mut routes = ResourceRoutes::new();
+        for (server, item) in &all {
+            if let Some(template) = read_text(item, "uriTemplate") {
+                routes.entry(template).or_insert_with(|| server.clone());
+            }
+        }
+        remember_routes(&self.routes.templates, servers, routes);
         listing::paginate(all.into_iter().map(|(_, item)| item), "resourceTemplates", &request.params)
     }
 
@@ -186,8 +199,7 @@ impl Gateway {
             let result = self.ask_about_resource(request, &server, &own).await?;
             return Ok(resource_uri::rename_contents(&result, &own, uri));
         }
-        let known = find_route(&self.routes.resources, &visible, uri);
-        let candidates = known.map_or(visible, |server| vec![server]);
+        let candidates = self.resource_route(&visible, uri).map_or(visible, |server| vec![server]);
         let mut refusal = run_resources::not_found(uri, request.caller.era());
         for server in candidates {
             match self.ask_about_resource(request, &server, uri).await {
@@ -200,6 +212,50 @@ impl Gateway {
             }
         }
         Err(refusal)
+    }
+
+    /// The server whose resource a URI means, as far as it was listed or a result led to it.
+    fn resource_route(&self, visible: &[ServerName], uri: &str) -> Option<ServerName> {
+        let listed = find_route(&self.routes.resources, visible, uri);
+        listed.or_else(|| find_route(&self.routes.linked, visible, uri))
+    }
+
+    /// A tool result of `server` in which each link leads to the resource of that server: one whose URI means the
+    /// resource of another server is qualified, as in the list of resources.
+    pub(super) fn qualify_links(
+        &self,
+        client: &ConnectedClient,
+        server: &ServerName,
+        result: Box<RawValue>,
+    ) -> Box<RawValue> {
+        // Most results have no links, and some are large.
+        if !result.get().contains("\"resource") {
+            return result;
+        }
+        let visible = self.servers_with("resources", client);
+        if !visible.contains(server) {
+            return result;
+        }
+        resource_uri::rename_links(&result, |uri| match self.resource_route(&visible, uri) {
+            Some(known) if known == *server => None,
+            Some(_) => Some(resource_uri::qualified(server, uri)),
+            None => {
+                self.remember_link(&visible, server, uri);
+                None
+            }
+        })
+    }
+
+    fn remember_link(&self, visible: &[ServerName], server: &ServerName, uri: &str) {
+        let mut all = self.routes.linked.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_VISIBLE_SETS && !all.contains_key(visible) {
+            all.clear();
+        }
+        let links = all.entry(visible.to_vec()).or_default();
+        if links.len() >= MAX_LINKED {
+            links.clear();
+        }
+        links.insert(uri.to_owned(), server.clone());
     }
 
     /// Reads, watches or stops watching the resource that `server` calls `uri`.
@@ -238,19 +294,49 @@ impl Gateway {
                 params.set("ref", reference.to_raw());
                 self.forward(request, &server, params).await
             }
-            (None, Some(_)) => {
-                for server in self.servers_with("completions", &request.client) {
-                    let params = Fields::parse(request.params.get()).unwrap_or_default();
-                    if let Ok(result) = self.forward(request, &server, params).await {
-                        return Ok(result);
+            (None, Some(uri)) => {
+                let mut empty = raw(&json!({ "completion": { "values": [] } }));
+                for (server, own) in self.completing_servers(&uri, &request.client).await {
+                    reference.set("uri", raw(&own));
+                    params.set("ref", reference.to_raw());
+                    match self.forward(request, &server, params.clone()).await {
+                        Ok(result) if has_values(&result) => return Ok(result),
+                        Ok(result) => empty = result,
+                        Err(error) => tracing::debug!(%server, %error, "a server completed nothing"),
                     }
                 }
-                Ok(raw(&json!({ "completion": { "values": [] } })))
+                Ok(empty)
             }
             (None, None) => {
                 Err(RpcError::new(code::INVALID_PARAMS, "`ref` names neither a prompt nor a resource"))
             }
         }
+    }
+
+    /// The servers that may complete the parts of a resource template, or of a resource, with their own URIs for it: the
+    /// one that listed it; where none did, all that complete anything.
+    async fn completing_servers(&self, uri: &str, client: &ConnectedClient) -> Vec<(ServerName, String)> {
+        let completing = self.servers_with("completions", client);
+        let visible = self.servers_with("resources", client);
+        if let Some((server, own)) = resource_uri::parse_qualified(uri)
+            && completing.contains(&server)
+        {
+            return vec![(server, own)];
+        }
+        let find = || {
+            let template = find_route(&self.routes.templates, &visible, uri);
+            template.or_else(|| self.resource_route(&visible, uri))
+        };
+        let mut found = find();
+        if found.is_none() {
+            let request = list_request("resources/templates/list", client);
+            if let Err(error) = self.list_templates(&request).await {
+                tracing::debug!(%error, "the templates of resources could not be listed");
+            }
+            found = find();
+        }
+        let wanted = |server: &ServerName| found.as_ref().is_none_or(|found| found == server);
+        completing.into_iter().filter(wanted).map(|server| (server, uri.to_owned())).collect()
     }
 
     async fn forward(
@@ -263,14 +349,16 @@ impl Gateway {
             add_trace_context(&mut params, &context);
         }
         let (_in_use, connection) = self.connect(server, &request.cancel).await?;
-        let timeout =
-            self.app.tools.servers.get(server).map_or(LIST_PATIENCE, |slot| slot.settings().call_timeout);
+        let slot = self.app.tools.servers.get(server);
+        let timeout = slot.as_ref().map_or(LIST_PATIENCE, |slot| slot.settings().call_timeout);
+        let until = |slot: &Arc<ServerHandle>| Instant::now() + slot.settings().longest_call;
         let call = OutgoingRequest {
             method: &request.method,
             params,
             mirrored: Vec::new(),
             caller: &request.caller,
             deadline: Instant::now() + timeout,
+            extension: slot.as_ref().map(|slot| slot.progress_extension(until(slot))),
             cancel: &request.cancel,
         };
         connection
@@ -341,6 +429,15 @@ fn list_request(method: &str, client: &ConnectedClient) -> IncomingRequest {
         cancel: CancellationToken::new(),
         cancelled_by_sender: CancellationToken::new(),
     }
+}
+
+/// Whether a completion names any value.
+fn has_values(result: &RawValue) -> bool {
+    let completion =
+        Fields::parse(result.get()).ok().and_then(|fields| fields.get("completion").map(ToOwned::to_owned));
+    let values =
+        completion.and_then(|completion| Fields::parse(completion.get()).ok()?.read::<Vec<String>>("values"));
+    values.is_some_and(|values| !values.is_empty())
 }
 
 fn read_text(item: &RawValue, key: &str) -> Option<String> {

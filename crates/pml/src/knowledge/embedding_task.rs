@@ -8,7 +8,7 @@ use pml_mcp::server::ChangeNotice;
 use pml_model::Principal;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::embeddings::{self, AGAIN, Embedder, EmbeddingScope};
+use super::embeddings::{self, AGAIN, Embedder, EmbeddingScope, PrincipalTexts};
 use super::{Knowledge, experience};
 use crate::heap;
 use crate::runtime::run_blocking;
@@ -133,8 +133,19 @@ async fn remember(knowledge: &Arc<Knowledge>, reader: &Embedder) -> Result<(), S
     remembered.await.map_err(|error| error.to_string())
 }
 
-async fn read_all(knowledge: &Knowledge, reader: &Arc<Embedder>, what: EmbeddingScope) -> Result<(), String> {
+async fn read_all(
+    knowledge: &Arc<Knowledge>,
+    reader: &Arc<Embedder>,
+    what: EmbeddingScope,
+) -> Result<(), String> {
     knowledge.memory.refresh().await.map_err(|error| error.to_string())?;
+    let of = Arc::clone(knowledge);
+    let texts = run_blocking(move || texts_to_embed(&of)).await;
+    knowledge.embeddings.embed_all(reader, texts, what, &knowledge.stop).await
+}
+
+/// All texts that a search can find. Takes tens of milliseconds for thousands of tools.
+fn texts_to_embed(knowledge: &Knowledge) -> Vec<PrincipalTexts> {
     let mut texts: BTreeMap<Principal, Vec<String>> = BTreeMap::new();
     // Tools belong to the installation and come first: more depends on them.
     let tools = knowledge.tools.snapshot().tools.iter().map(embeddings::tool_text).collect();
@@ -142,5 +153,5 @@ async fn read_all(knowledge: &Knowledge, reader: &Arc<Embedder>, what: Embedding
     for (principal, intents) in knowledge.memory.intents() {
         texts.entry(principal).or_default().extend(intents);
     }
-    knowledge.embeddings.embed_all(reader, texts.into_iter().collect(), what, &knowledge.stop).await
+    texts.into_iter().collect()
 }

@@ -28,7 +28,7 @@ use tokio::sync::{Notify, watch};
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
 use crate::config::EmbeddingSettings;
 use crate::sanitise::Sanitiser;
-pub(super) use embed_queue::EmbeddingScope;
+pub(super) use embed_queue::{EmbeddingScope, PrincipalTexts};
 pub(super) use embedder::{AGAIN, Embedder};
 
 /// Bytes of a text that are embedded.
@@ -164,7 +164,7 @@ impl Embeddings {
 
     /// Notes that the stored vectors were loaded, and how many of `texts` have none.
     pub(super) fn finish_loading(&self, reader: &Embedder, texts: Vec<String>) {
-        reader.remaining.store(reader.not_embedded(texts).len(), Ordering::Release);
+        reader.remaining.store(reader.still_unread(keyed(texts)).len(), Ordering::Release);
         self.loaded.send_replace(true);
     }
 
@@ -288,6 +288,11 @@ fn beginning(text: &str) -> &str {
 /// The key of a text.
 pub fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
+}
+
+/// Texts with their keys.
+fn keyed(texts: Vec<String>) -> Vec<(Digest, String)> {
+    texts.into_iter().map(|text| (digest(&text), text)).collect()
 }
 
 /// The text of a tool that is embedded.

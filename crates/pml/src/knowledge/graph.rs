@@ -39,7 +39,7 @@ pub(crate) struct ToolGraph {
     /// The relations of pure operations. They are kept apart from the graph, so that they do not influence ranking,
     /// prediction or suggestion.
     operations: TypedGraph,
-    provides: ProvidesIndex,
+    provides: Arc<ProvidesIndex>,
     insights: GraphInsights,
     names: HashMap<String, String>,
     /// The map of the graph, drawn when it is first looked at.
@@ -49,13 +49,24 @@ pub(crate) struct ToolGraph {
 }
 
 impl ToolGraph {
+    /// The graph of these inputs. Which tool can feed which is taken from the graph `before` if it is of the same tools: it takes
+    /// most of the time, and every learned run makes a new graph.
     pub(super) fn new(
         of: GraphInputs,
+        before: Option<&ToolGraph>,
         capabilities: &[Arc<IndexedCapability>],
         edges: Vec<LearnedEdge>,
     ) -> ToolGraph {
         let (snapshot, observed, _) = &of;
-        let provides = ProvidesIndex::build(snapshot.tools.iter().map(|tool| fields_of(tool, observed)));
+        let same_tools = before
+            .filter(|before| Arc::ptr_eq(&before.of.0, snapshot) && Arc::ptr_eq(&before.of.1, observed));
+        let provides = match same_tools {
+            Some(before) => Arc::clone(&before.provides),
+            None => {
+                let tools = snapshot.tools.iter().map(|tool| fields_of(tool, observed));
+                Arc::new(ProvidesIndex::build(tools))
+            }
+        };
         let (mut graph, mut operations) = (TypedGraph::default(), TypedGraph::default());
         let ids: Vec<String> = snapshot.tools.iter().map(|tool| tool.id.to_string()).collect();
         ids.iter().for_each(|id| graph.insert_node(id, GraphNodeKind::Tool));

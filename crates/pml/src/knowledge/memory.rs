@@ -17,9 +17,9 @@ use pml_model::{CapabilityId, Digest, Principal, ToolId};
 use pml_store::{ObservedSchema, Store};
 use tokio::sync::Notify;
 
-use super::embeddings::{self, Embeddings, IntentReading};
+use super::embeddings::{Embeddings, IntentReading};
 use crate::catalogue::ToolSnapshot;
-use crate::runtime::run_blocking;
+use crate::runtime::{compute, run_blocking};
 use crate::sanitise::{KnownSecret, Sanitiser};
 pub use index::CapabilityCandidate;
 pub(crate) use index::IndexedCapability;
@@ -127,10 +127,12 @@ impl CapabilityMemory {
             Some(meaning) => meaning.embed_masked(intent).await,
             None => None,
         };
-        let index = self.index.read();
-        let meanings = meaning.map(|meaning| self.meanings(&index, meaning));
-        let request = CapabilityRequest { intent, wanted, masked: masked.as_deref() };
-        Ok(index.find(principal, &request, meanings.as_deref()))
+        Ok(compute(|| {
+            let index = self.index.read();
+            let meanings = meaning.map(|meaning| self.meanings(&index, meaning));
+            let request = CapabilityRequest { intent, wanted, masked: masked.as_deref() };
+            index.find(principal, &request, meanings.as_deref())
+        }))
     }
 
     /// The database version of the index.
@@ -196,10 +198,7 @@ impl CapabilityMemory {
     pub(super) fn intents(&self) -> BTreeMap<Principal, Vec<String>> {
         let mut intents: BTreeMap<Principal, Vec<String>> = BTreeMap::new();
         for known in self.index.read().all() {
-            let read =
-                known.intents.texts().iter().flat_map(|intent| {
-                    [embeddings::intent_text(intent), embeddings::masked_intent_text(intent)]
-                });
+            let read = known.intents.embedded().iter().cloned();
             intents.entry(known.owner.clone()).or_default().extend(read);
         }
         intents

@@ -219,7 +219,8 @@ impl Knowledge {
             return Ok(graph);
         }
         let edges = self.store.blocking().learned_edges(principal)?;
-        let graph = Arc::new(ToolGraph::new(of, &self.memory.active_capabilities(principal), edges));
+        let (before, capabilities) = (learned.graph(), self.memory.active_capabilities(principal));
+        let graph = Arc::new(ToolGraph::new(of, before.as_deref(), &capabilities, edges));
         *learned.graph.write() = Some(Arc::clone(&graph));
         Ok(graph)
     }

@@ -3,12 +3,15 @@
 use std::collections::HashSet;
 
 use pml_graph::graph::closeness::CloseNode;
+use pml_graph::graph::fields::{FieldsDefinition, ToolFields};
 use pml_graph::next::NextReason;
+use pml_graph::next::capabilities::{CallableCapability, ReachedCapability, reached_capabilities};
 use pml_model::name::printable;
 use pml_model::trace::EdgeKind;
 use pml_model::{CapabilityId, Principal};
 use pml_store::LearnedEdge;
 
+use super::IndexedCapability;
 use super::Knowledge;
 use super::graph::ToolGraph;
 use crate::report::NextSuggestion;
@@ -48,6 +51,9 @@ pub(crate) fn next_related(graph: &ToolGraph, used: &[&str]) -> Vec<NextSuggesti
     graph.related_to(used).into_iter().map(told).filter(|next| next.confidence >= LEAST).collect()
 }
 
+/// The capabilities that are looked at for those whose parameters are at hand, the most used ones.
+const MOST_CAPABILITIES: usize = 64;
+
 /// Why a tool on a path comes next: it takes a result of `from`, and serves the request or leads to `towards`.
 fn path_reason(from: &str, towards: Option<&str>) -> String {
     let from = printable(from);
@@ -55,6 +61,17 @@ fn path_reason(from: &str, towards: Option<&str>) -> String {
         None => format!("path: takes what `{from}` gives, and serves what is asked for"),
         Some(towards) => format!("path: takes what `{from}` gives, on the way to `{}`", printable(towards)),
     }
+}
+
+fn callable(known: &IndexedCapability) -> CallableCapability {
+    let fields = ToolFields::from_definition(&FieldsDefinition {
+        id: &known.name,
+        name: &known.name,
+        description: &known.description,
+        input_schema: &known.parameters,
+        output_schema: None,
+    });
+    CallableCapability { fields, reliability: known.reliability() }
 }
 
 impl Knowledge {
@@ -147,6 +164,37 @@ impl Knowledge {
             likely
         });
         likely.unwrap_or_default()
+    }
+
+    /// The capabilities that can be called with the results of `used`, most recent last: the hyperpaths from these to
+    /// everything that they need.
+    pub(crate) fn next_on_capability_paths(
+        &self,
+        principal: &Principal,
+        used: &[&str],
+        graph: &ToolGraph,
+    ) -> Vec<NextSuggestion> {
+        let (ids, givers): (Vec<&str>, Vec<&ToolFields>) =
+            used.iter().filter_map(|id| Some((*id, graph.provides().tool(id)?))).unzip();
+        if givers.is_empty() {
+            return Vec::new();
+        }
+        let mut known = self.memory.active_capabilities(principal);
+        known.sort_by_key(|known| std::cmp::Reverse(known.statistics.usage_count));
+        known.truncate(MOST_CAPABILITIES);
+        let callable: Vec<CallableCapability> = known.iter().map(|known| callable(known)).collect();
+        let told = |reached: &ReachedCapability| {
+            let known = &known[reached.capability];
+            NextSuggestion {
+                kind: "capability".to_owned(),
+                id: known.id.to_string(),
+                name: known.name.clone(),
+                confidence: (f64::from(reached.fit) * CLOSE * 100.0).round() / 100.0,
+                reason: format!("path: takes what `{}` gives", printable(ids[reached.from])),
+            }
+        };
+        let reached = reached_capabilities(&callable, &givers);
+        reached.iter().map(told).filter(|next| next.confidence >= LEAST).take(MOST).collect()
     }
 
     fn like(&self, capability: Option<&CapabilityId>) -> String {

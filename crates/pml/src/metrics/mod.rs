@@ -21,6 +21,9 @@ const CALL_BOUNDS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 /// Seconds: the bounds of run durations.
 const RUN_BOUNDS: [f64; 11] = [0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0, 3_600.0];
 
+/// Probabilities: the bounds of the confidence of reads ahead. No read is made with less than 0.4.
+const CONFIDENCE_BOUNDS: [f64; 7] = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+
 /// A number that only grows.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -67,6 +70,7 @@ pub struct Metrics {
     call_seconds: HistogramFamily,
     cache_lookups: CounterFamily,
     speculation: CounterFamily,
+    speculation_confidence: HistogramFamily,
     speculation_saved_us: Counter,
     approvals: CounterFamily,
     sandbox: CounterFamily,
@@ -92,6 +96,7 @@ impl Default for Metrics {
             call_seconds: HistogramFamily::new("server", &CALL_BOUNDS),
             cache_lookups: CounterFamily::of_values(&["outcome"], &["hit", "miss"]),
             speculation: CounterFamily::of_values(&["outcome"], &["hit", "miss", "wasted", "differing"]),
+            speculation_confidence: HistogramFamily::new("outcome", &CONFIDENCE_BOUNDS),
             speculation_saved_us: Counter::default(),
             approvals: CounterFamily::of_values(&["event"], &["asked", "approved", "denied"]),
             sandbox: CounterFamily::of_values(&["event"], &["taken", "busy", "failed", "crashed"]),
@@ -119,8 +124,16 @@ pub(crate) enum SpeculationOutcome {
     Miss,
     /// Nobody asked for it.
     Wasted,
-    /// The same call made later had another result.
-    Differing,
+}
+
+impl SpeculationOutcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            SpeculationOutcome::Hit => "hit",
+            SpeculationOutcome::Miss => "miss",
+            SpeculationOutcome::Wasted => "wasted",
+        }
+    }
 }
 
 /// What happened to a question about approval.
@@ -189,16 +202,20 @@ impl Metrics {
         self.cache_lookups.add(&[if hit { "hit" } else { "miss" }], 1);
     }
 
-    /// Counts what came of results that were read ahead.
-    pub(crate) fn note_speculation(&self, outcome: SpeculationOutcome, count: u64, saved_us: u64) {
-        let outcome = match outcome {
-            SpeculationOutcome::Hit => "hit",
-            SpeculationOutcome::Miss => "miss",
-            SpeculationOutcome::Wasted => "wasted",
-            SpeculationOutcome::Differing => "differing",
-        };
-        self.speculation.add(&[outcome], count);
+    /// Counts what came of a result that was read ahead with this confidence.
+    pub(crate) fn note_speculation(&self, outcome: SpeculationOutcome, confidence: f64) {
+        self.speculation.add(&[outcome.as_str()], 1);
+        self.speculation_confidence.observe(outcome.as_str(), confidence);
+    }
+
+    /// Adds the time that a result read ahead saved, in microseconds.
+    pub(crate) fn note_speculation_saved(&self, saved_us: u64) {
         self.speculation_saved_us.add(saved_us);
+    }
+
+    /// Counts a result that was read ahead and differed from that of the same call made later.
+    pub(crate) fn note_speculation_difference(&self) {
+        self.speculation.add(&["differing"], 1);
     }
 
     /// Counts what happens to a question about approval.
@@ -247,6 +264,11 @@ impl Metrics {
             "pml_speculation_results_total",
             "Results read before they were asked for, by what came of them.",
             &self.speculation,
+        );
+        to.histogram(
+            "pml_speculation_confidence",
+            "Confidence with which results were read before they were asked for, by what came of them.",
+            &self.speculation_confidence,
         );
         let saved = Duration::from_micros(self.speculation_saved_us.get()).as_secs_f64();
         to.counter(

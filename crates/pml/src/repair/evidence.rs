@@ -26,12 +26,114 @@ pub(super) struct Leaf {
 }
 
 impl FieldShape {
-    /// Whether two fields have the same type and are named or described alike.
-    pub(super) fn is_same_thing(&self, other: &FieldShape) -> bool {
+    /// Whether two fields of this tool have the same type and are named or described alike.
+    pub(super) fn is_same_thing(&self, other: &FieldShape, tool: &str) -> bool {
         self.kind == other.kind
-            && is_same_thing((&self.name, &self.description), (&other.name, &other.description))
+            && (self.has_same_name(other, tool) || same_descriptions(&self.description, &other.description))
+    }
+
+    /// Whether the names of two fields of this tool are forms of each other. A name with one word more is one if that
+    /// word is what the field is known to be of: the last word of the tool, or a word of the field's old description.
+    pub(super) fn has_same_name(&self, other: &FieldShape, tool: &str) -> bool {
+        let mut known = words_of(&self.description);
+        known.extend(words_of(tool).pop());
+        names_agree(&self.name, &other.name, |word| known.iter().any(|known| is_form_of(word, known)))
+    }
+
+    /// Whether a value that the program does not give decides what a call does: another one may make it write where it
+    /// only tried, or do nothing where it wrote. No recorded run shows that, so such values are for people to choose.
+    pub(super) fn may_change_effect(&self) -> bool {
+        let is_telling = |word: &String| EFFECT_WORDS.contains(&word.as_str());
+        words_of(&self.name).iter().any(is_telling)
+            || words_of(&self.description).iter().any(|word| EFFECT_DESCRIPTION.contains(&word.as_str()))
     }
 }
+
+/// Words in the names of fields that decide what a call does.
+const EFFECT_WORDS: &[&str] = &[
+    "action",
+    "allow",
+    "append",
+    "apply",
+    "approve",
+    "approved",
+    "async",
+    "atomic",
+    "background",
+    "behavior",
+    "behaviour",
+    "bypass",
+    "cascade",
+    "commit",
+    "confirm",
+    "confirmed",
+    "delete",
+    "destroy",
+    "disable",
+    "draft",
+    "dry",
+    "dryrun",
+    "enable",
+    "execute",
+    "force",
+    "forced",
+    "hard",
+    "ignore",
+    "merge",
+    "method",
+    "mode",
+    "notify",
+    "operation",
+    "override",
+    "overwrite",
+    "permanent",
+    "permanently",
+    "persist",
+    "policy",
+    "preview",
+    "publish",
+    "purge",
+    "readonly",
+    "recursive",
+    "remove",
+    "replace",
+    "save",
+    "send",
+    "silent",
+    "simulate",
+    "skip",
+    "strategy",
+    "test",
+    "truncate",
+    "unsafe",
+    "upsert",
+    "validate",
+    "verify",
+    "wipe",
+    "write",
+    "yes",
+];
+
+/// Words in the descriptions of such fields that are plain enough to go by.
+const EFFECT_DESCRIPTION: &[&str] = &[
+    "delete",
+    "deletes",
+    "deleting",
+    "destructive",
+    "dry",
+    "force",
+    "irreversible",
+    "irreversibly",
+    "overwrite",
+    "overwrites",
+    "overwriting",
+    "permanently",
+    "publish",
+    "publishes",
+    "recursively",
+    "simulate",
+    "simulates",
+];
 
 /// The fields of an object schema.
 pub(super) fn fields(schema: &Value) -> Vec<FieldShape> {
@@ -81,11 +183,6 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Leaf>) {
     }
 }
 
-/// Whether two things are named alike, or described alike in enough words to tell.
-pub(super) fn is_same_thing(one: (&str, &str), other: (&str, &str)) -> bool {
-    same_names(one.0, other.0) || same_descriptions(one.1, other.1)
-}
-
 fn same_descriptions(one: &str, other: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -103,8 +200,14 @@ pub(super) fn is_same_tool(one: (&str, &str), other: (&str, &str)) -> bool {
         || (same_names(one.0, other.0) && (is_same_length || (!one.1.is_empty() && one.1 == other.1)))
 }
 
-/// Whether two names are forms of each other: `user_id` and `userId`, `repo` and `repository`, `path` and `file_path`.
-pub(super) fn same_names(one: &str, other: &str) -> bool {
+/// Whether two names of tools are forms of each other: `list_issue` and `listIssues`, `report` and `get_report`.
+fn same_names(one: &str, other: &str) -> bool {
+    names_agree(one, other, |word| !is_other_in_kind(word))
+}
+
+/// Whether two names are forms of each other: `user_id` and `userId`, `repo` and `repository`, `path` and `file_path`
+/// where `is_implied` knows that it is the path of a file.
+fn names_agree(one: &str, other: &str, is_implied: impl Fn(&str) -> bool) -> bool {
     let (one, other) = (words_of(one), words_of(other));
     if one.is_empty() || other.is_empty() {
         return false;
@@ -113,10 +216,11 @@ pub(super) fn same_names(one: &str, other: &str) -> bool {
     if fewer.len() == more.len() {
         return fewer.iter().zip(more).all(|(one, other)| is_form_of(one, other));
     }
-    // An added word narrows a name down: `path` and `file_path`; what a name ends with is what it is.
+    // What a name ends with is what it is; a word before that says of what, or which one of several: `family_name` is
+    // not every `name`.
     more.len() - fewer.len() == 1
-        && (ends_with(more, fewer) && !is_other_in_kind(&more[0])
-            || starts_with(more, fewer) && is_filler(&more[more.len() - 1]))
+        && (ends_with(more, fewer) && !is_other_in_kind(&more[0]) && is_implied(&more[0])
+            || starts_with(more, fewer) && is_filler(&more[more.len() - 1], &fewer[fewer.len() - 1]))
 }
 
 fn ends_with(more: &[String], fewer: &[String]) -> bool {
@@ -176,9 +280,21 @@ fn is_other_in_kind(word: &str) -> bool {
     )
 }
 
-/// Words after a name that add nothing to it.
-fn is_filler(word: &str) -> bool {
-    matches!(word, "name" | "value" | "text" | "string" | "list" | "param" | "arg" | "input")
+/// Whether a word after a name adds nothing to it.
+fn is_filler(word: &str, before: &str) -> bool {
+    match word {
+        // Such a thing is mostly given by its id, and its name is something else.
+        "name" => !matches!(
+            before,
+            "user" | "account" | "member" | "owner" | "author" | "customer" | "contact" | "person" | "client"
+        ),
+        // Such a thing is mostly given by its path, and its text is something else.
+        "text" | "value" | "string" | "input" => {
+            !matches!(before, "file" | "document" | "doc" | "image" | "img" | "page" | "path" | "resource")
+        }
+        "list" | "param" | "arg" => true,
+        _ => false,
+    }
 }
 
 /// Words that are abbreviated in names, each with what is written for it.

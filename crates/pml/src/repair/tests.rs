@@ -312,14 +312,14 @@ const REPAIRABLE: &[(&str, &str, &[&str], &str)] = &[
     ),
     (
         "return mcp.s.put({ file_path: 'a' })",
-        "put: puts | file_path!: string",
+        "put: puts | file_path!: string \"Path of the file\"",
         &["put: puts | path!: string"],
         "{ path: 'a' }",
     ),
     (
-        "return mcp.s.put({ path: 'a' })",
-        "put: puts | path!: string",
-        &["put: puts | file-path!: string"],
+        "return mcp.s.put_file({ path: 'a' })",
+        "put_file: puts | path!: string",
+        &["put_file: puts | file-path!: string"],
         "{ \"file-path\": 'a' }",
     ),
     (
@@ -390,6 +390,51 @@ const UNCLEAR: &[(&str, &str, &[&str])] = &[
         "const k = 'path'; return mcp.s.put({ [k]: 'a' })",
         "put: puts | path!: string",
         &["put: puts | file_path!: string"],
+    ),
+    ("return mcp.s.put({ name: 'a' })", "put: puts | name!: string", &["put: puts | family_name!: string"]),
+    (
+        "return mcp.s.add_user({ name: 'a' })",
+        "add_user: adds | name!: string \"Name of the user\"",
+        &["add_user: adds | host_name!: string"],
+    ),
+    ("return mcp.s.put({ id: 'a' })", "put: puts | id!: string", &["put: puts | user_id!: string"]),
+    ("return mcp.s.put({ file: 'a' })", "put: puts | file!: string", &["put: puts | file_text!: string"]),
+    ("return mcp.s.put({ user: 'a' })", "put: puts | user!: string", &["put: puts | user_name!: string"]),
+    (
+        "const r = await mcp.s.get({}); return r.name",
+        "get: gets | -> name: string",
+        &["get: gets | -> family_name: string"],
+    ),
+    (
+        "return mcp.s.put({ path: 'a' })",
+        "put: puts | path!: string",
+        &["put: puts | path!: string; dry_run!: boolean =false"],
+    ),
+    (
+        "return mcp.s.put({ path: 'a' })",
+        "put: puts | path!: string",
+        &["put: puts | path!: string; force!: boolean =true"],
+    ),
+    (
+        "return mcp.s.put({ path: 'a' })",
+        "put: puts | path!: string",
+        &["put: puts | path!: string; mode!: string =\"replace\""],
+    ),
+    (
+        "return mcp.s.put({ path: 'a' })",
+        "put: puts | path!: string",
+        &["put: puts | path!: string; all!: boolean \"deletes everything else\" =false"],
+    ),
+    // One that need not be given, and has another value than before, or is new.
+    (
+        "return mcp.s.put({ msg: 'a' })",
+        "put: puts | msg!: string; dryRun: boolean =true",
+        &["put: puts | message!: string; dryRun: boolean =false"],
+    ),
+    (
+        "return mcp.s.put({ msg: 'a' })",
+        "put: puts | msg!: string",
+        &["put: puts | message!: string; dryRun: boolean =true"],
     ),
     ("return mcp.s.put({ mode: 'open' })", "put: puts | mode!: open/closed", &["put: puts | mode!: on/off"]),
 ];

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use pml_model::ToolId;
+use pml_model::name::printable;
 use pml_model::structure::NodeId;
 use rust_decimal::Decimal;
 use serde::ser::Error as _;
@@ -260,7 +261,20 @@ pub struct Branch {
     pub outcome: String,
     /// The source line of the decision.
     pub line: u32,
+    /// The capability that decides, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
     /// What would reach it, where it was not reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached_by: Option<String>,
+}
+
+impl Branch {
+    /// Where it is decided, in words.
+    pub fn place(&self) -> String {
+        match &self.capability {
+            Some(capability) => format!("`{}`, line {}", printable(capability), self.line),
+            None => format!("line {}", self.line),
+        }
+    }
 }

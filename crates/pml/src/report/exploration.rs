@@ -61,6 +61,12 @@ pub struct ViablePath {
     /// What running it would change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<DryRunEffect>,
+    /// What the request does not say and was made up: give it in `context` to run the path.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// How often it was chosen for a similar intent and worked.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub worked_before: u64,
     /// What to know before running it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -146,6 +152,10 @@ pub struct ExploredCall {
     pub duration_ms: u64,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl ExploredCall {
     /// A call of the path with this number.
     pub(crate) fn new(path: usize, call: &CapturedCall) -> ExploredCall {
@@ -197,11 +207,12 @@ impl Exploration {
 impl ViablePath {
     fn text(&self, label: &str) -> String {
         let mut text = format!(
-            "{} ({:.2}; {} real, {} mocked){label}",
+            "{} ({:.2}; {} real, {} mocked{}){label}",
             self.path.join(" → "),
             self.confidence,
             self.real_executions,
             self.mocked_executions,
+            if self.worked_before > 0 { "; chosen before, and it worked" } else { "" },
         );
         if let Some(result) = &self.result {
             let result = printable(&truncate_text(result.get(), RESULT_CHARACTERS));

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use pml_mcp::client::{
-    Authorizer, Connection, ConnectionEvent, Launch, OpenError, RemoteServer, RequestFailure, ServerTarget,
+    Authorizer, Connection, ConnectionEvent, Launch, OpenError, ProgressExtension, RemoteServer,
+    RequestFailure, ServerTarget,
 };
 use pml_model::name::printable;
 use pml_model::{Digest, ServerName};
@@ -148,6 +149,11 @@ impl ServerHandle {
     /// The configuration of the server.
     pub fn settings(&self) -> &config::ServerConfig {
         &self.spec.settings
+    }
+
+    /// How progress moves the deadline of a request, to `until` at the latest.
+    pub fn progress_extension(&self, until: Instant) -> ProgressExtension {
+        ProgressExtension { by: self.settings().call_timeout, until }
     }
 
     /// The digest of how the server is started.

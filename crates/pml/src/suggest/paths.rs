@@ -90,8 +90,8 @@ pub(crate) struct PathRequest<'r> {
 pub(crate) struct CandidatePaths {
     /// Paths that differ in their tools or in where arguments come from, best first.
     pub(crate) paths: Vec<CandidatePath>,
-    /// Whether a path was left out because its chain of calls is longer than allowed.
-    pub(crate) too_deep: bool,
+    /// Paths whose chains of calls are longer than allowed, best first, each cut where it gets too long.
+    pub(crate) too_deep: Vec<CandidatePath>,
 }
 
 /// The paths, best first; empty where some step cannot be reached from what is given.
@@ -104,22 +104,29 @@ pub(crate) fn candidate_paths(request: &PathRequest<'_>) -> CandidatePaths {
             return CandidatePaths::default();
         }
     };
-    let mut paths: Vec<CandidatePath> = Vec::new();
-    let mut too_deep = false;
+    let (mut paths, mut too_deep): (Vec<CandidatePath>, Vec<CandidatePath>) = (Vec::new(), Vec::new());
     for path in graph.paths().take(LOOKED_AT) {
-        if path.depth() > request.max_depth || path.calls.len() > MOST_CALLS {
-            too_deep = true;
+        let fits = path.depth() <= request.max_depth && path.calls.len() <= MOST_CALLS;
+        let candidate = draft.candidate(&path);
+        if candidate.repeats_a_call() {
             continue;
         }
-        let candidate = draft.candidate(&path);
-        if !candidate.repeats_a_call() {
+        if fits {
             paths.push(candidate);
+        } else {
+            too_deep.push(candidate.cut_at(request.max_depth));
         }
     }
+    sort_by_cost(&mut paths);
+    sort_by_cost(&mut too_deep);
+    CandidatePaths { paths, too_deep }
+}
+
+/// Puts the cheapest first, each document once.
+fn sort_by_cost(paths: &mut Vec<CandidatePath>) {
     let order = |path: &CandidatePath| path.document.to_string();
     paths.sort_by(|one, other| one.cost.total_cmp(&other.cost).then_with(|| order(one).cmp(&order(other))));
     paths.dedup_by(|one, other| one.document == other.document);
-    CandidatePaths { paths, too_deep }
 }
 
 /// A value at hand.
@@ -450,6 +457,8 @@ impl<'r> PathDraft<'r> {
             warnings,
             probability: self.probability(path) * (-gap_cost).exp(),
             cost: path.cost + gap_cost,
+            made_up: Map::new(),
+            beyond: Vec::new(),
         }
     }
 

@@ -501,6 +501,7 @@ async fn downstream(
             mirrored: mirrored(tool, arguments),
             caller: &context.caller,
             deadline: within(slot.settings().call_timeout),
+            extension: Some(slot.progress_extension(within(slot.settings().longest_call))),
             cancel: &context.cancel,
         };
         // Held until the request has ended: the write epoch counts before and after the call.

@@ -83,13 +83,30 @@ fn every_route_is_described_and_nothing_else() {
         for (method, operation) in item.as_object().unwrap() {
             let statuses: BTreeSet<&str> =
                 operation["responses"].as_object().unwrap().keys().map(String::as_str).collect();
-            if path.starts_with("/api/") {
-                for status in ["200", "400", "401", "404", "405", "413", "415", "429"] {
-                    assert!(statuses.contains(status), "{method} {path} has {statuses:?}");
-                }
+            if !path.starts_with("/api/") {
+                continue;
             }
+            let has = |status: &str| statuses.contains(status);
+            let has_query =
+                operation["parameters"].as_array().into_iter().flatten().any(|one| one["in"] == "query");
+            let (sends, named) = (method != "get", path.contains('{'));
+            for status in ["200", "401", "403", "500", "503"] {
+                assert!(has(status), "{method} {path} has {statuses:?}");
+            }
+            assert_eq!(has("400"), sends || has_query, "{method} {path} has {statuses:?}");
+            assert!(has("404") || !named, "{method} {path} has {statuses:?}");
+            for status in ["408", "413", "429", "507"] {
+                assert_eq!(has(status), sends, "{method} {path} has {statuses:?}");
+            }
+            assert!(!has("405"), "a method that a path does not have is no operation: {path}");
         }
     }
+    let of = |path: &str, method: &str| document["paths"][path][method]["responses"].clone();
+    assert_eq!(of("/api/session", "get")["404"], Value::Null);
+    assert_eq!(of("/api/capabilities/{name}", "get")["410"], Value::Null);
+    assert!(of("/api/runs/{id}/calls", "get")["410"].is_object());
+    assert!(of("/api/approvals/{run}/{question}", "post")["415"].is_object());
+    assert_eq!(of("/api/execute", "post")["415"], Value::Null);
 }
 
 #[test]

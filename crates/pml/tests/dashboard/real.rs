@@ -136,16 +136,33 @@ fn store_orphan(place: &Place) -> String {
     name
 }
 
-/// A run whose process is killed in the middle of it.
+/// The calls that the killed run makes before it is killed.
+const BEFORE_KILL: u32 = 200;
+
+/// A run whose process is killed in the middle of it: it has made [`BEFORE_KILL`] calls and waits for a file, which is there
+/// only afterwards.
 fn start_and_kill(place: &Place) -> String {
     let mut agent = place.home.stdio(&[]);
-    let code = "let n = 0; for (let i = 0; i < 400; i++) { await mcp.time.now({}); n++; } return n;";
+    let code = format!(
+        "let n = 0; for (let i = 0; i < {BEFORE_KILL}; i++) {{ await mcp.time.now({{}}); n++; }}\n\
+         const begun = async () => JSON.stringify(await mcp.fs.list({{ path: '.' }})).includes('after-the-kill');\n\
+         while (!await begun()) await new Promise((done) => setTimeout(done, 50));\n\
+         for (let i = 0; i < 200; i++) {{ await mcp.time.now({{}}); n++; }} return {{ counted: n }};"
+    );
     let implementation = json!({"type": "code", "code": code});
     let asked = json!({"intent": "killed and resumed", "implementation": implementation, "options": {"detach": true}});
     let told = agent.call("pml_execute", &asked);
+    let run = id(&told["structuredContent"]).to_owned();
+    let (store, parsed) = (place.store(), RunId::parse(&run).unwrap());
+    let waits = || {
+        let calls = store.run_calls(&Principal::local(), &parsed, BEFORE_KILL, 1);
+        calls.is_ok_and(|calls| !calls.entries.is_empty())
+    };
+    eventually("the run has made its calls and waits", waits);
     agent.child.kill().unwrap();
     agent.child.wait().unwrap();
-    id(&told["structuredContent"]).to_owned()
+    std::fs::write(place.home.path("after-the-kill"), "").unwrap();
+    run
 }
 
 #[test]
@@ -225,12 +242,22 @@ fn six_pages_show_what_a_real_gateway_did() {
     assert_eq!((&seen["live"], &seen["empty"]), (&json!(true), &json!(8)), "{seen:#}");
     assert_eq!(seen["intents"], payloads.len(), "every intent is there as it was written");
 
+    // The command that an empty list suggests works on a fresh install, and makes a run.
+    let suggested = seen["tryIt"].as_str().unwrap().strip_prefix("pml execute \"").unwrap();
+    let tried = untouched.home.run(&["execute", suggested.strip_suffix('"').unwrap()]);
+    assert!(tried.stdout.contains("42"), "{tried:?}");
+    assert_eq!(Program(&empty).get("/api/runs")["items"].as_array().unwrap().len(), 1);
+
     let one = |name: &str| match seen[name].as_array().unwrap().as_slice() {
         [row] => row.as_str().unwrap().to_owned(),
         other => panic!("{name}: {other:?}"),
     };
     assert!(one("resumedRows").contains("done"), "one run: {seen:#}");
-    assert!(seen["resumed"].as_str().unwrap().contains("400"), "{seen:#}");
+    assert!(seen["resumed"].as_str().unwrap().contains("done"), "{seen:#}");
+    assert_eq!(seen["gaps"], json!(["No process had it: interrupted, then resumed"]), "{seen:#}");
+    let shown = program.get(&format!("/api/runs/{resumed}"));
+    assert_eq!(shown["spans"].as_array().unwrap().len(), 2, "two processes worked on it: {}", shown["spans"]);
+    assert_eq!(shown["result"]["preview"], json!({"counted": 400}), "{shown}");
     assert!(one("byTool").contains("read the files at once"), "{seen:#}");
     assert!(seen["failed"].to_string().contains("fail"), "{seen:#}");
     assert_eq!(seen["calls"], 4, "{seen:#}");

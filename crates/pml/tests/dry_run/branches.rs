@@ -91,3 +91,33 @@ fn the_paths_become_one_structure() {
     assert_eq!(report["paths"].as_array().unwrap().len(), 1, "{report:#}");
     assert!(report["paths"][0]["effects"].as_array().unwrap().len() == 1, "{report:#}");
 }
+
+#[test]
+fn the_branches_of_called_capabilities_are_explored_too() {
+    let mut place = Place::start("");
+    let code = "const r = await mcp.a.read({ key: args.key });\n\
+        if (r.count > 10) { await mcp.a.write({ key: args.key }); return 'many'; }\n\
+        try { await mcp.b.read({ key: 'b' }); } catch { await mcp.b.write({ key: 'failed' }); }\n\
+        return 'few';";
+    place.learn("tidies", code, &json!({ "key": "k" }));
+    let written = place.writes();
+    let program = "return await capabilities.tidies({ key: 'inner' });";
+    let once = crate::report(&mut place, program, &json!({}), &json!(true));
+    let open = &once["branches"]["uncovered"];
+    assert_eq!((&open[0]["capability"], &open[0]["line"]), (&json!("tidies"), &json!(2)), "{open:#}");
+    assert!(open[0]["reachedBy"].as_str().unwrap().contains("r.count > 10"), "{open:#}");
+    let report =
+        crate::report(&mut place, program, &json!({}), &json!({ "explore": true, "maxBranches": 60 }));
+    let branches = &report["branches"];
+    assert_eq!(branches["uncovered"], json!([]), "{branches:#}");
+    let covered: Vec<(&str, &str)> = branches["covered"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|branch| (branch["capability"].as_str().unwrap(), branch["outcome"].as_str().unwrap()))
+        .collect();
+    assert_eq!(covered, [("tidies", "false"), ("tidies", "true"), ("tidies", "error")], "{branches:#}");
+    let because = report["paths"].to_string();
+    assert!(because.contains("`a:read` in `tidies` returns"), "{because}");
+    assert_eq!(place.writes(), written);
+}

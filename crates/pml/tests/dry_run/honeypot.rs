@@ -8,6 +8,7 @@ use crate::dice::{Dice, number};
 use crate::dry;
 use crate::generate::{self, Work};
 use crate::place::Place;
+use crate::report::without_times;
 
 /// The tools that may be called, because they only read by the operator's word.
 const HARMLESS: [&str; 3] = ["read", "web", "fail"];
@@ -54,8 +55,9 @@ fn run_dry(seeds: Range<u64>) -> (usize, u64) {
                 json!({ "dryRun": { "mode": mode, "seed": seed, "explore": explore, "maxBranches": 8 } });
             let told = match &work {
                 Work::Program { code, arguments } => dry(&mut place, code, arguments, &options),
-                Work::Document { tasks, arguments } => {
-                    let implementation = json!({ "type": "dag", "dagStructure": { "tasks": tasks } });
+                Work::Document { document, arguments } => {
+                    let implementation =
+                        json!({ "type": "dag", "dagStructure": { "tasks": document.tasks } });
                     let asked = json!({
                         "intent": "a test", "implementation": implementation, "context": arguments, "options": options,
                     });
@@ -79,6 +81,28 @@ fn run_dry(seeds: Range<u64>) -> (usize, u64) {
 }
 
 #[test]
+fn the_same_seed_gives_the_same_report_for_generated_programs() {
+    let (programs, first) = (number("PML_DRY_PROGRAMS", 60) / 4, number("PML_SEED", 1));
+    for seeds in (first..first + programs).collect::<Vec<u64>>().chunks(AT_ONCE as usize) {
+        let mut place = Place::start("");
+        // Nothing is run for real: no recorded result is judged between two reports.
+        for (name, code) in generate::CAPABILITIES {
+            let file = place.home.path("capability.ts");
+            std::fs::write(&file, code).unwrap();
+            let file = file.display().to_string();
+            let made = place.home.run(&["capabilities", "create", name, "--name", name, "--code", &file]);
+            assert_eq!(made.code, 0, "{made:?}");
+        }
+        for &seed in seeds {
+            let Work::Program { code, arguments } = generate::work(&mut Dice(seed)) else { continue };
+            let how = json!({ "seed": seed, "explore": seed % 2 == 0, "maxBranches": 8 });
+            let mut report = || without_times(crate::report(&mut place, &code, &arguments, &how));
+            assert_eq!(report(), report(), "{code}");
+        }
+    }
+}
+
+#[test]
 fn what_a_tool_returned_reaches_no_network() {
     let mut place = Place::start("");
     let code = "const secret = await mcp.a.read({ key: 's' });\n\
@@ -94,6 +118,19 @@ fn what_a_tool_returned_reaches_no_network() {
         .collect();
     assert_eq!(origins, ["real", "placeholder", "real"], "{report}");
     assert_eq!(place.keys("b:web"), [json!("literal")]);
+}
+
+#[test]
+fn arguments_that_exploration_makes_up_reach_no_network() {
+    let mut place = Place::start("");
+    let code = "const said = await mcp.b.web({ key: args.key });\n\
+                if (args.key === 'invented') await mcp.a.write({});\n\
+                if (args.more) await mcp.b.write({});\n\
+                return said;";
+    let how = json!({ "mode": "hybrid", "explore": true, "maxBranches": 30 });
+    let report = crate::report(&mut place, code, &json!({ "key": "mine" }), &how);
+    assert_eq!(report["branches"]["uncovered"], json!([]), "{report:#}");
+    assert_eq!(place.keys("b:web"), [json!("mine")], "only with what was given");
 }
 
 #[test]

@@ -8,6 +8,9 @@ mod branches;
 mod confirm;
 #[path = "../durable/dice.rs"]
 mod dice;
+#[path = "../speculation/documents.rs"]
+#[allow(dead_code, reason = "shared with the tests of speculation, which need more of it")]
+mod documents;
 mod effects;
 #[path = "../durable/gateway.rs"]
 #[allow(dead_code, reason = "shared with the tests of durable runs, which need more of it")]
@@ -26,6 +29,7 @@ mod prices;
 mod principals;
 mod report;
 mod reuse;
+mod taint;
 mod terminal;
 
 use serde_json::{Value, json};

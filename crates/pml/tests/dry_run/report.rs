@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::{Home, python};
 use crate::place::Place;
 use crate::{dry, effects_of};
 
-fn without_times(mut report: Value) -> Value {
+/// A report without what differs from run to run.
+pub fn without_times(mut report: Value) -> Value {
     let members = report.as_object_mut().unwrap();
     members.retain(|name, _| name != "id" && name != "executionTimeMs");
     for call in members["capturedCalls"].as_array_mut().unwrap() {
@@ -108,6 +110,66 @@ fn given_mocks_answer_and_steer() {
         &json!({ "dryRun": true, "mocks": { "a:flaky": { "$error": "no" } } }),
     );
     assert_eq!(flat["error"]["message"], "`a:flaky` failed: no", "{flat}");
+}
+
+#[test]
+fn a_given_argument_may_be_a_member_of_another() {
+    let mut place = Place::start("");
+    let code = "return [args.config.env, args.config.kept];";
+    let options = json!({ "dryRun": true, "mocks": { "tools": {}, "args": { "config.env": "test" } } });
+    let config = json!({ "config": { "env": "live", "kept": 1 } });
+    let told = dry(&mut place, code, &config, &options);
+    assert_eq!(told["result"], json!(["test", 1]), "{told}");
+    let told = dry(&mut place, code, &json!({ "config": "live" }), &options);
+    assert!(told.to_string().contains("`config` is no object"), "{told}");
+}
+
+/// A server of the kind that a connector knows: its tools declare no results.
+const GITHUB: &str = r#"
+import json, sys
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ["create_issue", "get_issue", "merge_pull_request"]]
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    told = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] == "initialize":
+        told["result"] = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "github", "version": "1"}}
+    elif message["method"] == "tools/list":
+        told["result"] = {"tools": TOOLS}
+    else:
+        if message["method"] == "tools/call":
+            open("called", "w").write(line)
+        told["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(told), flush=True)
+"#;
+
+#[test]
+fn a_known_service_is_answered_by_its_connector() {
+    let settings = |home: &Home| {
+        std::fs::write(home.path("github.py"), GITHUB).unwrap();
+        format!(
+            "[servers.github]\ncommand = {}\nargs = {}\ncwd = {}\n",
+            json!(python("python3")),
+            json!(["-I", "-S", home.path("github.py")]),
+            json!(home.path(""))
+        )
+    };
+    let mut place = Place::with_servers(&settings, "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n");
+    let code = "const issue = await mcp.github.create_issue({ owner: 'acme', repo: 'shop', title: 'Broken' });\n\
+        const again = await mcp.github.get_issue({ owner: 'acme', repo: 'shop', issue_number: issue.number });\n\
+        return [issue.title, typeof issue.number, issue.html_url.includes('acme/shop'), again.html_url.includes('acme/shop')];";
+    let how = json!({ "seed": 3 });
+    let report = crate::report(&mut place, code, &json!({}), &how);
+    assert_eq!(report["result"], json!(["Broken", "number", true, true]), "{report:#}");
+    assert_eq!(report["capturedCalls"][0]["origin"], "connector", "{report:#}");
+    assert_eq!(effects_of(&report)[0], "would call `github:create_issue`");
+    let again = crate::report(&mut place, code, &json!({}), &how);
+    assert_eq!(
+        report["capturedCalls"][0]["mockResponse"], again["capturedCalls"][0]["mockResponse"],
+        "the same seed gives the same values"
+    );
+    assert!(!place.home.path("called").exists(), "no tool was called");
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod journal;
 mod kills;
 mod ledger;
 mod nested;
+mod on_postgres;
 mod postgres;
 mod programs;
 mod replay;
@@ -31,3 +32,6 @@ mod server;
 mod sleep;
 mod storage;
 mod time;
+
+/// The tests that every test run repeats on PostgreSQL.
+const ON_POSTGRES: &[&str] = &["nested::", "replay::", "resume::"];

@@ -1,10 +1,12 @@
 //! Gateways that share a PostgreSQL database and nothing else.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
 use crate::harness::{Home, eventually};
@@ -157,4 +159,99 @@ fn a_database_that_cannot_be_used_is_named_without_its_password() {
     let wrong = one.run(&["runs", "list"]);
     assert!(wrong.stderr.contains("`store.url` is no address of a PostgreSQL database"), "{wrong:?}");
     assert!(!wrong.stderr.contains("hush"), "{wrong:?}");
+}
+
+/// The tables of the report of `pml migrate --json`, without the log that the command itself adds to.
+fn digests(report: &str) -> Vec<Value> {
+    let report: Value = serde_json::from_str(report).unwrap();
+    let tables = report["tables"].as_array().unwrap().clone();
+    tables.into_iter().filter(|table| table["table"] != "audit").collect()
+}
+
+/// A session that keeps others from writing to a table.
+fn hold(url: &str, table: &str) -> Child {
+    let mut session = Command::new("psql");
+    session.args(["-q", "-X", url]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut session = session.spawn().unwrap();
+    let lock = format!("BEGIN; LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE;\n\\echo held\n");
+    session.stdin.as_mut().unwrap().write_all(lock.as_bytes()).unwrap();
+    let held = BufReader::new(session.stdout.take().unwrap()).lines().next();
+    assert_eq!(held.unwrap().unwrap(), "held");
+    session
+}
+
+#[test]
+fn a_database_moves_to_a_server_and_back_though_the_command_is_killed() {
+    let home = ledger::home("");
+    let code = r#"return (await mcp.ledger.add({ id: "one" })).id;"#;
+    fs::write(home.path("one.ts"), code).unwrap();
+    let first = home.run(&["execute", "add one to the ledger", "--code", "one.ts"]);
+    assert_eq!(first.code, 0, "{first:?}");
+    let listed = home.run(&["capabilities", "list", "--json"]).stdout;
+    let url = server::new_database();
+    // The password of an address is not for the list of processes.
+    let to = url.replace("postgres@", "${WHO}@");
+    let migrate = |arguments: &[&str]| {
+        let mut command = home.command(&["migrate", "--to", &to]);
+        command.args(arguments).env("WHO", "postgres");
+        command
+    };
+    for (reached, held) in [("capability", "run"), ("trace", "trace_body")] {
+        // Nothing can be put into this table, so the command is within the copy when it is killed.
+        let mut holder = hold(&url, held);
+        let mut child = migrate(&[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let is_reached = told.any(|line| line.ends_with(&format!("copying {reached}")));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        assert!(is_reached, "{reached} was not reached");
+    }
+    let there = migrate(&["--json"]).output().unwrap();
+    assert!(there.status.success(), "{there:?}");
+    let there = String::from_utf8(there.stdout).unwrap();
+    assert!(!there.contains("WHO"), "{there}");
+    fs::rename(home.path("pml.db"), home.path("old.db")).unwrap();
+
+    let settings = fs::read_to_string(home.path("pml.toml")).unwrap();
+    home.configure(&format!("{settings}\n[store]\nurl = {}\n", json!(url)));
+    assert_eq!(home.run(&["capabilities", "list", "--json"]).stdout, listed);
+    let again = home.run(&["execute", "add one to the ledger", "--code", "one.ts"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    let audit = home.run(&["audit", "list"]).stdout;
+    assert!(audit.contains("database migrated"), "{audit}");
+
+    let back = home.run(&["migrate", "--to", "pml.db", "--json"]);
+    assert_eq!(back.code, 0, "{back:?}");
+    home.configure(&settings);
+    assert_eq!(home.run(&["audit", "verify"]).code, 0);
+    let other = server::new_database();
+    let there = home.run(&["migrate", "--to", &other, "--json"]);
+    assert_eq!(digests(&there.stdout), digests(&back.stdout));
+    let taken = home.run(&["migrate", "--to", &other]);
+    assert_eq!(taken.code, 1, "{taken:?}");
+    assert!(taken.stderr.contains("is not empty"), "{taken:?}");
+}
+
+#[test]
+fn a_shared_database_is_backed_up_and_restored_by_the_same_commands() {
+    let (one, other) = two_homes();
+    share_key(&one, &other);
+    let before = one.run(&["capabilities", "list", "--json"]).stdout;
+    let made = one.run(&["backup", "copy.db"]);
+    assert_eq!(made.code, 0, "{made:?}");
+    fs::write(one.path("one.ts"), r#"return (await mcp.ledger.add({ id: "one" })).id;"#).unwrap();
+    assert_eq!(one.run(&["execute", "add one", "--code", "one.ts"]).code, 0);
+    assert_ne!(one.run(&["capabilities", "list", "--json"]).stdout, before);
+    let client = Gateway::start(other.command(&["stdio"]));
+    let used = one.run(&["restore", "copy.db"]);
+    assert_eq!(used.code, 1, "{used:?}");
+    assert!(used.stderr.contains("in use"), "{used:?}");
+    client.kill();
+    let restored = one.run(&["restore", "copy.db"]);
+    assert_eq!(restored.code, 0, "{restored:?}");
+    assert!(restored.stdout.contains("What was there before is in"), "{restored:?}");
+    assert_eq!(other.run(&["capabilities", "list", "--json"]).stdout, before);
+    assert!(other.run(&["audit", "list"]).stdout.contains("database restored"));
 }

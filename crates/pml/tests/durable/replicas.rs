@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::dice::{Dice, number};
-use crate::gateway::execution;
+use crate::gateway::{execution, signal};
 use crate::harness::{Home, PASSPHRASE, PATIENCE, Served, eventually};
 use crate::ledger::{self, Ledger};
 use crate::resume::listed;
@@ -325,8 +325,22 @@ fn a_gateway_says_that_it_is_not_ready_until_its_database_is_there() {
     server.kill();
     eventually("it is not ready any more", || ready() == Some(503));
     assert!(gateway.try_wait().unwrap().is_none(), "it goes on");
-    gateway.kill().unwrap();
-    gateway.wait().unwrap();
+    let before = threads(gateway.id());
+    thread::scope(|scope| {
+        for _ in 0..60 {
+            scope.spawn(|| assert_eq!(ready(), Some(503)));
+        }
+    });
+    let after = threads(gateway.id());
+    assert!(after < before + 20, "{after} threads, {before} before it was asked 60 times");
+    // Its last changes cannot be stored, and it ends all the same.
+    signal(gateway.id(), "-TERM");
+    eventually("it has ended", || gateway.try_wait().unwrap().is_some());
+}
+
+/// The number of threads of a process.
+fn threads(process: u32) -> usize {
+    fs::read_dir(format!("/proc/{process}/task")).unwrap().count()
 }
 
 /// A run that somebody wants.

@@ -192,6 +192,29 @@ fn a_path_that_fails_for_real_is_told_and_comes_last_the_next_time() {
 }
 
 #[test]
+fn a_path_that_was_chosen_and_worked_comes_first_for_a_similar_intent() {
+    let mut place = shop("");
+    let chosen = ["shop:find_customer", "shop:send_notice"];
+    let (before, path) = path_of(&mut place, REMIND, &chosen);
+    assert!(before > 0, "another comes first as long as nobody has chosen: {path:#}");
+    let ran = confirm(&mut place, &path);
+    assert_eq!(ran["status"], "success", "{ran:#}");
+    place.settled();
+    // Another value, another process.
+    place.restart();
+    let told = explore_shop(&mut place, &REMIND.replace("ada", "grace"));
+    let first = &told["viablePaths"][0];
+    assert_eq!((tools_of(first), &first["workedBefore"]), (chosen.to_vec(), &json!(1)), "{told:#}");
+    // The same where only one path is wanted.
+    let told = explore(&mut place, &json!({ "intent": REMIND.replace("ada", "linus"), "maxPaths": 1 }));
+    assert_eq!(tools_of(&told["viablePaths"][0]), chosen, "{told:#}");
+    // Something else that is asked for is not concerned.
+    let (_, other) =
+        path_of(&mut place, "find the customer by email ada@example.org", &["shop:find_customer"]);
+    assert!(other["workedBefore"].is_null(), "{other:#}");
+}
+
+#[test]
 fn a_run_that_was_prevented_marks_nothing() {
     let mut place = shop("");
     let (before, path) = reminding(&mut place);

@@ -8,6 +8,7 @@
 mod chosen;
 #[path = "../durable/dice.rs"]
 mod dice;
+mod doors;
 #[path = "../durable/gateway.rs"]
 #[allow(dead_code, reason = "shared with the tests of durable runs, which need more of it")]
 mod gateway;
@@ -16,9 +17,11 @@ mod gateway;
 mod harness;
 mod honeypot;
 mod learned;
+mod limits;
 #[path = "../memory/place.rs"]
 #[allow(dead_code, reason = "shared with the tests of memory, which need more of it")]
 mod place;
+mod real;
 mod refused;
 
 use serde_json::Value;

@@ -152,6 +152,9 @@ fn where_only_a_person_may_answer_nothing_is_called_before_one_has() {
         let mut agent = home.stdio(&["--expose", exposure]);
         let run = waiting(&agent.request("tools/call", &pay()));
         assert_eq!((hits(&home), state(&home, &run).as_str()), (0, "waiting"), "{exposure}");
+        let status: Value = serde_json::from_str(&home.run(&["status", "--json"]).stdout).unwrap();
+        assert_eq!((&status["waitingForAnswer"], &status["runs"][0]["workflowId"]), (&json!(1), &json!(run)));
+        assert!(home.run(&["status"]).stdout.contains("waiting for an answer"));
         let refused = go_on(&mut agent, &run, &json!({"approved": true}));
         assert_eq!(refused["structuredContent"]["error"]["code"], "DENIED", "{exposure}: {refused}");
         assert_eq!(hits(&home), 0, "{exposure}");

@@ -119,6 +119,44 @@ fn a_command_that_cannot_be_started_says_why() {
 // ---------------------------------------------------------------- servers that hang
 
 #[test]
+fn a_call_whose_server_reports_progress_may_take_longer() {
+    for era in ["legacy", "modern"] {
+        let home = Home::new("");
+        let settings = "call_timeout = \"2s\"\nlongest_call = \"8s\"";
+        home.configure(&faulty::allowed(&home, "s", &["--era", era], settings));
+        let mut client = home.stdio(&[]);
+        let ledger = Ledger::of(&home, "s");
+        // Neither a client that names no progress token nor a program hears of the progress.
+        let done = client.call("s:tick", &json!({"times": 14, "ms": 250}));
+        assert_eq!(text(&done), "ticked", "{done}");
+        let code = "return mcp.s.tick({ times: 14, ms: 250 })";
+        let run = json!({"intent": "tick", "implementation": {"type": "code", "code": code}});
+        let done = client.call("pml_execute", &run);
+        assert_eq!(done["structuredContent"]["status"], "success", "{done}");
+        let late = client.call("s:tick", &json!({"times": 1_000, "ms": 250}));
+        assert_problem(&late, "TIMEOUT", "did not answer in time");
+        eventually("the server hears of it", || ledger.events("cancelled").len() == 1);
+    }
+}
+
+#[test]
+fn an_event_stream_that_is_refused_at_first_is_asked_for_again() {
+    let home = Home::new("");
+    let remote = Remote::start(&home, "far", &["--era", "legacy", "--late-stream"]);
+    home.configure(&remote.allowed("far", "definitions = \"follow\""));
+    // No proxy knows this machine.
+    let mut command = home.command(&["stdio"]);
+    command.env("HTTP_PROXY", "http://127.0.0.1:9").env("http_proxy", "http://127.0.0.1:9");
+    let mut client = Client::start(command);
+    client.initialize();
+    assert_eq!(text(&client.call("far:ok", &json!({}))), "ok");
+    let ledger = Ledger::of(&home, "far");
+    eventually("the stream is open", || ledger.events("stream").len() == 2);
+    client.call("far:redefine", &json!({"add": "late"}));
+    eventually("the new tool is listed", || ledger.events("list").len() >= 2);
+}
+
+#[test]
 fn a_hanging_call_times_out_is_cancelled_and_its_late_answer_goes_nowhere() {
     for era in ["legacy", "modern"] {
         let home = Home::new("");

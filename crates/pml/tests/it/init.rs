@@ -328,6 +328,19 @@ fn setup_makes_a_working_client_from_nothing_and_can_be_repeated() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
 }
 
+#[test]
+fn a_client_that_is_known_by_an_older_file_is_set_up_too() {
+    let machine = Machine::new();
+    let older =
+        r#"{ "mcp": { "servers": { "notes": { "type": "http", "url": "http://127.0.0.1:9/mcp" } } } }"#;
+    machine.write(".config/Code/User/settings.json", older);
+    let done = machine.json(&["setup", "--yes"]);
+    assert_eq!(done["init"]["registered"][0]["client"], "vscode", "{done}");
+    let written = std::fs::read_to_string(machine.path(".config/Code/User/mcp.json")).unwrap();
+    assert!(written.contains("stdio"), "{written}");
+    assert_eq!(std::fs::read_to_string(machine.path(".config/Code/User/settings.json")).unwrap(), older);
+}
+
 /// What was shown is what is written: a file that another program changes meanwhile keeps that change.
 #[test]
 fn a_file_that_changes_after_it_was_shown_is_not_overwritten() {

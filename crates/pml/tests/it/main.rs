@@ -31,6 +31,7 @@ mod lifecycle;
 mod load;
 mod meaning;
 mod nested;
+mod older;
 mod packages;
 mod passing;
 mod policy;

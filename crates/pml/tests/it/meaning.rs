@@ -302,7 +302,8 @@ fn with_twins() -> Home {
     ] {
         let file = home.path(&format!("{name}.json"));
         std::fs::write(&file, tools.to_string()).unwrap();
-        config.push_str(&format!("[servers.{name}]\ncommand = {:?}\nargs = [{script:?}, {file:?}]\n", node()));
+        config
+            .push_str(&format!("[servers.{name}]\ncommand = {:?}\nargs = [{script:?}, {file:?}]\n", node()));
     }
     home.configure(&config);
     assert_eq!(home.run(&["doctor"]).code, 0);

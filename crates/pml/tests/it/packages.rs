@@ -106,11 +106,24 @@ fn every_package_brings_a_program_that_starts() {
     let mut pip = Command::new(environment.join("bin/pip"));
     output(pip.args(["install", "--quiet", "--no-index", "--disable-pip-version-check"]).arg(&wheel));
     assert_eq!(output(Command::new(environment.join("bin/pml")).arg("--version")), version);
+    // What `uvx` starts for the entry of the registry.
+    let launcher = environment.join("bin").join(NAME);
+    assert_eq!(output(Command::new(&launcher).arg("--version")), version);
+    assert_eq!(
+        Command::new(&launcher).arg("nonsense").stderr(Stdio::null()).status().unwrap().code(),
+        Some(2)
+    );
+    let about = output(Command::new(environment.join("bin/python")).args([
+        "-c",
+        "import importlib.metadata as m; print(m.metadata('procedural-memory-layer').get_payload())",
+    ]));
 
     let formula = std::fs::read_to_string(packages.join("pml.rb")).unwrap();
     let sum = output(Command::new("sha256sum").arg(&archive));
     assert!(formula.contains(sum.split(' ').next().unwrap()), "{formula}");
     let entry: Value = serde_json::from_slice(&std::fs::read(packages.join("server.json")).unwrap()).unwrap();
+    let name = entry["name"].as_str().unwrap();
+    assert!(about.contains(&format!("mcp-name: {name}")), "{name}");
     for package in entry["packages"].as_array().unwrap() {
         assert_eq!(package["identifier"], NAME);
         assert_eq!(package["version"], number);

@@ -136,6 +136,48 @@ fn resources_that_share_a_uri_are_both_readable_and_watched() {
 }
 
 #[test]
+fn a_link_in_a_result_leads_to_the_server_that_gave_it() {
+    let home = home(
+        "",
+        &[
+            ("a", &["--resource", "x:1=from a", "--resource", "x:3=from a"]),
+            ("b", &["--resource", "x:1=from b"]),
+        ],
+    );
+    let mut client = home.stdio(&["--expose", "full"]);
+    let linked = |client: &mut Client, tool: &str, uri: &str| {
+        let told = client.call(tool, &json!({ "uri": uri }));
+        told["content"][0]["uri"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
+    };
+    // Nothing was listed: both may have it, and the first link says who.
+    assert_eq!(linked(&mut client, "b__link", "x:1"), "x:1");
+    let read = client.request("resources/read", &json!({ "uri": "x:1" }));
+    assert_eq!(read["contents"][0]["text"], "from b");
+    let other = linked(&mut client, "a__link", "x:1");
+    assert_eq!(other, "pml://servers/a/resources/x%3A1");
+    let read = client.request("resources/read", &json!({ "uri": other }));
+    assert_eq!(read["contents"], json!([{ "uri": other, "text": "from a" }]));
+    // What is listed belongs to the server that it is listed of.
+    client.request("resources/list", &json!({}));
+    assert_eq!(linked(&mut client, "a__link", "x:3"), "x:3");
+    assert_eq!(linked(&mut client, "b__link", "x:3"), "pml://servers/b/resources/x%3A3");
+}
+
+#[test]
+fn a_template_is_completed_by_the_server_that_has_it() {
+    let home = home("", &[("a", &["--template", "a:{id}"]), ("b", &["--template", "b:{id}"])]);
+    let mut client = home.stdio(&[]);
+    for (template, own) in [("b:{id}", "b:{id}"), ("a:{id}", "a:{id}")] {
+        let params = json!({
+            "ref": {"type": "ref/resource", "uri": template}, "argument": {"name": "id", "value": "v"},
+        });
+        let done = client.request("completion/complete", &params);
+        assert_eq!(done["completion"]["values"], json!([format!("v-{template}"), own]), "{done}");
+    }
+    assert_eq!(requests(&home, "a", "completion/complete").len(), 1);
+}
+
+#[test]
 fn a_subscription_outlives_its_server_and_ends_with_its_client() {
     let home = home("", &[("a", &["--resource", "x:1=one", "--refuse", "x:no"])]);
     let mut client = home.stdio(&["--expose", "full"]);
@@ -275,6 +317,22 @@ fn a_long_call_is_kept_alive_by_progress() {
     assert_eq!(first["params"]["progressToken"], "t");
     assert!(first["params"]["progress"].as_f64().unwrap() > 0.0, "{first}");
     assert_eq!(text(&client.response(id)["result"]), "slept");
+}
+
+#[test]
+fn a_long_call_of_a_client_without_progress_goes_on_within_a_run() {
+    let home = home("expose = \"full\"", &[("a", &[])]);
+    let mut client = home.stdio(&[]);
+    let told = client.call("a__sleep", &json!({ "ms": 50_000 }));
+    let run = told["_meta"]["pml/workflowId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+    assert!(text(&told).starts_with("running: "), "{told}");
+    let listed: Value = serde_json::from_str(&home.run(&["status", "--json"]).stdout).unwrap();
+    assert_eq!(listed["runs"][0]["workflowId"], json!(run), "{listed}");
+    // The call was made once, and its own result comes with the run.
+    let done = client.call("pml_continue", &json!({ "workflow_id": run }));
+    assert_eq!(text(&done), "slept", "{done}");
+    let calls = requests(&home, "a", "tools/call");
+    assert_eq!(calls.len(), 1, "{calls:?}");
 }
 
 #[test]

@@ -232,6 +232,11 @@ fn a_running_gateway_learns_of_a_sign_in_and_of_a_sign_out() {
     assert!(text(&after).starts_with("read: "), "{after}");
     let list = home.run(&["list"]);
     assert!(list.stdout.contains("signed in"), "{list:?}");
+    let status = home.run(&["status", "notes", "--json"]);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap_or_else(|_| panic!("{status:?}"));
+    assert_eq!((&status[0]["signIn"], &status[0]["tools"]), (&json!("signed in"), &json!(2)), "{status}");
+    let unknown = home.run(&["status", "note"]);
+    assert!(unknown.code == 1 && unknown.stderr.contains("did you mean `notes`?"), "{unknown:?}");
     let logout = home.run(&["logout", "notes"]);
     assert!(logout.code == 0 && logout.stdout.contains("signed out of `notes`"), "{logout:?}");
     assert_eq!(notes.count("revoked"), 2);
@@ -252,6 +257,9 @@ fn a_sign_in_that_was_ended_elsewhere_asks_for_another() {
     notes.set(&json!({ "expire": true }));
     needs_sign_in(&home);
     assert!(home.run(&["list"]).stdout.contains("sign-in ended"));
+    let status = home.run(&["status"]);
+    assert!(status.stdout.contains("no run is under way"), "{status:?}");
+    assert!(status.stderr.contains("`pml login notes`"), "{status:?}");
     logged_in(&home, &[]);
     reads(&home);
     // A token endpoint that is down is no reason to sign in again.
@@ -262,6 +270,24 @@ fn a_sign_in_that_was_ended_elsewhere_asks_for_another() {
     assert!(down.code == 1 && !down.stdout.contains("LOGIN_REQUIRED"), "{down:?}");
     notes.set(&json!({ "token": null }));
     reads(&home);
+}
+
+#[test]
+fn a_client_that_the_authorization_server_forgot_is_registered_again() {
+    for device in [false, true] {
+        let notes = Notes::start(&json!({ "device": device }));
+        let home = notes.home("");
+        let args: &[&str] = if device { &["--device"] } else { &[] };
+        logged_in(&home, args);
+        logged_in(&home, args);
+        assert_eq!(notes.count("registered"), 1);
+        // At the next renewal it does not know the client any more.
+        notes.set(&json!({ "expire": true, "forget": true }));
+        needs_sign_in(&home);
+        logged_in(&home, args);
+        reads(&home);
+        assert_eq!(notes.count("registered"), 2);
+    }
 }
 
 #[test]

@@ -319,3 +319,34 @@ fn nothing_is_shown_for_nearly_the_same_intent_unless_it_is_wanted() {
         "{printed}"
     );
 }
+
+#[test]
+fn what_was_learned_is_forgotten_on_the_terminal_and_by_running_gateways() {
+    let mut place = place();
+    assert_eq!(hit(&mut place).as_deref(), Some("execution"));
+    place.settled();
+    for (options, told) in [
+        (vec!["--since", "2000-01-01"], "give `--yes`"),
+        (vec!["--since", "yesterday", "--yes"], "`yesterday` is no date and no time"),
+        (
+            vec!["--since", "2030-01-01", "--before", "2029-01-01", "--yes"],
+            "`--since` is not before `--before`",
+        ),
+        (vec!["--run", "run_00000000000000000000000000000001", "--yes"], "there is no run"),
+        (vec!["--yes"], "--run"),
+    ] {
+        let refused = place.home.run(&[&["forget"], &options[..]].concat());
+        assert!(refused.code != 0 && refused.stderr.contains(told), "{options:?}: {refused:?}");
+    }
+    let forgotten = place.home.run(&["forget", "--since", "2000-01-01", "--yes", "--json"]);
+    assert_eq!(forgotten.code, 0, "{forgotten:?}");
+    let forgotten: Value = serde_json::from_str(&forgotten.stdout).unwrap();
+    assert_eq!(
+        (&forgotten["capabilities"], &forgotten["cachedResults"]),
+        (&json!(1), &json!(1)),
+        "{forgotten}"
+    );
+    assert!(!place.home.run(&["capabilities", "list"]).stdout.contains("readFile"));
+    assert_eq!(hit(&mut place), None, "it is new again");
+    assert!(place.home.run(&["audit", "list"]).stdout.contains("forgotten"));
+}

@@ -23,6 +23,8 @@ mod learned;
 mod lifted;
 mod mocks;
 mod nested;
+#[path = "../durable/on_postgres.rs"]
+mod on_postgres;
 mod operations;
 mod opposed;
 mod place;
@@ -31,8 +33,14 @@ mod recalled;
 mod regression;
 mod repaired;
 mod reuse;
+#[path = "../../../pml-store/tests/postgres/server.rs"]
+#[allow(dead_code, reason = "shared with the tests of the store, which need more of it")]
+mod server;
 mod shared;
 mod tools;
 mod unfinished;
 mod versions;
 mod views;
+
+/// The tests that every test run repeats on PostgreSQL.
+const ON_POSTGRES: &[&str] = &["keeping::", "learned::", "shared::", "versions::"];

@@ -118,6 +118,42 @@ fn a_result_that_fails_downstream_is_not_used_again() {
 }
 
 #[test]
+fn a_result_that_fails_within_a_capability_is_not_used_again() {
+    let mut place = place();
+    // `plan` is no identifier, so the charge is refused, and the capability goes on without it.
+    let code = "const made = await mcp.crm.create({ name: args.name });\n\
+        try { await mcp.crm.charge({ id: made.plan }); } catch {}\n\
+        return made.id;";
+    let ran = place.run("make and charge a customer", code, &json!({ "name": "Ana" }));
+    let id = ran["capabilityId"].as_str().unwrap_or_else(|| panic!("{ran}")).to_owned();
+    assert_eq!(place.home.run(&["capabilities", "rename", &id, "makeCustomer"]).code, 0);
+    recorded(&place, 1);
+    let told = dry(&mut place, "return await capabilities.makeCustomer({ name: 'Ana' });", &json!({}));
+    assert_eq!((&told["status"], &told["result"]), (&json!("success"), &json!("c41")), "{told}");
+    assert_eq!(told["capturedCalls"][0]["origin"], "recorded", "{told}");
+    eventually("the mock is judged", || mocks(&place)[0]["status"] == "deprecated");
+}
+
+#[test]
+fn a_result_that_fails_in_a_capability_that_is_given_it_is_not_used_again() {
+    let mut place = place();
+    let code = "try { await mcp.crm.charge({ id: args.id }); } catch { return 'refused'; } return 'charged';";
+    let ran = place.run("charge a customer", code, &json!({ "id": "c41" }));
+    let id = ran["capabilityId"].as_str().unwrap_or_else(|| panic!("{ran}")).to_owned();
+    assert_eq!(place.home.run(&["capabilities", "rename", &id, "chargeCustomer"]).code, 0);
+    place.run("make a customer", CREATE, &json!({ "name": "Ana" }));
+    recorded(&place, 2);
+    let program = "const made = await mcp.crm.create({ name: 'Ana' });\n\
+        return await capabilities.chargeCustomer({ id: made.plan });";
+    let told = dry(&mut place, program, &json!({}));
+    assert_eq!(told["result"], "refused", "{told}");
+    eventually("the mock is judged", || {
+        let all = mocks(&place);
+        all.iter().any(|mock| mock["tool"] == "crm:create" && mock["status"] == "deprecated")
+    });
+}
+
+#[test]
 fn five_good_uses_make_a_result_canonical() {
     let mut place = place();
     place.run("make a customer", CREATE, &json!({ "name": "Ana" }));

@@ -131,8 +131,95 @@ fn a_package_that_does_not_say_what_it_does_is_refused() {
     );
     refused(&home, &with("/capabilities/0/source/code", json!("return (")), "refused");
     refused(&home, &with("/capabilities/0/name", json!("../../words")), "cannot be the name");
-    refused(&home, &with("/tools/0/id", json!("files:read")), "tools that are not here: `files:read`");
+    let elsewhere = signed_again(&package, |content| {
+        *content.pointer_mut("/capabilities/0/source/code").unwrap() = json!(WORDS.replace("fs", "files"));
+        *content.pointer_mut("/tools/0/id").unwrap() = json!("files:read");
+    });
+    refused(&home, &elsewhere, "tools that are not here: `files:read`");
     refused(&home, &with("/capabilities", json!([])), "0 capabilities");
+    let twice = |content: &mut Value| {
+        let one = content["capabilities"][0].clone();
+        content["capabilities"].as_array_mut().unwrap().push(one);
+    };
+    refused(&home, &signed_again(&package, twice), "two capabilities called `words`");
+}
+
+#[test]
+fn the_tools_that_a_package_calls_are_found_in_its_programs() {
+    let (_, package) = exported();
+    let home = Home::new(ALL);
+    let silent = signed_again(&package, |content| content["tools"] = json!([]));
+    refused(&home, &silent, "calls `fs:read`, which the package does not list");
+    let other = signed_again(&package, |content| content["tools"][0]["id"] = json!("fs:list"));
+    refused(&home, &other, "calls `fs:read`, which the package does not list");
+    let boasting = signed_again(&package, |content| {
+        let digest = content["tools"][0]["digest"].clone();
+        content["tools"].as_array_mut().unwrap().push(json!({ "id": "fs:delete", "digest": digest }));
+    });
+    let told = import(&home, &boasting, &[]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(told.stdout.contains("calls fs:read\n"), "{}", told.stdout);
+}
+
+/// A package with `words`, and `twice`, which calls it.
+fn exported_with_caller() -> String {
+    let (mut place, _) = exported();
+    let code = "const one = await capabilities.words({ path: args.path });\nreturn one * 2;";
+    let told = place.run("count the words twice", code, &json!({ "path": "a.txt" }));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert_eq!(place.home.run(&["capabilities", "rename", id, "twice"]).code, 0);
+    export(&place.home, &["twice"])
+}
+
+#[test]
+fn a_package_calls_no_capability_but_its_own() {
+    let package = exported_with_caller();
+    let alone = signed_again(&package, |content| {
+        let all = content["capabilities"].as_array_mut().unwrap();
+        all.retain(|one| one["name"] == "twice");
+    });
+    refused(&Home::new(ALL), &alone, "calls `words`, which is not in the package");
+
+    // The same procedure is there under another name, and another one has its name.
+    let (mut place, _) = exported();
+    assert_eq!(place.home.run(&["capabilities", "rename", "words", "count"]).code, 0);
+    let code = "return (await mcp.fs.read({ path: args.path })).content.length;";
+    let told = place.run("how long a file is", code, &json!({ "path": "a.txt" }));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}"));
+    assert_eq!(place.home.run(&["capabilities", "rename", id, "words"]).code, 0);
+    let told = import(&place.home, &package, &[]);
+    assert_ne!(told.code, 0, "{told:?}");
+    assert!(told.stderr.contains("it would call your capability `words`"), "{}", told.stderr);
+    assert!(!names(&place.home).contains(&"twice".to_owned()));
+}
+
+#[test]
+fn an_earlier_version_is_exported_under_its_plain_name() {
+    let (mut place, _) = exported();
+    let told =
+        place.run("count", "return (await mcp.fs.read({ path: 'a.txt' })).content.length;", &json!({}));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+    let told = place.home.run(&["capabilities", "rename", &id, "words", "--new-version"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let package = export(&place.home, &["words@1"]);
+    let other = Home::new(ALL);
+    let told = import(&other, &package, &[]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(names(&other), ["words"]);
+    let told = place.home.run(&["capabilities", "export", "words", "words@1"]);
+    assert_ne!(told.code, 0, "{told:?}");
+    assert!(told.stderr.contains("two versions of `words`"), "{}", told.stderr);
+}
+
+#[test]
+fn the_signer_of_a_capability_is_known_by_its_new_name_too() {
+    let (_, package) = exported();
+    let home = Home::new(ALL);
+    assert_eq!(import(&home, &package, &[]).code, 0);
+    assert_eq!(home.run(&["capabilities", "rename", "words", "count"]).code, 0);
+    assert_eq!(home.run(&["capabilities", "delete", "count"]).code, 0);
+    let other = signed_again(&package, |content| content["capabilities"][0]["name"] = json!("count"));
+    refused(&home, &other, "from another signer before");
 }
 
 #[test]

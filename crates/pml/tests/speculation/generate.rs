@@ -5,24 +5,42 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
+use crate::documents::{Document, document};
 
 /// Something to run.
 pub enum Work {
     Program { code: String, arguments: Value },
-    Document { tasks: Value, arguments: Value },
+    Document { document: Document, arguments: Value },
+}
+
+/// In which order the journal of a work has its entries each time it is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalOrder {
+    /// One call is under way at a time.
+    Sequential,
+    /// Several calls are under way at a time; they are issued in the same order each time.
+    Issued,
+    /// What is issued next depends on what ends first.
+    None,
 }
 
 impl Work {
-    /// Whether it has one call under way at a time.
-    pub fn is_sequential(&self) -> bool {
-        matches!(self, Work::Program { code, .. } if !code.contains("Promise.all"))
+    pub fn journal_order(&self) -> JournalOrder {
+        match self {
+            Work::Program { code, .. } if !code.contains("Promise.all") => JournalOrder::Sequential,
+            Work::Program { .. } => JournalOrder::Issued,
+            Work::Document { document, .. } if document.is_in_order() => JournalOrder::Issued,
+            Work::Document { .. } => JournalOrder::None,
+        }
     }
 
     /// For whoever has to find out what went wrong.
     pub fn shown(&self) -> String {
         match self {
             Work::Program { code, arguments } => format!("{code}\n{arguments}"),
-            Work::Document { tasks, arguments } => format!("{tasks:#}\n{arguments}"),
+            Work::Document { document: Document { tasks, paused }, arguments } => {
+                format!("{tasks:#}\n{arguments}, paused: {paused}")
+            }
         }
     }
 }
@@ -54,37 +72,9 @@ pub const CAPABILITIES: [(&str, &str); 3] = [
 pub fn work(dice: &mut Dice) -> Work {
     let arguments = json!({ "x": "ax", "list": ["a", "b", "c", "d"], "flag": dice.roll(2) == 0, "pairs": [{ "key": "p" }, { "key": "q" }] });
     match dice.roll(6) {
-        0 => Work::Document { tasks: document(dice), arguments },
+        0 | 1 => Work::Document { document: document(dice), arguments },
         _ => Work::Program { code: program(dice), arguments },
     }
-}
-
-/// Layers of reads, or of one write, each with values of the layers before.
-fn document(dice: &mut Dice) -> Value {
-    let mut tasks: Vec<Value> = Vec::new();
-    let mut before: Vec<String> = Vec::new();
-    for layer in 0..2 + dice.roll(4) {
-        let writes = dice.roll(4) == 0;
-        let width = if writes { 1 } else { 1 + dice.roll(3) };
-        let names: Vec<String> = (0..width).map(|place| format!("t{layer}_{place}")).collect();
-        for name in &names {
-            let key = match (dice.roll(4), before.first()) {
-                (0, Some(_)) => {
-                    json!({ "$ref": format!("{}.given.key", before[dice.roll(before.len() as u64) as usize]) })
-                }
-                (1, Some(_)) => {
-                    json!(format!("w{{{{{}.writes}}}}", before[dice.roll(before.len() as u64) as usize]))
-                }
-                (2, _) => json!({ "$ref": "args.x" }),
-                _ => json!(format!("k{}", dice.roll(5))),
-            };
-            let tool = if writes { "write" } else { ["read", "read", "web", "look"][dice.roll(4) as usize] };
-            let tool = format!("{}:{tool}", ["a", "b"][dice.roll(2) as usize]);
-            tasks.push(json!({ "id": name, "tool": tool, "arguments": { "key": key }, "dependsOn": before }));
-        }
-        before = names;
-    }
-    json!(tasks)
 }
 
 /// A program that collects all that it reads in `out`.

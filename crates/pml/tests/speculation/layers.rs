@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::eventually;
-use crate::place::Place;
+use crate::place::{Place, served};
 
 /// A read, and after it two reads and a write.
 fn document() -> Value {
@@ -49,6 +49,61 @@ fn a_layer_of_reads_is_made_as_a_whole_during_the_pause() {
     let over = place.go_on(&waiting);
     assert_eq!(over["speculated"]["calls"], 6, "{over}");
     assert_eq!(place.begun().len(), 7);
+}
+
+#[test]
+fn a_pause_after_each_layer_by_decision_points_is_read_ahead_in_too() {
+    let mut place = Place::start("");
+    let options = json!({ "decisionPoints": "per_layer" });
+    let waiting = place.run_document(&document(), &json!({ "name": "known" }), options);
+    assert_eq!(waiting["status"], "layer_complete", "{waiting}");
+    for key in ["known", "second"] {
+        place.wait_for_end(key);
+    }
+    assert!(place.keys("b:write").is_empty(), "what may change something waits: {:?}", place.begun());
+    let over = place.go_on(&waiting);
+    assert_eq!(over["status"], "success", "{over}");
+    place.assert_served(&over, &["known", "second"], &["first", "write"]);
+    assert_eq!(place.begun().len(), 4, "each call is made once: {:?}", place.begun());
+}
+
+#[test]
+fn the_next_layer_of_a_new_plan_is_read_during_its_pause() {
+    let (mut place, waiting) = paused("");
+    let tasks = json!([
+        { "id": "instead", "tool": "a:read", "arguments": { "key": "instead", "next": "given" }, "dependsOn": ["first"] },
+        { "id": "later", "tool": "b:read", "arguments": { "key": "later" }, "dependsOn": ["instead"] },
+        { "id": "given", "tool": "a:read", "arguments": { "key": { "$ref": "instead.given.next" } } },
+    ]);
+    let asked = json!({ "workflow_id": waiting["workflowId"], "dagStructure": { "tasks": tasks } });
+    let next = place.gateway.call("pml_replan", &asked);
+    assert_eq!(next["status"], "layer_complete", "{next}");
+    for key in ["later", "given"] {
+        place.wait_for_end(key);
+    }
+    let over = place.go_on(&next);
+    assert_eq!(over["status"], "success", "{over}");
+    let (ahead, others) = served(&place.trace(&over));
+    assert!(["later", "given"].iter().all(|key| ahead.contains(&(*key).to_owned())), "{ahead:?} {others:?}");
+    let later = place.begun().into_iter().filter(|call| call.given["key"] == "later").count();
+    assert_eq!(later, 1, "it is read once: {:?}", place.begun());
+}
+
+#[test]
+fn reads_of_layers_further_on_are_made_once_over_several_pauses() {
+    let mut place = Place::start("");
+    let read = |id: &str, after: &[&str]| json!({ "id": id, "tool": "a:read", "arguments": { "key": id }, "dependsOn": after });
+    let tasks = json!([read("a", &[]), read("b", &["a"]), read("c", &["b"]), read("d", &["c"])]);
+    let mut told = place.run_layers(&tasks, &json!({}));
+    for key in ["b", "c", "d"] {
+        place.wait_for_end(key);
+    }
+    while told["status"] == "layer_complete" {
+        told = place.go_on(&told);
+    }
+    assert_eq!(told["status"], "success", "{told}");
+    place.assert_served(&told, &["b", "c", "d"], &["a"]);
+    assert_eq!(place.keys("a:read"), ["a", "b", "c", "d"], "each is read once");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod changes;
 mod dags;
 #[path = "../durable/dice.rs"]
 mod dice;
+mod documents;
 #[path = "../tenants/door.rs"]
 #[allow(dead_code, reason = "shared with the tests of tenants, which need more of it")]
 mod door;
@@ -33,6 +34,7 @@ mod place;
 mod predicted;
 mod principals;
 mod programs;
+mod secrets;
 mod sessions;
 mod settings;
 mod shares;

@@ -47,4 +47,7 @@ fn hits_misses_waste_differences_and_the_time_saved_are_counted() {
         results(&served) == [1.0, 1.0, f64::from(u32::try_from(wasted).unwrap()), 1.0]
     });
     assert!(figure(&served, "pml_speculation_saved_seconds_total") >= 0.0);
+    let confidence = |part: &str| figure(&served, &format!("pml_speculation_confidence_{part}"));
+    assert_eq!(confidence("count{outcome=\"hit\"}"), 1.0);
+    assert!((confidence("sum{outcome=\"miss\"}") - 0.9).abs() < 1e-9, "it was certain to be asked for");
 }

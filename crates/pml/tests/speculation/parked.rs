@@ -39,6 +39,41 @@ fn reads_behind_a_question_are_made_while_it_is_open_and_served_after_the_answer
 }
 
 #[test]
+fn all_reads_behind_a_question_are_made_once() {
+    let mut place = Place::with_rules("", RULES);
+    let code = "const first = await mcp.b.read({ key: 'first' });\n\
+                await mcp.a.look({ key: `asked after ${first.given.key}` });\n\
+                const second = await mcp.b.read({ key: 'second' });\n\
+                const third = await mcp.b.read({ key: 'third' });\n\
+                return [second.given.key, third.given.key, (await mcp.b.read({ key: 'fourth' })).given.key];";
+    let before = place.run(code, &json!({}));
+    let waiting = place.go_on(&before);
+    assert_eq!(waiting["status"], "approval_required", "{waiting}");
+    place.wait_for_end("fourth");
+    let over = place.go_on(&waiting);
+    assert_eq!(over["result"], json!(["second", "third", "fourth"]), "{over}");
+    place.assert_served(&over, &["second", "third", "fourth"], &["first", "asked after first"]);
+    assert_eq!(place.keys("b:read"), ["first", "second", "third", "fourth"], "each is read once");
+}
+
+#[test]
+fn a_sleep_before_the_question_does_not_cost_what_was_read_during_it() {
+    let mut place = Place::with_rules("", RULES);
+    let code = "await new Promise((done) => setTimeout(done, 5));\n\
+                const first = await mcp.b.read({ key: 'first' });\n\
+                await mcp.a.look({ key: `asked after ${first.given.key}` });\n\
+                return (await mcp.b.read({ key: 'second' })).given.key;";
+    let before = place.run(code, &json!({}));
+    let waiting = place.go_on(&before);
+    assert_eq!(waiting["status"], "approval_required", "{waiting}");
+    place.wait_for_end("second");
+    let over = place.go_on(&waiting);
+    assert_eq!(over["result"], "second", "{over}");
+    place.assert_served(&over, &["second"], &["first", "asked after first"]);
+    assert_eq!(place.keys("b:read"), ["first", "second"], "it is read once");
+}
+
+#[test]
 fn what_was_read_during_a_question_is_read_again_if_something_was_written_since() {
     let (mut place, waiting) = parked_at("look");
     place.wait_for_end("second");

@@ -79,8 +79,14 @@ impl Place {
     /// Runs a document and waits after each layer.
     #[track_caller]
     pub fn run_layers(&mut self, tasks: &Value, arguments: &Value) -> Value {
+        self.run_document(tasks, arguments, json!({ "perLayerValidation": true }))
+    }
+
+    /// Runs a document with options.
+    #[track_caller]
+    pub fn run_document(&mut self, tasks: &Value, arguments: &Value, mut options: Value) -> Value {
         let implementation = json!({ "type": "dag", "dagStructure": { "tasks": tasks } });
-        let options = json!({ "perLayerValidation": true, "cache": false });
+        options["cache"] = json!(false);
         let asked = json!({
             "intent": "a test", "implementation": implementation, "context": arguments, "options": options,
         });

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::eventually;
 use crate::place::Place;
 
 /// What the first capability does.
@@ -9,8 +10,14 @@ const FIRST: &str = "return (await mcp.b.read({ key: `first ${args.name}` })).gi
 
 /// A place that has seen a program follow [`FIRST`] so often that it expects it.
 fn place_that_expects(next: &str) -> Place {
+    place_with_budget("", next)
+}
+
+/// The same with further settings of speculation.
+fn place_with_budget(budget: &str, next: &str) -> Place {
     let rules = "[permissions]\n\"*\" = { approval_mode = \"auto\", cache_ttl = \"1h\" }\n";
-    let mut place = Place::with_rules("[speculation]\npreset = \"eager\"\n", rules);
+    let mut place = Place::with_rules(&format!("[speculation]\npreset = \"eager\"\n{budget}\n"), rules);
+    place.allow("go");
     for turn in 0..12 {
         let name = format!("n{turn}");
         run(&mut place, "first of all", FIRST, &name, false);
@@ -63,4 +70,40 @@ fn what_usually_follows_sends_nothing_to_a_network_that_another_tool_gave() {
     run(&mut place, "first of all", FIRST, "last", false);
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(!place.has_begun("out next last"), "{:?}", place.begun());
+}
+
+/// Three reads at once, which wait for a file named as an argument.
+const THREE: &str = "const reads = await Promise.all(['x', 'y', 'z'].map((key) => \
+                     mcp.a.read({ key: `${key} ${args.name}`, until: args.name === 'last' ? 'last' : 'go' })));\n\
+                     return reads.length;";
+
+/// The calls with these keys that have begun, of the three.
+fn begun_of(place: &Place, name: &str) -> usize {
+    ["x", "y", "z"].iter().filter(|key| place.has_begun(&format!("{key} {name}"))).count()
+}
+
+#[test]
+fn the_reads_of_what_usually_follows_take_their_turn_in_the_budget_of_the_server() {
+    let mut place = place_with_budget("per_server = 1", THREE);
+    run(&mut place, "first of all", FIRST, "last", false);
+    eventually("the first read begins", || begun_of(&place, "last") == 1);
+    // Another run to its end: whatever could begin has begun.
+    place.run("return (await mcp.b.read({ key: 'meanwhile' })).given.key", &json!({}));
+    assert_eq!(begun_of(&place, "last"), 1, "{:?}", place.begun());
+    place.allow("last");
+    eventually("all are read, one after the other", || begun_of(&place, "last") == 3);
+    eventually("the result is kept", || {
+        run(&mut place, "then that", THREE, "last", true).get("cacheHit").is_some()
+    });
+}
+
+#[test]
+fn the_reads_of_what_usually_follows_count_in_the_budget_of_a_minute() {
+    let mut place = place_with_budget("per_minute = 2", THREE);
+    // A new process has the whole budget.
+    place.restart();
+    run(&mut place, "first of all", FIRST, "last", false);
+    eventually("two reads begin", || begun_of(&place, "last") == 2);
+    place.run("return (await mcp.b.read({ key: 'meanwhile' })).given.key", &json!({}));
+    assert_eq!(begun_of(&place, "last"), 2, "the third has no place in the budget: {:?}", place.begun());
 }

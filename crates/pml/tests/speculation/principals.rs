@@ -1,10 +1,10 @@
 //! Several people at one gateway: what was read for one is never given to another, and the budget of a key counts what
 //! its programs ask for.
 
-use pml_model::{KeyBudget, Role};
+use pml_model::{KeyBudget, KeyRights, Role, ToolScope};
 use serde_json::{Value, json};
 
-use crate::door::{call, key, key_with_budget};
+use crate::door::{call, key, key_with_budget, request};
 use crate::harness::{Home, Served, eventually};
 use crate::place::{configure, ledger_of};
 
@@ -54,6 +54,61 @@ fn a_prepared_result_is_served_to_its_owner_only() {
     eventually("it is kept for Ann", || {
         run(&served, &ann, "then that", NEXT, &last, true).get("cacheHit").is_some()
     });
+}
+
+#[test]
+fn a_slow_prediction_for_one_does_not_hold_back_those_of_another() {
+    let home = Home::new("");
+    configure(&home, "[speculation]\npreset = \"eager\"\n", RULES);
+    let [ann, bob] = ["ann", "bob"].map(|person| key(&home, person, Role::Member));
+    let served = home.serve(&[]);
+    // The file named `go` is there, the one named `held` is not.
+    std::fs::write(home.path("go"), "").unwrap();
+    let next = "return (await mcp.a.read({ key: `next ${args.name}`, until: args.until })).given.key;";
+    let context = |name: &str, until: &str| json!({ "name": name, "until": until, "sessionId": name });
+    for turn in 0..12 {
+        for owner in [&ann, &bob] {
+            let name = json!({ "name": format!("n{turn}"), "until": "go", "sessionId": "one" });
+            run(&served, owner, "first of all", FIRST, &name, false);
+            run(&served, owner, "then that", next, &name, false);
+        }
+    }
+    for session in ["slow 1", "slow 2", "slow 3", "slow 4"] {
+        run(&served, &ann, "first of all", FIRST, &context(session, "held"), false);
+    }
+    eventually("Ann's are under way", || keys_of(&home, "a:read").contains(&json!("next slow 1")));
+    run(&served, &bob, "first of all", FIRST, &context("quick", "go"), false);
+    let ended = || ledger_of(&home, "end").iter().any(|call| call.given["key"] == "next quick");
+    eventually("Bob's is made meanwhile", ended);
+    let held = ledger_of(&home, "end").into_iter().any(|call| call.given["until"] == "held");
+    assert!(!held, "nobody has let Ann's go on");
+}
+
+#[test]
+fn a_key_that_is_limited_to_some_tools_causes_no_read_of_others() {
+    let home = Home::new("");
+    configure(&home, "[speculation]\npreset = \"eager\"\n", RULES);
+    let tools = ToolScope::parse(["b:*".to_owned()]).unwrap();
+    let rights = KeyRights { tools, ..KeyRights::of_role(Role::Member) };
+    let narrow = home.key_of("ann", request("narrow", rights));
+    let whole = key(&home, "ann", Role::Member);
+    let served = home.serve(&[]);
+    let context = |name: &str| json!({ "name": name, "sessionId": name });
+    for turn in 0..12 {
+        let name = json!({ "name": format!("n{turn}"), "sessionId": "one" });
+        run(&served, &whole, "first of all", FIRST, &name, false);
+        run(&served, &whole, "then that", NEXT, &name, false);
+    }
+    // What the key with all tools has prepared after that shows that the prediction before it is over or under way.
+    for turn in 0..3 {
+        run(&served, &narrow, "first of all", FIRST, &context(&format!("narrow {turn}")), false);
+        run(&served, &whole, "first of all", FIRST, &context(&format!("whole {turn}")), false);
+        let whole = json!(format!("next whole {turn}"));
+        eventually("the other key's is prepared", || keys_of(&home, "a:read").contains(&whole));
+    }
+    let read = keys_of(&home, "a:read");
+    let narrow = read.iter().filter(|key| key.as_str().is_some_and(|key| key.starts_with("next narrow")));
+    assert_eq!(narrow.count(), 0, "{read:?}");
 }
 
 #[test]

@@ -182,8 +182,13 @@ fn hits_misses_and_waste_are_counted_by_tool() {
     let failing = place.stats("b:fail", 1);
     assert_eq!([&failing["hits"], &failing["misses"]], [&json!(0), &json!(1)], "{failing}");
     assert!(stats["threshold"].as_f64() < failing["threshold"].as_f64(), "{stats} {failing}");
+    // All of them were certain to be asked for, unless the program ended early.
+    let certain = |hits: u64, misses: u64, wasted: u64| json!([{ "confidence": 0.9, "hits": hits, "misses": misses, "wasted": wasted }]);
+    assert_eq!(stats["byConfidence"], certain(2, 0, 0), "{stats}");
+    assert_eq!(failing["byConfidence"], certain(0, 1, 0), "{failing}");
     let told = place.home.run(&["speculation", "stats"]);
     assert!(told.stdout.contains("b:read") && told.stdout.contains("hits"), "{told:?}");
+    assert!(told.stdout.contains(" (0.90)"), "{told:?}");
     // What is there of items that a loop did not come to is waste.
     let code = "for (const key of ['x', 'y', 'z']) { await mcp.a.web({ key, until: 'go' }); if (args.stop) break; } return 1;";
     let request = place.begin(code, &json!({ "stop": true }));
@@ -226,4 +231,8 @@ fn a_sample_of_hits_is_read_again_and_a_difference_counts() {
         place.run("return 1", &json!({}));
         place.stats("b:read", 1)["differing"] == 1
     });
+    let threshold = |place: &Place, tool: &str| place.stats(tool, 0)["threshold"].as_f64();
+    assert_eq!(threshold(&place, "b:read"), Some(0.95), "a difference counts as much waste");
+    let told = place.run(code, &json!({}));
+    place.assert_served(&told, &[], &["one", "two"]);
 }

@@ -47,6 +47,48 @@ fn budgets_bound_what_is_read_ahead() {
 }
 
 #[test]
+fn the_budget_of_a_run_lasts_over_its_pauses() {
+    let mut place = Place::start("[speculation]\nper_run = 2\n");
+    let read = |id: &str, after: &[&str]| json!({ "id": id, "tool": "a:read", "arguments": { "key": id }, "dependsOn": after });
+    let tasks =
+        json!([read("a", &[]), read("b", &["a"]), read("c", &["b"]), read("d", &["c"]), read("e", &["d"])]);
+    let mut told = place.run_layers(&tasks, &json!({}));
+    while told["status"] == "layer_complete" {
+        // Whatever could begin has begun once another run is over.
+        place.run("return (await mcp.b.read({ key: 'meanwhile' })).given.key", &json!({}));
+        told = place.go_on(&told);
+    }
+    assert_eq!(told["status"], "success", "{told}");
+    place.assert_served(&told, &["b", "c"], &["a", "d", "e"]);
+}
+
+#[test]
+fn a_budget_bounds_what_is_read_of_branches_that_are_not_decided() {
+    for (branches, reads) in [(0, 0), (2, 2), (8, 6)] {
+        let mut place = Place::start(&format!("[speculation]\npreset = \"eager\"\nbranches = {branches}\n"));
+        // The tool earns that reads of branches with even odds are made.
+        let earn = "for (const key of args.keys) { await mcp.a.read({ key }); } return 1;";
+        let keys: Vec<String> = (0..60).map(|n| format!("earn {n}")).collect();
+        assert_eq!(place.run(earn, &json!({ "keys": keys }))["result"], 1);
+        let code = "const one = await mcp.b.read({ key: 'decides', until: 'go' });\n\
+                    if (one.writes > 0) {\n\
+                      for (const key of ['b1', 'b2', 'b3', 'b4', 'b5', 'b6']) { await mcp.a.read({ key }); }\n\
+                    }\n\
+                    await mcp.a.read({ key: 'after' });\n\
+                    return 'done';";
+        let request = place.begin(code, &json!({}));
+        let of_branch = |place: &Place| {
+            place.keys("a:read").iter().filter(|key| key.as_str().is_some_and(|key| key.len() == 2)).count()
+        };
+        place.wait_for_key("after");
+        eventually("the branch is read as far as may be", || of_branch(&place) == reads);
+        place.allow("go");
+        assert_eq!(place.gateway.outcome(request)["result"], "done");
+        assert_eq!(of_branch(&place), reads, "branches = {branches}: {:?}", place.begun());
+    }
+}
+
+#[test]
 fn a_run_can_do_without_it() {
     let mut place = Place::start("[speculation]\nsample = 0\n");
     assert_eq!(ahead(&mut place, json!({ "speculate": false })), 0);

@@ -30,6 +30,7 @@ impl<'a, 's> Walker<'a, 's> {
         let callees = Callees::of(self.input.catalogue, &self.graph.nodes);
         let arguments = self.lower_arguments()?;
         let (decided_by, returns_from) = self.follow_results();
+        let ends_after = self.ends_after();
         self.add_edges(&callees);
         self.check_calls(&callees, &arguments);
         let LiftedParameters { parameters, spans, secrets } = self.lift(&callees)?;
@@ -62,6 +63,7 @@ impl<'a, 's> Walker<'a, 's> {
             entries: probes.entries,
             decided_by,
             returns_from,
+            ends_after,
         })
     }
 
@@ -83,7 +85,7 @@ impl<'a, 's> Walker<'a, 's> {
         Ok(arguments)
     }
 
-    /// The calls whose results decisions test, and those whose results the program returns.
+    /// The calls whose results decisions test or loops turn by, and those whose results the program returns.
     fn follow_results(&mut self) -> (Vec<DecisionReads>, Vec<NodeId>) {
         let (decided, returned) =
             (std::mem::take(&mut self.graph.decided), std::mem::take(&mut self.graph.returned));
@@ -101,6 +103,11 @@ impl<'a, 's> Walker<'a, 's> {
             .map(|(node, reads)| DecisionReads { node, reads: reads.into_iter().collect() });
         let returns: BTreeSet<NodeId> = returned.iter().flat_map(reads).collect();
         (decided_by.collect(), returns.into_iter().collect())
+    }
+
+    fn ends_after(&self) -> Vec<Vec<NodeId>> {
+        let ids = |nodes: &Vec<u32>| nodes.iter().map(|node| self.graph.node(*node).id).collect();
+        self.graph.ends.iter().map(ids).collect()
     }
 
     fn add_edges(&mut self, callees: &Callees<'s>) {

@@ -87,10 +87,12 @@ pub(crate) struct DraftGraph<'a> {
     outcome_names: Vec<Rc<str>>,
     /// The value that was last tested, until its decision is made.
     pub(crate) tested: Option<AbstractValue<'a>>,
-    /// The tested value of each decision; a decision that is revisited has several.
+    /// The tested value of each decision, and what each loop goes through or tests; a node that is revisited has several.
     pub(crate) decided: Vec<(u32, AbstractValue<'a>)>,
     /// The values that the program itself returns.
     pub(crate) returned: Vec<AbstractValue<'a>>,
+    /// The nodes before each place where the program ends.
+    pub(crate) ends: Vec<Vec<u32>>,
 }
 
 impl<'a> DraftGraph<'a> {
@@ -105,6 +107,7 @@ impl<'a> DraftGraph<'a> {
             tested: None,
             decided: Vec::new(),
             returned: Vec::new(),
+            ends: Vec::new(),
         }
     }
 

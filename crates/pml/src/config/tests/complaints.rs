@@ -25,7 +25,7 @@ fn unknown_keys_are_told_with_their_place_and_the_nearest_known_one() {
         ~/pml/pml.toml:2:1: unknown key `exposed`
         hint: did you mean `expose`?
         ~/pml/pml.toml:3:1: unknown key `type`
-        hint: known here: `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer`, `client_id`, `client_secret`, `client_metadata`, `scopes`, `issuer`, `redirect_port`, `enabled`, `start`, `idle_stop`, `call_timeout`, `start_timeout`, `description`, `trust`, `definitions`
+        hint: known here: `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer`, `client_id`, `client_secret`, `client_metadata`, `scopes`, `issuer`, `redirect_port`, `enabled`, `start`, `idle_stop`, `call_timeout`, `longest_call`, `start_timeout`, `description`, `trust`, `definitions`
     "#]].assert_eq(&complaints(&[
         "expose = \"meta\"\n\n[servers.github]\n  comand = \"npx\"\n",
         "exposé = 1",
@@ -61,6 +61,8 @@ fn wrong_values_are_told_with_what_is_wanted() {
         hint: write it in that form, above 0, or leave it out for the default
         ~/pml/pml.toml:3:16: `servers.x.call_timeout` must be a number of seconds, or a text such as "30s" or "5m", not a number with a fraction
         hint: write it in that form, or leave it out for the default
+        ~/pml/pml.toml:3:16: `servers.x.longest_call` is shorter than `call_timeout`
+        hint: give it a longer time, or `call_timeout` a shorter one
         ~/pml/pml.toml:3:9: `servers.x.start` is `now`
         hint: write "lazy" or "eager"
         ~/pml/pml.toml:3:9: `servers.x.trust` is `all`
@@ -92,6 +94,7 @@ fn wrong_values_are_told_with_what_is_wanted() {
         "[servers.x]\ncommand = \"x\"\ncall_timeout = \"soon\"",
         "[servers.x]\ncommand = \"x\"\ncall_timeout = 0",
         "[servers.x]\ncommand = \"x\"\ncall_timeout = 1.5",
+        "[servers.x]\ncommand = \"x\"\nlongest_call = \"30s\"",
         "[servers.x]\ncommand = \"x\"\nstart = \"now\"",
         "[servers.x]\ncommand = \"x\"\ntrust = \"all\"",
         "[servers.x]\ncommand = \"x\"\ndefinitions = \"loose\"",

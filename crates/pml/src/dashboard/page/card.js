@@ -53,7 +53,8 @@ function asked(call) {
         el('ul', {}, ...call.differs.map((difference) => sentence('li', difference)))),
     );
   }
-  node.append(...args(call.arguments));
+  const shown = call.arguments.type !== 'known' && call.code?.includes(call.arguments.source);
+  node.append(...args(call.arguments, shown));
   if (call.origins?.length) node.append(el('ul', { class: 'origins' }, ...call.origins.map(origin)));
   node.append(...place(call));
   if (call.description) {
@@ -72,14 +73,15 @@ function title(tool, scope) {
   return node;
 }
 
-function args(given) {
+/** With `inCode` the code of the call, which follows, has the arguments as they are written: they are not shown twice. */
+function args(given, inCode) {
   if (given.type === 'known') {
     return [el('h4', {}, 'Arguments'), box('Arguments', given.json, () => json(given.json))];
   }
   return [
     el('h4', {}, 'Arguments'),
-    el('p', { class: 'later' }, 'Not known before the call is made; then you are asked again, unless you allow any arguments. The program writes:'),
-    box('Arguments as the program writes them', given.source, () => said('span', given.source, {}, 'plain')),
+    el('p', { class: 'later' }, `Not known before the call is made; then you are asked again, unless you allow any arguments. ${inCode ? 'This is how the program writes them:' : 'The program writes:'}`),
+    ...(inCode ? [] : [box('Arguments as the program writes them', given.source, () => said('span', given.source, {}, 'plain'))]),
   ];
 }
 

@@ -22,6 +22,7 @@ use super::reading_ahead::ReadingAhead;
 use crate::builtin::ReadRecorder;
 use crate::execute::delivery::RunDelivery;
 use crate::execute::issued_call::IssuedCall;
+use crate::execute::open_call::CallUnderWay;
 use crate::keys::ClientKeys;
 use crate::plan::{Grant, Plan};
 use crate::problem::{ErrorCode, Problem};
@@ -42,6 +43,8 @@ pub(super) struct CallsInFlight {
     received: usize,
     /// The reads made before the program asks for them; `None` if there are none to make.
     pub(super) reading_ahead: Option<ReadingAhead>,
+    /// The only call of the run, if it was made before the run began.
+    pub(super) open_call: Option<CallUnderWay>,
     /// The caller for programs whose client no longer waits or cannot be asked.
     silent: Caller,
 }
@@ -80,6 +83,7 @@ impl CallsInFlight {
             cancels: HashMap::new(),
             received: history.deliveries.iter().map(|(_, what)| what.size()).sum(),
             reading_ahead: None,
+            open_call: None,
             silent: Caller::silent(),
         }
     }
@@ -94,6 +98,15 @@ impl CallsInFlight {
     /// Sends a call, unless its tool has changed since a person approved it.
     pub(super) fn send(&mut self, of: &DrivenRun, call: PermittedCall<'_>) {
         let PermittedCall { issued, grant, timeout, caller, witness, key } = call;
+        if let Some(CallUnderWay { outcome, cancel }) = self.open_call.take() {
+            self.cancels.insert(issued.call, cancel);
+            let began = Instant::now();
+            self.calls.push(Box::pin(async move {
+                let outcome = outcome.await;
+                EndedCall { call: issued.call, outcome, took: began.elapsed(), saved: None, age: None }
+            }));
+            return;
+        }
         let granted = &of.plan.tools[issued.handle as usize];
         let cancel = CancellationToken::new();
         self.cancels.insert(issued.call, cancel.clone());

@@ -180,6 +180,7 @@ impl Driver {
         if report.state == RunState::Done && plan.limits.speculated_calls > 0 && !report.next.is_empty() {
             self.driven.runs.announce_end(FinishedRunNotice {
                 principal: self.driven.principal.clone(),
+                key: plan.key,
                 session: plan.session.clone(),
                 arguments: plan.arguments.clone(),
                 next: report.next.clone(),

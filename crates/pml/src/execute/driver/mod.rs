@@ -33,6 +33,7 @@ use super::ending::{RequestedEnd, RunEnding};
 use super::issued_call::IssuedCall;
 use super::journal::{History, JournalRecord};
 use super::observe::Observer;
+use super::open_call::CallUnderWay;
 use super::run::{self, Action, RunCore, RunEnd, RunEvent};
 use crate::clock::now_ms;
 use crate::keys::RunAdmission;
@@ -81,6 +82,8 @@ pub(super) struct DriverParts {
     pub(super) status: watch::Sender<RunStatus>,
     pub(super) acks: AckSender,
     pub(super) acked: mpsc::Receiver<Ack>,
+    /// The call that the run goes on with, if it was made before.
+    pub(super) open_call: Option<CallUnderWay>,
     /// Its place among the runs that the budget of its key admits.
     pub(super) admission: Option<RunAdmission>,
 }
@@ -121,6 +124,8 @@ pub(super) struct Driver {
     recorded_at: Vec<i64>,
     /// The events that follow from the driver's own decisions; they are processed before anything else.
     pending: VecDeque<RunEvent<RunEnding>>,
+    /// Whether recorded deliveries are made again. What was read ahead meanwhile was read after them.
+    restoring: bool,
     /// The failure that ends the run next.
     failed: Option<RunFailure>,
     /// The requested end, if it is not recorded yet.
@@ -155,10 +160,12 @@ impl Driver {
             ticket: parts.ticket,
             recorded_at: history.calls.iter().map(|call| call.issued_at).collect(),
             pending: VecDeque::new(),
+            restoring: true,
             failed: None,
             requested_end: None,
             driven: DrivenRun { runs, principal, plan, lease },
         };
+        driver.calls.open_call = parts.open_call;
         driver.calls.reading_ahead = ReadingAhead::new(&driver.driven);
         driver.begin(worker, history);
         driver
@@ -178,6 +185,7 @@ impl Driver {
                 self.deliver(at, &what);
             }
         }
+        self.restoring = false;
         self.run.void_grants(replaced.unwrap_or(0));
         self.take_dag_events();
         if let Some(dag) = &mut self.work.dag {

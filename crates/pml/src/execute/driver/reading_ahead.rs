@@ -34,7 +34,12 @@ impl Driver {
     pub(super) fn read_ahead(&mut self, event: &RunEvent<RunEnding>) {
         let Some(reading) = &mut self.calls.reading_ahead else { return };
         match event {
-            RunEvent::Issued(issued) => reading.on_issued(&self.observer, issued),
+            RunEvent::Issued(issued) => {
+                if let Some(tool) = self.driven.plan.tools.get(issued.handle as usize) {
+                    reading.takes_earlier(&tool.id, &issued.digest);
+                }
+                reading.on_issued(&self.observer, issued);
+            }
             RunEvent::Quiet { taken } if self.run.is_settled(*taken) => {
                 reading.follow(&self.observer);
                 let writes: Vec<WriteReach> =
@@ -67,9 +72,9 @@ impl Driver {
                 }
             }
             // A program that waits some time wants to know what is there afterwards.
-            RunDelivery::Timer { .. } => {
+            RunDelivery::Timer { .. } if !self.restoring => {
                 self.drop_unused_reads();
-                self.calls.reading_ahead.iter_mut().for_each(|reading| reading.tasks.clear());
+                self.calls.reading_ahead.iter_mut().for_each(ReadingAhead::forget_made);
             }
             _ => {}
         }
@@ -77,7 +82,9 @@ impl Driver {
 
     /// Forgets the reads ahead after the plan was replaced.
     pub(super) fn forget_reads(&mut self) {
-        self.drop_unused_reads();
+        if !self.restoring {
+            self.drop_unused_reads();
+        }
         self.calls.reading_ahead = ReadingAhead::new(&self.driven);
     }
 
@@ -117,6 +124,8 @@ pub(super) struct ReadingAhead {
     ahead: Option<RunAhead>,
     /// The DAG tasks whose calls were made ahead, each with its handle and the digest of its arguments.
     tasks: HashMap<usize, (u32, Digest)>,
+    /// The reads that were made before a pause of the run and are not asked for yet, by tool and arguments.
+    made_before: HashMap<(ToolId, Digest), usize>,
     /// How many more reads the run may make ahead.
     left: u32,
     /// Where the nodes of called capabilities are.
@@ -167,7 +176,8 @@ impl ReadingAhead {
             effects,
             ahead,
             tasks: HashMap::new(),
-            left: plan.limits.speculated_calls,
+            made_before: runs.speculator.unused_reads(of.lease.run()),
+            left: plan.limits.speculated_calls.saturating_sub(runs.speculator.reads_made(of.lease.run())),
             places,
             followed: FollowedPaths::default(),
         })
@@ -254,13 +264,33 @@ impl ReadingAhead {
         }
         for read in reads {
             let Some(tool) = of.plan.tools.get(read.handle as usize) else { continue };
-            let (principal, arguments) = (&of.principal, read.arguments);
-            if self.speculator.has_earlier_read(run, &tool.id, &arguments) {
+            let ReadAhead { arguments, confidence, .. } = read;
+            if self.speculator.has_earlier_read(run, &tool.id, &arguments)
+                || self.takes_earlier(&tool.id, &Digest::of(arguments.as_bytes()))
+            {
                 continue;
             }
-            let begun = self.speculator.start(&NewRead { principal, run, tool, arguments });
+            let read = NewRead { principal: &of.principal, run, tool, arguments, confidence };
+            let begun = self.speculator.start(&read);
             self.left -= u32::from(begun);
         }
+    }
+
+    /// Forgets which reads were made: they were dropped.
+    fn forget_made(&mut self) {
+        self.tasks.clear();
+        self.made_before.clear();
+    }
+
+    /// Whether a call was made ahead before a pause of the run. Each such read counts for one call.
+    fn takes_earlier(&mut self, tool: &ToolId, arguments: &Digest) -> bool {
+        if self.made_before.is_empty() {
+            return false;
+        }
+        let left = self.made_before.get_mut(&(tool.clone(), arguments.clone()));
+        let Some(left) = left.filter(|left| **left > 0) else { return false };
+        *left -= 1;
+        true
     }
 
     /// Drops the read for a DAG task, because one before it has failed.

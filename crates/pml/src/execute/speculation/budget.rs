@@ -1,11 +1,12 @@
-//! The budget of speculated reads that all runs of the process share: so many at a time per server, so many a minute.
+//! The budget of speculated reads that all runs of the process share: so many at a time per server, so many a minute; and
+//! how many each run has made.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use pml_model::ServerName;
+use pml_model::{RunId, ServerName};
 
 /// The shared budget.
 pub(super) struct ReadBudget(Mutex<BudgetState>);
@@ -45,6 +46,39 @@ impl ReadBudget {
         state.by_server.insert(server.clone(), under_way + 1);
         state.left -= 1.0;
         Some(BudgetSlot { budget: Arc::clone(self), server: server.clone() })
+    }
+}
+
+/// 1 h: how long the reads of a run count after the last of them. A run that waits longer has its whole budget again.
+const COUNTED_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// How many reads were made ahead of each run, over all its pauses.
+#[derive(Default)]
+pub(super) struct RunCounts(Mutex<HashMap<RunId, RunCount>>);
+
+struct RunCount {
+    reads: u32,
+    latest: Instant,
+}
+
+impl RunCounts {
+    pub(super) fn get(&self, run: &RunId) -> u32 {
+        self.0.lock().get(run).map_or(0, |count| count.reads)
+    }
+
+    pub(super) fn add_one(&self, run: &RunId) {
+        let mut counts = self.0.lock();
+        let now = Instant::now();
+        let count = counts.entry(run.clone()).or_insert(RunCount { reads: 0, latest: now });
+        *count = RunCount { reads: count.reads + 1, latest: now };
+    }
+
+    pub(super) fn remove(&self, run: &RunId) {
+        self.0.lock().remove(run);
+    }
+
+    pub(super) fn remove_old(&self) {
+        self.0.lock().retain(|_, count| count.latest.elapsed() < COUNTED_FOR);
     }
 }
 

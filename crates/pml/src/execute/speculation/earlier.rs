@@ -64,6 +64,7 @@ impl EarlierRead {
             began: self.began,
             outcome,
             origin: ReadOrigin::DryRun,
+            confidence: 1.0,
             witness: self.witness,
             _cancel: CancellationToken::new().drop_guard(),
         }

@@ -14,14 +14,16 @@ pub(super) struct PreparedResults(Mutex<HashMap<Digest, PreparedResult>>);
 pub(super) struct PreparedResult {
     pub(super) principal: Principal,
     pub(super) capability: CapabilityId,
+    /// The confidence that it is asked for.
+    pub(super) confidence: f64,
     at: Instant,
 }
 
 impl PreparedResults {
     /// Records that the result of a capability is kept under `key`.
-    pub(super) fn add(&self, principal: &Principal, id: &CapabilityId, key: Digest) {
-        let prepared =
-            PreparedResult { principal: principal.clone(), capability: id.clone(), at: Instant::now() };
+    pub(super) fn add(&self, (principal, id): (&Principal, &CapabilityId), confidence: f64, key: Digest) {
+        let (principal, capability) = (principal.clone(), id.clone());
+        let prepared = PreparedResult { principal, capability, confidence, at: Instant::now() };
         self.0.lock().insert(key, prepared);
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct PendingRead {
     pub(super) began: Instant,
     pub(super) outcome: oneshot::Receiver<ReadOutcome>,
     pub(super) origin: ReadOrigin,
+    /// The confidence, when it was begun, that the program asks for it.
+    pub(super) confidence: f64,
     /// Records the files that were read.
     pub(super) witness: ReadRecorder,
     /// Cancels the call when nobody wants its result any more.
@@ -55,14 +57,21 @@ pub(super) struct ReadOutcome {
     pub(super) took: Duration,
 }
 
-/// Reads of one tool that nobody asked for.
-pub(super) struct UnusedReads {
+/// A read that nobody asked for.
+pub(super) struct UnusedRead {
     pub(super) principal: Principal,
     pub(super) tool: ToolId,
-    pub(super) reads: u32,
+    pub(super) confidence: f64,
 }
 
 impl PendingRead {
+    /// Drops the read, which cancels it. Returns what counts as waste: one of a dry run was no bet.
+    fn into_unused(self, principal: &Principal) -> Option<UnusedRead> {
+        let PendingRead { tool, origin, confidence, .. } = self;
+        let is_waste = origin == ReadOrigin::Ahead;
+        is_waste.then(|| UnusedRead { principal: principal.clone(), tool, confidence })
+    }
+
     /// The call that reads it.
     pub(super) fn call(
         &self,
@@ -86,6 +95,14 @@ impl PendingReads {
     /// How many reads made ahead of a run were not asked for yet.
     pub(super) fn count(&self, run: &RunId) -> usize {
         self.0.lock().get(run).map_or(0, |reads| reads.by_call.values().map(made_ahead).sum())
+    }
+
+    /// The reads made ahead of a run and not asked for yet, by tool and arguments.
+    pub(super) fn unused(&self, run: &RunId) -> HashMap<(ToolId, Digest), usize> {
+        let runs = self.0.lock();
+        let calls = runs.get(run).into_iter().flat_map(|reads| &reads.by_call);
+        let counted = calls.map(|(call, waiting)| (call.clone(), made_ahead(waiting)));
+        counted.filter(|(_, reads)| *reads > 0).collect()
     }
 
     /// Whether the dry run that a run confirms made this call.
@@ -120,26 +137,18 @@ impl PendingReads {
     }
 
     /// Drops all reads of a run, which cancels those under way.
-    pub(super) fn drop_run(&self, run: &RunId) -> Vec<UnusedReads> {
+    pub(super) fn drop_run(&self, run: &RunId) -> Vec<UnusedRead> {
         let dropped = self.0.lock().remove(run);
         dropped.into_iter().flat_map(RunReads::into_unused).collect()
     }
 
     /// Drops the reads that are older than `ttl`.
-    pub(super) fn drop_expired(&self, ttl: Duration) -> Vec<UnusedReads> {
+    pub(super) fn drop_expired(&self, ttl: Duration) -> Vec<UnusedRead> {
         let mut expired = Vec::new();
         self.0.lock().retain(|_, reads| {
             for waiting in reads.by_call.values_mut() {
                 while waiting.front().is_some_and(|read| read.began.elapsed() > ttl) {
-                    if let Some(old) = waiting.pop_front()
-                        && old.origin == ReadOrigin::Ahead
-                    {
-                        expired.push(UnusedReads {
-                            principal: reads.principal.clone(),
-                            tool: old.tool,
-                            reads: 1,
-                        });
-                    }
+                    expired.extend(waiting.pop_front().and_then(|old| old.into_unused(&reads.principal)));
                 }
             }
             reads.by_call.retain(|_, waiting| !waiting.is_empty());
@@ -156,14 +165,9 @@ impl PendingReads {
 }
 
 impl RunReads {
-    fn into_unused(self) -> impl Iterator<Item = UnusedReads> {
+    fn into_unused(self) -> impl Iterator<Item = UnusedRead> {
         let RunReads { principal, by_call } = self;
-        let unused = move |((tool, _), waiting): ((ToolId, Digest), VecDeque<PendingRead>)| UnusedReads {
-            principal: principal.clone(),
-            tool,
-            reads: u32::try_from(made_ahead(&waiting)).unwrap_or(u32::MAX),
-        };
-        by_call.into_iter().map(unused).filter(|unused| unused.reads > 0)
+        by_call.into_values().flatten().filter_map(move |read| read.into_unused(&principal))
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) struct SpeculationRecords {
     /// The principals whose earlier records are loaded.
     loaded: Mutex<HashSet<Principal>>,
     /// What came of reads and is not stored yet.
-    unstored: Mutex<HashMap<RecordKey, SpeculationCounts>>,
+    unstored: Mutex<HashMap<RecordKey, ToolSpeculation>>,
 }
 
 /// Why a speculated read could not be used.
@@ -97,7 +97,7 @@ impl SpeculationRecords {
             }
         };
         let mut histories = self.histories.lock();
-        for ToolSpeculation { tool, counts } in stored {
+        for ToolSpeculation { tool, counts, .. } in stored {
             histories.entry((principal.clone(), tool)).or_default().record = record_of(&counts);
         }
     }
@@ -140,31 +140,34 @@ impl SpeculationRecords {
         });
     }
 
-    /// Records a result that was asked for and used.
-    pub(super) fn note_hit(&self, principal: &Principal, id: &str, saved: Duration) {
+    /// Records a result that was made ahead with this confidence, was asked for and used.
+    pub(super) fn note_hit(&self, principal: &Principal, id: &str, (confidence, saved): (f64, Duration)) {
         self.change(principal, id, |history| history.record.add_hit());
         let saved_us = u64::try_from(saved.as_micros()).unwrap_or(u64::MAX);
-        self.metrics.note_speculation(SpeculationOutcome::Hit, 1, saved_us);
-        self.count(principal, id, SpeculationCounts { hits: 1, saved_us, ..SpeculationCounts::default() });
+        self.metrics.note_speculation_saved(saved_us);
+        self.count(principal, id, |counted| counted.saved_us += saved_us);
+        self.count_outcome(principal, id, (SpeculationOutcome::Hit, confidence));
     }
 
-    /// Records a result that was asked for and could not be used.
-    pub(super) fn note_miss(&self, principal: &Principal, id: &str, miss: SpeculationMiss) {
+    /// Records a result that was made ahead with this confidence, was asked for and could not be used.
+    pub(super) fn note_miss(
+        &self,
+        principal: &Principal,
+        id: &str,
+        (confidence, miss): (f64, SpeculationMiss),
+    ) {
         tracing::debug!(tool = id, ?miss, "a result that was read ahead could not be used");
         self.change(principal, id, |history| {
             history.record.add_waste(1);
             history.unanswered |= miss == SpeculationMiss::Unanswered;
         });
-        self.metrics.note_speculation(SpeculationOutcome::Miss, 1, 0);
-        self.count(principal, id, SpeculationCounts { misses: 1, ..SpeculationCounts::default() });
+        self.count_outcome(principal, id, (SpeculationOutcome::Miss, confidence));
     }
 
-    /// Records results that nobody asked for.
-    pub(super) fn note_wasted(&self, principal: &Principal, id: &str, reads: u32) {
-        self.change(principal, id, |history| history.record.add_waste(reads));
-        self.metrics.note_speculation(SpeculationOutcome::Wasted, u64::from(reads), 0);
-        let counts = SpeculationCounts { wasted: u64::from(reads), ..SpeculationCounts::default() };
-        self.count(principal, id, counts);
+    /// Records a result that was made ahead with this confidence and that nobody asked for.
+    pub(super) fn note_wasted(&self, principal: &Principal, id: &str, confidence: f64) {
+        self.change(principal, id, |history| history.record.add_waste(1));
+        self.count_outcome(principal, id, (SpeculationOutcome::Wasted, confidence));
     }
 
     /// Records that a server refused a read because there were too many.
@@ -175,8 +178,8 @@ impl SpeculationRecords {
     /// Records a result that differed from that of the same call made later.
     pub(super) fn note_difference(&self, principal: &Principal, tool: &str) {
         self.change(principal, tool, |history| history.record.add_waste(DIFFERENCE_WASTE));
-        self.metrics.note_speculation(SpeculationOutcome::Differing, 1, 0);
-        self.count(principal, tool, SpeculationCounts { differing: 1, ..SpeculationCounts::default() });
+        self.metrics.note_speculation_difference();
+        self.count(principal, tool, |counted| counted.differing += 1);
     }
 
     /// Queues what came of reads for storing.
@@ -185,7 +188,7 @@ impl SpeculationRecords {
             .unstored
             .lock()
             .drain()
-            .map(|((principal, tool), counts)| (principal, ToolSpeculation { tool, counts }))
+            .map(|((principal, tool), counted)| (principal, ToolSpeculation { tool, ..counted }))
             .collect();
         if !counts.is_empty() {
             self.store.add_speculation(counts);
@@ -196,9 +199,41 @@ impl SpeculationRecords {
         change(self.histories.lock().entry((principal.clone(), id.to_owned())).or_default())
     }
 
-    fn count(&self, principal: &Principal, id: &str, counts: SpeculationCounts) {
-        *self.unstored.lock().entry((principal.clone(), id.to_owned())).or_default() += counts;
+    fn count(&self, principal: &Principal, id: &str, add: impl FnOnce(&mut SpeculationCounts)) {
+        add(&mut self.unstored.lock().entry((principal.clone(), id.to_owned())).or_default().counts);
     }
+
+    fn count_outcome(
+        &self,
+        principal: &Principal,
+        id: &str,
+        (outcome, confidence): (SpeculationOutcome, f64),
+    ) {
+        self.metrics.note_speculation(outcome, confidence);
+        let mut unstored = self.unstored.lock();
+        let counted = unstored.entry((principal.clone(), id.to_owned())).or_default();
+        let by_confidence = counted.by_confidence.entry(percent(confidence)).or_default();
+        match outcome {
+            SpeculationOutcome::Hit => {
+                counted.counts.hits += 1;
+                by_confidence.hits += 1;
+            }
+            SpeculationOutcome::Miss => {
+                counted.counts.misses += 1;
+                by_confidence.misses += 1;
+            }
+            SpeculationOutcome::Wasted => {
+                counted.counts.wasted += 1;
+                by_confidence.wasted += 1;
+            }
+        }
+    }
+}
+
+/// A probability in whole per cent.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number is from 0 to 100")]
+fn percent(confidence: f64) -> u8 {
+    (confidence.clamp(0.0, 1.0) * 100.0).round() as u8
 }
 
 /// What stored counts say of a tool's reads.

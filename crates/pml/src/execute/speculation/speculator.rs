@@ -4,6 +4,7 @@
 //! definition and the write epoch are unchanged. One that a dry run read is used by the run that confirms it, and only
 //! if the result cache would keep it. Anything else means that the call is made as usual.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,10 +15,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::budget::{BudgetSlot, ReadBudget};
+use super::budget::{BudgetSlot, ReadBudget, RunCounts};
 use super::earlier::EarlierRead;
 use super::prepared::PreparedResults;
-use super::reads::{PendingRead, PendingReads, ReadOrigin, ReadOutcome, UnusedReads};
+use super::reads::{PendingRead, PendingReads, ReadOrigin, ReadOutcome, UnusedRead};
 use super::records::{SpeculationMiss, SpeculationRecords};
 use super::speculative_call::{SpeculativeCall, SpeculativeCaller};
 use crate::builtin::ReadRecorder;
@@ -42,6 +43,7 @@ pub(crate) struct Speculator {
     caller: SpeculativeCaller,
     reads: PendingReads,
     budget: Arc<ReadBudget>,
+    counts: RunCounts,
     records: SpeculationRecords,
     prepared: PreparedResults,
     tasks: TaskTracker,
@@ -72,6 +74,8 @@ pub(crate) struct NewRead<'r> {
     pub(crate) run: &'r RunId,
     pub(crate) tool: &'r PlannedTool,
     pub(crate) arguments: String,
+    /// The confidence that the program asks for it.
+    pub(crate) confidence: f64,
 }
 
 impl std::fmt::Debug for Speculator {
@@ -89,6 +93,7 @@ impl Speculator {
             caller: SpeculativeCaller::new(Arc::clone(&tools)),
             reads: PendingReads::default(),
             budget: ReadBudget::new(),
+            counts: RunCounts::default(),
             records: SpeculationRecords::new(Arc::clone(&settings), store, metrics),
             prepared: PreparedResults::default(),
             tasks: TaskTracker::new(),
@@ -111,6 +116,16 @@ impl Speculator {
         concurrent.min(beside_calls).saturating_sub(self.reads.count(run))
     }
 
+    /// The reads made ahead of a run and not asked for yet, by tool and arguments.
+    pub(crate) fn unused_reads(&self, run: &RunId) -> HashMap<(ToolId, Digest), usize> {
+        self.reads.unused(run)
+    }
+
+    /// How many reads were made ahead of a run so far.
+    pub(crate) fn reads_made(&self, run: &RunId) -> u32 {
+        self.counts.get(run)
+    }
+
     /// Whether a read of a tool is made ahead that the program asks for with this confidence.
     pub(crate) fn admits(&self, principal: &Principal, tool: &ToolId, confidence: f64) -> bool {
         self.records.admits(principal, &tool.to_string(), confidence)
@@ -119,9 +134,6 @@ impl Speculator {
     /// Makes a read ahead. Returns `false` if a budget is used up, or if the server is to be left alone.
     pub(crate) fn start(self: &Arc<Self>, read: &NewRead<'_>) -> bool {
         let server = &read.tool.id.server;
-        if self.tools.is_rate_limited(server) {
-            return false;
-        }
         let Ok(mark) = self.tools.epoch.mark_for_server(server) else { return false };
         let Some(slot) = self.take_slot(server) else { return false };
         let (cancel, (tell, outcome)) = (CancellationToken::new(), oneshot::channel());
@@ -133,6 +145,7 @@ impl Speculator {
             began: Instant::now(),
             outcome,
             origin: ReadOrigin::Ahead,
+            confidence: read.confidence,
             witness: ReadRecorder::default(),
             _cancel: cancel.clone().drop_guard(),
         };
@@ -141,26 +154,36 @@ impl Speculator {
             ..pending.call(read.principal, read.run, cancel)
         };
         self.reads.add(read.run, read.principal, pending);
-        let (speculator, principal, tool) =
-            (Arc::clone(self), read.principal.clone(), read.tool.id.to_string());
+        self.counts.add_one(read.run);
+        let speculator = Arc::clone(self);
         self.tasks.spawn(async move {
             let began = Instant::now();
-            let outcome = speculator.caller.call(call).await;
-            drop(slot);
-            if let CallOutcome::NotSent(problem) = &outcome
-                && problem.code == ErrorCode::RateLimited
-            {
-                speculator.records.note_rate_limit(&principal, &tool);
-            }
+            let outcome = speculator.make(call, slot).await;
             // Nobody listens any more if the run has ended or has made the call itself.
             drop(tell.send(ReadOutcome { outcome, took: began.elapsed() }));
         });
         true
     }
 
-    /// Takes one read of a server out of the budget; `None` if it is used up, or if calls that somebody waits for need
-    /// what the server can do.
-    fn take_slot(&self, server: &ServerName) -> Option<BudgetSlot> {
+    /// Makes a read for which there is room, and then gives its place in the budget back.
+    pub(super) async fn make(&self, read: SpeculativeCall, slot: BudgetSlot) -> CallOutcome {
+        let (principal, tool) = (read.principal.clone(), read.tool.clone());
+        let outcome = self.caller.call(read).await;
+        drop(slot);
+        if let CallOutcome::NotSent(problem) = &outcome
+            && problem.code == ErrorCode::RateLimited
+        {
+            self.records.note_rate_limit(&principal, &tool.to_string());
+        }
+        outcome
+    }
+
+    /// Takes one read of a server out of the budget; `None` if it is used up, if the server is to be left alone, or if
+    /// calls that somebody waits for need what the server can do.
+    pub(super) fn take_slot(&self, server: &ServerName) -> Option<BudgetSlot> {
+        if self.tools.is_rate_limited(server) {
+            return None;
+        }
         let config = self.settings.config();
         let most = config.limits.concurrent_per_server;
         let calls = self.tools.requested_calls(server);
@@ -200,7 +223,7 @@ impl Speculator {
         if let Some(read) = self.take(run, tool, arguments)
             && read.origin == ReadOrigin::Ahead
         {
-            self.records.note_wasted(principal, &tool.to_string(), 1);
+            self.records.note_wasted(principal, &tool.to_string(), read.confidence);
         }
     }
 
@@ -266,7 +289,7 @@ impl Speculator {
             self.add_to_witness(&read, witness);
         }
         if read.origin == ReadOrigin::Ahead {
-            self.records.note_hit(principal, &read.tool.to_string(), hit.saved);
+            self.records.note_hit(principal, &read.tool.to_string(), (read.confidence, hit.saved));
             if self.is_sampled(run, &read) {
                 self.compare_later(principal, run, read, hit.result.clone());
             }
@@ -276,7 +299,7 @@ impl Speculator {
 
     fn note_miss(&self, principal: &Principal, read: &PendingRead, miss: SpeculationMiss) {
         if read.origin == ReadOrigin::Ahead {
-            self.records.note_miss(principal, &read.tool.to_string(), miss);
+            self.records.note_miss(principal, &read.tool.to_string(), (read.confidence, miss));
         }
     }
 
@@ -369,8 +392,7 @@ impl Speculator {
         let (speculator, principal) = (Arc::clone(self), principal.clone());
         let call = read.call(&principal, run, self.closing.child_token());
         self.tasks.spawn(async move {
-            let again = speculator.caller.call(call).await;
-            drop(slot);
+            let again = speculator.make(call, slot).await;
             if let CallOutcome::Ok(now) = again
                 && !speculator.was_written_since(&read)
                 && now.get() != served.get()
@@ -389,6 +411,7 @@ impl Speculator {
     /// Drops everything made for a run that has ended.
     pub(crate) fn end_run(&self, run: &RunId) {
         self.drop_unused(run);
+        self.counts.remove(run);
         self.records.store_counts();
     }
 
@@ -396,15 +419,17 @@ impl Speculator {
     pub(crate) fn drop_expired(&self) {
         let ttl = self.settings.config().speculation.ttl;
         self.note_unused(self.reads.drop_expired(ttl));
+        self.counts.remove_old();
         for prepared in self.prepared.take_expired(ttl) {
-            self.records.note_wasted(&prepared.principal, prepared.capability.as_str(), 1);
+            let (principal, capability) = (&prepared.principal, prepared.capability.as_str());
+            self.records.note_wasted(principal, capability, prepared.confidence);
         }
         self.records.store_counts();
     }
 
-    fn note_unused(&self, unused: Vec<UnusedReads>) {
-        for UnusedReads { principal, tool, reads } in unused {
-            self.records.note_wasted(&principal, &tool.to_string(), reads);
+    fn note_unused(&self, unused: Vec<UnusedRead>) {
+        for UnusedRead { principal, tool, confidence } in unused {
+            self.records.note_wasted(&principal, &tool.to_string(), confidence);
         }
     }
 
@@ -431,15 +456,17 @@ impl Speculator {
             && self.records.admits(principal, id.as_str(), confidence)
     }
 
-    /// Records that the result of a capability is kept under `key` before anybody asked for it.
-    pub(crate) fn note_prediction(&self, principal: &Principal, id: &CapabilityId, key: Digest) {
-        self.prepared.add(principal, id, key);
+    /// Records that the result of a capability is kept under `key` before anybody asked for it, which somebody does with
+    /// this confidence.
+    pub(crate) fn note_prediction(&self, of: (&Principal, &CapabilityId), confidence: f64, key: Digest) {
+        self.prepared.add(of, confidence, key);
     }
 
     /// Records that the result under `key` was asked for, if it was prepared.
     pub(crate) fn note_prediction_used(&self, key: &Digest) {
         if let Some(prepared) = self.prepared.take(key) {
-            self.records.note_hit(&prepared.principal, prepared.capability.as_str(), Duration::ZERO);
+            let hit = (prepared.confidence, Duration::ZERO);
+            self.records.note_hit(&prepared.principal, prepared.capability.as_str(), hit);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Runs a program that only reads before anybody asks for it, and tells what its result would be.
 //!
-//! Nothing is journalled, traced or learned: it is no run. Every call is speculative. A program that does anything but
-//! read, compute and return is given up.
+//! Nothing is journalled, traced or learned: it is no run. Every call is speculative and takes its place in the budget of
+//! reads ahead. A program that does anything but read, compute and return is given up.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use pml_sandbox::{Delivery, ProgramEnding, Worker, WorkerEvent};
 use serde_json::value::RawValue;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::speculative_call::{SpeculativeCall, SpeculativeCaller};
+use super::speculative_call::SpeculativeCall;
 use crate::builtin::ReadRecorder;
 use crate::clock::now_ms;
 use crate::execute::delivery::RunDelivery;
@@ -52,8 +53,8 @@ pub(crate) async fn try_ahead(
         witness,
         run: new_run_id().ok()?,
         cancel: cancel.clone(),
-        caller: Arc::new(SpeculativeCaller::new(Arc::clone(&runs.tools))),
         calls: FuturesUnordered::new(),
+        waiting: VecDeque::new(),
         tasks: Vec::new(),
         received: 0,
         _cancel: cancel.drop_guard(),
@@ -69,8 +70,9 @@ struct Trial<'t> {
     /// Names the trial to tools; no such run is stored.
     run: RunId,
     cancel: CancellationToken,
-    caller: Arc<SpeculativeCaller>,
     calls: FuturesUnordered<BoxFuture<'static, (u32, CallOutcome)>>,
+    /// The calls that the program issued and for which there is no room yet.
+    waiting: VecDeque<(u32, SpeculativeCall)>,
     tasks: Vec<CallReport>,
     received: usize,
     _cancel: DropGuard,
@@ -81,6 +83,7 @@ impl Trial<'_> {
         loop {
             tokio::select! {
                 Some((call, outcome)) = self.calls.next() => {
+                    self.start_calls()?;
                     let what = self.delivery(call, outcome)?;
                     worker.deliver(&Delivery { now_ms: now_ms(), what: what.for_worker() });
                 }
@@ -97,7 +100,11 @@ impl Trial<'_> {
 
     fn call(&mut self, call: u32, handle: u32, arguments: String) -> Option<()> {
         let PlannedTool { id, digest, .. } = self.plan.tools.get(handle as usize)?;
-        if self.tasks.len() >= MOST_CALLS || !self.runs.tools.may_speculate(id, digest) {
+        let most = self.runs.settings.config().speculation.reads_per_run() as usize;
+        if self.tasks.len() >= most.min(MOST_CALLS)
+            || !self.runs.tools.may_speculate(id, digest)
+            || self.runs.keys.check_call(self.plan.key, id).is_err()
+        {
             return None;
         }
         self.tasks.push(CallReport::issued(call, id.to_string(), now_ms()));
@@ -110,8 +117,23 @@ impl Trial<'_> {
             cancel: self.cancel.clone(),
             witness: Some(self.witness.clone()),
         };
-        let caller = Arc::clone(&self.caller);
-        self.calls.push(Box::pin(async move { (call, caller.call(made).await) }));
+        self.waiting.push_back((call, made));
+        self.start_calls()
+    }
+
+    /// Starts the waiting calls for which there is room. Returns `None` if there is none, and no call of the trial is
+    /// under way whose end would make some: somebody else needs it, or it is used up.
+    fn start_calls(&mut self) -> Option<()> {
+        let concurrent = self.runs.settings.config().speculation.concurrent as usize;
+        while let Some((_, next)) = self.waiting.front() {
+            let slot = (self.calls.len() < concurrent)
+                .then(|| self.runs.speculator.take_slot(&next.tool.server))
+                .flatten();
+            let Some(slot) = slot else { return (!self.calls.is_empty()).then_some(()) };
+            let (call, made) = self.waiting.pop_front()?;
+            let speculator = Arc::clone(&self.runs.speculator);
+            self.calls.push(Box::pin(async move { (call, speculator.make(made, slot).await) }));
+        }
         Some(())
     }
 

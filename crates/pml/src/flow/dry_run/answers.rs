@@ -140,7 +140,7 @@ impl<'a> Answers<'a> {
         let earlier = *self.calls.entry(call.tool.clone()).and_modify(|calls| *calls += 1).or_insert(1) - 1;
         let given = self.given(call, earlier);
         if given.is_none()
-            && let Some(steered) = self.steering.answer(call.node)
+            && let Some(steered) = self.steering.answer(call.place.as_ref())
         {
             self.note_effect(number, call.tool, facts.effect_free);
             return match steered {
@@ -227,9 +227,9 @@ impl AnswerSource for Answers<'_> {
             || self.basis.mode == DryRunMode::Mocked
             || self.given(call, earlier).is_some()
             || self.known(call).is_some()
-            || self.steering.steers(call.node)
-            // What one tool returned must not reach a network through another.
-            || (facts.open_world && self.is_derived(call));
+            || self.steering.steers(call.place.as_ref())
+            // Neither what one tool returned nor what was made up must reach a network through another.
+            || (facts.open_world && (self.is_derived(call) || self.steering.changes_arguments()));
         if own { DrySending::Nothing } else { DrySending::ReadOnly }
     }
 

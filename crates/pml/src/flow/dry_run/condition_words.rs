@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use pml_model::structure::{NodeId, NodeKind};
+use pml_model::structure::NodeKind;
 use serde_json::{Value, json};
 
+use super::places::{BranchId, PlacedCode};
 use crate::plan::Plan;
 
 /// What the conditions of a program mention.
@@ -20,25 +21,29 @@ pub(super) struct ConditionWords {
 }
 
 impl ConditionWords {
-    /// What the conditions of a plan mention, and the outcomes of its decisions.
-    pub(super) fn of(plan: &Plan, branches: &BTreeSet<(NodeId, String)>) -> ConditionWords {
+    /// What the conditions of a plan mention, those of the capabilities that it calls too, and the outcomes of its
+    /// decisions.
+    pub(super) fn of(plan: &Plan, branches: &BTreeSet<BranchId>) -> ConditionWords {
         let mut words = ConditionWords::default();
-        for node in &plan.structure.nodes {
-            if let NodeKind::Decision { condition, .. } = &node.kind {
-                words.read(condition);
+        // What is compared may have been given a name before, so the other literals of the program count too.
+        let mut whole = ConditionWords::default();
+        let called = plan.nested.iter().map(PlacedCode::of_capability);
+        for code in std::iter::once(PlacedCode::of_plan(plan)).chain(called) {
+            for node in &code.structure.nodes {
+                if let NodeKind::Decision { condition, .. } = &node.kind {
+                    words.read(condition);
+                }
             }
+            whole.read(code.source);
+            words.loops.extend(loops(code.source));
         }
-        for (_, outcome) in branches {
+        for BranchId { outcome, .. } in branches {
             if let Some(case) = outcome.strip_prefix("case:") {
                 words.read(case);
                 words.texts.insert(case.trim_matches(['"', '\'', '`']).to_owned());
             }
         }
-        // What is compared may have been given a name before, so the other literals of the program count too.
-        let mut whole = ConditionWords::default();
-        whole.read(&plan.source);
         words.parameters = parameters(&plan.source);
-        words.loops = loops(&plan.source);
         words.texts.extend(whole.texts.into_iter().filter(|text| text.len() <= 40).take(20));
         for number in whole.numbers.into_iter().take(20) {
             if !words.numbers.contains(&number) {

@@ -11,9 +11,10 @@ use serde_json::{Map, Value, json};
 
 use super::aim::{self, Aim};
 use super::condition_words::ConditionWords;
-use crate::execute::dry_run::DryRunRecord;
+use super::places::{BranchId, PlacedCode, branches_of};
+use crate::execute::dry_run::{DryCallRecord, DryRunRecord, NodePlace};
 use crate::plan::Plan;
-use crate::report::{Branch, BranchCoverage, ExecutedPath};
+use crate::report::{Branch, BranchCoverage, ExecutedPath, PathDecision};
 
 /// The most places of one value that are varied.
 const MAX_PLACES: usize = 60;
@@ -26,7 +27,7 @@ const MOST_PROMISING: u32 = 9;
 /// The answers that differ from the first run, and the changed arguments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Steering {
-    nodes: BTreeMap<NodeId, Steered>,
+    calls: BTreeMap<NodePlace, Steered>,
     /// Changed members of `args`; `None` leaves one out.
     arguments: BTreeMap<String, Option<Value>>,
 }
@@ -44,17 +45,22 @@ pub(super) enum SteeredAnswer<'s> {
 }
 
 impl Steering {
-    /// The answer for the calls of a node.
-    pub(super) fn answer(&self, node: Option<NodeId>) -> Option<SteeredAnswer<'_>> {
-        Some(match self.nodes.get(&node?)? {
+    /// The answer for the calls at a place.
+    pub(super) fn answer(&self, place: Option<&NodePlace>) -> Option<SteeredAnswer<'_>> {
+        Some(match self.calls.get(place?)? {
             Steered::Failure => SteeredAnswer::Failure,
             Steered::Value(value) => SteeredAnswer::Value(value),
         })
     }
 
-    /// Whether the calls of a node are answered differently.
-    pub(super) fn steers(&self, node: Option<NodeId>) -> bool {
-        node.is_some_and(|node| self.nodes.contains_key(&node))
+    /// Whether the calls at a place are answered differently.
+    pub(super) fn steers(&self, place: Option<&NodePlace>) -> bool {
+        place.is_some_and(|place| self.calls.contains_key(place))
+    }
+
+    /// Whether the program is given arguments that nobody gave.
+    pub(super) fn changes_arguments(&self) -> bool {
+        !self.arguments.is_empty()
     }
 
     /// `arguments` with the changes.
@@ -70,41 +76,48 @@ impl Steering {
     }
 
     /// What differs from the first run, in words.
-    pub(super) fn describe(&self, structure: &Structure) -> Vec<String> {
-        let tool = |node: NodeId| match structure.node(node).map(|node| &node.kind) {
-            Some(NodeKind::Task { tool, .. }) => tool.clone(),
-            _ => node.to_string(),
+    pub(super) fn describe(&self, plan: &Plan) -> Vec<String> {
+        let tool = |(path, node): &NodePlace| {
+            let code = PlacedCode::around(plan, path);
+            let tool = match code.and_then(|code| code.structure.node(*node)).map(|node| &node.kind) {
+                Some(NodeKind::Task { tool, .. }) => tool.clone(),
+                _ => node.to_string(),
+            };
+            match code.and_then(|code| code.capability) {
+                Some(capability) => format!("`{tool}` in `{capability}`"),
+                None => format!("`{tool}`"),
+            }
         };
-        let nodes = self.nodes.iter().map(|(node, steered)| match steered {
-            Steered::Failure => format!("`{}` fails", tool(*node)),
+        let calls = self.calls.iter().map(|(place, steered)| match steered {
+            Steered::Failure => format!("{} fails", tool(place)),
             Steered::Value(value) => {
                 let shown = pml_model::name::truncate_text(&value.to_string(), 120);
-                format!("`{}` returns {shown}", tool(*node))
+                format!("{} returns {shown}", tool(place))
             }
         });
         let arguments = self.arguments.iter().map(|(name, value)| match value {
             Some(value) => format!("`args.{name}` is {value}"),
             None => format!("`args.{name}` is missing"),
         });
-        nodes.chain(arguments).collect()
+        calls.chain(arguments).collect()
     }
 
     fn with(&self, variation: &Variation) -> Steering {
         let mut steering = self.clone();
         match variation {
-            Variation::Fail(node) => {
-                steering.nodes.insert(*node, Steered::Failure);
+            Variation::Fail(call) => {
+                steering.calls.insert(call.clone(), Steered::Failure);
             }
-            Variation::Return(node, value) => {
-                steering.nodes.insert(*node, Steered::Value(value.clone()));
+            Variation::Return(call, value) => {
+                steering.calls.insert(call.clone(), Steered::Value(value.clone()));
             }
-            Variation::Place(node, base, place, value) => {
-                let mut changed = match steering.nodes.get(node) {
+            Variation::Place(call, base, place, value) => {
+                let mut changed = match steering.calls.get(call) {
                     Some(Steered::Value(known)) => known.clone(),
                     Some(Steered::Failure) | None => base.clone(),
                 };
                 put(&mut changed, place, value.as_ref());
-                steering.nodes.insert(*node, Steered::Value(changed));
+                steering.calls.insert(call.clone(), Steered::Value(changed));
             }
             Variation::Argument(name, value) => {
                 steering.arguments.insert(name.clone(), value.clone());
@@ -122,10 +135,10 @@ impl Steering {
 /// One change of an answer or argument.
 #[derive(Debug, Clone)]
 enum Variation {
-    Fail(NodeId),
-    Return(NodeId, Value),
-    /// The value of a node with one place replaced, or removed.
-    Place(NodeId, Value, Vec<Step>, Option<Value>),
+    Fail(NodePlace),
+    Return(NodePlace, Value),
+    /// The value of a call with one place in it replaced, or removed.
+    Place(NodePlace, Value, Vec<Step>, Option<Value>),
     Argument(String, Option<Value>),
     Together(Vec<Variation>),
 }
@@ -140,7 +153,7 @@ enum Step {
 #[derive(Debug, Clone)]
 pub(super) struct Explored {
     pub(super) steering: Steering,
-    pub(super) decisions: BTreeSet<(NodeId, String)>,
+    pub(super) decisions: BTreeSet<BranchId>,
     pub(super) nodes: BTreeSet<NodeId>,
     /// What can be varied, with how promising it is.
     variations: Vec<(u32, Variation)>,
@@ -152,8 +165,8 @@ pub(super) struct Exploration<'p> {
     /// Makes up a result of a tool.
     make_up: &'p (dyn Fn(&ToolId) -> Value + Sync),
     /// The branches there are.
-    all: BTreeSet<(NodeId, String)>,
-    covered: BTreeSet<(NodeId, String)>,
+    all: BTreeSet<BranchId>,
+    covered: BTreeSet<BranchId>,
     words: ConditionWords,
     /// The runs that took new branches, the first run first.
     pub(super) paths: Vec<Explored>,
@@ -185,8 +198,16 @@ impl<'p> Exploration<'p> {
     pub(super) fn note(&mut self, steering: &Steering, record: &DryRunRecord) {
         self.runs += 1;
         let path = &record.report.path;
-        let decisions: BTreeSet<(NodeId, String)> =
-            path.decisions.iter().map(|taken| (taken.node, taken.outcome.clone())).collect();
+        let taken = |capability: Option<usize>, path: &ExecutedPath| -> Vec<BranchId> {
+            let branch = |taken: &PathDecision| BranchId {
+                capability,
+                node: taken.node,
+                outcome: taken.outcome.clone(),
+            };
+            path.decisions.iter().map(branch).collect()
+        };
+        let within = record.frames.iter().flat_map(|frame| taken(Some(frame.capability), &frame.path));
+        let decisions: BTreeSet<BranchId> = taken(None, path).into_iter().chain(within).collect();
         let is_new = self.paths.is_empty() || decisions.iter().any(|taken| !self.covered.contains(taken));
         self.covered.extend(decisions.iter().cloned());
         self.tried.insert(format!("{steering:?}"));
@@ -250,14 +271,15 @@ impl<'p> Exploration<'p> {
 
     /// What would take the branches that are left, as their conditions are written.
     fn vary_conditions(&self, record: &DryRunRecord, ranked: &mut Vec<(u32, Variation)>) {
-        for (decision, outcome) in self.all.iter().filter(|branch| !self.covered.contains(*branch)) {
+        for branch in self.all.iter().filter(|branch| !self.covered.contains(*branch)) {
+            let Some(code) = PlacedCode::at(self.plan, branch.capability) else { continue };
             let Some(NodeKind::Decision { condition, form, .. }) =
-                self.plan.structure.node(*decision).map(|node| &node.kind)
+                code.structure.node(branch.node).map(|node| &node.kind)
             else {
                 continue;
             };
-            let condition = self.written_out(condition);
-            let aims = match (outcome.as_str(), form) {
+            let condition = written_out(code.source, condition);
+            let aims = match (branch.outcome.as_str(), form) {
                 ("true", DecisionForm::Nullish) => aim::equal(&condition, &Value::Null),
                 ("false", DecisionForm::Nullish) => aim::equal(&condition, &json!("text")),
                 ("true", _) => aim::aims(&condition, true),
@@ -271,10 +293,15 @@ impl<'p> Exploration<'p> {
                     None => continue,
                 },
             };
-            let read = self.plan.program().map(|program| &program.decided_by[..]).unwrap_or_default();
-            let read = read.iter().find(|read| read.node == *decision);
-            let read = read.map(|read| self.calls_behind(&read.reads)).unwrap_or_default();
-            let together = self.aimed(&aims, &read, record);
+            let read = code.program.map(|program| &program.decided_by[..]).unwrap_or_default();
+            let read = read.iter().find(|read| read.node == branch.node);
+            let read = read.map(|read| calls_behind(code.structure, &read.reads)).unwrap_or_default();
+            let is_read = |call: &&DryCallRecord| {
+                let node = call.place.as_ref().map(|(_, node)| *node);
+                call.capability.as_deref() == code.capability && node.is_some_and(|node| read.contains(&node))
+            };
+            let calls: Vec<&DryCallRecord> = record.calls.iter().filter(is_read).collect();
+            let together = self.aimed(&aims, &calls);
             if !together.is_empty() {
                 ranked.push((MOST_PROMISING, Variation::Together(together)));
             }
@@ -282,8 +309,13 @@ impl<'p> Exploration<'p> {
     }
 
     /// The variations that give chains of names the values they should have.
-    fn aimed(&self, aims: &[Aim], read: &[NodeId], record: &DryRunRecord) -> Vec<Variation> {
+    fn aimed(&self, aims: &[Aim], read: &[&DryCallRecord]) -> Vec<Variation> {
         let mut together = Vec::new();
+        let mut seen = BTreeSet::new();
+        let read: Vec<_> = read
+            .iter()
+            .filter_map(|call| Some((*call, call.place.clone().filter(|place| seen.insert(place.clone()))?)))
+            .collect();
         for aim in aims {
             if aim.root == "args" {
                 if let [name] = &aim.path[..] {
@@ -291,8 +323,7 @@ impl<'p> Exploration<'p> {
                 }
                 continue;
             }
-            for node in read {
-                let Some(call) = record.calls.iter().find(|call| call.node == Some(*node)) else { continue };
+            for (call, at) in &read {
                 let base = match &call.end {
                     Some(Ok(value)) => serde_json::from_str(value.get()).unwrap_or_default(),
                     Some(Err(_)) | None => (self.make_up)(&call.tool),
@@ -310,67 +341,39 @@ impl<'p> Exploration<'p> {
                     }
                     None => place.extend(aim.path.iter().cloned().map(Step::Key)),
                 }
-                together.push(Variation::Place(*node, base, place, Some(value)));
+                together.push(Variation::Place(at.clone(), base, place, Some(value)));
             }
         }
         together
-    }
-
-    /// The calls that these nodes are computed from.
-    fn calls_behind(&self, nodes: &[NodeId]) -> Vec<NodeId> {
-        let structure = &self.plan.structure;
-        let (mut calls, mut open, mut seen) = (Vec::new(), nodes.to_vec(), BTreeSet::new());
-        while let Some(node) = open.pop() {
-            if !seen.insert(node) {
-                continue;
-            }
-            match structure.node(node) {
-                Some(found) if found.kind.is_call() => calls.push(node),
-                _ => open.extend(structure.edges.iter().filter(|edge| edge.to == node).filter_map(|edge| {
-                    matches!(edge.link, EdgeLink::Provides { basis: EdgeBasis::Data, .. })
-                        .then_some(edge.from)
-                })),
-            }
-        }
-        calls
-    }
-
-    /// A condition in which names that the program gave to expressions are written out.
-    fn written_out(&self, condition: &str) -> String {
-        let name = condition.trim().trim_start_matches('!');
-        if !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
-            return condition.to_owned();
-        }
-        for keyword in ["const", "let", "var"] {
-            let head = format!("{keyword} {name} = ");
-            if let Some(at) = self.plan.source.find(&head) {
-                let rest = &self.plan.source[at + head.len()..];
-                let expression = rest.split([';', '\n']).next().unwrap_or_default();
-                return condition.replace(name, &format!("({expression})"));
-            }
-        }
-        condition.to_owned()
     }
 
     /// What could be varied after a run, the most promising first.
     fn variations(&self, record: &DryRunRecord) -> Vec<(u32, Variation)> {
         let mut ranked: Vec<(u32, Variation)> = Vec::new();
         let mut seen = BTreeSet::new();
-        let fails = self.all.iter().any(|branch| branch.1 == "error" && !self.covered.contains(branch));
+        let is_open = |branch: &&BranchId| branch.outcome == "error" && !self.covered.contains(*branch);
+        let failing: BTreeSet<Option<&str>> = self
+            .all
+            .iter()
+            .filter(is_open)
+            .filter_map(|branch| Some(PlacedCode::at(self.plan, branch.capability)?.capability))
+            .collect();
         for call in &record.calls {
-            let Some(node) = call.node.filter(|_| call.capability.is_none()) else { continue };
-            if !seen.insert(node) {
+            let Some(place) = &call.place else { continue };
+            // What fails in a capability may be handled by the program that calls it.
+            let fails = failing.contains(&None) || failing.contains(&call.capability.as_deref());
+            if !seen.insert(place) {
                 continue;
             }
-            ranked.push((if fails { 8 } else { 1 }, Variation::Fail(node)));
+            ranked.push((if fails { 8 } else { 1 }, Variation::Fail(place.clone())));
             let Some(Ok(value)) = &call.end else {
                 let made_up = (self.make_up)(&call.tool);
-                ranked.push((6, Variation::Return(node, made_up.clone())));
-                self.vary_value(node, &made_up, &mut ranked);
+                ranked.push((6, Variation::Return(place.clone(), made_up.clone())));
+                self.vary_value(place, &made_up, &mut ranked);
                 continue;
             };
             let Ok(value) = serde_json::from_str::<Value>(value.get()) else { continue };
-            self.vary_value(node, &value, &mut ranked);
+            self.vary_value(place, &value, &mut ranked);
         }
         self.vary_arguments(&mut ranked);
         self.vary_conditions(record, &mut ranked);
@@ -379,7 +382,7 @@ impl<'p> Exploration<'p> {
         ranked
     }
 
-    fn vary_value(&self, node: NodeId, value: &Value, ranked: &mut Vec<(u32, Variation)>) {
+    fn vary_value(&self, call: &NodePlace, value: &Value, ranked: &mut Vec<(u32, Variation)>) {
         let mut places = Vec::new();
         collect_places(value, &mut Vec::new(), &mut places);
         for (place, at) in places.iter().take(MAX_PLACES) {
@@ -392,10 +395,13 @@ impl<'p> Exploration<'p> {
             };
             let rank = if mentioned { 3 } else { 0 };
             for other in self.words.others(at) {
-                ranked.push((rank + 1, Variation::Place(node, value.clone(), place.clone(), Some(other))));
+                ranked.push((
+                    rank + 1,
+                    Variation::Place(call.clone(), value.clone(), place.clone(), Some(other)),
+                ));
             }
             if matches!(place.last(), Some(Step::Key(_))) {
-                ranked.push((rank, Variation::Place(node, value.clone(), place.clone(), None)));
+                ranked.push((rank, Variation::Place(call.clone(), value.clone(), place.clone(), None)));
             }
         }
         // Members that conditions mention and the value lacks.
@@ -403,11 +409,11 @@ impl<'p> Exploration<'p> {
             for name in self.words.names.iter().filter(|name| !members.contains_key(*name)) {
                 for other in self.words.any_values() {
                     let place = vec![Step::Key(name.clone())];
-                    ranked.push((2, Variation::Place(node, value.clone(), place, Some(other))));
+                    ranked.push((2, Variation::Place(call.clone(), value.clone(), place, Some(other))));
                 }
             }
         }
-        ranked.push((0, Variation::Return(node, Value::Null)));
+        ranked.push((0, Variation::Return(call.clone(), Value::Null)));
     }
 
     fn vary_arguments(&self, ranked: &mut Vec<(u32, Variation)>) {
@@ -430,35 +436,41 @@ impl<'p> Exploration<'p> {
 
     /// The branches that were taken and those that were not.
     pub(super) fn coverage(&self) -> BranchCoverage {
-        let told = |(node, outcome): &(NodeId, String)| {
-            let found = self.plan.structure.node(*node)?;
+        let told = |branch: &BranchId| {
+            let code = PlacedCode::at(self.plan, branch.capability)?;
+            let found = code.structure.node(branch.node)?;
             let condition = match &found.kind {
                 NodeKind::Decision { condition, .. } => condition.clone(),
                 _ => "try".to_owned(),
             };
             Some(Branch {
-                decision: *node,
+                decision: branch.node,
                 condition,
-                outcome: outcome.clone(),
+                outcome: branch.outcome.clone(),
                 line: found.at.line,
+                capability: code.capability.map(str::to_owned),
                 reached_by: None,
             })
+        };
+        let untold = |branch: &BranchId| {
+            let told = told(branch)?;
+            let reach = self.what_reaches(branch, &told);
+            Some(Branch { reached_by: Some(reach), ..told })
         };
         let covered =
             self.covered.iter().filter(|branch| self.all.contains(*branch)).filter_map(told).collect();
         let uncovered = self.all.iter().filter(|branch| !self.covered.contains(*branch));
-        let uncovered = uncovered
-            .filter_map(told)
-            .map(|branch| Branch { reached_by: Some(self.what_reaches(&branch)), ..branch });
-        BranchCoverage { covered, uncovered: uncovered.collect(), runs: self.runs }
+        BranchCoverage { covered, uncovered: uncovered.filter_map(untold).collect(), runs: self.runs }
     }
 
     /// What would take a branch, in words.
-    fn what_reaches(&self, branch: &Branch) -> String {
-        if !self.paths.iter().any(|path| path.decisions.iter().any(|(node, _)| *node == branch.decision))
-            && branch.condition != "try"
-        {
-            return format!("the program has to reach line {}", branch.line);
+    fn what_reaches(&self, id: &BranchId, branch: &Branch) -> String {
+        let is_it = |taken: &BranchId| taken.node == id.node && taken.capability == id.capability;
+        if !self.paths.iter().any(|path| path.decisions.iter().any(is_it)) && branch.condition != "try" {
+            return match &branch.capability {
+                Some(capability) => format!("`{capability}` has to reach its line {}", branch.line),
+                None => format!("the program has to reach line {}", branch.line),
+            };
         }
         match branch.outcome.as_str() {
             "error" => format!("a call in the `try` on line {} has to fail", branch.line),
@@ -473,32 +485,49 @@ impl<'p> Exploration<'p> {
     }
 }
 
-/// The branches of the program itself.
-fn all_branches(plan: &Plan) -> BTreeSet<(NodeId, String)> {
+/// The branches of the program, and of the capabilities that it calls.
+fn all_branches(plan: &Plan) -> BTreeSet<BranchId> {
     let mut all = BTreeSet::new();
-    for node in &plan.structure.nodes {
-        match &node.kind {
-            NodeKind::Decision { form: DecisionForm::Switch, .. } => {
-                let sites = plan.program().map(|program| &program.sites[..]).unwrap_or_default();
-                for site in sites.iter().filter(|site| site.node == node.id) {
-                    all.extend(site.outcomes.iter().map(|outcome| (node.id, outcome.clone())));
-                }
-                for edge in plan.structure.edges.iter().filter(|edge| edge.from == node.id) {
-                    if let EdgeLink::Conditional { outcome } = &edge.link {
-                        all.insert((node.id, outcome.clone()));
-                    }
-                }
-            }
-            NodeKind::Decision { .. } => {
-                all.extend(["true", "false"].map(|outcome| (node.id, outcome.to_owned())));
-            }
-            NodeKind::Try => {
-                all.insert((node.id, "error".to_owned()));
-            }
-            _ => {}
-        }
+    for capability in std::iter::once(None).chain((0..plan.nested.len()).map(Some)) {
+        let Some(code) = PlacedCode::at(plan, capability) else { continue };
+        let branches = branches_of(code).into_iter();
+        all.extend(branches.map(|(node, outcome)| BranchId { capability, node, outcome }));
     }
     all
+}
+
+/// The calls that these nodes are computed from.
+fn calls_behind(structure: &Structure, nodes: &[NodeId]) -> Vec<NodeId> {
+    let (mut calls, mut open, mut seen) = (Vec::new(), nodes.to_vec(), BTreeSet::new());
+    while let Some(node) = open.pop() {
+        if !seen.insert(node) {
+            continue;
+        }
+        match structure.node(node) {
+            Some(found) if found.kind.is_call() => calls.push(node),
+            _ => open.extend(structure.edges.iter().filter(|edge| edge.to == node).filter_map(|edge| {
+                matches!(edge.link, EdgeLink::Provides { basis: EdgeBasis::Data, .. }).then_some(edge.from)
+            })),
+        }
+    }
+    calls
+}
+
+/// A condition in which names that the program gave to expressions are written out.
+fn written_out(source: &str, condition: &str) -> String {
+    let name = condition.trim().trim_start_matches('!');
+    if !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        return condition.to_owned();
+    }
+    for keyword in ["const", "let", "var"] {
+        let head = format!("{keyword} {name} = ");
+        if let Some(at) = source.find(&head) {
+            let rest = &source[at + head.len()..];
+            let expression = rest.split([';', '\n']).next().unwrap_or_default();
+            return condition.replace(name, &format!("({expression})"));
+        }
+    }
+    condition.to_owned()
 }
 
 /// The nodes and edges that a set of paths took, as one structure.
@@ -519,14 +548,19 @@ pub(super) fn merged(structure: &Structure, paths: &[Explored]) -> Value {
             told
         })
         .collect();
-    let decisions: BTreeSet<&(NodeId, String)> = paths.iter().flat_map(|path| &path.decisions).collect();
+    let own = |branch: &&BranchId| branch.capability.is_none();
+    let decisions: BTreeSet<(NodeId, &str)> = paths
+        .iter()
+        .flat_map(|path| path.decisions.iter().filter(own))
+        .map(|branch| (branch.node, branch.outcome.as_str()))
+        .collect();
     let edges: Vec<Value> = structure
         .edges
         .iter()
         .filter(|edge| taken.contains(&edge.from) && taken.contains(&edge.to))
         .filter_map(|edge| match &edge.link {
             EdgeLink::Sequence => Some(json!({ "from": edge.from, "to": edge.to })),
-            EdgeLink::Conditional { outcome } if decisions.contains(&(edge.from, outcome.clone())) => {
+            EdgeLink::Conditional { outcome } if decisions.contains(&(edge.from, outcome.as_str())) => {
                 Some(json!({ "from": edge.from, "to": edge.to, "outcome": outcome }))
             }
             _ => None,

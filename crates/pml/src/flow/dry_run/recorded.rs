@@ -1,18 +1,18 @@
 //! Recorded results in a dry run: found for its calls, and judged by what became of them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pml_model::mocks::{MockId, MockOutcome, MockStatus};
-use pml_model::structure::{NodeId, Structure};
 use pml_model::trace::ErrorType;
 use pml_model::{Digest, Principal, ToolId};
 use serde_json::Value;
 
-use super::taint;
+use super::places;
 use crate::error_type;
-use crate::execute::dry_run::DryRunRecord;
+use crate::execute::dry_run::{DryCallRecord, DryRunRecord};
 use crate::knowledge::{Knowledge, RecordedMock};
+use crate::plan::Plan;
 use crate::report::RunFailure;
 
 /// The recorded results of the tools of a plan.
@@ -39,9 +39,9 @@ impl RecordedResults {
     }
 
     /// Reports what became of the recorded results that a dry run used.
-    pub(super) fn report(&self, structure: &Structure, record: &DryRunRecord, used: &[UsedMock]) {
+    pub(super) fn report(&self, plan: &Plan, record: &DryRunRecord, used: &[UsedMock]) {
         for mock in used {
-            if let Some(outcome) = outcome(structure, record, mock) {
+            if let Some(outcome) = outcome(plan, record, mock) {
                 self.knowledge.mocks.report_use(&self.principal, &mock.id, outcome);
             }
         }
@@ -49,14 +49,15 @@ impl RecordedResults {
 }
 
 /// What happened downstream of a recorded result; `None` if something failed that it has no part in.
-fn outcome(structure: &Structure, record: &DryRunRecord, mock: &UsedMock) -> Option<MockOutcome> {
+fn outcome(plan: &Plan, record: &DryRunRecord, mock: &UsedMock) -> Option<MockOutcome> {
     let call = record.calls.iter().find(|call| call.call == mock.call)?;
-    // The calls of a capability have nodes of its own structure.
-    let node = call.node.filter(|_| call.capability.is_none());
-    let downstream: BTreeSet<NodeId> = node.into_iter().flat_map(|node| reached(structure, node)).collect();
-    let failed = record.calls.iter().filter(|call| call.capability.is_none()).find_map(|call| {
-        let Some(Err(failure)) = &call.end else { return None };
-        call.node.filter(|node| downstream.contains(node)).map(|_| kind(failure))
+    let is_given = |later: &DryCallRecord| match (&call.place, &later.place) {
+        (Some(from), Some(to)) => places::flows_to(plan, from, to),
+        _ => false,
+    };
+    let failed = record.calls.iter().filter(|later| later.call > call.call).find_map(|later| {
+        let Some(Err(failure)) = &later.end else { return None };
+        is_given(later).then(|| kind(failure))
     });
     match (failed, &record.report.error) {
         (Some(kind), _) => Some(MockOutcome::Failure(kind)),
@@ -65,11 +66,6 @@ fn outcome(structure: &Structure, record: &DryRunRecord, mock: &UsedMock) -> Opt
         // The program itself stumbled over a value, perhaps this one.
         (None, Some(_)) => Some(MockOutcome::Failure(ErrorType::Unknown)),
     }
-}
-
-/// The nodes that a value of `node` reaches.
-fn reached(structure: &Structure, node: NodeId) -> Vec<NodeId> {
-    taint::reaches(structure, &BTreeSet::from([node])).into_keys().collect()
 }
 
 fn kind(failure: &RunFailure) -> ErrorType {

@@ -9,7 +9,8 @@ use pml_model::{Digest, Principal};
 use tokio_util::sync::CancellationToken;
 
 use super::embedder::{EVERYDAY, Embedder};
-use super::{Embeddings, digest, quantised};
+use super::{Embeddings, keyed, quantised};
+use crate::runtime::run_blocking;
 
 /// The batch size: each finished batch is stored and counts at once.
 const TOGETHER: usize = 8;
@@ -28,37 +29,63 @@ pub(in crate::knowledge) enum EmbeddingScope {
 /// The texts of one principal.
 pub(in crate::knowledge) type PrincipalTexts = (Principal, Vec<String>);
 
+/// What is to be done so that everything is embedded.
+struct EmbeddingWork {
+    /// The digests of all texts, so that vectors of others can be dropped.
+    wanted: HashSet<Digest>,
+    principals: Vec<Principal>,
+    /// The texts without a vector.
+    unread: Vec<(Principal, Vec<(Digest, String)>)>,
+    /// Everyday requests without a vector.
+    everyday: Vec<(Digest, String)>,
+}
+
+impl EmbeddingWork {
+    fn new(reader: &Embedder, texts: Vec<PrincipalTexts>, what: EmbeddingScope) -> EmbeddingWork {
+        let keyed: Vec<(Principal, Vec<(Digest, String)>)> =
+            texts.into_iter().map(|(principal, texts)| (principal, keyed(texts))).collect();
+        let all = keyed.iter().flat_map(|(_, texts)| texts.iter().map(|(key, _)| key));
+        let wanted = all.chain(EVERYDAY.iter()).cloned().collect();
+        let everyday = match what {
+            EmbeddingScope::Findable => Vec::new(),
+            EmbeddingScope::Everything => {
+                EVERYDAY.iter().cloned().zip(everyday::everyday_texts().map(str::to_owned)).collect()
+            }
+        };
+        EmbeddingWork {
+            wanted,
+            principals: keyed.iter().map(|(principal, _)| principal.clone()).collect(),
+            unread: keyed
+                .into_iter()
+                .map(|(principal, texts)| (principal, reader.still_unread(texts)))
+                .collect(),
+            everyday: reader.still_unread(everyday),
+        }
+    }
+}
+
 impl Embeddings {
     /// Embeds the texts that have no vector yet; ends early if the model changes. `texts` are all that a search can
     /// find: other vectors may be dropped.
     pub(in crate::knowledge) async fn embed_all(
         &self,
         reader: &Arc<Embedder>,
-        mut texts: Vec<PrincipalTexts>,
+        texts: Vec<PrincipalTexts>,
         what: EmbeddingScope,
         stop: &CancellationToken,
     ) -> Result<(), String> {
         if !reader.model.is_configured() {
             return Ok(());
         }
-        let wanted: HashSet<Digest> = texts
-            .iter()
-            .flat_map(|(_, texts)| texts.iter().map(|text| digest(text)))
-            .chain(EVERYDAY.iter().cloned())
-            .collect();
-        let principals: Vec<Principal> = texts.iter().map(|(principal, _)| principal.clone()).collect();
-        texts.iter_mut().for_each(|(_, texts)| {
-            let unread = reader.not_embedded(std::mem::take(texts));
-            *texts = unread.into_iter().map(|(_, text)| text).collect();
-        });
+        let of = Arc::clone(reader);
+        // Thousands of texts are hashed, which no request should wait for.
+        let EmbeddingWork { wanted, principals, unread, everyday } =
+            run_blocking(move || EmbeddingWork::new(&of, texts, what)).await;
         // Nothing waits for the everyday requests, so they do not count as remaining.
-        let mut left = texts.iter().map(|(_, texts)| texts.len()).sum();
+        let mut left = unread.iter().map(|(_, texts)| texts.len()).sum();
         reader.remaining.store(left, Ordering::Release);
-        if what == EmbeddingScope::Everything {
-            texts.push((Principal::local(), everyday::everyday_texts().map(str::to_owned).collect()));
-        }
-        for (principal, texts) in texts {
-            for some in reader.not_embedded(texts).chunks(TOGETHER) {
+        for (principal, texts) in unread.into_iter().chain([(Principal::local(), everyday)]) {
+            for some in reader.still_unread(texts).chunks(TOGETHER) {
                 if stop.is_cancelled() || !Arc::ptr_eq(reader, &self.embedder()) {
                     return Ok(());
                 }
@@ -129,6 +156,7 @@ fn too_many<'k>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::knowledge::embeddings::digest;
 
     #[test]
     fn what_is_gone_is_forgotten_once_it_is_much() {

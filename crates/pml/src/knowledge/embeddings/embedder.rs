@@ -148,11 +148,11 @@ impl Embedder {
     }
 
     /// The texts without a vector, each once.
-    pub(super) fn not_embedded(&self, texts: Vec<String>) -> Vec<(Digest, String)> {
+    pub(super) fn still_unread(&self, texts: Vec<(Digest, String)>) -> Vec<(Digest, String)> {
         let known = self.vectors.read();
         let mut seen = self.refused.lock().clone();
-        let keyed = texts.into_iter().map(|text| (digest(&text), text));
-        keyed.filter(|(key, _)| !known.contains_key(key) && seen.insert(key.clone())).collect()
+        let is_unread = |(key, _): &(Digest, String)| !known.contains_key(key) && seen.insert(key.clone());
+        texts.into_iter().filter(is_unread).collect()
     }
 
     pub(super) fn tool_vectors(&self, snapshot: &Arc<ToolSnapshot>) -> Arc<VectorTable> {

@@ -17,6 +17,8 @@ use super::{GraphViewEdge, ToolGraph, could_feed, output_of, word};
 const ALL_SHOWN: usize = 300;
 /// The number of edges that are drawn, heaviest first: more are a grey area.
 const MOST_EDGES: usize = 6_000;
+/// The number of servers in the name of a community.
+const MOST_NAMED_SERVERS: usize = 3;
 /// The number of neighbours that are listed.
 const MOST_NEIGHBOURS: usize = 100;
 /// The number of nodes that a search returns.
@@ -176,7 +178,7 @@ impl ToolGraph {
         })
     }
 
-    /// Names of communities: the server that most of its tools are from, else its two most important nodes.
+    /// Names of communities: the servers that most of its tools are from, else its two most important nodes.
     fn community_names(&self, map: &GraphMap) -> Vec<(String, String)> {
         let ids = &self.insights.snapshot.ids;
         let mut taken: HashMap<String, usize> = HashMap::new();
@@ -190,12 +192,8 @@ impl ToolGraph {
                     *servers.entry(ids[*node].split(':').next().unwrap_or_default()).or_default() += 1;
                 }
             }
-            let most =
-                servers.into_iter().max_by_key(|(server, number)| (*number, std::cmp::Reverse(*server)));
-            if let Some((server, number)) = most
-                && number * 2 > community.members.len()
-            {
-                return server.to_owned();
+            if let Some(name) = server_names(&servers) {
+                return name;
             }
             let mut members = community.members.clone();
             let importance = &self.insights.importance;
@@ -404,6 +402,24 @@ impl ToolGraph {
             edge: self.told(edge, false),
         }
     }
+}
+
+/// The servers that most tools are from, most first: one that has more than half of them, else up to three.
+fn server_names(tools: &BTreeMap<&str, usize>) -> Option<String> {
+    let all: usize = tools.values().sum();
+    let mut sorted: Vec<(&str, usize)> = tools.iter().map(|(server, number)| (*server, *number)).collect();
+    sorted.sort_by_key(|(server, number)| (std::cmp::Reverse(*number), *server));
+    let mut named: Vec<&str> = Vec::new();
+    let mut covered = 0;
+    for (server, number) in sorted.into_iter().take(MOST_NAMED_SERVERS) {
+        if covered * 2 > all {
+            break;
+        }
+        named.push(server);
+        covered += number;
+    }
+    let (last, first) = named.split_last()?;
+    Some(if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) })
 }
 
 /// Why two nodes are related, as a sentence.

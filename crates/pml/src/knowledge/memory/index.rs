@@ -144,6 +144,9 @@ impl From<Capability> for IndexedCapability {
 #[derive(Debug, Clone)]
 pub(crate) struct ServedIntents {
     texts: Vec<String>,
+    /// What is embedded of each intent: its text, and its text without its values. Finding the values takes far longer than
+    /// embedding is looked after, so it is done once.
+    embedded: Vec<String>,
     /// The text digests of the intents, by which their vectors are found.
     digests: Vec<Digest>,
     /// The text digests of the intents without their values.
@@ -157,11 +160,13 @@ impl ServedIntents {
         // The literals of the first intent are the defaults.
         intents.sort_by_key(|intent| intent.first_at);
         let texts: Vec<String> = intents.into_iter().take(MOST_INTENTS).map(|intent| intent.text).collect();
-        let whole = |text: &String| Digest::of(embeddings::intent_text(text).as_bytes());
-        let masked = |text: &String| Digest::of(embeddings::masked_intent_text(text).as_bytes());
+        let whole: Vec<String> = texts.iter().map(|text| embeddings::intent_text(text)).collect();
+        let masked: Vec<String> = texts.iter().map(|text| embeddings::masked_intent_text(text)).collect();
+        let digests = |texts: &[String]| texts.iter().map(|text| Digest::of(text.as_bytes())).collect();
         ServedIntents {
-            digests: texts.iter().map(whole).collect(),
-            masked_digests: texts.iter().map(masked).collect(),
+            digests: digests(&whole),
+            masked_digests: digests(&masked),
+            embedded: whole.into_iter().chain(masked).collect(),
             texts,
             read: OnceLock::new(),
         }
@@ -169,6 +174,11 @@ impl ServedIntents {
 
     pub(crate) fn texts(&self) -> &[String] {
         &self.texts
+    }
+
+    /// The texts that are embedded for the intents.
+    pub(crate) fn embedded(&self) -> &[String] {
+        &self.embedded
     }
 
     /// The intents, each with the digest of its text.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use pml_model::ToolId;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// The tool or capability that a task of a path calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,10 @@ pub(crate) struct CandidatePath {
     pub(crate) probability: f64,
     /// Its cost, which orders the paths.
     pub(crate) cost: f64,
+    /// Made-up values for what the request does not say, by parameter of the document.
+    pub(crate) made_up: Map<String, Value>,
+    /// What it would call next if its chains of calls might be longer.
+    pub(crate) beyond: Vec<String>,
 }
 
 impl CandidatePath {
@@ -65,19 +69,68 @@ impl CandidatePath {
         let tasks = document["tasks"].as_array()?.iter();
         let callees = tasks.map(PathCallee::of_task).collect::<Option<Vec<PathCallee>>>()?;
         let (warnings, cost) = (warning.into_iter().collect(), -probability.max(f64::MIN_POSITIVE).ln());
-        Some(CandidatePath { document, callees, warnings, probability, cost })
+        let (made_up, beyond) = (Map::new(), Vec::new());
+        Some(CandidatePath { document, callees, warnings, probability, cost, made_up, beyond })
+    }
+
+    /// Takes a required argument that the request does not say from a parameter of the document, for which `value` was
+    /// made up. Whoever runs the path has to give it.
+    pub(crate) fn open_argument(&mut self, task: &str, argument: &str, value: Value) {
+        let taken = |made_up: &Map<String, Value>| made_up.contains_key(argument);
+        let parameter = match taken(&self.made_up) {
+            false => argument.to_owned(),
+            true => format!("{task}_{argument}"),
+        };
+        let tasks = self.document["tasks"].as_array_mut().into_iter().flatten();
+        for of_task in tasks.filter(|of_task| of_task["id"] == task) {
+            of_task["arguments"][argument] = json!({ "$ref": format!("args.{parameter}") });
+        }
+        self.made_up.insert(parameter, value);
     }
 
     /// The number of calls in the longest chain.
     pub(crate) fn depth(&self) -> usize {
-        let mut depths: Vec<(&Value, usize)> = Vec::new();
+        self.depths().into_iter().max().unwrap_or(0)
+    }
+
+    /// The place of each task in its chain, from 1.
+    fn depths(&self) -> Vec<usize> {
+        let mut depths: Vec<usize> = Vec::new();
         for task in self.tasks() {
             let on = task["dependsOn"].as_array();
-            let below = depths.iter().filter(|(id, _)| on.is_some_and(|on| on.contains(id)));
-            let depth = below.map(|(_, depth)| *depth).max().unwrap_or(0) + 1;
-            depths.push((&task["id"], depth));
+            let before = self.tasks().iter().zip(&depths);
+            let below = before.filter(|(other, _)| on.is_some_and(|on| on.contains(&other["id"])));
+            depths.push(below.map(|(_, depth)| *depth).max().unwrap_or(0) + 1);
         }
-        depths.into_iter().map(|(_, depth)| depth).max().unwrap_or(0)
+        depths
+    }
+
+    /// The beginning of a path whose chains are longer than allowed: its tasks up to that depth. Those beyond are named,
+    /// because they are not tried.
+    pub(crate) fn cut_at(mut self, max_depth: usize) -> CandidatePath {
+        let depths = self.depths();
+        if depths.iter().all(|depth| *depth <= max_depth) {
+            return self;
+        }
+        let tasks = self.document["tasks"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let (kept, beyond): (Vec<_>, Vec<_>) = depths
+            .into_iter()
+            .zip(tasks.into_iter().zip(self.callees))
+            .partition(|(depth, _)| *depth <= max_depth);
+        let (tasks, callees): (Vec<Value>, Vec<PathCallee>) = kept.into_iter().map(|(_, task)| task).unzip();
+        self.document["tasks"] = tasks.into();
+        self.callees = callees;
+        self.beyond = beyond.into_iter().map(|(_, (_, callee))| callee.to_string()).collect();
+        self
+    }
+
+    /// The tool that the task with this id calls.
+    pub(crate) fn tool_of(&self, task: &str) -> Option<&ToolId> {
+        let mut tasks = self.tasks().iter().zip(&self.callees);
+        match tasks.find(|(of_task, _)| of_task["id"] == task)?.1 {
+            PathCallee::Tool(id) => Some(id),
+            PathCallee::Capability(_) => None,
+        }
     }
 
     fn tasks(&self) -> &[Value] {

@@ -1,7 +1,7 @@
 // What was learned: every capability with how often it ran and how well.
 
-import { get } from '../api.js';
-import { html, useEffect, useMemo, useState } from '../html.js';
+import { subscribe } from '../events.js';
+import { html, useEffect, useMemo } from '../html.js';
 import { navigate, setQuery } from '../navigation.js';
 import { href } from '../router.js';
 import { Empty, PageHead } from '../ui/empty.js';
@@ -9,46 +9,39 @@ import { Choice, FilterField } from '../ui/filter.js';
 import { count, duration, percent, plural } from '../ui/format.js';
 import { Status } from '../ui/status.js';
 import { Table } from '../ui/table.js';
-import { Code, Text } from '../ui/text.js';
+import { Code, Text, plain } from '../ui/text.js';
 import { Ago } from '../ui/time.js';
+import { firstCapabilities, useAllCapabilities } from '../views/all-capabilities.js';
 import { matching } from '../views/capability-filter.js';
 
 export const title = 'Capabilities';
 
-const PAGE = 200;
+/** How long after the end of a run the list is read again, and how often at most: learning follows the end by less than a second. */
+const LEARNED_MS = 3000;
 const STATES = [['', 'all states'], ['active', 'active'], ['planned', 'planned'], ['degraded', 'degraded']];
 export const STATE_KINDS = { active: 'ok', planned: 'idle', degraded: 'failed' };
 
-function page(offset, signal) {
-  return get(`/api/capabilities?recent=true&limit=${PAGE}&offset=${offset}`, { signal });
-}
-
 export async function load({ signal }) {
-  const { capabilities } = await page(0, signal);
-  return { first: capabilities };
+  return { first: await firstCapabilities(signal) };
 }
 
-export function view({ query, data }) {
-  const [rest, setRest] = useState([]);
-  const complete = data.first.length < PAGE;
+export function view({ query, data, reload }) {
+  const all = useAllCapabilities(data.first);
   useEffect(() => {
-    if (complete) return undefined;
-    const abort = new AbortController();
-    // The first page is drawn before the others are asked for.
-    (async () => {
-      let all = [];
-      for (let offset = PAGE; ; offset += PAGE) {
-        const { capabilities } = await page(offset, abort.signal);
-        all = [...all, ...capabilities];
-        setRest(all);
-        if (capabilities.length < PAGE) return;
-      }
-    })().catch(() => {});
-    return () => abort.abort();
-  }, [data.first]);
-
+    let timer = null;
+    const soon = () => {
+      timer ??= setTimeout(() => {
+        timer = null;
+        reload();
+      }, LEARNED_MS);
+    };
+    const stop = subscribe({ run_end: soon, reset: soon });
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
+  }, []);
   const [text, state] = [query.get('q') ?? '', query.get('state') ?? ''];
-  const all = useMemo(() => [...data.first, ...(complete ? [] : rest)], [data.first, rest]);
   const rows = useMemo(() => matching(all, text, state), [all, text, state]);
   if (all.length === 0) return html`<${PageHead} title="Capabilities" /><${Nothing} />`;
   const shown = rows.length === all.length ? plural(all.length, 'capability', 'capabilities') : `${count(rows.length)} of ${plural(all.length, 'capability', 'capabilities')}`;
@@ -60,7 +53,7 @@ export function view({ query, data }) {
       <${Choice} value=${state} label="State" options=${STATES} onChange=${(next) => setQuery({ state: next })} />
       <span class="soft push" role="status">${shown}</span>
     </div>
-    <${Table} label="Capabilities" columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.id} rowHeight=${46} empty=${none}
+    <${Table} label="Capabilities" live columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.id} rowHeight=${46} empty=${none}
       hrefOf=${link} onOpen=${(row) => navigate(link(row))} />`;
 }
 
@@ -84,7 +77,7 @@ const COLUMNS = [
     narrow: false,
     cell: (row) => (row.usageCount ? percent(row.successCount / row.usageCount) : '–'),
   },
-  { key: 'mean', title: 'Mean time', width: '5.5rem', align: 'right', narrow: false, cell: (row) => (row.usageCount ? duration(row.avgDurationMs) : '–') },
+  { key: 'mean', title: 'Mean time', hint: 'The mean of the successful runs at work, without starting and waiting', width: '5.5rem', align: 'right', narrow: false, cell: (row) => (row.usageCount ? duration(row.avgDurationMs) : '–') },
   { key: 'tools', title: 'Tools', width: 'minmax(8rem, 1.5fr)', narrow: false, cell: (row) => html`<${Tools} tools=${row.toolsUsed} />` },
   { key: 'used', title: 'Last run', width: '6rem', align: 'right', narrow: false, cell: (row) => html`<${Ago} at=${row.lastUsed} />` },
 ];
@@ -92,7 +85,7 @@ const COLUMNS = [
 function Tools({ tools }) {
   const names = [...new Set(tools.map((tool) => tool.id))];
   const more = names.length > 2 ? ` +${names.length - 2}` : '';
-  return html`<span title=${names.join('\n')}>${names.slice(0, 2).map((name, index) => html`${index > 0 && ', '}<${Code} text=${name} />`)}${more}</span>`;
+  return html`<span title=${names.map(plain).join('\n')}>${names.slice(0, 2).map((name, index) => html`${index > 0 && ', '}<${Code} text=${name} />`)}${more}</span>`;
 }
 
 function Nothing() {

@@ -1,6 +1,6 @@
 // The playground of discovery: type an intent, see what is found and why, and what would run.
 
-import { send } from '../api.js';
+import { get, send } from '../api.js';
 import { html, useEffect, useRef, useState } from '../html.js';
 import { offered, setQuery } from '../navigation.js';
 import { href } from '../router.js';
@@ -9,14 +9,26 @@ import { count, percent, plural } from '../ui/format.js';
 import { Value } from '../ui/lines.js';
 import { Mark } from '../ui/status.js';
 import { Code, Problem, Sentence, Text } from '../ui/text.js';
+import { Ago } from '../ui/time.js';
 
 const PAUSE_MS = 450;
 const LIMIT = 20;
 const EXAMPLES = ['convert a CSV file to JSON', 'find files that changed this week', 'send a message to the team'];
 
+/** Intents of agents that are offered to begin with. */
+const OFFERED = 12;
+
 export const title = 'Discover';
 
-export function view({ query }) {
+/** What agents asked for lately; it is only something to begin with, so that the page does without. */
+export async function load({ query, signal }) {
+  if (query.get('q')) return { intents: [] };
+  const { capabilities } = await get('/api/capabilities?recent=true&limit=30', { signal });
+  const intents = capabilities.flatMap((capability) => capability.intents.map((intent) => ({ ...intent, capability: capability.name })));
+  return { intents: intents.sort((one, other) => other.lastAt - one.lastAt).slice(0, OFFERED) };
+}
+
+export function view({ query, data }) {
   const wanted = query.get('q') ?? '';
   const [text, setText] = useState(wanted);
   const [found, setFound] = useState(null);
@@ -58,12 +70,21 @@ export function view({ query }) {
       <span class="fine" role="status">${busy ? 'Looking…' : found && wanted ? plural(found.total ?? found.results.length, 'result') : ''}</span>
     </form>
     <${Problem} error=${problem} />
-    ${!wanted && html`<${Empty} title="Type an intent"><p>The ranking with its reasons, the DAG that would be suggested and the capability that would run are shown. Nothing is run.</p>
-      <p class="actions centre">${EXAMPLES.map((example) => html`<button type="button" onClick=${() => { setText(example); ask(example); }}>${example}</button>`)}</p></${Empty}>`}
+    ${!wanted && html`<${Beginning} intents=${data.intents} onAsk=${(intent) => { setText(intent); ask(intent); }} />`}
     ${wanted && found && html`<div class=${busy ? 'discovery stale' : 'discovery'}>
       <${Ranking} found=${found} />
       <aside class="stack"><${WouldRun} would=${found.wouldRun} /><${Suggestion} suggestion=${found.suggestion} /></aside>
     </div>`}`;
+}
+
+function Beginning({ intents, onAsk }) {
+  return html`<div class="discovery">
+    <section class="panel"><h2>Type an intent</h2><p class="soft">You see what an agent would find for it: the ranking with its reasons, the DAG that would be suggested, and the capability that would run with what keeps it from running. Nothing is run.</p>
+      <h4>For instance</h4><p class="actions">${EXAMPLES.map((example) => html`<button type="button" onClick=${() => onAsk(example)}>${example}</button>`)}</p></section>
+    <section class="panel"><h2>What agents asked for lately</h2>
+      ${intents.length === 0 ? html`<p class="fine">Nothing yet. What an agent says with <code>pml_execute</code> is kept beside the capability that served it.</p>`
+        : html`<ul class="plain-list">${intents.map((intent) => html`<li><button type="button" class="link" onClick=${() => onAsk(intent.text)}><${Text} text=${intent.text} /></button> <span class="fine"><${Ago} at=${intent.lastAt} />, served by <${Code} text=${intent.capability} /></span></li>`)}</ul>`}</section>
+  </div>`;
 }
 
 function Ranking({ found }) {

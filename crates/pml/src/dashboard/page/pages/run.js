@@ -16,7 +16,7 @@ import { useMedia } from '../ui/table.js';
 import { Code, Problem, Sentence, Text } from '../ui/text.js';
 import { Ago, useTick } from '../ui/time.js';
 import { CallPanel } from './run-call.js';
-import { callsAfter } from './run-live.js';
+import { callsAfter, readFrom, withAttempts, withPage } from './run-live.js';
 import { Timeline } from './run-timeline.js';
 
 const CALLS_PER_PAGE = 2000;
@@ -34,7 +34,8 @@ export async function load({ params, signal }) {
 }
 
 export function view({ params, query, data }) {
-  const { run, calls, problem, complete, refresh } = useRun(params.id, data);
+  const { run, calls: made, problem, complete, refresh } = useRun(params.id, data);
+  const calls = useMemo(() => (run.language === 'json' ? withAttempts(made) : made), [made, run.language]);
   const tab = query.get('tab') ?? 'timeline';
   const selected = query.get('call') ? Number(query.get('call')) : null;
   const narrow = useMedia('(max-width: 64rem)');
@@ -68,70 +69,78 @@ export function view({ params, query, data }) {
     </div>`;
 }
 
-/** The run and its calls, kept up to date: events are applied at once, and read again where they are not enough. */
+/**
+ * The run and its calls, kept up to date. Events are applied once a frame; what they leave out is read a moment later. Whatever was
+ * missed, reading begins again at the first call whose end was not read, and goes on to the last one.
+ */
 function useRun(id, data) {
   const [state, setState] = useState({ run: data.run, calls: data.calls.items, complete: data.calls.nextCursor === undefined });
   const [problem, setProblem] = useState(null);
-  const cursor = useRef(data.calls.nextCursor);
   const again = useRef(() => {});
   useEffect(() => {
     const abort = new AbortController();
     const { signal } = abort;
-    let timer = null;
-    const rest = async () => {
-      while (cursor.current !== undefined && !signal.aborted) {
-        const page = await get(`${base(id)}/calls?limit=${CALLS_PER_PAGE}&cursor=${encodeURIComponent(cursor.current)}`, { signal });
-        cursor.current = page.nextCursor;
-        setState((known) => ({ ...known, calls: joined(known.calls, page.items), complete: page.nextCursor === undefined }));
+    let calls = data.calls.items;
+    let readTo = calls.at(-1)?.call ?? 0;
+    let [timer, frame, reading, stale] = [null, null, null, false];
+    let heard = [];
+    const show = (more = {}) => {
+      calls = callsAfter(calls, heard);
+      heard = [];
+      const shown = calls;
+      setState((known) => (known.calls === shown && Object.keys(more).length === 0 ? known : { ...known, ...more, calls: shown }));
+    };
+    const read = async () => {
+      const run = await get(base(id), { signal });
+      for (let after = readFrom(calls, 0, readTo), page; !page || page.nextCursor !== undefined; after = readFrom(calls, after, readTo)) {
+        page = await get(`${base(id)}/calls?limit=${CALLS_PER_PAGE}&cursor=${after}`, { signal });
+        calls = withPage(callsAfter(calls, heard), page.items);
+        heard = [];
+        after = page.items.at(-1)?.call ?? after;
+        readTo = Math.max(readTo, after);
+        show({ run, complete: page.nextCursor === undefined });
       }
     };
     const refresh = async () => {
+      clearTimeout(timer);
       timer = null;
-      try {
-        const [run, page] = await Promise.all([get(base(id), { signal }), get(`${base(id)}/calls?limit=${CALLS_PER_PAGE}`, { signal })]);
-        setState((known) => ({ ...known, run, calls: joined(known.calls, page.items) }));
-        setProblem(null);
-        if (run.calls > CALLS_PER_PAGE && !LIVE.has(run.status)) {
-          cursor.current = page.nextCursor;
-          await rest();
-        }
-      } catch (error) {
-        if (!signal.aborted) setProblem(error);
+      if (reading) {
+        stale = true;
+        return reading;
       }
+      stale = false;
+      reading = read().then(() => setProblem(null), (error) => { if (!signal.aborted) setProblem(error); });
+      await reading;
+      reading = null;
+      if (stale && !signal.aborted) soon();
+      return undefined;
     };
     const soon = () => { timer ??= setTimeout(refresh, REFRESH_MS); };
     again.current = refresh;
-    rest().catch((error) => { if (!signal.aborted) setProblem(error); });
     const stop = subscribe({
       '*': (event, name) => {
         if (event.run !== id) return;
-        setState((known) => {
-          const calls = callsAfter(known.calls, name, event);
-          return calls === known.calls ? known : { ...known, calls };
+        heard.push([name, event]);
+        // A hidden tab has no frames; reading applies what was heard.
+        frame ??= requestAnimationFrame(() => {
+          frame = null;
+          show();
         });
         soon();
       },
       reset: soon,
     });
+    if (data.calls.nextCursor !== undefined) refresh();
     // What happened between the first reading and now was told to nobody.
-    if (LIVE.has(data.run.status)) soon();
+    else if (LIVE.has(data.run.status)) soon();
     return () => {
       abort.abort();
       clearTimeout(timer);
+      cancelAnimationFrame(frame);
       stop();
     };
   }, [id]);
   return { ...state, problem, refresh: () => again.current() };
-}
-
-/** Calls with those of a page put in their places. */
-function joined(known, page) {
-  if (page.length === 0) return known;
-  const first = page[0].call;
-  const last = page[page.length - 1].call;
-  const before = known.filter((call) => call.call < first);
-  const after = known.filter((call) => call.call > last);
-  return [...before, ...page, ...after];
 }
 
 function Head({ run, onChange }) {

@@ -19,6 +19,9 @@ const PAGE_SIZE = 100;
 const REFRESH_MS = 700;
 const STATUSES = ['running', 'waiting', 'interrupted', 'done', 'failed', 'cancelled', 'aborted', 'expired'];
 
+/** Works on a fresh install, without a server and without an approval. */
+const TRY_IT = `pml execute "return await mcp.math.evaluate({ expression: '6 * 7' })"`;
+
 export const title = 'Runs';
 
 function address(query, cursor) {
@@ -87,7 +90,7 @@ export function view({ query, data }) {
     ? html`<${Empty} title="No run fits the filter"><p><button type="button" onClick=${() => navigate('/runs')}>Show all runs</button></p></${Empty}>`
     : html`<${Empty} title="No runs yet">
         <p>A run appears here as soon as an agent calls <code>pml_execute</code>. To see one now, try in a terminal:</p>
-        <pre class="value">${`pml call fs:list --args '{"path": "."}'`}</pre>
+        <pre class="value">${TRY_IT}</pre>
       </${Empty}>`;
   return html`<${PageHead} title="Runs" />
     <div class="toolbar" role="search">
@@ -111,7 +114,7 @@ const COLUMNS = [
     : html`<span class="soft"><${Text} text=${run.capability?.name ?? run.kind} /></span>`) },
   { key: 'calls', title: 'Calls', width: '3.6rem', narrow: false, align: 'right', cell: (run) => html`${count(run.calls)}` },
   { key: 'marks', title: '', width: '5rem', narrow: false, cell: (run) => html`<${Marks} run=${run} />` },
-  { key: 'duration', title: 'Time', width: '5.2rem', narrowWidth: '4.5rem', align: 'right', cell: (run) => html`<${RunTime} run=${run} />` },
+  { key: 'duration', title: 'Time', hint: 'From the request to the end, with starting and waiting', width: '5.2rem', narrowWidth: '4.5rem', align: 'right', cell: (run) => html`<${RunTime} run=${run} />` },
   { key: 'client', title: 'Client', width: 'minmax(0, 5.5rem)', narrow: false, cell: (run) => html`<span class="soft"><${Text} text=${run.client ?? run.session} /></span>` },
   { key: 'started', title: 'Started', width: '5.8rem', narrow: false, align: 'right', cell: (run) => html`<span class="soft"><${Ago} at=${run.startedAt} /></span>` },
 ];

@@ -28,6 +28,13 @@ export function stackedBars({ items, keys, width, height }) {
   return { bars, top };
 }
 
+/** All tools together: `made` calls ahead, the share that was `used`, and what was `wasted`. */
+export function aheadTotals(tools) {
+  const sum = (name) => tools.reduce((total, tool) => total + (tool[name] ?? 0), 0);
+  const made = sum('hits') + sum('misses') + sum('wasted');
+  return { made, used: made > 0 ? sum('hits') / made : 0, wasted: sum('wasted'), savedMs: sum('savedMs') };
+}
+
 const DAY_MS = 86_400_000;
 
 /** Every day of the period up to `now`, oldest first: days on which nothing happened are not in the reply. Days begin in UTC. */

@@ -7,6 +7,7 @@ import { Empty, PageHead } from '../ui/empty.js';
 import { Tabs } from '../ui/filter.js';
 import { count, day, duration, plural, size } from '../ui/format.js';
 import { Sentence } from '../ui/text.js';
+import { Ahead } from './savings-ahead.js';
 import { everyDay, stackedBars } from './savings-chart.js';
 
 export const title = 'Savings';
@@ -16,7 +17,8 @@ const DAYS = ['7', '30', '90'];
 const chosenDays = (query) => (DAYS.includes(query.get('days')) ? query.get('days') : '30');
 
 export async function load({ query, signal }) {
-  return get(`/api/savings?days=${chosenDays(query)}`, { signal });
+  const [saved, ahead] = await Promise.all([get(`/api/savings?days=${chosenDays(query)}`, { signal }), get('/api/speculation', { signal })]);
+  return { ...saved, ahead: ahead.tools };
 }
 
 export function view({ query, data }) {
@@ -43,6 +45,7 @@ export function view({ query, data }) {
       <${Chart} title="Calls answered from the cache and ahead" items=${series} keys=${['cacheHits', 'speculatedHits']} names=${['from the cache', 'ahead']} format=${count} />
       <${Chart} title="Tokens not read a day" items=${series} keys=${['tokensSaved']} format=${count} />
     </div>
+    <${Ahead} tools=${data.ahead} />
     <details class="notes"><summary>The same as a table</summary><div class="scroll"><table class="plain"><thead><tr><th scope="col">Day</th><th scope="col" class="num">Runs</th><th scope="col" class="num">Cache hits</th><th scope="col" class="num">Used ahead</th><th scope="col" class="num">Time saved</th><th scope="col" class="num">Tokens not read</th></tr></thead>
       <tbody>${series.toReversed().map((item) => html`<tr key=${item.day}><th scope="row">${dayText(item.day)}</th><td class="num">${count(item.runs)}</td><td class="num">${count(item.cacheHits)}</td><td class="num">${count(item.speculatedHits)}</td><td class="num">${duration(item.savedMs)}</td><td class="num">${count(item.tokensSaved)}</td></tr>`)}</tbody></table></div></details>`;
 }

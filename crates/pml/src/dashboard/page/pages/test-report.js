@@ -57,7 +57,7 @@ function Branches({ branches }) {
   if (all.length === 0) return null;
   all.sort(([one], [other]) => one.line - other.line);
   return html`<div class="panel"><h2>Branches <span class="fine">${count(branches.covered.length)} taken, ${count(branches.uncovered.length)} not</span></h2>
-    <ul class="branches">${all.map(([branch, taken]) => html`<li><${Mark} kind=${taken ? 'ok' : ''}>${taken ? 'taken' : 'not taken'}</${Mark}> <span class="soft">line ${branch.line}</span> <code><${Text} text=${branch.condition} /></code> → <strong><${Text} text=${branch.outcome} /></strong>${branch.reachedBy && html` <span class="fine"><${Sentence} text=${branch.reachedBy} /></span>`}</li>`)}</ul></div>`;
+    <ul class="branches">${all.map(([branch, taken]) => html`<li><${Mark} kind=${taken ? 'ok' : ''}>${taken ? 'taken' : 'not taken'}</${Mark}> <span class="soft">${branch.capability && html`<${Code} text=${branch.capability} />, `}line ${branch.line}</span> <code><${Text} text=${branch.condition} /></code> → <strong><${Text} text=${branch.outcome} /></strong>${branch.reachedBy && html` <span class="fine"><${Sentence} text=${branch.reachedBy} /></span>`}</li>`)}</ul></div>`;
 }
 
 function Paths({ paths }) {

@@ -10,25 +10,25 @@ import { Tabs } from '../ui/filter.js';
 import { SchemaFields } from '../ui/form.js';
 import { fieldsOf, readFields, textOf } from '../ui/schema.js';
 import { Problem, Text } from '../ui/text.js';
+import { firstCapabilities, useAllCapabilities } from '../views/all-capabilities.js';
 import { Exploration } from './test-exploration.js';
 import { Report } from './test-report.js';
 
 export const title = 'Test a workflow';
 
-const MOST_LISTED = 200;
 /** Runs of one program in search of branches; as many as `pml execute --explore-branches`. */
 const MOST_BRANCHES = 100;
 
 export async function load({ query, signal }) {
   const wanted = query.get('capability');
-  const [list, one] = await Promise.all([
-    get(`/api/capabilities?recent=true&limit=${MOST_LISTED}`, { signal }),
+  const [first, one] = await Promise.all([
+    firstCapabilities(signal),
     wanted ? get(`/api/capabilities/${encodeURIComponent(wanted)}`, { signal }).catch((error) => {
       if (error instanceof ApiError && error.status === 404) return { missing: true };
       throw error;
     }) : null,
   ]);
-  return { capabilities: list.capabilities ?? list.items ?? [], capability: one?.capability ?? null, missing: one?.missing === true };
+  return { first, capability: one?.capability ?? null, missing: one?.missing === true };
 }
 
 export function view({ query, data }) {
@@ -41,15 +41,16 @@ export function view({ query, data }) {
 
 function DryRun({ query, data }) {
   const { capability } = data;
-  if (data.capabilities.length === 0 && !capability) {
+  const capabilities = useAllCapabilities(data.first);
+  if (capabilities.length === 0 && !capability) {
     return html`<${Empty} title="No capability yet"><p>A capability is learned when an agent's program succeeds. Until then, test an <button type="button" class="link" onClick=${() => setQuery({ mode: 'intent' })}>intent</button>.</p></${Empty}>`;
   }
   return html`<div class="workbench">
     <section class="panel stack" aria-label="What to run dry">
       <label class="field">Capability <select value=${capability?.name ?? ''} onChange=${(event) => setQuery({ capability: event.currentTarget.value, args: '' })}>
         <option value="" selected=${!capability}>Choose one</option>
-        ${data.capabilities.map((item) => html`<option key=${item.id} value=${item.name} selected=${item.name === capability?.name}><${Text} text=${item.name} /></option>`)}
-        ${capability && !data.capabilities.some((item) => item.name === capability.name) && html`<option value=${capability.name} selected><${Text} text=${capability.name} /></option>`}
+        ${capabilities.map((item) => html`<option key=${item.id} value=${item.name} selected=${item.name === capability?.name}><${Text} text=${item.name} /></option>`)}
+        ${capability && !capabilities.some((item) => item.name === capability.name) && html`<option value=${capability.name} selected><${Text} text=${capability.name} /></option>`}
       </select></label>
       ${data.missing && html`<p class="notice">There is no capability of yours by this name.</p>`}
       ${capability && html`<p class="soft"><${Text} text=${capability.description ?? ''} /></p>`}

@@ -1,7 +1,7 @@
 // The status of a run, a call or a server: always a word beside the colour.
 
 import { html } from '../html.js';
-import { Text } from './text.js';
+import { Text, plain } from './text.js';
 
 const KINDS = {
   ok: ['ok', 'success', 'succeeded', 'completed', 'done', 'finished', 'running_ok', 'connected', 'ready', 'viable', 'accepted', 'built_in'],
@@ -18,10 +18,10 @@ export function kindOf(status) {
 
 export function Status({ status, label = status, title }) {
   const words = String(label ?? '–').replaceAll('_', ' ');
-  return html`<span class="status" data-kind=${kindOf(status)} title=${title}><i aria-hidden="true"></i><span><${Text} text=${words} /></span></span>`;
+  return html`<span class="status" data-kind=${kindOf(status)} title=${title && plain(title)}><i aria-hidden="true"></i><span><${Text} text=${words} /></span></span>`;
 }
 
 /** A small mark: `speculated`, `cached`, `mocked`, a scope. */
 export function Mark({ kind = '', title, children }) {
-  return html`<span class="mark" data-mark=${kind} title=${title}>${children}</span>`;
+  return html`<span class="mark" data-mark=${kind} title=${title && plain(title)}>${children}</span>`;
 }

@@ -12,6 +12,8 @@ import { windowOf } from './window.js';
 
 /** Rows that the list is scrolled by before it is drawn anew. */
 const STEP = 4;
+/** Room for the lines of the frame. */
+const SPARE_PX = 3;
 const NARROW = '(max-width: 46rem)';
 
 export function Table({
@@ -104,7 +106,9 @@ export function Table({
     items.push(html`<${Row} key=${key} row=${row} id=${key} index=${index} columns=${visible} template=${template} top=${index * rowHeight}
       height=${rowHeight} tabbable=${index === tabbable} chosen=${chosen} opener=${opener} opens=${Boolean(onOpen)} link=${hrefOf} variant=${rowClass?.(row)} onFocus=${setFocused} />`);
   }
-  return html`<div class=${`table-box ${fill ? 'fill' : ''}`} ...${held.watch}>
+  // Few rows leave the rest of the page to what follows.
+  const most = fill ? { maxHeight: `calc(2rem + ${shown.length * rowHeight + SPARE_PX}px)` } : undefined;
+  return html`<div class=${`table-box ${fill ? 'fill' : ''}`} style=${most} ...${held.watch}>
     ${held.fresh > 0 && html`<button type="button" class="fresh" onClick=${held.release}>${plural(held.fresh, 'new row')}, show</button>`}
     <div class="table" role="grid" aria-label=${label} aria-rowcount=${shown.length + 1} aria-colcount=${visible.length} ref=${scroller} onKeyDown=${keyed}>
       <div class="thead" role="row" aria-rowindex="1" style=${{ gridTemplateColumns: template }}>

@@ -24,7 +24,7 @@ export function Sentence({ text }) {
 
 /** A name in code, isolated from the direction of the text around it. */
 export function Code({ text, title }) {
-  return html`<code class="name" title=${title}><${Text} text=${text} /></code>`;
+  return html`<code class="name" title=${title && plain(title)}><${Text} text=${text} /></code>`;
 }
 
 /** The message of an error and its hint. */

@@ -62,6 +62,25 @@ export function placeLabels(candidates, obstacles = [], view = { width: Infinity
   return kept;
 }
 
+/** Whether a box lies within a circle, `{ x, y, radius }`; its corners may stand out a little. */
+export function isInside(box, circle, slack = 4) {
+  const across = Math.max(Math.abs(box.x - circle.x), Math.abs(box.x + box.width - circle.x));
+  const down = Math.max(Math.abs(box.y - circle.y), Math.abs(box.y + box.height - circle.y));
+  return Math.hypot(across, down) <= circle.radius + slack;
+}
+
+/** Whether the middle of a box lies within a circle: it belongs there, though it stands out. */
+export function isBeside(box, circle) {
+  return Math.hypot(box.x + box.width / 2 - circle.x, box.y + box.height / 2 - circle.y) <= circle.radius;
+}
+
+/** Whether a box touches a circle. */
+export function touches(box, circle) {
+  const across = circle.x - Math.max(box.x, Math.min(circle.x, box.x + box.width));
+  const down = circle.y - Math.max(box.y, Math.min(circle.y, box.y + box.height));
+  return Math.hypot(across, down) <= circle.radius;
+}
+
 /** Boxes by the squares of a grid that they touch, so that few are compared. */
 function grid() {
   const CELL = 64;

@@ -7,6 +7,8 @@ import { Code, Text } from '../ui/text.js';
 import { Ago } from '../ui/time.js';
 import { pathWords } from './path-words.js';
 
+const LIKELY = 'How likely a path is to succeed is careful: it begins at 50 % and each run moves it a tenth of the way, so that three that worked make 64 %.';
+
 export function Details({ capability, definition }) {
   const { intents = [], learning, contains = [], cache } = capability;
   return html`<div class="capability-details">
@@ -16,7 +18,8 @@ export function Details({ capability, definition }) {
     </section>
     <section class="panel"><h2>Parameters</h2><${Parameters} schema=${capability.parametersSchema} /></section>
     ${learning?.paths?.length > 0 && html`<section class="panel"><h2>Learned paths</h2><ul class="plain-list">${usualFirst(learning.paths).slice(0, 6).map((path) => html`
-      <li><${Path} words=${pathWords(path.path, definition)} /> <span class="soft">${plural(path.count, 'run')}, likely to succeed ${percent(path.successRate)}, ${duration(path.avgDurationMs)}</span></li>`)}</ul></section>`}
+      <li><${Path} words=${pathWords(path.path, definition)} /> <span class="soft">· ${plural(path.count, 'run')}, likely to succeed ${percent(path.successRate)}, ${duration(path.avgDurationMs)}</span></li>`)}</ul>
+      <p class="fine">${LIKELY}</p></section>`}
     ${contains.length > 0 && html`<section class="panel"><h2>Calls capabilities</h2><ul class="plain-list">${contains.map((inner) => html`
       <li>${inner.name ? html`<a href=${href('capability', { name: inner.name })}><${Text} text=${inner.name} /></a>` : html`<${Code} text=${inner.id} />`} <span class="soft">× ${count(inner.count)}</span></li>`)}</ul></section>`}
     ${cache?.entries > 0 && html`<section class="panel"><h2>Cached results</h2><p>${plural(cache.entries, 'entry', 'entries')}${Number.isFinite(cache.bytes) && `, ${size(cache.bytes)}`}</p></section>`}

@@ -11,6 +11,8 @@ const KIND_WORDS = {
 };
 const ZOOMS = [0.25, 0.35, 0.5, 0.7, 0.85, 1, 1.25, 1.6, 2];
 const MARGIN = 12;
+/** A small program is drawn larger where there is room, so that it can be read from afar. */
+const MOST_FITTED = 1.25;
 
 export function DefinitionView({ definition, selected, onSelect }) {
   const box = useRef(null);
@@ -44,10 +46,10 @@ export function DefinitionView({ definition, selected, onSelect }) {
     setFocused(id);
     box.current.querySelector(`[data-node="${CSS.escape(id)}"]`)?.focus();
   };
-  const scale = zoom === null ? { width: '100%', maxWidth: `${width}px` } : { width: `${width * zoom}px` };
+  const scale = zoom === null ? { width: '100%', maxWidth: `${width * MOST_FITTED}px` } : { width: `${width * zoom}px` };
   return html`<div class="picture">
     <div class="picture-tools">
-      <${Legend} edges=${edges} />
+      <${Legend} edges=${edges} nodes=${nodes} />
       <span class="push"></span>
       <button type="button" class="quiet" aria-label="Smaller" onClick=${() => step(-1)}>−</button>
       <button type="button" class="quiet" onClick=${() => setZoom(null)} aria-pressed=${zoom === null ? 'true' : 'false'}>Fit</button>
@@ -67,7 +69,7 @@ export function DefinitionView({ definition, selected, onSelect }) {
 }
 
 function fitted(node, width) {
-  return Math.min(1, (node?.clientWidth ?? width) / width);
+  return Math.min(MOST_FITTED, (node?.clientWidth ?? width) / width);
 }
 
 /** Boxes are drawn before what they hold, the outermost first; lines lie between, and no line crosses the heading of a box. */
@@ -118,7 +120,7 @@ function Node({ node, isBox = false, selected, tabbable, onSelect, onFocus }) {
   return html`<g class=${classes} data-node=${node.id} data-ids=${tokens} data-point=${tokens} transform=${`translate(${node.x} ${node.y})`} role="button" tabindex=${tabbable ? 0 : -1}
     aria-pressed=${selected ? 'true' : 'false'} onClick=${() => onSelect(node.id)} onFocus=${() => onFocus(node.id)}>
     <title>${label}</title>
-    <rect width=${node.width} height=${node.height} rx=${node.kind === 'input' ? 14 : node.kind === 'branch' && !isBox ? 12 : 6} />
+    <rect width=${node.width} height=${node.height} rx=${node.kind === 'operation' ? node.height / 2 : node.kind === 'input' ? 14 : node.kind === 'branch' && !isBox ? 12 : 6} />
     ${!isBox && node.coverage > 0 && html`<rect class="coverage" x="1" y=${node.height - 4} width=${Math.max(2, (node.width - 2) * node.coverage)} height="3" rx="1.5" />`}
     ${!isBox && html`<text aria-hidden="true" x="12" y=${note ? 19 : node.height / 2 + 4.5}>${main}</text>${note && html`<text aria-hidden="true" x="12" y="34" class="note">${note}</text>`}`}
   </g>`;
@@ -130,7 +132,7 @@ function texts(node) {
   if (node.count > 1) parts.push(`${node.count} places`);
   if (node.coverage === 0) parts.push('never reached');
   else if (Number.isFinite(node.coverage)) parts.push(percent(node.coverage));
-  return { main: shown(node.label), note: parts.join(' · ') };
+  return { main: `${node.kind === 'operation' ? 'ƒ ' : ''}${shown(node.label)}`, note: parts.join(' · ') };
 }
 
 function Line({ edge }) {
@@ -146,12 +148,13 @@ function LineText({ edge }) {
   return html`<text class=${`edge-text ${edge.kind}`} x=${(x1 + x2) / 2 + 4} y=${(y1 + y2) / 2 + 4}>${shown(edge.text)}</text>`;
 }
 
-function Legend({ edges }) {
+function Legend({ edges, nodes }) {
   const has = (kind) => edges.some((edge) => edge.kind === kind);
   return html`<ul class="picture-legend" aria-label="Lines">
     <li><i class="swatch dependency"></i>dependency</li>
     ${has('provides') && html`<li><i class="swatch provides"></i>provides data</li>`}
     ${has('contains') && html`<li><i class="swatch contains"></i>contains</li>`}
     <li><i class="swatch coverage"></i>share of runs</li>
+    ${nodes.some((node) => node.kind === 'operation') && html`<li><i class="sign">ƒ</i>computed by the program</li>`}
   </ul>`;
 }

@@ -4,11 +4,11 @@ import { html } from '../html.js';
 import { href } from '../router.js';
 import { count, plural } from '../ui/format.js';
 import { Mark } from '../ui/status.js';
-import { Code, Sentence, Text } from '../ui/text.js';
+import { Code, Sentence, Text, plain } from '../ui/text.js';
 
 export function NodePanel({ node, waysFrom, onSelect, onClose, onFrom, onTo }) {
   const [out, into] = ['out', 'in'].map((direction) => node.neighbours.filter((one) => one.direction === direction));
-  return html`<section class="panel node-panel" aria-label=${`Node ${node.label}`}>
+  return html`<section class="panel node-panel" aria-label=${`Node ${plain(node.label)}`}>
     <header><h2><${Code} text=${node.label} /></h2> <span class="soft">${node.kind}</span><button type="button" class="quiet push" onClick=${onClose}>Close</button></header>
     ${node.description && html`<p><${Text} text=${node.description} breaks="plain" /></p>`}
     <p class="actions">
@@ -49,7 +49,7 @@ export function WaysPanel({ from, to, ways, onSelect, onSwap, onClose }) {
 }
 
 function Way({ way, labels, onSelect }) {
-  return html`<span class="way">${way.through.map((id, index) => html`${index > 0 && html` <span class="soft" title=${way.edges[index - 1]?.type}>→</span> `}<button type="button" class="link" onClick=${() => onSelect(id)}><${Text} text=${labels[id] ?? id} /></button>`)}</span>
+  return html`<span class="way">${way.through.map((id, index) => html`${index > 0 && html` <span class="soft" title=${plain(way.edges[index - 1]?.type)}>→</span> `}<button type="button" class="link" onClick=${() => onSelect(id)}><${Text} text=${labels[id] ?? id} /></button>`)}</span>
     <ul class="plain-list fine">${way.edges.map((edge) => html`<li><${Mark}>${edge.type}</${Mark}> ${how(edge)}</li>`)}</ul>`;
 }
 

@@ -7,7 +7,7 @@ import { Mark, Status } from '../ui/status.js';
 import { Code, Sentence, Text } from '../ui/text.js';
 import { callTokens, neighbourInDirection } from './marks.js';
 import { shown } from './shown-text.js';
-import { badges, bars, compareCalls, ticks } from './timeline.js';
+import { badges, bars, compareCalls, curve, relations, ticks } from './timeline.js';
 
 const LANE = 26;
 const BAR = 20;
@@ -18,6 +18,8 @@ const TICK_PX = 56;
 const ZOOMS = [1, 2, 4, 8, 16, 32, 64];
 /** More bars than this are not drawn: they would be less than a pixel each. */
 const MOST_BARS = 4000;
+/** More lines than this would hide the bars. */
+const MOST_LINES = 400;
 
 export function InvocationView({ invocations, side, onSide, selected, onSelect }) {
   const [zoom, setZoom] = useState(1);
@@ -98,6 +100,7 @@ function Run({ invocation, box, pixelsPerMs, width, selected, onSelect }) {
           ${ticks(width / pixelsPerMs, width).map((at) => html`<g class="tick" transform=${`translate(${at * pixelsPerMs} 0)`}><line y1=${AXIS - 4} y2=${height} /><text y="13" text-anchor=${at === 0 ? 'start' : at * pixelsPerMs > width - TICK_PX / 2 + MARGIN ? 'end' : 'middle'}>${duration(at)}</text></g>`)}
           <line class="end" x1=${invocation.durationMs * pixelsPerMs} x2=${invocation.durationMs * pixelsPerMs} y1=${AXIS - 4} y2=${height} />
           <${Contains} invocation=${invocation} bars=${drawn} />
+          <${Relations} invocation=${invocation} bars=${drawn} selected=${selected?.trace === invocation.traceId ? selected.call : null} />
           ${drawn.map((bar) => html`<${Call} key=${bar.node.id} bar=${bar} token=${tokens.get(bar.node.id)} tabbable=${focused === bar.node.id} selected=${isSelected(bar.node)}
             onSelect=${() => onSelect({ trace: invocation.traceId, call: bar.node.id })} onFocus=${() => setFocused(bar.node.id)} />`)}
         </svg>`}
@@ -111,7 +114,7 @@ function RunHead({ invocation }) {
   return html`<header class="invocation-head">
     <${Status} status=${invocation.status} />
     <span title=${exact(invocation.startedAt)}>${clock(invocation.startedAt)}</span>
-    <span>${duration(invocation.durationMs)}</span>
+    <span title=${`From the first call or the start to the end; ${duration(invocation.activeMs)} of it at work, without waiting for people`}>${duration(invocation.durationMs)}</span>
     <span>${plural(nodes.length, 'call')}${invocation.omitted > 0 && `, ${count(invocation.omitted)} more not kept`}${nodes.length > MOST_BARS && `, the first ${count(MOST_BARS)} drawn`}</span>
     <span class="run-intent soft"><${Text} text=${invocation.intent} /></span>
     ${!invocation.structureKnown && html`<${Mark} kind="warn" title="The program has changed since. Calls are matched by their tool only.">earlier structure</${Mark}>`}
@@ -133,7 +136,7 @@ function Call({ bar, token, tabbable, selected, onSelect, onFocus }) {
     <rect class="hit" x=${bar.x - 2} y=${y - 2} width=${bar.width + 4} height=${BAR + 4} rx="4" />
     <rect class="call-bar" x=${bar.x} y=${y} width=${bar.width} height=${BAR} rx="3" />
     ${bar.label
-      ? html`<text aria-hidden="true" class=${bar.inside ? 'inside' : 'after'} x=${bar.inside ? bar.x + 6 : bar.x + bar.width + 5} y=${y + 14}>${shown(bar.label)}${after && html`<tspan class="signs">${after}</tspan>`}</text>`
+      ? html`<text aria-hidden="true" class=${bar.inside ? 'inside' : 'after'} x=${bar.inside ? bar.x + 6 : bar.x + bar.width + 5} y=${y + 14}>${shown(bar.label)}${bar.time && html`<tspan class="time"> ${bar.time}</tspan>`}${after && html`<tspan class="signs">${after}</tspan>`}</text>`
       : after && bar.width >= 6 + marks.length * 11 && html`<text aria-hidden="true" class="inside signs" x=${bar.x + 3} y=${y + 14}>${after.trim()}</text>`}
   </g>`;
 }
@@ -149,6 +152,14 @@ function Contains({ invocation, bars: drawn }) {
     const end = Math.max(bar.x + bar.width, ...inner.map((other) => other.x + other.width));
     return html`<rect class="contains" x=${bar.x - 3} y=${AXIS + bar.node.lane * LANE} width=${end - bar.x + 6} height=${(last - bar.node.lane + 1) * LANE} rx="5" />`;
   });
+}
+
+/** Which call was given a result of which, and which only came after which. The panel of a call says the same in words. */
+function Relations({ invocation, bars: drawn, selected }) {
+  const lines = useMemo(() => relations(invocation.edges, drawn, (lane) => AXIS + lane * LANE + LANE / 2), [invocation, drawn]);
+  const near = (line) => line.from === selected || line.to === selected;
+  const visible = lines.length <= MOST_LINES ? lines : lines.filter((line) => line.kind === 'dependency' || near(line)).slice(0, MOST_LINES);
+  return html`<g aria-hidden="true">${visible.map((line) => html`<path key=${`${line.from} ${line.to}`} class=${`relation ${line.kind}${near(line) ? ' near' : ''}`} d=${curve(line.points)} />`)}</g>`;
 }
 
 function Decisions({ invocation }) {
@@ -180,5 +191,8 @@ function Legend({ invocations }) {
     ['cached', '◆ cached', has((node) => node.cached)],
     ['mocked', '○ mocked', has((node) => node.mocked)],
   ];
-  return html`<ul class="picture-legend" aria-label="Bars">${entries.filter(([, , is]) => is).map(([kind, text]) => html`<li><i class=${`swatch call-${kind}`}></i>${text}</li>`)}</ul>`;
+  const related = (kind) => invocations.some((invocation) => invocation.edges.some((edge) => edge.kind === kind));
+  const lines = [['dependency', 'result passed on'], ['sequence', 'came after']].filter(([kind]) => related(kind));
+  return html`<ul class="picture-legend" aria-label="Bars and lines">${entries.filter(([, , is]) => is).map(([kind, text]) => html`<li><i class=${`swatch call-${kind}`}></i>${text}</li>`)}
+    ${lines.map(([kind, text]) => html`<li><i class=${`swatch ${kind}`}></i>${text}</li>`)}</ul>`;
 }

@@ -1,9 +1,10 @@
 // Draws the map of tools and capabilities on a canvas.
 
-import { nodeRadius, placeLabels, toView } from './camera.js';
+import { isBeside, isInside, nodeRadius, placeLabels, toView, touches } from './camera.js';
 import { shown } from './shown-text.js';
 
-const EDGES = { dependency: [], provides: [5, 4], contains: [1.5, 3], sequence: [] };
+/** Dashes that differ without colour too: solid, dashed, dotted, dash and dot. The legend has the same. */
+const EDGES = { dependency: [], provides: [6, 5], contains: [1.5, 3.5], sequence: [9, 3, 2, 3] };
 const HUES = [214, 150, 32, 275, 340, 190, 95, 12, 245, 60];
 
 /** The colours of the present theme. */
@@ -70,7 +71,7 @@ export function draw(context, { layout, camera, view, marks, colours, index }) {
     }
   }
   context.globalAlpha = 1;
-  drawLabels(context, { layout, camera, view, place, visible, marks, colours });
+  drawLabels(context, { layout, camera, view, place, visible, marks, colours, index });
 }
 
 function drawEdges(context, { layout, place, visible, marks, colours, index }) {
@@ -106,7 +107,7 @@ function drawEdges(context, { layout, place, visible, marks, colours, index }) {
   context.globalAlpha = 1;
 }
 
-function drawLabels(context, { layout, camera, view, place, visible, marks, colours }) {
+function drawLabels(context, { layout, camera, view, place, visible, marks, colours, index }) {
   const family = getComputedStyle(document.body).fontFamily;
   const candidates = [];
   const add = (text, size, weight, priority, must, placesOf) => {
@@ -121,6 +122,8 @@ function drawLabels(context, { layout, camera, view, place, visible, marks, colo
     if (community.expanded) add(text, 12, 600, 2 + radius / 1e4, true, (width) => [{ x: at.x - width / 2, y: at.y - radius - 16 }]);
     else if (radius > 8) add(text, 12, 600, 3 + radius / 1e4, true, (width) => [{ x: at.x - width / 2, y: at.y - 7 }]);
   }
+  const circles = layout.communities.map((community) => ({ ...place(community), id: community.id, radius: community.radius * camera.scale }));
+  const others = (circle) => circles.filter((other) => other.id !== circle?.id);
   const obstacles = [];
   const close = camera.scale > 0.45;
   for (const node of layout.nodes) {
@@ -140,7 +143,15 @@ function drawLabels(context, { layout, camera, view, place, visible, marks, colo
       { x: at.x - away - width, y: at.y - height - radius / 2 }, { x: at.x - away - width, y: at.y + radius / 2 },
       ...(special || near ? [{ x: at.x - width / 2, y: at.y + away + height }, { x: at.x - width / 2, y: at.y - away - 2 * height }] : []),
     ];
-    add(shown(node.label), special ? 13 : 11, special ? 700 : 400, special ? 10 : near ? 5 : node.importance ?? 0, special || near, around);
+    const circle = circles[index.communityNumber.get(node.community)];
+    // In its circle if possible. Outside it must not read as if it belonged to another one, unless it is what is looked at.
+    const within = (width, height) => {
+      const places = around(width, height).map((spot) => ({ ...spot, width, height }));
+      const inside = places.filter((box) => !circle || isInside(box, circle));
+      const beside = places.filter((box) => !inside.includes(box) && (special || near || (isBeside(box, circle) && !others(circle).some((other) => touches(box, other)))));
+      return [...inside, ...beside];
+    };
+    add(shown(node.label), special ? 13 : 11, special ? 700 : 400, special ? 10 : near ? 5 : node.importance ?? 0, special || near, within);
   }
   candidates.sort((one, other) => other.priority - one.priority);
   context.textAlign = 'left';

@@ -1,4 +1,7 @@
-// Calls on a time axis: where bars are, what fits into them, and which times stand below. Pure, so that Node tests it.
+// Calls on a time axis: where bars are, what fits into them, which lines lead from one to another, and which times stand below. Pure,
+// so that Node tests it.
+
+import { duration } from '../ui/format.js';
 
 const STEPS = [1, 2, 5];
 const CHARACTER_PX = 6.7;
@@ -26,8 +29,8 @@ export function ticks(durationMs, width) {
 }
 
 /**
- * Bars of an invocation: `{ node, x, width, label, inside }` in pixels for `pixelsPerMs`. A label stands in its bar, or after it
- * where its lane is free; where neither has room it is cut, or left out.
+ * Bars of an invocation: `{ node, x, width, label, time, inside }` in pixels for `pixelsPerMs`. A label stands in its bar, or after it
+ * where its lane is free, with the duration if there is room for both; where there is none it is cut, or left out.
  */
 export function bars(nodes, pixelsPerMs, limit) {
   const placed = nodes.map((node) => ({
@@ -35,6 +38,7 @@ export function bars(nodes, pixelsPerMs, limit) {
     x: node.fromMs * pixelsPerMs,
     width: Math.max(NARROWEST_PX, (node.toMs - node.fromMs) * pixelsPerMs),
     label: '',
+    time: '',
     inside: true,
   }));
   const byLane = new Map();
@@ -50,9 +54,11 @@ export function bars(nodes, pixelsPerMs, limit) {
       const marks = badges(bar.node).length;
       const signs = marks > 0 ? marks * SIGN_PX + CHARACTER_PX : 0;
       const room = text.length * CHARACTER_PX + 14 + signs;
-      const end = lane[index + 1]?.x ?? limit;
-      if (bar.width >= room) Object.assign(bar, { label: text, inside: true });
-      else if (end - (bar.x + bar.width) >= room) Object.assign(bar, { label: text, inside: false });
+      const time = duration(bar.node.toMs - bar.node.fromMs);
+      const roomy = room + (time.length + 1) * CHARACTER_PX;
+      const after = (lane[index + 1]?.x ?? limit) - (bar.x + bar.width);
+      if (bar.width >= room) Object.assign(bar, { label: text, time: bar.width >= roomy ? time : '', inside: true });
+      else if (after >= room) Object.assign(bar, { label: text, time: after >= roomy ? time : '', inside: false });
       else if (bar.width >= 44 + signs) Object.assign(bar, { label: `${text.slice(0, Math.floor((bar.width - 20 - signs) / CHARACTER_PX))}…`, inside: true });
     });
   }
@@ -80,6 +86,36 @@ function uncover(lane, limit) {
     bar.width = end - bar.x;
     end = bar.x - 1;
   }
+}
+
+/** Shorter lines than this say nothing: the bars touch. */
+const SHORTEST_LINE_PX = 4;
+
+/**
+ * Lines between bars, `{ from, to, kind, points }` with two `[x, y]` each: `dependency` where a result was passed on, `sequence` where
+ * one call only came after another. `middle(lane)` is the height of a lane. A pair has one line; what lies within something has a
+ * frame instead.
+ */
+export function relations(edges, drawn, middle) {
+  const byId = new Map(drawn.map((bar) => [bar.node.id, bar]));
+  const pairs = new Map();
+  for (const { from, to, kind } of edges) {
+    const [one, other] = [byId.get(from), byId.get(to)];
+    if (kind === 'contains' || !one || !other) continue;
+    const key = `${one.node.id}\n${other.node.id}`;
+    if (pairs.get(key)?.kind === 'dependency') continue;
+    const points = [[one.x + one.width, middle(one.node.lane)], [other.x, middle(other.node.lane)]];
+    const touches = one.node.lane === other.node.lane && points[1][0] - points[0][0] < SHORTEST_LINE_PX;
+    if (!touches) pairs.set(key, { from, to, kind, points });
+  }
+  return [...pairs.values()];
+}
+
+/** The `d` of a curve that leaves and arrives level, also where a bar begins before the end of the other. */
+export function curve([[x1, y1], [x2, y2]]) {
+  // Where there is hardly any room between them, a bend would be a knot.
+  const bend = x2 - x1 > 16 ? Math.min(40, (x2 - x1) / 2) : 3;
+  return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
 }
 
 /** What is to be said of a call beside its name: `error`, `retry 2`, `speculated`, `cached`, `mocked`, `unfinished`. */
