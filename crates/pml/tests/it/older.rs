@@ -62,7 +62,7 @@ fn an_older_server_is_used_like_any_other() {
     let done = client.call("old:tick", &json!({ "times": 14, "ms": 250 }));
     assert_eq!(text(&done), "ticked", "{done}");
     client.call("old:grow", &json!({}));
-    eventually("the new tool is known", || home.run(&["list", "--json"]).stdout.contains("grown"));
+    eventually("the new tool is known", || home.run(&["list", "old"]).stdout.contains("grown"));
 }
 
 #[test]
