@@ -163,7 +163,8 @@ impl PgConnection {
             "BEGIN ISOLATION LEVEL READ COMMITTED;
              SELECT pg_advisory_xact_lock({WRITE_LOCK}, hashtext(current_schema()))"
         ));
-        if locked.is_err() && !self.client().is_closed() {
+        // A connection that was lost or fell silent would not answer to this either.
+        if locked.as_ref().is_err_and(|error| !Failure::is_lost_in(error)) {
             drop(self.send_batch("ROLLBACK"));
         }
         locked
