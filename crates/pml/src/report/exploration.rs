@@ -15,6 +15,8 @@ const RESULT_CHARACTERS: usize = 160;
 const MESSAGE_CHARACTERS: usize = 160;
 /// Warnings and effects of one path that the text lists.
 const MOST_LISTED: usize = 2;
+/// Failed paths that the text tells; the data has all.
+const MOST_FAILED: usize = 3;
 
 /// Ways to serve an intent, each tried.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -192,10 +194,14 @@ impl Exploration {
         for (number, path) in (1..).zip(&self.viable_paths) {
             text.push_str(&format!("\n{number}. {}", path.text(&label(path))));
         }
-        for path in &self.failed_paths {
+        for path in self.failed_paths.iter().take(MOST_FAILED) {
             let at = path.failure_point.as_deref().map(|at| format!(" at {at}")).unwrap_or_default();
             let error = printable(&truncate_text(&path.error, MESSAGE_CHARACTERS));
             text.push_str(&format!("\nfailed: {}{at}: {error}", path.path.join(" → ")));
+        }
+        let more = self.failed_paths.len().saturating_sub(MOST_FAILED);
+        if more > 0 {
+            text.push_str(&format!("\nfailed: {more} more"));
         }
         for warning in self.warnings.iter().take(MOST_LISTED) {
             text.push_str(&format!("\nnote: {}", printable(&truncate_text(warning, MESSAGE_CHARACTERS))));

@@ -34,4 +34,4 @@ mod storage;
 mod time;
 
 /// The tests that every test run repeats on PostgreSQL.
-const ON_POSTGRES: &[&str] = &["nested::", "replay::", "resume::"];
+const ON_POSTGRES: &[&str] = &["nested::", "replay::"];
