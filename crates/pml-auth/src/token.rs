@@ -155,11 +155,6 @@ impl TokenError {
             "invalid_grant" | "invalid_client" | "unauthorized_client" | "invalid_scope" | "access_denied"
         )
     }
-
-    /// Whether the authorization server does not know the client, or not any more.
-    pub fn is_unknown_client(&self) -> bool {
-        matches!(self, TokenError::Refused { code, .. } if matches!(code.as_str(), "invalid_client" | "unauthorized_client"))
-    }
 }
 
 #[derive(Deserialize)]

@@ -22,11 +22,6 @@ use crate::problem::{ErrorCode, Problem};
 /// 10 min: how long a person may take to sign in.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A code that no server gives out, and a verifier of the shortest length for it: what is asked with them is refused,
-/// for one reason or another.
-const NO_CODE: &str = "pml-asks-whether-it-is-registered";
-const NO_VERIFIER: &str = "pml-asks-whether-it-is-still-registered-here";
-
 /// A sign-in to be made.
 #[derive(Debug)]
 pub struct SignInRequest<'a> {
@@ -92,7 +87,10 @@ pub async fn sign_in(
     let asked = asked_scopes(&authority, &server.sign_in, before.as_ref()).and(&scopes);
     let flow = SignInFlow { http: &http, authority: &authority, settings: &server.sign_in, asked: &asked };
     let can_use_device = authority.server.device_endpoint.is_some();
-    let known = before.map(|before| before.client).filter(|client| client.origin == ClientOrigin::Registered);
+    // Where tokens were refused, the authorization server may have forgotten the client too. A person would get a page of
+    // the server that says no, and PML would wait for the redirect in vain, so it registers again.
+    let known = before.filter(|before| before.tokens.is_some()).map(|before| before.client);
+    let known = known.filter(|client| client.origin == ClientOrigin::Registered);
     let on_device = match way {
         SignInWay::Browser => false,
         SignInWay::Device => true,
@@ -297,9 +295,7 @@ impl SignInFlow<'_> {
         if let (Some(url), true) = (&self.settings.client_metadata, server.takes_client_metadata_urls) {
             return Ok(Client::of_metadata_url(url.clone()));
         }
-        if let Some(known) = known
-            && self.is_registered(&known).await
-        {
+        if let Some(known) = known {
             return Ok(known);
         }
         let registration = Registration { server, redirect_uri, scopes: self.asked };
@@ -311,16 +307,6 @@ impl SignInFlow<'_> {
             )
         })?;
         registration.read(&self.http.post(&request).await?).map_err(|refusal| refusal.0)
-    }
-
-    /// Whether the authorization server still knows a client that PML registered. A person would get a page of the
-    /// server that says no, and PML would wait for the redirect in vain; the token endpoint tells beforehand.
-    async fn is_registered(&self, client: &Client) -> bool {
-        let grant = match &client.redirect_uri {
-            Some(redirect_uri) => Grant::Code { code: NO_CODE, verifier: NO_VERIFIER, redirect_uri },
-            None => Grant::Device(NO_CODE),
-        };
-        !self.tokens(client, grant).await.is_err_and(|error| error.is_unknown_client())
     }
 
     async fn tokens(&self, client: &Client, grant: Grant<'_>) -> Result<Tokens, TokenError> {
