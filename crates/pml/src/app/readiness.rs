@@ -8,6 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pml_store::{Error, Store};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// How long the store may take. Probes that get no answer within a second or two count PML as lost.
@@ -19,7 +20,14 @@ type Answer = Option<Result<(), Error>>;
 /// The question that is being asked, if any.
 #[derive(Default)]
 pub(crate) struct ReadinessProbe {
-    asked: Mutex<Option<watch::Receiver<Answer>>>,
+    asked: Mutex<AskedQuestion>,
+}
+
+#[derive(Default)]
+struct AskedQuestion {
+    answer: Option<watch::Receiver<Answer>>,
+    /// The task that asks. It ends with the program.
+    task: JoinSet<()>,
 }
 
 impl ReadinessProbe {
@@ -36,16 +44,18 @@ impl ReadinessProbe {
         // A sender that is gone without an answer has no task behind it any more.
         let is_open =
             |answer: &watch::Receiver<Answer>| answer.borrow().is_none() && answer.has_changed().is_ok();
-        if let Some(open) = asked.as_ref().filter(|answer| is_open(answer)) {
+        if let Some(open) = asked.answer.as_ref().filter(|answer| is_open(answer)) {
             return open.clone();
         }
         let (reply, answer) = watch::channel(None);
         let store = store.clone();
-        tokio::spawn(async move {
+        // Those that have ended, of which nothing is to be known.
+        while asked.task.try_join_next().is_some() {}
+        asked.task.spawn(async move {
             let outcome = check(&store).await;
             reply.send_replace(Some(outcome));
         });
-        asked.insert(answer).clone()
+        asked.answer.insert(answer).clone()
     }
 }
 

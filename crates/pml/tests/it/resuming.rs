@@ -77,7 +77,7 @@ fn a_stream_that_broke_is_resumed_after_any_event_and_by_its_session_only() {
 fn a_call_whose_client_went_before_any_event_is_not_cancelled() {
     let (_home, served) = served_with_fixture();
     let (session, _) = initialize(&served);
-    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": slow(50)}).to_string();
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": slow(100)}).to_string();
     let head = format!(
         "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nAccept: */*\r\n\
          Mcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n{body}",
@@ -85,11 +85,12 @@ fn a_call_whose_client_went_before_any_event_is_not_cancelled() {
         served.token,
         body.len()
     );
-    drop(crate::http::send_raw(&served, head.as_bytes()));
+    let connection = crate::http::send_raw(&served, head.as_bytes());
     // The requests below have the same id, which is refused while the call runs.
     let cancelled = json!({"name": "legacy__test_cancelled_calls", "arguments": {}});
     let status = || in_session_with(&served, &session, "tools/call", &cancelled).status;
     eventually("the call runs", || status() == 400);
+    drop(connection);
     eventually("the call ends", || status() == 200);
     let told = in_session_with(&served, &session, "tools/call", &cancelled).response();
     assert_eq!(text(&told["result"]), "0");

@@ -51,7 +51,9 @@ fn five_thousand_tools_cost_a_model_less_than_nine_hundred_tokens() {
     assert!(meta <= 900, "{meta} tokens");
 
     let found = client.call("pml_discover", &json!({"intent": "give back a text"}));
-    assert!(found["structuredContent"]["total"].as_u64().unwrap() >= 5_000, "{found}");
+    // The tools of one number are alike on all servers, so they are one result.
+    assert!(found["structuredContent"]["total"].as_u64().unwrap() >= 250, "{found}");
+    assert_eq!(found["structuredContent"]["results"][0]["also"].as_array().unwrap().len(), 19, "{found}");
 
     let mut all = home.stdio(&["--expose", "full"]);
     let (mut tools, mut cursor, mut full) = (0, None, 0);
