@@ -43,4 +43,4 @@ mod versions;
 mod views;
 
 /// The tests that every test run repeats on PostgreSQL.
-const ON_POSTGRES: &[&str] = &["keeping::", "learned::", "shared::", "versions::"];
+const ON_POSTGRES: &[&str] = &["shared::", "versions::"];
