@@ -1,5 +1,7 @@
 //! Event streams of sessions over HTTP: cut in the middle and resumed.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::harness::{Served, eventually, text};
@@ -77,7 +79,7 @@ fn a_stream_that_broke_is_resumed_after_any_event_and_by_its_session_only() {
 fn a_call_whose_client_went_before_any_event_is_not_cancelled() {
     let (_home, served) = served_with_fixture();
     let (session, _) = initialize(&served);
-    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": slow(100)}).to_string();
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": slow(300)}).to_string();
     let head = format!(
         "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nAccept: */*\r\n\
          Mcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n{body}",
@@ -86,7 +88,9 @@ fn a_call_whose_client_went_before_any_event_is_not_cancelled() {
         body.len()
     );
     let connection = crate::http::send_raw(&served, head.as_bytes());
-    // The requests below have the same id, which is refused while the call runs.
+    // The requests below have the same id, which is refused while the call runs. One that came before the call would take
+    // its place.
+    std::thread::sleep(Duration::from_millis(500));
     let cancelled = json!({"name": "legacy__test_cancelled_calls", "arguments": {}});
     let status = || in_session_with(&served, &session, "tools/call", &cancelled).status;
     eventually("the call runs", || status() == 400);
