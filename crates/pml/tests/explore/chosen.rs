@@ -100,7 +100,7 @@ fn three_paths_are_told_in_few_tokens() {
         "read notes.txt and write its lines to copy.txt",
         "parse long.json and count its elements",
         "list the files in data/ and write their names to names.txt",
-        "find the text customer in data/ and evaluate the arithmetic expression 6 * 7",
+        "search data/ for the text customer and evaluate the arithmetic expression 6 * 7",
         "evaluate the arithmetic expression",
     ] {
         let text = place.text("pml_explore", &json!({ "intent": intent, "maxPaths": 3 }));
