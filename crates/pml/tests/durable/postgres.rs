@@ -244,7 +244,9 @@ fn a_shared_database_is_backed_up_and_restored_by_the_same_commands() {
     fs::write(one.path("one.ts"), r#"return (await mcp.ledger.add({ id: "one" })).id;"#).unwrap();
     assert_eq!(one.run(&["execute", "add one", "--code", "one.ts"]).code, 0);
     assert_ne!(one.run(&["capabilities", "list", "--json"]).stdout, before);
-    let client = Gateway::start(other.command(&["stdio"]));
+    let mut client = Gateway::start(other.command(&["stdio"]));
+    // When it answers, it has opened the database.
+    client.call("pml_discover", &json!({ "intent": "add one" }));
     let used = one.run(&["restore", "copy.db"]);
     assert_eq!(used.code, 1, "{used:?}");
     assert!(used.stderr.contains("in use"), "{used:?}");
