@@ -1,6 +1,6 @@
 //! Signatures of packages, and whose packages a principal has taken capabilities from.
 
-use crate::sql::{OptionalExtension as _, params};
+use crate::sql::{Connection, OptionalExtension as _, params};
 use pml_model::Principal;
 
 use crate::seal::is_signed;
@@ -66,16 +66,24 @@ impl BlockingStore {
         now: i64,
     ) -> Result<(), Error> {
         let (principal, name, signer) = (principal.clone(), name.to_owned(), signer.to_owned());
-        self.write(move |connection| {
-            connection
-                .prepare_cached(
-                    "INSERT INTO package_signer (principal, name, signer, at) VALUES (?1, ?2, ?3, ?4)
-                     ON CONFLICT (principal, name) DO UPDATE SET signer = excluded.signer, at = excluded.at",
-                )?
-                .execute(params![principal.0, name, signer, now])
-                .map(drop)
-        })
+        self.write(move |connection| remember_signer(connection, &principal, &name, &signer, now))
     }
+}
+
+pub(crate) fn remember_signer(
+    connection: &Connection,
+    principal: &Principal,
+    name: &str,
+    signer: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO package_signer (principal, name, signer, at) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (principal, name) DO UPDATE SET signer = excluded.signer, at = excluded.at",
+        )?
+        .execute(params![principal.0, name, signer, now])
+        .map(drop)
 }
 
 fn to_hex(bytes: &[u8]) -> String {

@@ -638,12 +638,13 @@ pub async fn recording(app: &App, principal: &Principal, id: &RunId) -> Result<R
     replay::recording(&app.runs, principal, id).await
 }
 
-/// Replays a recorded run offline; with `code`, as if that had been its program.
+/// Replays a recorded run of the principal offline; with `code`, as if that had been its program.
 ///
 /// # Errors
 /// The program cannot be run, or no worker is available.
 pub async fn replay(
     app: &App,
+    principal: &Principal,
     recording: &Recording,
     code: Option<String>,
 ) -> Result<ReplayOutcome, Problem> {
@@ -651,7 +652,7 @@ pub async fn replay(
         None => recording.plan.clone(),
         Some(code) => {
             let analysis =
-                analyse_or_refuse(app, &app.principal, &code).await.map_err(|refused| refused.problem)?;
+                analyse_or_refuse(app, principal, &code).await.map_err(|refused| refused.problem)?;
             calls_only_recorded(&recording.plan, &analysis)?;
             recording.plan.clone().with_code(code, *analysis)
         }

@@ -177,6 +177,7 @@ fn renamed_tool<'t>(
         tool.is_new
             && tool.id.server == id.server
             && same_fields(&old.input_schema, &tool.definition.input_schema)
+            && claims_no_more_effects(old, &tool.definition)
             && is_same_tool((&id.tool, &description(old)), (&tool.id.tool, &description(&tool.definition)))
     };
     let mut fitting = offered.iter().filter(fits);
@@ -188,6 +189,13 @@ fn renamed_tool<'t>(
     repair.evidence.push(format!("`{id}` is gone, and `{to}` is new, takes the same and is described alike"));
     repair.edits.push(ProgramEdit::RenameTool { to, identifier });
     Some(found)
+}
+
+/// Whether a tool that is to take the place of another one says of itself what that one said, or that it only reads.
+fn claims_no_more_effects(old: &Definition, new: &Definition) -> bool {
+    let (old, new) = (&old.annotations, &new.annotations);
+    let only_reads = new.read_only_hint == Some(true) && new.open_world_hint == old.open_world_hint;
+    only_reads || new == old
 }
 
 /// Whether two schemas have the same fields of the same types.

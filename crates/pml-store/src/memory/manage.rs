@@ -12,6 +12,7 @@ use super::edge::move_edges;
 use super::learn::relearn_capability;
 use super::{bump_capability_version, next_version, release, version};
 use crate::column::capability_id;
+use crate::package::remember_signer;
 use crate::{BlockingStore, Error};
 
 /// How long a procedure that never worked is kept after its last run: 30 days, in milliseconds.
@@ -66,30 +67,32 @@ impl BlockingStore {
         now: i64,
     ) -> Result<CreateOutcome, Error> {
         let (procedure, intents) = (NewProcedure::encode(procedure), intents.to_vec());
+        self.write(move |connection| create(connection, &procedure, &name, &intents, now))
+    }
+
+    /// As [`BlockingStore::create_capability`], and remembers who signed the package that it comes from. Where an
+    /// equivalent capability exists, nothing of that name was taken from the signer.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    pub fn import_capability(
+        &self,
+        procedure: Procedure,
+        name: NewName,
+        intents: &[String],
+        signer: &str,
+        now: i64,
+    ) -> Result<CreateOutcome, Error> {
+        let (procedure, intents) = (NewProcedure::encode(procedure), intents.to_vec());
+        let signer = signer.to_owned();
         self.write(move |connection| {
-            if let Some((number, _)) = resolve_capability(connection, &procedure.owner, &procedure.id)? {
-                procedure.insert_or_update(connection, Some(now), false, now)?;
-                return Ok(CreateOutcome::Existing(id_of(connection, number)?));
+            let outcome = create(connection, &procedure, &name, &intents, now)?;
+            if let (CreateOutcome::Created, NewName::Free(name) | NewName::VersionOf(name)) =
+                (&outcome, &name)
+            {
+                remember_signer(connection, &procedure.owner, name, &signer, now)?;
             }
-            let owner = &procedure.owner;
-            let (name, replaced) = match name {
-                NewName::Free(name) if number_by_name(connection, owner, &name)?.is_some() => {
-                    return Ok(CreateOutcome::NameTaken);
-                }
-                NewName::Free(name) => (name, None),
-                NewName::Suggested => (free_name(connection, owner, &procedure.suggested_name)?, None),
-                NewName::VersionOf(name) => {
-                    (free_name(connection, owner, &procedure.suggested_name)?, Some(name))
-                }
-            };
-            let number = procedure.insert(connection, &name, Some(now), false, now)?;
-            if let Some(name) = replaced {
-                version::put_in_force(connection, owner, &name, number, now)?;
-            }
-            for intent in intents.iter().filter(|intent| !intent.is_empty()) {
-                add_intent(connection, number, intent, 0, now)?;
-            }
-            Ok(CreateOutcome::Created)
+            Ok(outcome)
         })
     }
 
@@ -288,6 +291,36 @@ pub(crate) fn delete_expired_plans(connection: &Connection, now: i64) -> rusqlit
 }
 
 /// The number of the capability with this id, merged ones excluded.
+fn create(
+    connection: &Connection,
+    procedure: &NewProcedure,
+    name: &NewName,
+    intents: &[String],
+    now: i64,
+) -> rusqlite::Result<CreateOutcome> {
+    if let Some((number, _)) = resolve_capability(connection, &procedure.owner, &procedure.id)? {
+        procedure.insert_or_update(connection, Some(now), false, now)?;
+        return Ok(CreateOutcome::Existing(id_of(connection, number)?));
+    }
+    let owner = &procedure.owner;
+    let (name, replaced) = match name {
+        NewName::Free(name) if number_by_name(connection, owner, name)?.is_some() => {
+            return Ok(CreateOutcome::NameTaken);
+        }
+        NewName::Free(name) => (name.clone(), None),
+        NewName::Suggested => (free_name(connection, owner, &procedure.suggested_name)?, None),
+        NewName::VersionOf(name) => (free_name(connection, owner, &procedure.suggested_name)?, Some(name)),
+    };
+    let number = procedure.insert(connection, &name, Some(now), false, now)?;
+    if let Some(name) = replaced {
+        version::put_in_force(connection, owner, name, number, now)?;
+    }
+    for intent in intents.iter().filter(|intent| !intent.is_empty()) {
+        add_intent(connection, number, intent, 0, now)?;
+    }
+    Ok(CreateOutcome::Created)
+}
+
 fn find(connection: &Connection, principal: &Principal, id: &CapabilityId) -> rusqlite::Result<Option<i64>> {
     Ok(resolve_capability(connection, principal, id)?.filter(|(_, own)| *own).map(|(number, _)| number))
 }

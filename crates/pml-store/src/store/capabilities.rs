@@ -222,6 +222,22 @@ impl Store {
         self.ask(move |store| store.create_capability(procedure, name, &intents, now)).await
     }
 
+    /// As [`Store::create_capability`], and remembers who signed the package that it comes from.
+    ///
+    /// # Errors
+    /// Those of [`crate::BlockingStore::import_capability`].
+    pub async fn import_capability(
+        &self,
+        procedure: Procedure,
+        name: NewName,
+        intents: &[String],
+        signer: &str,
+        now: i64,
+    ) -> Result<CreateOutcome, Error> {
+        let (intents, signer) = (intents.to_vec(), signer.to_owned());
+        self.ask(move |store| store.import_capability(procedure, name, &intents, &signer, now)).await
+    }
+
     /// Makes a procedure that was only explored a capability. Returns whether that is new.
     ///
     /// # Errors

@@ -384,7 +384,7 @@ async fn replay(here: &CommandContext, app: &App, replay: &ReplayRunArgs) -> Res
         Some(file) => Some(analyse::read_source(here, file)?.1),
         None => None,
     };
-    let replayed = flow::replay(app, &recording, code).await?;
+    let replayed = flow::replay(app, &app.principal, &recording, code).await?;
     if here.json {
         out::json(&replayed);
     } else {

@@ -10,6 +10,7 @@ use pml_model::name::{printable, truncate_text};
 use serde_json::json;
 
 use super::ask::read_confirmation;
+use super::versions::print_code;
 use super::{CommandContext, out, skill};
 use crate::app::App;
 use crate::flow::{self, ImportedCapability, PackageReview};
@@ -146,6 +147,13 @@ fn print_review(review: &PackageReview) {
     print_content(&review.content);
     for tool in &review.changed_tools {
         out::note(format!("the definition of `{}` differs from the one it was made with", printable(tool)));
+    }
+    for update in &review.updates {
+        out::line(format!("another version of `{}`, which is here:", printable(&update.name)));
+        print_code(&update.code);
+        for tool in &update.added_tools {
+            out::line(format!("calls + {}", printable(tool)));
+        }
     }
     for name in &review.other_signers {
         out::note(format!("`{name}` was imported from another signer before"));

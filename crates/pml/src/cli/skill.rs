@@ -1,5 +1,6 @@
 //! Capabilities as skill folders: `SKILL.md` and the program, for agents that read those.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -13,11 +14,13 @@ use crate::problem::{ErrorCode, Problem};
 /// Writes a folder per capability below `directory`, and returns the paths of the files.
 pub(super) fn write(directory: &Path, content: &PackageContent) -> Result<Vec<PathBuf>, Problem> {
     let mut written = Vec::new();
+    let mut taken = HashSet::new();
     for one in &content.capabilities {
-        let folder = directory.join(folder_name(&one.name));
+        let skill_name = free_folder_name(&one.name, &mut taken);
+        let folder = directory.join(&skill_name);
         std::fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
         let (file, program) = program(&one.source);
-        for (name, text) in [("SKILL.md", skill(one, file)), (file, program)] {
+        for (name, text) in [("SKILL.md", skill(one, &skill_name, file)), (file, program)] {
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(|error| cannot_write(&path, &error))?;
             written.push(path);
@@ -29,6 +32,16 @@ pub(super) fn write(directory: &Path, content: &PackageContent) -> Result<Vec<Pa
 fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
     let path = printable(&path.display().to_string());
     Problem::new(ErrorCode::InvalidRequest, format!("cannot write `{path}`: {error}"))
+}
+
+/// The name of the skill of a capability: with a number where another one's name differs in capitals or underscores only.
+fn free_folder_name(name: &str, taken: &mut HashSet<String>) -> String {
+    let folder = folder_name(name);
+    let numbered = (2..).map(|number| format!("{folder}-{number}"));
+    let free = std::iter::once(folder.clone()).chain(numbered).find(|name| !taken.contains(name));
+    let free = free.expect("there are more numbers than capabilities");
+    taken.insert(free.clone());
+    free
 }
 
 /// The name of a skill: small letters, digits and hyphens.
@@ -58,12 +71,12 @@ fn program(source: &CapabilitySource) -> (&'static str, String) {
     }
 }
 
-fn skill(one: &PackagedCapability, file: &str) -> String {
+fn skill(one: &PackagedCapability, skill_name: &str, file: &str) -> String {
     // JSON strings are YAML strings too, whatever is in them.
     let description = serde_json::to_string(&printable(&one.description)).expect("a text is plain data");
     let mut text = format!(
         "---\nname: {}\ndescription: {description}\n---\n\n# {}\n\n{}\n",
-        folder_name(&one.name),
+        skill_name,
         printable(&one.name),
         printable(&one.description)
     );

@@ -12,7 +12,7 @@ use super::{CommandContext, out};
 use crate::app::App;
 use crate::flow::{self, EffectChange, RepairOutcome, VersionDiff, VersionRecord};
 use crate::problem::Problem;
-use crate::version_diff::{DiffSide, ParameterChange};
+use crate::version_diff::{DiffLine, DiffSide, ParameterChange};
 
 /// The number of unchanged lines that are shown around a change.
 const AROUND: usize = 2;
@@ -78,7 +78,7 @@ fn print(diff: &VersionDiff) {
     if let Some(because) = &diff.offered_because {
         out::line(format!("offered: {}", printable(because)));
     }
-    code(diff);
+    print_code(&diff.code);
     for name in &diff.parameters.added {
         out::line(format!("parameter + {}", printable(name)));
     }
@@ -96,10 +96,10 @@ fn print(diff: &VersionDiff) {
 }
 
 /// Prints the changed lines, and some around them.
-fn code(diff: &VersionDiff) {
-    let changed = |at: usize| diff.code.get(at).is_some_and(|line| line.side != DiffSide::Both);
+pub(super) fn print_code(lines: &[DiffLine]) {
+    let changed = |at: usize| lines.get(at).is_some_and(|line| line.side != DiffSide::Both);
     let mut left_out = false;
-    for (at, line) in diff.code.iter().enumerate() {
+    for (at, line) in lines.iter().enumerate() {
         if !(at.saturating_sub(AROUND)..=at + AROUND).any(changed) {
             left_out = true;
             continue;
@@ -114,7 +114,7 @@ fn code(diff: &VersionDiff) {
         };
         out::line(format!("{sign} {}", printable(&line.text)));
     }
-    if !diff.code.iter().any(|line| line.side != DiffSide::Both) {
+    if !lines.iter().any(|line| line.side != DiffSide::Both) {
         out::line("code: the same");
     }
 }

@@ -159,6 +159,14 @@ impl Recording {
         self.calls.iter().map(|call| (call.tool.as_str(), &*call.arguments))
     }
 
+    /// The recording of the same calls by a program that takes these arguments.
+    #[must_use]
+    pub(crate) fn with_arguments(&self, arguments: Box<RawValue>) -> Recording {
+        let mut with = self.clone();
+        with.plan.arguments = arguments;
+        with
+    }
+
     /// The recording as it would be if the tools had been as they are now: the calls of each tool with its edits applied,
     /// and with the defaults of `parameters` as arguments of the program, because it takes them. `None` if a call of such a
     /// tool failed: what it would do now is not known.
@@ -220,7 +228,7 @@ impl Recording {
 }
 
 /// The arguments of the run, completed with the values that stood in the program.
-pub(super) fn with_defaults(given: &RawValue, schema: &serde_json::Value) -> Option<Box<RawValue>> {
+pub(crate) fn with_defaults(given: &RawValue, schema: &serde_json::Value) -> Option<Box<RawValue>> {
     let mut arguments = Fields::parse(given.get()).ok()?;
     for (name, member) in schema.get("properties")?.as_object()? {
         if let Some(default) = member.get("default").filter(|_| arguments.get(name).is_none()) {

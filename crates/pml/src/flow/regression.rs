@@ -4,10 +4,13 @@
 //! these calls has to be valid for the tools that are there now.
 
 use pml_model::capability::{Capability, CapabilitySource};
+use pml_model::json::{Fields, raw};
 use pml_model::trace::{Trace, TraceStatus};
 use pml_model::{CapabilityId, Principal, RunId, ToolId};
 use pml_store::{TraceOrder, TraceQuery};
 use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::capabilities::capability;
 use crate::app::App;
@@ -35,6 +38,8 @@ pub struct CapabilityTest {
 pub struct ReplayTest {
     /// The recorded run.
     pub run: RunId,
+    /// Whether it was replayed with the program that the capability runs now, and not with the one that was recorded.
+    pub present_form: bool,
     /// Why it does not go as it was recorded; `None` if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
@@ -60,8 +65,11 @@ pub async fn test_capability(
     app.tools.ensure_manifests_loaded().await;
     let mut replays = Vec::new();
     for recording in recorded_runs(app, principal, &capability.procedure.id).await? {
-        let failure = failure(app, &capability, &recording).await?;
-        replays.push(ReplayTest { run: recording.run.clone(), failure });
+        let form = present_form(&capability, &recording);
+        let present_form = form.is_some();
+        let form = form.unwrap_or_else(|| as_recorded(&recording));
+        let failure = failure(app, principal, form, &recording).await?;
+        replays.push(ReplayTest { run: recording.run.clone(), present_form, failure });
     }
     Ok(CapabilityTest { name: capability.name, replays })
 }
@@ -93,7 +101,7 @@ pub(super) async fn recorded_runs(
             Err(problem) => return Err(problem),
         };
         // A run of tasks has no program that could be run again.
-        if recording.plan.program().is_none() || recording.plan.engine != pml_sandbox::ENGINE {
+        if recording.plan.program().is_none() {
             continue;
         }
         recordings.push(recording);
@@ -115,7 +123,8 @@ fn is_example(trace: &Trace) -> bool {
 /// Why the capability does not do now what was recorded; `None` if it does.
 async fn failure(
     app: &App,
-    capability: &Capability,
+    principal: &Principal,
+    (program, arguments): (String, Box<RawValue>),
     recording: &Recording,
 ) -> Result<Option<String>, Problem> {
     let snapshot = app.tools.snapshot();
@@ -128,7 +137,8 @@ async fn failure(
             return Ok(Some(problem.message));
         }
     }
-    let replayed = match super::replay(app, recording, present_program(capability, recording)).await {
+    let recording = recording.with_arguments(arguments);
+    let replayed = match super::replay(app, principal, &recording, Some(program)).await {
         Ok(replayed) => replayed,
         Err(problem) if problem.code == ErrorCode::InvalidProgram => return Ok(Some(problem.message)),
         Err(problem) => return Err(problem),
@@ -141,11 +151,41 @@ async fn failure(
     })
 }
 
-/// The program of the capability, if the recorded run executed an earlier form of it with arguments.
-fn present_program(capability: &Capability, recording: &Recording) -> Option<String> {
-    let CapabilitySource::Code { template: Some(template), .. } = &capability.procedure.source else {
-        return None;
+/// The program that was recorded, as it is analysed now.
+fn as_recorded(recording: &Recording) -> (String, Box<RawValue>) {
+    (recording.plan.source.clone(), recording.plan.arguments.clone())
+}
+
+/// The program that the capability runs now, with the arguments with which it has to do what the recorded run did;
+/// `None` if the values that stood in the recorded program cannot be told.
+fn present_form(capability: &Capability, recording: &Recording) -> Option<(String, Box<RawValue>)> {
+    let CapabilitySource::Code { code, template } = &capability.procedure.source else { return None };
+    let plan = &recording.plan;
+    let Some(template) = template else {
+        return (plan.source == *code).then(|| as_recorded(recording));
     };
-    let of_capability = recording.plan.learn.as_ref().is_some_and(|learn| learn.capability.is_some());
-    (of_capability && recording.plan.source != *template).then(|| template.clone())
+    let learn = plan.learn.as_ref()?;
+    let written: Vec<(&str, Value)> = match &learn.lifted {
+        _ if learn.capability.is_some() => Vec::new(),
+        Some(lifted) if lifted.source == *template => lifted.written_values().collect(),
+        // Its values have other names than the parameters.
+        Some(_) => return None,
+        None => {
+            let literals = learn.literals.iter();
+            literals.filter_map(|literal| Some((literal.name.as_str(), literal.value.clone()?))).collect()
+        }
+    };
+    let arguments = with_written_values(&plan.arguments, &written, &capability.procedure.parameters_schema)?;
+    Some((template.clone(), arguments))
+}
+
+/// The arguments, completed with the values that stood in the recorded program, and with the defaults of the parameters.
+fn with_written_values(given: &RawValue, written: &[(&str, Value)], schema: &Value) -> Option<Box<RawValue>> {
+    let mut arguments = Fields::parse(given.get()).ok()?;
+    for (name, value) in written {
+        if arguments.get(name).is_none() {
+            arguments.set((*name).to_owned(), raw(value));
+        }
+    }
+    replay::with_defaults(&arguments.to_raw(), schema)
 }

@@ -4,12 +4,13 @@
 //! mapped by the same edits, and the program has to make exactly those calls and end the same way. It becomes a version
 //! that is not in force; a person looks at the difference and accepts it, or not.
 
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use pml_mcp::server::ChangeNotice;
-use pml_model::capability::{Capability, CapabilitySource};
+use pml_model::capability::{Capability, CapabilitySource, ToolUse};
 use pml_model::name::printable;
-use pml_model::{Definition, Digest, Principal, ToolId};
+use pml_model::{CapabilityId, Definition, Digest, Principal, ToolId};
 use pml_store::{DefinitionVersion, OfferOutcome};
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
@@ -19,6 +20,7 @@ use super::regression::recorded_runs;
 use super::share::take_parameters;
 use super::version_names::put_in_force;
 use crate::app::App;
+use crate::catalogue::ToolSnapshot;
 use crate::clock::now_ms;
 use crate::execute::replay::ReplayOutcome;
 use crate::planning::Work;
@@ -178,7 +180,7 @@ async fn replay_repaired(
     for recording in recorded_runs(app, principal, &found.procedure.id).await? {
         let mapped = recording.following(edits, &found.procedure.parameters_schema);
         let Some(mapped) = mapped else { continue };
-        match super::replay(app, &mapped, Some(text.to_owned())).await {
+        match super::replay(app, principal, &mapped, Some(text.to_owned())).await {
             Ok(ReplayOutcome::Same { .. }) => replayed += 1,
             Ok(ReplayOutcome::Diverged { divergence }) => {
                 return Ok(Err(format!("the repaired program differs from what was recorded: {divergence}")));
@@ -209,14 +211,33 @@ pub async fn accept_repair(app: &App, principal: &Principal, which: &str) -> Res
             "`pml capabilities repair` looks for one; `pml capabilities rollback` puts any version in force",
         ));
     };
+    let repaired = capability(app, principal, offered.version.id.as_str()).await?;
+    app.tools.ensure_manifests_loaded().await;
+    let snapshot = app.tools.snapshot();
+    let is_as_it_was = |used: &&ToolUse| {
+        let id = ToolId::parse(&used.id).ok();
+        id.is_some_and(|id| snapshot.tool(&id).is_ok_and(|tool| tool.definition.digest == used.digest))
+    };
+    if let Some(other) = repaired.procedure.tools_used.iter().find(|used| !is_as_it_was(used)) {
+        let text = format!("`{}` has changed again since this version was offered", printable(&other.id));
+        return Err(Problem::new(ErrorCode::ToolChanged, text).hint(format!(
+            "`pml capabilities repair {}` compares the capability with the tools there are now",
+            printable(&list.name)
+        )));
+    }
     let (_, version) = put_in_force(app, principal, &list.name, offered.version.id.clone()).await?;
     Ok((list.name, version))
 }
 
-/// Looks for repairs whenever the tools change, until the program ends.
+/// What was tried: a capability, and the hash of all tools that its servers had then.
+type TriedRepair = (CapabilityId, Digest);
+
+/// Looks for repairs at the start and whenever the tools change, until the program ends.
 pub async fn repair_task(app: Arc<App>) {
     let mut changes = app.tools.changes();
+    let mut tried: HashSet<TriedRepair> = HashSet::new();
     loop {
+        look_for_repairs(&app, &mut tried).await;
         tokio::select! {
             () = app.stopped() => return,
             change = changes.recv() => match change {
@@ -225,22 +246,48 @@ pub async fn repair_task(app: Arc<App>) {
                 Err(RecvError::Closed) => return,
             },
         }
-        let snapshot = app.tools.snapshot();
-        let outdated = match app.knowledge.memory.with_other_tools(&snapshot).await {
-            Ok(outdated) => outdated,
-            Err(error) => {
-                tracing::warn!(%error, "capabilities could not be compared with the tools there are");
-                continue;
-            }
-        };
-        for (owner, id) in outdated {
-            match repair_capability(&app, &owner, id.as_str()).await {
-                Ok(RepairOutcome::Offered { name, version, because }) => {
+    }
+}
+
+/// Looks for repairs of all capabilities whose tools have changed, but for those tried before with the same definitions.
+async fn look_for_repairs(app: &Arc<App>, tried: &mut HashSet<TriedRepair>) {
+    let snapshot = app.tools.snapshot();
+    let outdated = match app.knowledge.memory.with_other_tools(&snapshot).await {
+        Ok(outdated) => outdated,
+        Err(error) => {
+            tracing::warn!(%error, "capabilities could not be compared with the tools there are");
+            return;
+        }
+    };
+    for (owner, id) in outdated {
+        let Ok(found) = capability(app, &owner, id.as_str()).await else { continue };
+        let attempt = (id.clone(), tools_of_servers(&snapshot, &found));
+        if tried.contains(&attempt) {
+            continue;
+        }
+        match repair_capability(app, &owner, id.as_str()).await {
+            Ok(outcome) => {
+                if let RepairOutcome::Offered { name, version, because } = outcome {
                     tracing::info!(capability = %name, version, %because, "a repaired version is offered");
                 }
-                Ok(_) => {}
-                Err(problem) => tracing::debug!(capability = %id, %problem, "no repair was looked for"),
+                tried.insert(attempt);
             }
+            // Tried again at the next change of the tools.
+            Err(problem) => tracing::debug!(capability = %id, %problem, "no repair was looked for"),
         }
     }
+}
+
+/// The hash of all tools of the servers whose tools a capability calls: a tool that is gone may be there under another
+/// name.
+fn tools_of_servers(snapshot: &ToolSnapshot, found: &Capability) -> Digest {
+    let used = found.procedure.tools_used.iter().filter_map(|used| ToolId::parse(&used.id).ok());
+    let servers: BTreeSet<_> = used.map(|id| id.server).collect();
+    let mut listed = String::new();
+    for server in &servers {
+        for tool in snapshot.tools_of(server) {
+            listed.push_str(&format!("{} {}\n", tool.id, tool.definition.digest.as_str()));
+        }
+    }
+    Digest::of(listed.as_bytes())
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pml_model::capability::{CapabilityIntent, CapabilityOrigin, CapabilitySource, Procedure};
+use pml_model::capability::{Capability, CapabilityIntent, CapabilityOrigin, CapabilitySource, Procedure};
 use pml_model::name::{printable, truncate_text};
 use pml_model::structure::{NodeKind, Structure};
 use pml_model::version::parse_version_name;
@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 
 use super::capabilities::{PlannedProcedure, capability, check_name, name_taken, plan_procedure};
 use super::packaged_calls::{dishonest, packaged_calls};
+use super::versions::source_text;
 use crate::app::App;
 use crate::capability::is_same_program;
 use crate::clock::now_ms;
@@ -27,6 +28,7 @@ use crate::plan::{Pause, remove_required};
 use crate::planning::Work;
 use crate::problem::{ErrorCode, Problem};
 use crate::reuse::UNSPOKEN;
+use crate::version_diff::{DiffLine, DiffSide, diff_lines};
 
 /// The number of intents of a capability that a package holds.
 const MOST_INTENTS: usize = 16;
@@ -200,9 +202,23 @@ pub struct PackageReview {
     pub other_signers: Vec<String>,
     /// Its tools of which this PML has another definition than the capability was made with.
     pub changed_tools: Vec<String>,
+    /// The capabilities here of which it has another program. Each becomes an earlier version.
+    pub updates: Vec<PackageUpdate>,
     /// What it holds.
     #[serde(flatten)]
     pub content: PackageContent,
+}
+
+/// How an imported capability differs from what a package has under its name.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PackageUpdate {
+    /// The name.
+    pub name: String,
+    /// The programs, line by line.
+    pub code: Vec<DiffLine>,
+    /// The tools that the program of the package calls and the present one does not.
+    pub added_tools: Vec<String>,
 }
 
 /// Reads a package without taking anything from it.
@@ -240,7 +256,34 @@ pub async fn review_package(app: &App, principal: &Principal, text: &str) -> Res
             other_signers.push(one.name.clone());
         }
     }
-    Ok(PackageReview { signer, other_signers, changed_tools, content })
+    let mut updates = Vec::new();
+    for one in &content.capabilities {
+        let Some(here) = imported_before(app, principal, &one.name).await? else { continue };
+        let code = diff_lines(&source_text(&here.procedure.source), &source_text(&one.source));
+        if code.iter().all(|line| line.side == DiffSide::Both) {
+            continue;
+        }
+        let used = &here.procedure.tools_used;
+        let called = calls.get(&one.name).into_iter().flat_map(|calls| &calls.tools);
+        let added = called.filter(|tool| !used.iter().any(|used| used.id == **tool)).cloned();
+        updates.push(PackageUpdate { name: one.name.clone(), code, added_tools: added.collect() });
+    }
+    Ok(PackageReview { signer, other_signers, changed_tools, updates, content })
+}
+
+/// The capability of that name, if it came from a package.
+async fn imported_before(
+    app: &App,
+    principal: &Principal,
+    name: &str,
+) -> Result<Option<Capability>, Problem> {
+    let found = match capability(app, principal, name).await {
+        Ok(found) => found,
+        Err(problem) if problem.code == ErrorCode::NotFound => return Ok(None),
+        Err(problem) => return Err(problem),
+    };
+    let is_imported = found.name == name && found.procedure.origin == CapabilityOrigin::Imported;
+    Ok(is_imported.then_some(found))
 }
 
 /// A capability that was taken from a package.
@@ -255,8 +298,8 @@ pub struct ImportedCapability {
     pub was_there: bool,
 }
 
-/// Takes the capabilities of a reviewed package. `accept_signer` lets another signer replace the one that a name was
-/// imported from before.
+/// Takes the capabilities of a reviewed package. What was imported under the same name before becomes an earlier version.
+/// `accept_signer` lets another signer replace the one that a name was imported from before.
 ///
 /// # Errors
 /// The signer is another one, a name is taken, or a program is refused. What came before it in the package is kept,
@@ -288,17 +331,17 @@ pub async fn import_package(
         let (procedure, intents) = foreign_procedure(app, principal, packaged).await.map_err(of_package)?;
         check_bindings(app, principal, &procedure, &imported).await.map_err(of_package)?;
         let id = procedure.id.clone();
-        let outcome =
-            app.store.create_capability(procedure, NewName::Free(name.clone()), &intents, now_ms()).await?;
+        let is_signer_known = accept_signer || app.store.package_signer(principal, &name).await?.is_some();
+        let new_name = match imported_before(app, principal, &name).await? {
+            Some(_) if is_signer_known => NewName::VersionOf(name.clone()),
+            Some(_) | None => NewName::Free(name.clone()),
+        };
+        let outcome = app.store.import_capability(procedure, new_name, &intents, &signer, now_ms()).await?;
         let (id, was_there) = match outcome {
             CreateOutcome::Created => (id, false),
             CreateOutcome::Existing(id) => (id, true),
             CreateOutcome::NameTaken => return Err(name_taken(&name)),
         };
-        // Where the procedure was here before, nothing of that name was taken from this signer.
-        if !was_there {
-            app.store.remember_package_signer(principal, &name, &signer, now_ms()).await?;
-        }
         let name = capability(app, principal, id.as_str()).await?.name;
         imported.push(ImportedCapability { name, id, was_there });
     }

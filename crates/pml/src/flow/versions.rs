@@ -219,7 +219,7 @@ fn only_one(name: &str, what: &str) -> Problem {
 }
 
 /// What a capability runs, as text: the form that takes arguments, if there is one.
-fn source_text(source: &CapabilitySource) -> String {
+pub(super) fn source_text(source: &CapabilitySource) -> String {
     match source {
         CapabilitySource::Code { code, template } => template.as_ref().unwrap_or(code).clone(),
         CapabilitySource::Dag { dag_structure, template } => {

@@ -392,6 +392,8 @@ impl Plan {
             source,
             code_hash: analysis.identity.code_hash,
             analysis_version: analysis.identity.analysis_version,
+            // The program is made anew, for the engine that is there now.
+            engine: pml_sandbox::ENGINE.to_owned(),
             work: PlannedWork::Code(analysis.program),
             structure: analysis.structure,
             learn: None,

@@ -479,3 +479,26 @@ fn recorded_calls_are_mapped_as_the_program_is() {
     assert_eq!(map_result(&edits, &result), json!({ "sky": "clear", "current": { "degrees": 21 } }));
     assert_eq!(map_result(&edits, &json!("text")), json!("text"));
 }
+
+#[test]
+fn a_tool_that_claims_other_effects_is_not_the_renamed_one() {
+    let hinted = |text: &str, read_only: Option<bool>, destructive: Option<bool>| {
+        let mut tool = offered(text, true);
+        tool.definition.annotations.read_only_hint = read_only;
+        tool.definition.annotations.destructive_hint = destructive;
+        tool
+    };
+    let before = "report: the weather of a city | city!: string";
+    let now = "weather_report: the weather of a city | city!: string";
+    let repair = |before: &OfferedTool, now: OfferedTool| {
+        find_repair((&before.id, &before.definition), &[now], &["city".to_owned()], |_| false)
+    };
+    let reads = hinted(before, Some(true), None);
+    assert!(repair(&reads, hinted(now, Some(true), None)).is_some());
+    assert!(repair(&reads, hinted(now, None, None)).is_none());
+    assert!(repair(&reads, hinted(now, Some(false), Some(true))).is_none());
+    let writes = hinted(before, None, Some(false));
+    assert!(repair(&writes, hinted(now, None, Some(false))).is_some());
+    assert!(repair(&writes, hinted(now, Some(true), None)).is_some(), "less than before");
+    assert!(repair(&writes, hinted(now, None, Some(true))).is_none());
+}

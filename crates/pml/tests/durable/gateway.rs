@@ -121,7 +121,11 @@ impl Gateway {
     #[track_caller]
     pub fn outcome(&mut self, request: u64) -> Value {
         let answer = self.answer(request, PATIENCE).expect("pml answers");
-        answer["result"]["structuredContent"].clone()
+        let outcome = answer["result"]["structuredContent"].clone();
+        if outcome.is_null() {
+            println!("no outcome: {answer}");
+        }
+        outcome
     }
 
     /// What the first of these requests to be answered came to.

@@ -23,6 +23,7 @@ fn a_capability_passes_until_a_tool_no_longer_takes_what_it_gives() {
     let test = tested(&place.home, &id);
     let runs = test["replays"].as_array().unwrap();
     assert!(runs.len() >= 2 && runs.iter().all(|run| run.get("failure").is_none()), "{test}");
+    assert!(runs.iter().all(|run| run["presentForm"] == true), "also the run it was learned from: {test}");
 
     std::fs::write(place.home.path("version"), "2").unwrap();
     place.restart();
@@ -31,6 +32,24 @@ fn a_capability_passes_until_a_tool_no_longer_takes_what_it_gives() {
     let test = tested(&place.home, &id);
     let failure = test["replays"][0]["failure"].as_str().unwrap_or_else(|| panic!("{test}"));
     assert!(failure.contains("city") || failure.contains("town"), "{failure}");
+}
+
+#[test]
+fn programs_with_other_values_are_tested_with_the_form_that_takes_them() {
+    let mut place = place();
+    let told = place.run("how warm is it in Oslo", CODE, &json!({}));
+    let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+    eventually("the form that takes the city is in force", || {
+        place.wish("how warm is it in Rome")["result"] == 21
+    });
+    let other = CODE.replace("Oslo", "Turin");
+    assert_ne!(other, CODE);
+    let told = place.run("how warm is it in Turin", &other, &json!({}));
+    assert_eq!(told["capabilityId"], json!(id), "{told}");
+    let test = tested(&place.home, &id);
+    let runs = test["replays"].as_array().unwrap();
+    assert!(runs.len() >= 3, "{test}");
+    assert!(runs.iter().all(|run| run.get("failure").is_none() && run["presentForm"] == true), "{test}");
 }
 
 #[test]

@@ -120,3 +120,27 @@ fn a_change_that_is_not_understood_offers_nothing() {
     assert_eq!(versions(&place.home), []);
     assert_eq!(by_name(&mut place, "warmth")["status"], "failed");
 }
+
+#[test]
+fn a_version_whose_tool_changed_again_is_not_put_in_force() {
+    let mut place = changed("field");
+    eventually("a repair is offered", || versions(&place.home) == [(2, false, true), (1, true, false)]);
+    std::fs::write(place.home.path("version"), "1").unwrap();
+    place.restart();
+    assert_eq!(by_name(&mut place, "warmth")["result"], 21, "the tool is as it was");
+    let told = place.home.run(&["capabilities", "accept", "warmth"]);
+    assert_ne!(told.code, 0, "{told:?}");
+    assert!(told.stderr.contains("`weather:report` has changed again"), "{}", told.stderr);
+    assert_eq!(by_name(&mut place, "warmth")["result"], 21);
+}
+
+#[test]
+fn a_change_that_was_seen_while_no_gateway_ran_is_followed_at_the_next_start() {
+    let Place { home, gateway } = changed("1");
+    drop(gateway.kill());
+    std::fs::write(home.path("version"), "field").unwrap();
+    let told = home.run(&["call", "weather:report", "--args", r#"{"cityName": "Oslo"}"#]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let _gateway = Gateway::start(home.command(&["stdio"]));
+    eventually("a repair is offered", || versions(&home) == [(2, false, true), (1, true, false)]);
+}

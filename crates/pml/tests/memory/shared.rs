@@ -291,6 +291,39 @@ fn another_signer_of_the_same_name_is_refused_until_accepted() {
 }
 
 #[test]
+fn a_later_package_of_the_same_signer_makes_a_new_version() {
+    let (place, package) = exported();
+    let home = Home::new(ALL);
+    assert_eq!(import(&home, &package, &[]).code, 0);
+    let lines =
+        "const file = await mcp.fs.read({ path: args.path });\nreturn file.content.split(/\\s+/).length;";
+    std::fs::write(place.home.path("other.ts"), lines).unwrap();
+    let create = ["capabilities", "create", "count the words in a.txt", "--name", "words", "--new-version"];
+    let told = place.home.run(&[&create[..], &["--code", "other.ts"]].concat());
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let later = export(&place.home, &["words"]);
+
+    let told = import(&home, &later, &[]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(told.stdout.contains("another version of `words`, which is here:"), "{}", told.stdout);
+    assert!(
+        told.stdout.lines().any(|line| line.starts_with("- ") && line.contains("filter")),
+        "{}",
+        told.stdout
+    );
+    let told = home.run(&["capabilities", "show", "words", "--json"]);
+    assert!(told.stdout.contains("split") && !told.stdout.contains("filter(Boolean)"), "{}", told.stdout);
+    let told = home.run(&["capabilities", "rollback", "words"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let told = home.run(&["capabilities", "show", "words", "--json"]);
+    assert!(told.stdout.contains("filter(Boolean)"), "the earlier one is kept: {}", told.stdout);
+
+    let other = signed_again(&later, |_| {});
+    let told = import(&home, &other, &[]);
+    assert!(told.stderr.contains("from another signer before"), "{told:?}");
+}
+
+#[test]
 fn a_name_that_is_taken_stays_with_its_owner() {
     let (_, package) = exported();
     let mut place = Place::start(ALL);
@@ -311,6 +344,27 @@ fn nothing_is_imported_that_nobody_agreed_to() {
     assert_ne!(told.code, 0, "{told:?}");
     assert!(told.stderr.contains("--yes"), "{}", told.stderr);
     assert_eq!(names(&home), Vec::<String>::new());
+}
+
+#[test]
+fn skills_whose_names_differ_in_writing_only_have_folders_of_their_own() {
+    let place = Place::start(ALL);
+    for (name, code) in [("oneWord", "1"), ("one_word", "2")] {
+        let code = format!("return (await mcp.math.evaluate({{ expression: '{code}' }})).value");
+        std::fs::write(place.home.path("code.ts"), code).unwrap();
+        let told =
+            place.home.run(&["capabilities", "create", "one word", "--name", name, "--code", "code.ts"]);
+        assert_eq!(told.code, 0, "{}", told.stderr);
+    }
+    let told = place.home.run(&["capabilities", "export", "oneWord", "one_word", "--skill", "skills"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    for (folder, expression) in [("one-word", "'1'"), ("one-word-2", "'2'")] {
+        let skill = std::fs::read_to_string(place.home.path(&format!("skills/{folder}/SKILL.md"))).unwrap();
+        assert!(skill.starts_with(&format!("---\nname: {folder}\n")), "{skill}");
+        let program =
+            std::fs::read_to_string(place.home.path(&format!("skills/{folder}/program.ts"))).unwrap();
+        assert!(program.contains(expression), "{program}");
+    }
 }
 
 #[test]
