@@ -1,5 +1,7 @@
 //! Capabilities that clients are shown as tools of their own.
 
+use std::collections::BTreeSet;
+
 use pml_model::capability::{Capability, CapabilitySource, CapabilityState, Procedure};
 use pml_model::learning::result_digest;
 use pml_model::version::is_current_name;
@@ -10,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::app::App;
 use crate::problem::Problem;
 
-/// The largest number of capabilities that are looked through.
+/// The largest number of capabilities that are exposed where no names are given.
 const MOST: u32 = 1_000;
 /// The word in `expose` for every capability that works.
 const EVERY: &str = "capabilities:*";
@@ -35,11 +37,6 @@ pub struct ExposedCapability {
     pub open_world: bool,
 }
 
-/// Whether the capability of this name is among the `exposed` ones.
-fn is_exposed(name: &str, exposed: &[String]) -> bool {
-    exposed.iter().any(|one| one == name || one == EVERY)
-}
-
 /// The capabilities of `principal` that are exposed and work, by name. A name that a tool has stays with the tool.
 ///
 /// # Errors
@@ -52,17 +49,34 @@ pub async fn exposed_capabilities(
     if !exposed.iter().any(|name| name == EVERY || !name.contains(':')) {
         return Ok(Vec::new());
     }
-    let query =
-        CapabilityQuery { state: Some(CapabilityState::Active), recent: false, limit: MOST, offset: 0 };
     let snapshot = app.tools.snapshot();
-    let all = app.store.capabilities(principal, &query).await?;
+    let all = candidates(app, principal, exposed).await?;
     let shown = all.into_iter().filter(|one| {
-        is_exposed(&one.name, exposed)
+        one.state == CapabilityState::Active
             && is_current_name(&one.name)
             && one.statistics.success_count > 0
             && snapshot.resolve_name(&one.name).is_err()
     });
     Ok(shown.map(|one| as_tool(app, one)).collect())
+}
+
+/// The capabilities that are named in `exposed`, or all up to [`MOST`].
+async fn candidates(
+    app: &App,
+    principal: &Principal,
+    exposed: &[String],
+) -> Result<Vec<Capability>, Problem> {
+    if exposed.iter().any(|name| name == EVERY) {
+        let query =
+            CapabilityQuery { state: Some(CapabilityState::Active), recent: false, limit: MOST, offset: 0 };
+        return Ok(app.store.capabilities(principal, &query).await?);
+    }
+    let names: BTreeSet<&str> = exposed.iter().map(String::as_str).filter(|name| !name.contains(':')).collect();
+    let mut found = Vec::new();
+    for name in names {
+        found.extend(app.store.capability_named(principal, name).await?);
+    }
+    Ok(found)
 }
 
 fn as_tool(app: &App, capability: Capability) -> ExposedCapability {
