@@ -86,7 +86,7 @@ fn f27_a_tool_that_never_answers() {
     let mut gateway = giving_up_after("2s", "");
     let reply = gateway.run("return await mcp.odd.hang({})");
     assert_eq!((reply.code(), &reply.body["tasks"][0]["status"]), ("TIMEOUT", &json!("unknown")));
-    let race = r#"const late = new Promise((done) => setTimeout(() => done("late"), 50));
+    let race = r#"const late = new Promise((done) => setTimeout(() => done("late"), 1_000));
         return await Promise.race([mcp.odd.hang({}), late])"#;
     let reply = gateway.run(race);
     assert_eq!(reply.result(), Some(&json!("late")));
