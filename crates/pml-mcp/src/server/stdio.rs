@@ -119,8 +119,10 @@ impl StdioConnection {
             Ok(RpcMessage::Request(request)) => {
                 // Registered before the next line is read, because that may cancel it.
                 let begun = self.session.begin_request(&request.id);
+                // Opened before the next line is read too: clients send requests without waiting for the reply.
+                let opened = begun.as_ref().and_then(|_| self.open_session(&request));
                 let connection = Arc::clone(self);
-                requests.spawn(async move { connection.request(request, begun).await });
+                requests.spawn(async move { connection.request(request, begun, opened).await });
             }
             Ok(RpcMessage::Notification(notification)) => self.notified(&notification),
             Ok(RpcMessage::Response(response)) => self.session.deliver_answer(response),
@@ -143,12 +145,31 @@ impl StdioConnection {
         }
     }
 
-    async fn request(&self, request: RpcRequest, begun: Option<RequestCancellation>) {
+    /// The answer to an `initialize`; `None` if the request is another one.
+    fn open_session(&self, request: &RpcRequest) -> Option<Result<ChunkedText, RpcError>> {
+        let params = request.params.as_deref();
+        let is_modern = || envelope::declared_sender(params, self.session.identity()).is_some();
+        if request.method != "initialize" || is_modern() {
+            return None;
+        }
+        Some(self.server.initialize(params, &self.session))
+    }
+
+    async fn request(
+        &self,
+        request: RpcRequest,
+        begun: Option<RequestCancellation>,
+        opened: Option<Result<ChunkedText, RpcError>>,
+    ) {
         let Some(off) = begun else {
             let error = RpcError::new(code::INVALID_REQUEST, format!("request id {} is in use", request.id));
             return self.reply(&request.id, Err(error)).await;
         };
-        let answered = match self.own(&request).await {
+        let routing = match opened {
+            Some(outcome) => RequestRouting::Answered(outcome),
+            None => self.own(&request).await,
+        };
+        let answered = match routing {
             RequestRouting::Answered(outcome) => Some(outcome),
             RequestRouting::Subscribed => None,
             RequestRouting::Handlers(sender) => self.run(&request, *sender, &off).await,
@@ -171,7 +192,6 @@ impl StdioConnection {
         }
         match request.method.as_str() {
             "server/discover" => RequestRouting::Answered(Err(envelope::missing_version())),
-            "initialize" => RequestRouting::Answered(self.server.initialize(params, &self.session)),
             "ping" => RequestRouting::Answered(Ok(empty_object().into())),
             method => match self.session.apply_session_method(method, params) {
                 Ok(()) => match envelope::legacy_sender(params, &self.session) {

@@ -71,7 +71,8 @@ async fn candidates(
             CapabilityQuery { state: Some(CapabilityState::Active), recent: false, limit: MOST, offset: 0 };
         return Ok(app.store.capabilities(principal, &query).await?);
     }
-    let names: BTreeSet<&str> = exposed.iter().map(String::as_str).filter(|name| !name.contains(':')).collect();
+    let names: BTreeSet<&str> =
+        exposed.iter().map(String::as_str).filter(|name| !name.contains(':')).collect();
     let mut found = Vec::new();
     for name in names {
         found.extend(app.store.capability_named(principal, name).await?);
