@@ -39,13 +39,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_takes_processor_time_and_waiting_takes_none_worth_telling() {
-        let own = std::process::id();
-        let start = ThreadTimes::of(own).unwrap();
-        let sum = (0..20_000_000_u64).fold(0, |sum: u64, n| std::hint::black_box(sum.wrapping_mul(31) ^ n));
-        std::hint::black_box(sum);
-        let worked = ThreadTimes::of(own).unwrap();
-        assert!(worked.since(&start) > Duration::ZERO);
+    fn work_takes_processor_time_and_going_back_takes_none() {
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let start = ThreadTimes::of(child.id()).unwrap();
+        let worked = loop {
+            let now = ThreadTimes::of(child.id()).unwrap();
+            if now.since(&start) > Duration::ZERO {
+                break now;
+            }
+            std::thread::yield_now();
+        };
         assert_eq!(start.since(&worked), Duration::ZERO);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -34,24 +34,19 @@ use crate::server::connections::{Connections, Socket, WatchedService};
 use crate::server::envelope::{self, RequestSender};
 use crate::server::listen::{SubscriptionFilter, session_message};
 use crate::server::replay::{EventStreams, SessionReply, record};
+use crate::server::reply_limits::{KEEP_ALIVE, PART_BYTES, QUIET};
 use crate::server::run::{RequestOutput, RunningRequest};
 use crate::server::session::{self, McpSession, RequestCancellation};
 use crate::server::session_id;
 use crate::server::{ChangeNotice, ClientIdentity, McpServer, changes_to_announce};
 use crate::sse;
 
-/// How long a request may go without output before its reply becomes an event stream.
-pub(super) const QUIET: Duration = Duration::from_secs(2);
-/// Interval of keep-alive comments on an idle event stream.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long a session may stay unused before it ends.
 const SESSION_IDLE: Duration = Duration::from_secs(3600);
 /// Maximum number of sessions.
 const MAX_SESSIONS: usize = 1_000;
 /// How long a client may take to send its headers, and how long a connection may be idle between requests.
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
-/// Maximum number of bytes of a large reply that are handed to the connection at a time.
-pub(super) const PART_BYTES: usize = 64 * 1024;
 /// Maximum size of all headers of a request, in bytes.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// The id of the events of changes. They are not numbered: a client that comes back learns what can have changed.

@@ -7,6 +7,7 @@ mod envelope;
 pub mod http;
 mod listen;
 mod replay;
+mod reply_limits;
 mod run;
 mod session;
 mod session_id;

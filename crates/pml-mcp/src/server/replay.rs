@@ -15,7 +15,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::message::{self, RequestId, RpcError};
 use crate::pieces::ChunkedText;
-use crate::server::http;
+use crate::server::reply_limits::{KEEP_ALIVE, PART_BYTES, QUIET};
 use crate::server::run::RequestOutput;
 use crate::sse;
 
@@ -222,7 +222,7 @@ pub(super) enum SessionReply {
     Stream(Arc<EventStream>),
 }
 
-/// Passes the output of a request in a session on: the result alone if it comes first and within [`http::QUIET`], otherwise
+/// Passes the output of a request in a session on: the result alone if it comes first and within [`QUIET`], otherwise
 /// everything by an event stream. Goes on when nobody waits for the reply any more.
 pub(super) async fn record(
     streams: Arc<EventStreams>,
@@ -232,7 +232,7 @@ pub(super) async fn record(
     mut outputs: mpsc::Receiver<RequestOutput>,
     reply: oneshot::Sender<SessionReply>,
 ) {
-    let first = match tokio::time::timeout(http::QUIET, outputs.recv()).await {
+    let first = match tokio::time::timeout(QUIET, outputs.recv()).await {
         Ok(Some(RequestOutput::Result(outcome))) => {
             // A client that is gone does not miss its reply.
             drop(reply.send(SessionReply::Json(outcome)));
@@ -263,7 +263,7 @@ pub(super) async fn record(
 
 fn encode(event: ChunkedText) -> Event {
     let bytes = event.len();
-    Event { parts: event.into_parts(http::PART_BYTES).collect(), bytes }
+    Event { parts: event.into_parts(PART_BYTES).collect(), bytes }
 }
 
 /// A connection that reads a stream.
@@ -293,8 +293,8 @@ impl Reader {
                     return None;
                 }
             }
-            if tokio::time::timeout(http::KEEP_ALIVE, changed).await.is_err() {
-                return Some(sse::keep_alive().into_parts(http::PART_BYTES).collect());
+            if tokio::time::timeout(KEEP_ALIVE, changed).await.is_err() {
+                return Some(sse::keep_alive().into_parts(PART_BYTES).collect());
             }
         }
     }

@@ -44,6 +44,7 @@ mod skill;
 mod speculation;
 mod starting;
 mod status;
+mod style;
 mod table;
 mod versions;
 mod watch;

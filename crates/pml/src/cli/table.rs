@@ -5,7 +5,7 @@
 use terminal_size::{Width, terminal_size_of};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::out::{BOLD_RED, CYAN, DIM, GREEN, RESET, YELLOW};
+use super::style::{BOLD_RED, CYAN, DIM, GREEN, RESET, YELLOW};
 
 /// Columns of blanks between two columns of a table.
 const GAP: usize = 2;
