@@ -94,7 +94,11 @@ function api({ word, calls, now, state, empty }) {
     ['GET', 'runs', (query) => {
       const text = query.get('q')?.toLowerCase();
       const fits = state.runs.filter((run) => (!query.get('status') || run.status === query.get('status')) && (!text || run.intent.toLowerCase().includes(text) || run.id.includes(text)));
-      return page(fits, query, 50, 200);
+      // As of the real one, a cursor names the last run of a page, whatever has come since.
+      const limit = Math.min(200, Number(query.get('limit') ?? 50));
+      const from = query.get('cursor') ? fits.findIndex((run) => run.id === query.get('cursor')) + 1 : 0;
+      const items = fits.slice(from, from + limit);
+      return [200, { items, ...(from + limit < fits.length ? { nextCursor: items.at(-1).id } : {}) }];
     }],
     ['GET', 'runs/*', (_, __, id) => {
       const run = state.runs.find((known) => known.id === id);
@@ -174,7 +178,7 @@ function makeRuns(word, calls, now) {
     const startedAt = now - index * index * 9000 - 40_000;
     const live = status === 'running' || status === 'waiting' || status === 'interrupted';
     return {
-      id: index === 0 ? 'run_big' : index === 5 ? 'run_live' : `run_${(0x9e3779b1 * (index + 1)).toString(16).slice(0, 8)}`,
+      id: index === 0 ? 'run_big' : index === 5 ? 'run_live' : `run_${((0x9e3779b1 * (index + 1)) >>> 0).toString(16).padStart(8, '0')}`,
       status, intent: word(INTENTS[index % INTENTS.length], 'intent'), kind: ['program', 'dag', 'capability'][index % 3],
       ...(index % 3 === 2 ? { capability: { id: 'cap_1', name: word('csv_to_json', 'capability name') } } : {}),
       startedAt, ...(live ? {} : { endedAt: startedAt + 1200 + index * 370 }), durationMs: 1200 + index * 370,
@@ -212,7 +216,7 @@ function makeDetail(word, now, run) {
     language: 'ts', recordsKept: true, arguments: { preview: { folder: word('data', 'argument') }, bytes: 17, truncated: false }, tools: TOOLS.map((tool) => ({ id: word(tool, 'tool') })),
     structure: { nodes: [{ id: 'd1', condition: word('!entry.path.endsWith(".csv")', 'condition'), line: 4 }], edges: [] },
     decisions: [{ nodeId: 'd1', taken: word('true', 'decision'), times: 3 }],
-    ...(run.error ? { failure: { ...run.error, hint: word('try again', 'hint'), line: 5 } } : {}), consoleCut: false,
+    ...(run.error ? { failure: { ...run.error, hint: word('try again', 'hint'), line: 5 } } : {}), output: run.endedAt ? 'complete' : 'live', consoleCut: false,
     console: [{ atMs: start + 120, level: 'log', text: word('found 12 files', 'console') }, { atMs: start + 700, level: 'warn', text: word('orders.csv has an empty line', 'console') }],
     questions: [{ id: 'q_1', kind: 'approval', askedAt: start + 5000, answeredAt: start + 12_000, answer: word('approved', 'answer'), by: word('local', 'by'), reason: word('once', 'reason') }],
     ...(run.status === 'done' ? { result: { preview: { files: 12, text: word('ok', 'result') }, bytes: 22, truncated: false } } : {}),
