@@ -19,6 +19,7 @@ use super::delivery::{CallFailure, RunDelivery};
 use super::ending::{RunEnding, out_of_memory};
 use super::frames::{CallSite, CapabilityFrames, FrameStart, NodePlace, RootFrame, ToolCall};
 use super::issued_call::IssuedCall;
+use super::live::LiveOutput;
 use super::operations::{OperationPlace, ReportedOperation};
 use super::path::{PathBuilder, Sites};
 use crate::plan::{Plan, TaskWork, source_line};
@@ -377,6 +378,17 @@ impl Observer {
     }
 
     /// The place of a pure operation of the program or of a capability that it calls.
+    /// What the run has shown so far.
+    pub(super) fn live_output(&self) -> LiveOutput {
+        let (_, decisions) = self.way.progress();
+        LiveOutput {
+            console: self.console.lines.clone(),
+            console_at: self.console.printed_at.clone(),
+            console_cut: self.console.is_cut,
+            decisions: decisions.to_vec(),
+        }
+    }
+
     pub(super) fn operation_place(&self, frame: u32, point: u32, context: u32) -> Option<NodePlace> {
         match self.frames.number((0, frame)) {
             0 => {
