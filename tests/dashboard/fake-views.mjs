@@ -73,7 +73,7 @@ function makeInvocation(word, now, id) {
   const nodes = [
     node(1, 'fs:list', 0, 0, 120), node(2, 'fs:read', 0, 130, 250, { speculated: true, savedMs: 40 }), node(3, 'fs:read', 1, 130, 290, { retries: 2 }),
     node(4, 'http:get', 2, 130, 320, { status: 'error', error: { code: 'TOOL_ERROR', message: word('503', 'call error') } }),
-    node(5, 'csv:parse', 0, 300, 420, { cached: true, kind: 'capability' }), node(6, 'json:parse', 1, 330, 400, { parent: `${word('csv:parse', 'tool')}_5` }), node(7, 'mail:send', 0, 430, 480, { status: 'unfinished' }),
+    node(5, 'csv:parse', 0, 300, 420, { kind: 'capability' }), node(6, 'json:parse', 1, 330, 400, { cached: true, parent: `${word('csv:parse', 'tool')}_5` }), node(7, 'mail:send', 0, 430, 480, { status: 'unfinished' }),
   ];
   const edge = (from, to, kind) => ({ from: nodes[from - 1].id, to: nodes[to - 1].id, kind });
   return {

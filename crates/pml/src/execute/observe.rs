@@ -232,10 +232,11 @@ impl Observer {
         task.execution_time_ms = Some(at - task.issued_at);
         match what {
             RunDelivery::Result { value, parts, saved_ms, age_ms, .. } => {
-                ended(task.call, &CallEnding::Result { value, saved_ms: *saved_ms });
-                (task.speculated, task.saved_ms) = (saved_ms.is_some(), *saved_ms);
+                let (saved_ms, age_ms) = (*saved_ms, *age_ms);
+                ended(task.call, &CallEnding::Result { value, saved_ms, age_ms });
+                (task.speculated, task.saved_ms) = (saved_ms.is_some(), saved_ms);
                 self.counts.speculated += u32::from(saved_ms.is_some());
-                task.age_ms = *age_ms;
+                task.age_ms = age_ms;
                 task.status = TaskStatus::Success;
                 task.result_preview = Some(preview(value.get()));
                 task.result_size = Some(value.get().len());
@@ -377,7 +378,6 @@ impl Observer {
         self.way.progress()
     }
 
-    /// The place of a pure operation of the program or of a capability that it calls.
     /// What the run has shown so far.
     pub(super) fn live_output(&self) -> LiveOutput {
         let (_, decisions) = self.way.progress();
@@ -389,6 +389,7 @@ impl Observer {
         }
     }
 
+    /// The place of a pure operation of the program or of a capability that it calls.
     pub(super) fn operation_place(&self, frame: u32, point: u32, context: u32) -> Option<NodePlace> {
         match self.frames.number((0, frame)) {
             0 => {

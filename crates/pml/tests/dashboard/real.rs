@@ -86,6 +86,7 @@ fn store_orphan(place: &Place) -> String {
         altered: false,
         speculated: false,
         saved_ms: None,
+        age_ms: None,
         mocked: false,
         mock_weight: None,
     };
@@ -166,7 +167,6 @@ fn start_and_kill(place: &Place) -> String {
     run
 }
 
-#[test]
 /// Prints, decides, prints more once the file `say-more` is there, and ends once `let-go` is.
 const WATCHED: &str = "
     console.log('seen while it runs');
@@ -256,6 +256,7 @@ fn a_live_run_shows_what_it_prints_and_decides() {
     }
 }
 
+#[test]
 fn six_pages_show_what_a_real_gateway_did() {
     let place = Place::new();
     let home = &place.home;
