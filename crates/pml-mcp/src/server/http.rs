@@ -37,7 +37,7 @@ use crate::server::replay::{EventStreams, SessionReply, record};
 use crate::server::run::{RequestOutput, RunningRequest};
 use crate::server::session::{self, McpSession, RequestCancellation};
 use crate::server::session_id;
-use crate::server::{ChangeNotice, ClientIdentity, McpServer, changes_to_announce};
+use crate::server::{ChangeNotice, ClientIdentity, McpServer, RequestTransport, changes_to_announce};
 use crate::sse;
 
 /// How long a request may go without output before its reply becomes an event stream.
@@ -219,7 +219,7 @@ impl McpEndpoint {
             }
             _ => {
                 let off = RequestCancellation::default();
-                match self.server.start_request(&request, sender, &off) {
+                match self.server.start_request(&request, sender, RequestTransport::Tcp, &off) {
                     Ok(running) => self.respond(running, request, off.cancel, handler_status).await,
                     Err(error) => refuse(modern_status(&error), Some(&request.id), error),
                 }
@@ -334,7 +334,7 @@ impl McpEndpoint {
             return refuse(StatusCode::BAD_REQUEST, Some(&request.id), error);
         };
         let started = envelope::legacy_sender(params, &session)
-            .and_then(|sender| self.server.start_request(&request, sender, &off));
+            .and_then(|sender| self.server.start_request(&request, sender, RequestTransport::Tcp, &off));
         match started {
             Ok(running) => {
                 let primed = header(headers, "mcp-protocol-version") == Some(LATEST_LEGACY);

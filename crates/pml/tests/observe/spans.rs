@@ -170,6 +170,9 @@ fn the_spans_of_a_request_are_the_calls_of_its_run() {
     assert_eq!((&request.0["kind"], request.is_error()), (&json!(2), false));
     assert_eq!(request.attribute("mcp.method.name"), "tools/call");
     assert_eq!(request.attribute("gen_ai.tool.name"), "pml_execute");
+    assert_eq!(request.attribute("mcp.protocol.version"), "2026-07-28");
+    assert_eq!(request.attribute("jsonrpc.request.id"), "1");
+    assert_eq!(request.attribute("network.transport"), "tcp");
     let within = request.children(&spans);
     let names: Vec<&str> = within.iter().map(|span| span.name()).collect();
     assert_eq!(names, ["analysis", "run"], "{spans:#?}");
