@@ -118,7 +118,7 @@ async fn slow_collector(
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
                 let length = head.to_ascii_lowercase();
                 let length = length.split("content-length: ").nth(1).unwrap().split("\r\n").next().unwrap();
-                if body.len() >= length.parse().unwrap() {
+                if body.len() >= length.parse::<usize>().unwrap() {
                     break;
                 }
             }
