@@ -263,12 +263,16 @@ const scenarios = {
       return page.$$eval('.row-call', (all) => all.map((row) => row.innerText));
     };
     const [again, ahead] = [await rows(given.again), await rows(given.ahead)];
-    await page.goto(`${given.url}/capabilities/${encodeURIComponent(given.capability)}?view=invocation`);
-    await page.waitForSelector('.invocation .call');
-    const bars = await page.$$eval('.invocation .call', (all) => all.map((call) => call.classList.contains('speculated')));
+    const marked = async (capability, mark) => {
+      await page.goto(`${given.url}/capabilities/${encodeURIComponent(capability)}?view=invocation`);
+      await page.waitForSelector('.invocation .call');
+      return page.$$eval('.invocation .call', (all, wanted) => all.map((call) => call.classList.contains(wanted)), mark);
+    };
+    const bars = await marked(given.capability, 'speculated');
+    const cached = await marked(given.confirmed, 'cached');
     await page.goto(`${given.url}/savings`);
     const savings = await page.waitForSelector('.ahead').then((section) => section.innerText());
-    return { again, ahead, bars, savings, wrong: page.wrong };
+    return { again, ahead, bars, cached, savings, wrong: page.wrong };
   },
 
   async other_questions() {

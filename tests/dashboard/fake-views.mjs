@@ -27,15 +27,16 @@ export function viewRoutes({ word, now, state, capabilities, notFound, none }) {
     ['GET', 'graph/layout', () => [200, graph]],
     ['GET', 'graph/node', (query) => {
       const node = graph.nodes.find((one) => one.id === query.get('id')) ?? graph.nodes[0];
-      return [200, { ...node, description: word('Reads a file.', 'description'), inputSchema: schema(word), outputSchema: schema(word), outputObserved: true, further: 2, neighbours: graph.nodes.slice(1, 4).map((other, index) => ({
-        id: other.id, label: other.label, kind: other.kind, direction: index === 0 ? 'in' : 'out', reason: word('`csv:parse` was given a result of `fs:read` in 3 runs', 'reason'), edge: { type: 'dependency', source: 'observed', weight: 1, count: 3 },
+      return !node ? notFound() : [200, { ...node, description: word('Reads a file.', 'description'), inputSchema: schema(word), outputSchema: schema(word), outputObserved: true, further: 2, neighbours: graph.nodes.slice(1, 4).map((other, index) => ({
+        id: other.id, label: other.label, kind: other.kind, direction: index === 0 ? 'in' : 'out', reason: word('`csv:parse` was given a result of `fs:read` in 3 runs', 'reason'), edge: { from: index === 0 ? other.id : node.id, to: index === 0 ? node.id : other.id, type: 'dependency', source: 'observed', weight: 1, count: 3 },
       })) }];
     }],
     ['GET', 'graph/search', () => [200, { items: graph.nodes }]],
     ['GET', 'graph/ways', () => {
+      if (graph.nodes.length < 2) return notFound();
       const ends = ['from', 'to'].map((end, index) => [end, { id: graph.nodes[index].id, label: graph.nodes[index].label, inputSchema: schema(word), outputSchema: schema(word) }]);
       const [one, other] = graph.nodes;
-      return [200, { ...Object.fromEntries(ends), ways: [{ through: [one.id, other.id], edges: [{ type: 'provides', count: 0, mapping: [{ from: word('content', 'field'), to: word('csv', 'field') }] }] }], labels: { [one.id]: one.label, [other.id]: other.label } }];
+      return [200, { ...Object.fromEntries(ends), ways: [{ through: [one.id, other.id], cost: 1.2, edges: [{ from: one.id, to: other.id, type: 'provides', source: 'inferred', weight: 0.4, count: 0, mapping: [{ from: word('content', 'field'), to: word('csv', 'field'), how: 'name' }] }] }], labels: { [one.id]: one.label, [other.id]: other.label } }];
     }],
   ];
 }
@@ -73,7 +74,7 @@ function makeInvocation(word, now, id) {
   const nodes = [
     node(1, 'fs:list', 0, 0, 120), node(2, 'fs:read', 0, 130, 250, { speculated: true, savedMs: 40 }), node(3, 'fs:read', 1, 130, 290, { retries: 2 }),
     node(4, 'http:get', 2, 130, 320, { status: 'error', error: { code: 'TOOL_ERROR', message: word('503', 'call error') } }),
-    node(5, 'csv:parse', 0, 300, 420, { cached: true, kind: 'capability' }), node(6, 'json:parse', 1, 330, 400, { parent: `${word('csv:parse', 'tool')}_5` }), node(7, 'mail:send', 0, 430, 480, { status: 'unfinished' }),
+    node(5, 'csv:parse', 0, 300, 420, { kind: 'capability' }), node(6, 'json:parse', 1, 330, 400, { cached: true, parent: `${word('csv:parse', 'tool')}_5` }), node(7, 'mail:send', 0, 430, 480, { status: 'unfinished' }),
   ];
   const edge = (from, to, kind) => ({ from: nodes[from - 1].id, to: nodes[to - 1].id, kind });
   return {

@@ -46,6 +46,8 @@ export async function startFake({ word = (text) => text, calls = 40, role = 'per
     url: `http://127.0.0.1:${server.address().port}`,
     port: server.address().port,
     state,
+    /** What it answers, as `GET runs/*`. */
+    routes: routes.map(([method, pattern]) => `${method} ${pattern}`),
     emit(name, data) {
       state.eventId += 1;
       const text = `id: ${state.eventId}\nevent: ${name}\ndata: ${JSON.stringify({ at: Date.now(), ...data })}\n\n`;
@@ -94,7 +96,11 @@ function api({ word, calls, now, state, empty }) {
     ['GET', 'runs', (query) => {
       const text = query.get('q')?.toLowerCase();
       const fits = state.runs.filter((run) => (!query.get('status') || run.status === query.get('status')) && (!text || run.intent.toLowerCase().includes(text) || run.id.includes(text)));
-      return page(fits, query, 50, 200);
+      // As of the real one, a cursor names the last run of a page, whatever has come since.
+      const limit = Math.min(200, Number(query.get('limit') ?? 50));
+      const from = query.get('cursor') ? fits.findIndex((run) => run.id === query.get('cursor')) + 1 : 0;
+      const items = fits.slice(from, from + limit);
+      return [200, { items, ...(from + limit < fits.length ? { nextCursor: items.at(-1).id } : {}) }];
     }],
     ['GET', 'runs/*', (_, __, id) => {
       const run = state.runs.find((known) => known.id === id);
@@ -102,6 +108,7 @@ function api({ word, calls, now, state, empty }) {
     }],
     ['GET', 'runs/*/calls', (query, _, id) => (state.runs.some((run) => run.id === id) ? page(rows.slice(0, id === 'run_big' ? state.issued ?? rows.length : 40), query, 500, 2000) : notFound())],
     ['GET', 'runs/*/calls/*', (_, __, id, number) => [200, {
+      ...rows[Number(number) - 1],
       truncated: { arguments: false, result: false },
       arguments: { path: word('notes.md', 'argument'), [word('key', 'argument name')]: [1, 2.5, null, { deep: word('x', 'argument') }] },
       ...(Number(number) % 9 === 4 ? { error: { code: 'TOOL_ERROR', message: word('no such file', 'call error') } }
@@ -121,12 +128,12 @@ function api({ word, calls, now, state, empty }) {
     ['GET', 'quarantine', () => [200, { tools: none([{ tool: word('mail:send', 'tool'), definition: 'd1', why: word('its description changed', 'why'), difference: word('- Sends a mail.\n+ Sends a mail to everybody.', 'difference') }]).filter((tool) => !state.answered.has(tool.tool)) }]],
     ['POST', 'quarantine/*', (_, __, tool) => {
       state.answered.add(tool);
-      return [200, {}];
+      return [200, { status: 'accepted' }];
     }],
     ['GET', 'capabilities', (query) => {
       const more = Array.from({ length: state.moreCapabilities ?? 0 }, (_, index) => ({ ...capabilities[1], id: `cap_more_${index}`, name: `more_${index}` }));
       const [from, limit] = [Number(query.get('offset') ?? 0), Number(query.get('limit') ?? 50)];
-      return [200, { capabilities: [...capabilities, ...more].slice(from, from + limit) }];
+      return [200, { capabilities: [...capabilities, ...more].slice(from, from + limit).map(listed) }];
     }],
     ['GET', 'capabilities/*', (_, __, name) => {
       const found = capabilities.find((known) => known.name === name || known.id === name) ?? (state.moreCapabilities && { ...capabilities[1], id: `cap_${name}`, name });
@@ -137,12 +144,9 @@ function api({ word, calls, now, state, empty }) {
     ['POST', 'explore', (_, body) => [200, { exploration: makeExploration(word, body.intent) }]],
     ['POST', 'execute', () => [200, { run: 'run_live', cached: false }]],
     ['GET', 'servers', () => [200, { items: servers.map(({ tools, ...server }) => ({ ...server, toolCount: tools.length })) }]],
-    ['GET', 'servers/*', (_, __, name) => {
-      const found = servers.find((server) => server.name === name);
-      return found ? [200, { ...found, toolCount: found.tools.length }] : notFound();
-    }],
-    ['POST', 'servers/*/restart', (_, __, name) => [200, servers.find((server) => server.name === name)]],
-    ['POST', 'servers/*/accept', (_, __, name) => [200, servers.find((server) => server.name === name)]],
+    ['GET', 'servers/*', (_, __, name) => shown(servers.find((server) => server.name === name))],
+    ['POST', 'servers/*/restart', (_, __, name) => shown(servers.find((server) => server.name === name))],
+    ['POST', 'servers/*/accept', (_, __, name) => shown(servers.find((server) => server.name === name))],
     ['GET', 'policy/*', (_, __, tool) => [200, {
       tool, mode: 'hil', because: word('it changes things', 'reason'), attributes: ['approval_mode', 'read_only', 'scope'].map((name) => ({ name, value: word('no', 'attribute'), because: word('no rule says otherwise', 'reason'), place: word('pml.toml:12', 'place') })),
       rules: [{ rule: word('fs:* = hil', 'rule'), place: word('pml.toml:12', 'place') }], annotations: { said: {}, believed: false, because: word('the server is not trusted', 'reason') }, definition: 'd1',
@@ -150,11 +154,22 @@ function api({ word, calls, now, state, empty }) {
     ['GET', 'rules', () => [200, { items: none(makeRules(word, now)).map((rule) => (state.revoked.has(String(rule.id)) ? { ...rule, revokedAt: now } : rule)) }]],
     ['DELETE', 'rules/*', (_, __, id) => {
       state.revoked.add(id);
-      return [200, {}];
+      const rule = makeRules(word, now).find((one) => String(one.id) === id);
+      return rule ? [200, { ...rule, revokedAt: now }] : notFound();
     }],
     ['GET', 'speculation', () => [200, { tools: none([{ tool: word('fs:read', 'tool'), threshold: 0.7, hits: 40, misses: 3, wasted: 9, differing: 0, savedMs: 5200 }, { tool: 'cap_1', name: word('csv_to_json', 'capability name'), hits: 2, misses: 0, wasted: 6, differing: 1, savedMs: 90 }]) }]],
     ['GET', 'savings', (query) => [200, makeSavings(Number(query.get('days') ?? 30), now, empty)]],
   ];
+}
+
+/** A capability as lists have it. */
+function listed({ parametersSchema: _, contains: __, cache: ___, learning: ____, ...item }) {
+  return item;
+}
+
+/** A server with its tools. */
+function shown(server) {
+  return server ? [200, { ...server, toolCount: server.tools.length }] : notFound();
 }
 
 function page(items, query, usual, most) {
@@ -174,12 +189,12 @@ function makeRuns(word, calls, now) {
     const startedAt = now - index * index * 9000 - 40_000;
     const live = status === 'running' || status === 'waiting' || status === 'interrupted';
     return {
-      id: index === 0 ? 'run_big' : index === 5 ? 'run_live' : `run_${(0x9e3779b1 * (index + 1)).toString(16).slice(0, 8)}`,
+      id: index === 0 ? 'run_big' : index === 5 ? 'run_live' : `run_${((0x9e3779b1 * (index + 1)) >>> 0).toString(16).padStart(8, '0')}`,
       status, intent: word(INTENTS[index % INTENTS.length], 'intent'), kind: ['program', 'dag', 'capability'][index % 3],
       ...(index % 3 === 2 ? { capability: { id: 'cap_1', name: word('csv_to_json', 'capability name') } } : {}),
       startedAt, ...(live ? {} : { endedAt: startedAt + 1200 + index * 370 }), durationMs: 1200 + index * 370,
       calls: index === 0 ? calls : 3 + (index * 7) % 40, failedCalls: status === 'failed' ? 2 : 0, speculated: index % 4 === 1 ? 3 : 0,
-      ...(status === 'waiting' ? { question: { kind: 'approval', summary: word('may it call `fs:write`? (1 in all)', 'question') } } : {}),
+      ...(status === 'waiting' ? { question: { id: 'q_1', kind: 'approval', summary: word('may it call `fs:write`? (1 in all)', 'question') } } : {}),
       ...(status === 'failed' ? { error: { code: 'TOOL_ERROR', message: word('`http:get` answers 503', 'error') } } : {}),
       session: word('claude-code', 'session'), client: word('claude-code 2.1', 'client'),
     };
@@ -212,7 +227,7 @@ function makeDetail(word, now, run) {
     language: 'ts', recordsKept: true, arguments: { preview: { folder: word('data', 'argument') }, bytes: 17, truncated: false }, tools: TOOLS.map((tool) => ({ id: word(tool, 'tool') })),
     structure: { nodes: [{ id: 'd1', condition: word('!entry.path.endsWith(".csv")', 'condition'), line: 4 }], edges: [] },
     decisions: [{ nodeId: 'd1', taken: word('true', 'decision'), times: 3 }],
-    ...(run.error ? { failure: { ...run.error, hint: word('try again', 'hint'), line: 5 } } : {}), consoleCut: false,
+    ...(run.error ? { failure: { ...run.error, hint: word('try again', 'hint'), line: 5 } } : {}), output: run.endedAt ? 'complete' : 'live', consoleCut: false,
     console: [{ atMs: start + 120, level: 'log', text: word('found 12 files', 'console') }, { atMs: start + 700, level: 'warn', text: word('orders.csv has an empty line', 'console') }],
     questions: [{ id: 'q_1', kind: 'approval', askedAt: start + 5000, answeredAt: start + 12_000, answer: word('approved', 'answer'), by: word('local', 'by'), reason: word('once', 'reason') }],
     ...(run.status === 'done' ? { result: { preview: { files: 12, text: word('ok', 'result') }, bytes: 22, truncated: false } } : {}),
@@ -265,7 +280,7 @@ function makeDiscovery(word, intent, empty) {
       result('tool', 'csv:parse', 0.81, ['the words `csv`, `json` are in its description']), result('tool', 'fs:read', 0.44, ['often called together with `csv:parse`']), result('tool', 'json:parse', 0.2, ['means something similar']),
     ],
     total: 4, notes: [word('2 texts are not embedded yet', 'note')],
-    suggestion: { rationale: word('these tools were used together', 'rationale'), warning: word('check the path', 'warning'), confidence: 0.62, dagStructure: { tasks: [{ id: 't1', tool: word('fs:read', 'tool'), arguments: { path: word('data/orders.csv', 'argument') } }, { id: 't2', tool: word('csv:parse', 'tool'), dependsOn: ['t1'], arguments: { text: '$t1.content' } }] }, missing: [{ task: word('t1', 'task'), name: word('path', 'missing') }] },
+    suggestion: { rationale: word('these tools were used together', 'rationale'), warning: word('check the path', 'warning'), confidence: 0.62, dagStructure: { tasks: [{ id: 't1', tool: word('fs:read', 'tool'), arguments: { path: word('data/orders.csv', 'argument') } }, { id: 't2', tool: word('csv:parse', 'tool'), dependsOn: ['t1'], arguments: { text: '$t1.content' } }] }, missing: [{ task: word('t1', 'task'), name: word('path', 'missing') }], dependencyPaths: [], toolSchemas: {} },
     wouldRun: { capability: { id: 'cap_1', name: word('csv_to_json', 'capability name') }, arguments: { folder: word('data', 'argument') }, ready: false, reasons: [word('`count` has no value', 'reason')] },
   };
 }
@@ -362,7 +377,7 @@ async function readBody(request) {
 }
 
 function json(response, status, body) {
-  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(JSON.stringify(body));
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(JSON.stringify({ schemaVersion: 1, ...body }));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

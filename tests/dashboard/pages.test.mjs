@@ -100,6 +100,38 @@ test('the list of runs is live, and nothing moves under the pointer', async (t) 
   assert.deepEqual(wrong, []);
 });
 
+test('the list of runs has what came while nobody looked, and follows runs far down', async (t) => {
+  const { page, gateway, wrong, visit } = await open(t);
+  await visit('/runs');
+  const table = page.locator('.table');
+  const count = (rows) => page.waitForFunction((wanted) => document.querySelector('.table')?.ariaRowCount === String(wanted + 1), rows);
+  await page.locator('.trow').first().waitFor();
+  const { runs } = gateway.state;
+  const fresh = Array.from({ length: 250 }, (_, number) => ({ ...runs[0], id: `run_away${number}`, intent: `away ${number}`, startedAt: Date.now() + number })).reverse();
+  runs.unshift(...fresh);
+  gateway.emit('run_start', { run: 'run_away249' });
+  await page.getByText('away 249').waitFor();
+  // What was there before follows what is new without a gap.
+  await table.evaluate((box) => { box.scrollTop = box.scrollHeight; });
+  await count(runs.length);
+  const last = runs.findLast((run) => run.status === 'running');
+  last.intent = 'far down';
+  await table.evaluate((box) => { box.scrollTop = box.scrollHeight; });
+  Object.assign(last, { status: 'failed', endedAt: Date.now() });
+  gateway.emit('run_end', { run: last.id });
+  await table.evaluate((box, at) => { box.scrollTop = at * 32 - 200; }, runs.indexOf(last));
+  await page.locator('.trow', { hasText: 'far down' }).getByText('failed').waitFor();
+  assert.deepEqual(wrong, []);
+});
+
+test('a link to the inbox that is no address is told, and breaks nothing', async (t) => {
+  const { page, wrong, visit } = await open(t);
+  await visit('/inbox#%zz');
+  await page.getByText('%zz').waitFor();
+  await page.locator('article').first().waitFor();
+  assert.deepEqual(wrong, []);
+});
+
 test('runs are filtered, in the address, and the filter survives', async (t) => {
   const { page, wrong, visit } = await open(t);
   await visit('/runs');

@@ -13,6 +13,8 @@ test('an address is a page with its names, and a page has one address', () => {
   assert.deepEqual(router.match('/runs/'), { page: 'runs', params: {} });
   assert.deepEqual(router.match('/runs/run_1'), { page: 'run', params: { id: 'run_1' } });
   assert.deepEqual(router.match('/capabilities/a%2Fb%20c'), { page: 'capability', params: { name: 'a/b c' } });
+  assert.equal(router.decoded('a%2Fb'), 'a/b');
+  assert.equal(router.decoded('%zz'), '%zz', 'anybody can write a link');
   assert.deepEqual(router.match('/capabilities/%zz'), { page: 'capability', params: { name: '%zz' } });
   for (const path of ['/', '/nothing', '/runs/a/b', '/Runs']) assert.equal(router.match(path), null, path);
   assert.equal(router.href('run', { id: 'a/b' }, { tab: 'console', call: '', line: undefined }), '/runs/a%2Fb?tab=console');
@@ -41,11 +43,60 @@ test('only rows in view are drawn, wherever the list stands', () => {
   assert.deepEqual(windowOf({ top: -50, height: 300, rowHeight: 30, count: 0 }), { from: 0, to: 0 });
 });
 
-test('a list of runs takes over what is new and keeps the rest', () => {
-  const run = (id, startedAt, status = 'done') => ({ id, startedAt, status });
-  const known = [run('b', 20, 'running'), run('a', 10)];
-  assert.deepEqual(list.mergeRuns(known, [run('c', 30), run('b', 20)], false), [run('c', 30), run('b', 20), run('a', 10)]);
-  assert.deepEqual(list.mergeRuns(known, [run('c', 30)], true), [run('c', 30)]);
+const run = (number, status = 'done') => ({ id: `r${number}`, status });
+const names = (runs) => runs.map(({ id, status }) => (status === 'done' ? id : `${id} ${status}`)).join(', ');
+
+/** A gateway with these runs, newest first, that gives them in pages. */
+function pagesOf(runs, size, asked = []) {
+  return async (cursor) => {
+    asked.push(cursor);
+    const from = cursor === undefined ? 0 : runs.findIndex(({ id }) => id === cursor) + 1;
+    const items = runs.slice(from, from + size);
+    return { items, ...(from + size < runs.length ? { nextCursor: items.at(-1).id } : {}) };
+  };
+}
+
+async function refreshed(known, runs, { size = 3, changed = () => false, asked } = {}) {
+  const { stretches, items } = await list.readChanges(known, changed, pagesOf(runs, size, asked));
+  return names(items ?? stretches.reduce(list.withStretch, known));
+}
+
+test('a list of runs takes over what is new and keeps the rest', async () => {
+  const known = [run(5, 'running'), run(4), run(3), run(2), run(1)];
+  assert.equal(await refreshed(known, [run(6), run(5), run(4), run(3), run(2), run(1)]), 'r6, r5, r4, r3, r2, r1');
+  assert.equal(await refreshed(known, [run(5)]), 'r5', 'what is gone is gone');
+  assert.equal(await refreshed([], [run(9), run(8), run(7), run(6)]), 'r9, r8, r7', 'an empty list has the newest page');
+  assert.equal(await refreshed(known, [run(5), run(3), run(2), run(1)]), 'r5, r3, r2, r1', 'one that left the middle');
+});
+
+test('a list that was not watched for a while has all runs that came meanwhile', async () => {
+  const known = [run(2), run(1)];
+  const many = (newest) => Array.from({ length: newest }, (_, index) => run(newest - index));
+  const asked = [];
+  assert.equal(await refreshed(known, many(11), { asked }), names(many(11)));
+  assert.deepEqual(asked, [undefined, 'r9', 'r6', 'r3'], 'page after page, until they meet');
+  const { items, cursor } = await list.readChanges(known, () => false, pagesOf(many(100), 3));
+  assert.equal(names(items), names(many(100).slice(0, 3 * list.MOST_PAGES)), 'beyond that the list begins anew');
+  assert.equal(cursor, 'r71');
+});
+
+test('a run far down the list is read again when it changes', async () => {
+  const before = Array.from({ length: 12 }, (_, index) => run(12 - index, [2, 5].includes(12 - index) ? 'running' : 'done'));
+  const after = before.map(({ id }) => ({ id, status: 'done' }));
+  const changed = (id) => id === 'r2';
+  const asked = [];
+  assert.match(await refreshed(before, after, { changed, asked }), /r6, r5 running, r4, r3, r2, r1$/);
+  assert.deepEqual(asked, [undefined, 'r3']);
+  assert.equal(await refreshed(before, after, { changed: () => true }), names(after), 'after a reset all that go on');
+  // A filter by status: it no longer belongs to the list.
+  const running = Array.from({ length: 6 }, (_, index) => run(6 - index, 'running'));
+  assert.equal(await refreshed(running, running.filter(({ id }) => id !== 'r1'), { changed: (id) => id === 'r1' }), names(running.slice(0, 5)));
+  assert.equal(await refreshed(running.slice(0, 5), [...running.slice(0, 4), running[5]], { changed: (id) => id === 'r2' }), names([...running.slice(0, 4), running[5]]));
+  // Too many to read at once are left for later.
+  const waiting = Array.from({ length: 60 }, (_, index) => run(60 - index, 'waiting'));
+  const { stretches, rest } = await list.readChanges(waiting, () => true, pagesOf(waiting, 3));
+  assert.equal(stretches.length, list.MOST_PAGES);
+  assert.equal(rest.length, 30);
 });
 
 const call = (number, startedAt, durationMs, more = {}) => ({ call: number, tool: 'fs:read', startedAt, durationMs, status: 'ok', ...more });

@@ -145,6 +145,34 @@ async function run(page) {
   await check(page, 'run, console of others');
 }
 
+/** A run that goes on: what it prints and decides comes while it does. That of another process says that it comes at the end. */
+async function watched(page) {
+  const main = page.locator('main');
+  const part = async (run, name) => {
+    await page.goto(`${origin}/runs/${run}?tab=${name}`);
+    await main.getByRole('tab', { selected: true }).waitFor();
+  };
+  for (const name of ['console', 'decisions']) {
+    await part(given.elsewhere, name);
+    await main.getByText('Shown at the end').waitFor();
+  }
+  await check(page, 'run, elsewhere');
+  seen.elsewhere = true;
+  await part(given.run, 'decisions');
+  await main.getByText('args.live').waitFor();
+  await part(given.run, 'console');
+  await main.getByText('seen while it runs').waitFor();
+  await main.getByText('the branch was taken').waitFor();
+  await main.getByText('running', { exact: true }).waitFor();
+  writeFileSync(given.more, '');
+  await main.getByText('and more is said').waitFor();
+  await main.getByText('running', { exact: true }).waitFor();
+  writeFileSync(given.end, '');
+  await main.getByText('it is over').waitFor();
+  await main.getByText('done', { exact: true }).waitFor();
+  seen.live = true;
+}
+
 async function discover(page) {
   await page.goto(`${origin}/discover`);
   await page.locator('main input').first().fill('count up by three');
@@ -229,8 +257,11 @@ async function empty(page) {
 const page = await tab();
 try {
   await page.goto(given.link);
-  for (const part of [runs, run, discover, capabilities, test, servers, savings]) await part(page);
-  await empty(await tab());
+  if (given.part === 'watched') await watched(page);
+  else {
+    for (const part of [runs, run, discover, capabilities, test, servers, savings]) await part(page);
+    await empty(await tab());
+  }
 } catch (error) {
   seen.wrong.push(String(error), page.url(), await page.evaluate(() => document.body.innerText.slice(0, 800)).catch(() => ''));
 } finally {

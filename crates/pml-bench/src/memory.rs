@@ -134,6 +134,7 @@ pub(super) fn trace(number: usize, capability: usize) -> RunMemory {
         altered: false,
         speculated: false,
         saved_ms: None,
+        age_ms: None,
         mocked: false,
         mock_weight: None,
     };

@@ -300,6 +300,10 @@ pub struct TaskResult {
     /// How much sooner its result was there for that, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_ms: Option<u64>,
+    /// How old the result was when the program received it, in milliseconds; absent unless the call of an earlier dry run
+    /// gave it and none was made for this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
     /// Whether the call was not made but answered with a made-up or recorded value.
     #[serde(default, skip_serializing_if = "is_false")]
     pub mocked: bool,

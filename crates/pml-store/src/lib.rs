@@ -80,9 +80,9 @@ pub use postgres::passwords_in;
 pub use process::ProcessIdentity;
 pub use rule::{ApprovalRule, EndedRule, NewApprovalRule, RuleMaker};
 pub use run::{
-    AnswerOutcome, AskingRun, AskingRunOutcome, CallEntries, Claim, FollowedEntry, FollowedRun, Idempotency,
-    JournalEntry, JournalEntryKind, Lease, ListedRun, NewAnswer, NewRun, OpenApprovalLimit, OpenRun,
-    OpenRuns, QuestionOutcome, RunCallCounts, RunChange, RunHistory, RunKind, RunListQuery, RunNews,
+    AnswerOutcome, AskingMark, AskingRun, AskingRunOutcome, CallEntries, Claim, FollowedEntry, FollowedRun,
+    Idempotency, JournalEntry, JournalEntryKind, Lease, ListedRun, NewAnswer, NewRun, OpenApprovalLimit,
+    OpenRun, OpenRuns, QuestionOutcome, RunCallCounts, RunChange, RunHistory, RunKind, RunListQuery, RunNews,
     RunOverview, RunQuery, RunRecord, RunRow, RunSavings, StoredAnswer, UnattendedRun, VoidedQuestion,
     WorkPeriod,
 };

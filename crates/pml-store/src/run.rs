@@ -398,6 +398,15 @@ pub struct AskingRun {
     pub question: Question,
 }
 
+/// Stands for the unanswered questions of a principal: equal marks mean equal questions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskingMark {
+    /// A digest of which runs ask what.
+    pub digest: Digest,
+    /// The number of runs that ask.
+    pub runs: usize,
+}
+
 /// Everything that is stored of a run.
 #[derive(Debug, Clone)]
 pub struct RunRecord {

@@ -69,7 +69,8 @@ use crate::suggest::SuggestedDag;
 pub use crate::execute::ResultRequest;
 pub use answer_input::{AnswerInput, RememberRequest};
 pub use approvals::{
-    OpenQuestion, answer, open_question, open_questions, revoke_rule, rules, why_no_question,
+    OpenQuestion, answer, open_question, open_questions, open_questions_mark, revoke_rule, rules,
+    why_no_question,
 };
 pub use authority::{AnswerChannel, needs_person};
 pub use capabilities::{

@@ -90,6 +90,9 @@ pub(crate) struct TracedCall {
     /// How much sooner its result was there because the call was made ahead, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     saved_ms: Option<u64>,
+    /// How old its result was, in milliseconds; `None` unless it is that of an earlier dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    age_ms: Option<u64>,
 }
 
 /// What a pure operation is part of.
@@ -172,6 +175,8 @@ pub(crate) enum CallEnding<'e> {
         value: &'e RawValue,
         /// How much sooner it was there because the call was made ahead, in milliseconds; `None` if it was not.
         saved_ms: Option<u64>,
+        /// How old it was, in milliseconds; `None` unless it is that of an earlier dry run.
+        age_ms: Option<u64>,
     },
     /// With an error.
     Error {
@@ -215,6 +220,7 @@ impl Recorder {
             operation: None,
             attempt: *of_node,
             saved_ms: None,
+            age_ms: None,
         });
     }
 
@@ -244,6 +250,7 @@ impl Recorder {
             operation: Some(OperationOrigin::Program { took_us, whole: operation.whole }),
             attempt: 1,
             saved_ms: None,
+            age_ms: None,
         });
         self.operations += 1;
     }
@@ -273,6 +280,7 @@ impl Recorder {
             operation: Some(OperationOrigin::Dag),
             attempt: 1,
             saved_ms: None,
+            age_ms: None,
         });
         self.operations += 1;
     }
@@ -284,9 +292,9 @@ impl Recorder {
         };
         (call.ended_at, call.ended) = (Some(when.at), Some(when.turn));
         call.end = Some(TracedEnd::of(ended));
-        call.saved_ms = match ended {
-            CallEnding::Result { saved_ms, .. } => *saved_ms,
-            CallEnding::Error { .. } => None,
+        (call.saved_ms, call.age_ms) = match ended {
+            CallEnding::Result { saved_ms, age_ms, .. } => (*saved_ms, *age_ms),
+            CallEnding::Error { .. } => (None, None),
         };
     }
 
@@ -449,6 +457,7 @@ fn task(call: &TracedCall, about: &TraceContext<'_>) -> TaskResult {
         altered,
         speculated: call.saved_ms.is_some(),
         saved_ms: call.saved_ms,
+        age_ms: call.age_ms,
         mocked: false,
         mock_weight: None,
     }

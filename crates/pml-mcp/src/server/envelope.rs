@@ -15,6 +15,8 @@ use crate::server::{ClientIdentity, ConnectedClient, McpServer, session::McpSess
 pub(crate) struct RequestSender {
     pub(crate) client: ConnectedClient,
     pub(crate) info: CallerInfo,
+    /// The protocol version of the request, where it is known.
+    pub(crate) version: Option<String>,
 }
 
 /// Reads a value from the `_meta` of a request's parameters.
@@ -73,7 +75,7 @@ fn modern_from(meta: &Fields<'_>, identity: &ClientIdentity) -> Result<RequestSe
         progress_token: meta.get(meta::PROGRESS_TOKEN).map(ToOwned::to_owned),
         min_log_rank: meta.read::<String>(meta::LOG_LEVEL).and_then(|level| protocol::log_rank(&level)),
     };
-    Ok(RequestSender { client: identity.named_client(name), info: standing })
+    Ok(RequestSender { client: identity.named_client(name), info: standing, version: Some(version) })
 }
 
 /// The sender of a request within a session.
@@ -93,7 +95,8 @@ pub(crate) fn legacy_sender(
             .flatten(),
         min_log_rank: client.min_log_rank,
     };
-    Ok(RequestSender { client: session.identity().named_client(client.name), info: standing })
+    let version = client.version;
+    Ok(RequestSender { client: session.identity().named_client(client.name), info: standing, version })
 }
 
 /// The error for an unsupported version.
@@ -142,7 +145,7 @@ impl McpServer {
             protocol::LEGACY.iter().find(|version| **version == asked).unwrap_or(&protocol::LATEST_LEGACY);
         let name = fields.read::<McpImplementation>("clientInfo").map_or_else(String::new, |info| info.name);
         let capabilities = fields.get("capabilities").map_or_else(empty_object, ToOwned::to_owned);
-        session.open(name.clone(), capabilities);
+        session.open(name.clone(), capabilities, Some((*spoken).to_owned()));
         let welcome = self.handler.introduction(&session.identity().named_client(name));
         let result = raw(&json!({
             "protocolVersion": spoken,

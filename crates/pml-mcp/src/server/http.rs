@@ -38,7 +38,7 @@ use crate::server::reply_limits::{KEEP_ALIVE, PART_BYTES, QUIET};
 use crate::server::run::{RequestOutput, RunningRequest};
 use crate::server::session::{self, McpSession, RequestCancellation};
 use crate::server::session_id;
-use crate::server::{ChangeNotice, ClientIdentity, McpServer, changes_to_announce};
+use crate::server::{ChangeNotice, ClientIdentity, McpServer, RequestTransport, changes_to_announce};
 use crate::sse;
 
 /// How long a session may stay unused before it ends.
@@ -214,7 +214,7 @@ impl McpEndpoint {
             }
             _ => {
                 let off = RequestCancellation::default();
-                match self.server.start_request(&request, sender, &off) {
+                match self.server.start_request(&request, sender, RequestTransport::Tcp, &off) {
                     Ok(running) => self.respond(running, request, off.cancel, handler_status).await,
                     Err(error) => refuse(modern_status(&error), Some(&request.id), error),
                 }
@@ -329,7 +329,7 @@ impl McpEndpoint {
             return refuse(StatusCode::BAD_REQUEST, Some(&request.id), error);
         };
         let started = envelope::legacy_sender(params, &session)
-            .and_then(|sender| self.server.start_request(&request, sender, &off));
+            .and_then(|sender| self.server.start_request(&request, sender, RequestTransport::Tcp, &off));
         match started {
             Ok(running) => {
                 let primed = header(headers, "mcp-protocol-version") == Some(LATEST_LEGACY);

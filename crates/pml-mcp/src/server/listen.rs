@@ -115,6 +115,7 @@ impl McpServer {
                 caller: Caller::silent_until(end.clone()),
                 cancel: CancellationToken::new(),
                 cancelled_by_sender: CancellationToken::new(),
+                wire: None,
             };
             match self.handler.handle(request).await {
                 Ok(_) => drop(filter.resource_subscriptions.insert(uri)),

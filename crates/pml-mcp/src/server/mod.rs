@@ -117,6 +117,28 @@ pub struct IncomingRequest {
     pub cancel: CancellationToken,
     /// Cancelled when the client cancelled the request itself, and not when it merely disconnected.
     pub cancelled_by_sender: CancellationToken,
+    /// How the request came; `None` if PML makes it itself on behalf of the client.
+    pub wire: Option<RequestWire>,
+}
+
+/// How a request came.
+#[derive(Debug, Clone)]
+pub struct RequestWire {
+    /// Its JSON-RPC id, as text.
+    pub id: String,
+    /// The protocol version, where it is known.
+    pub version: Option<String>,
+    /// What it came over.
+    pub transport: RequestTransport,
+}
+
+/// What requests come over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestTransport {
+    /// Standard input.
+    Pipe,
+    /// HTTP.
+    Tcp,
 }
 
 /// A change that clients may subscribe to.

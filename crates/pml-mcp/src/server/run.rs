@@ -23,7 +23,7 @@ use crate::pieces::ChunkedText;
 use crate::protocol::{self, Era};
 use crate::server::envelope::RequestSender;
 use crate::server::session::{McpSession, RequestCancellation};
-use crate::server::{ClientIdentity, IncomingRequest, McpServer};
+use crate::server::{ClientIdentity, IncomingRequest, McpServer, RequestTransport, RequestWire};
 
 /// An active request. Dropping it cancels the request.
 #[derive(Debug)]
@@ -58,6 +58,7 @@ impl McpServer {
         &self,
         request: &RpcRequest,
         sender: RequestSender,
+        transport: RequestTransport,
         off: &RequestCancellation,
     ) -> Result<RunningRequest, RpcError> {
         let params = request.params.clone().unwrap_or_else(empty_object);
@@ -78,6 +79,7 @@ impl McpServer {
             caller,
             cancel,
             cancelled_by_sender: taken_back,
+            wire: Some(RequestWire { id: request.id.to_string(), version: sender.version, transport }),
         };
         let task = self.requests.spawn(self.handler.handle(incoming));
         Ok(RunningRequest { method, era, identity, messages, unanswered: Vec::new(), task, _cancel: guard })

@@ -40,6 +40,8 @@ struct SessionState {
 pub(crate) struct DeclaredClient {
     pub(crate) name: String,
     pub(crate) capabilities: Box<RawValue>,
+    /// The protocol version of the session; `None` if an id from before it was noted opened it.
+    pub(crate) version: Option<String>,
     pub(crate) min_log_rank: Option<usize>,
 }
 
@@ -82,8 +84,8 @@ impl McpSession {
         self.lock().client.clone()
     }
 
-    pub(crate) fn open(&self, name: String, capabilities: Box<RawValue>) {
-        self.lock().client = Some(DeclaredClient { name, capabilities, min_log_rank: None });
+    pub(crate) fn open(&self, name: String, capabilities: Box<RawValue>, version: Option<String>) {
+        self.lock().client = Some(DeclaredClient { name, capabilities, version, min_log_rank: None });
     }
 
     /// Applies a request or notification about the session itself, before it is served.

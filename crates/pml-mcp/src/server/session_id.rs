@@ -24,6 +24,8 @@ struct SessionContent {
     key: Option<KeyId>,
     client: String,
     capabilities: Box<RawValue>,
+    #[serde(default)]
+    version: Option<String>,
     /// The number of the session, the same in every replica.
     number: u64,
     opened_at: i64,
@@ -38,6 +40,7 @@ pub(super) fn make(handler: &dyn Handler, session: &McpSession, now_ms: i64) -> 
             key,
             client: client.name,
             capabilities: client.capabilities,
+            version: client.version,
             number: session.number(),
             opened_at: now_ms,
         };
@@ -62,7 +65,7 @@ pub(super) fn open(
         return None;
     }
     let session = new_session(identity.clone(), content.number);
-    session.open(content.client, content.capabilities);
+    session.open(content.client, content.capabilities, content.version);
     Some(session)
 }
 

@@ -19,7 +19,9 @@ use crate::server::envelope::RequestSender;
 use crate::server::listen::{SubscriptionFilter, session_message};
 use crate::server::run::RequestOutput;
 use crate::server::session::{self, McpSession, RequestCancellation};
-use crate::server::{ChangeNotice, ClientIdentity, McpServer, changes_to_announce, envelope};
+use crate::server::{
+    ChangeNotice, ClientIdentity, McpServer, RequestTransport, changes_to_announce, envelope,
+};
 
 /// Maximum number of messages that wait for a client that does not read.
 const QUEUE: usize = 1024;
@@ -235,7 +237,7 @@ impl StdioConnection {
         off: &RequestCancellation,
     ) -> Option<Result<ChunkedText, RpcError>> {
         let session = (sender.info.era == Era::Legacy).then_some(&self.session);
-        let running = match self.server.start_request(request, sender, off) {
+        let running = match self.server.start_request(request, sender, RequestTransport::Pipe, off) {
             Ok(running) => running,
             Err(error) => return Some(Err(error)),
         };

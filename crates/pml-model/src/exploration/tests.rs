@@ -32,6 +32,7 @@ fn call(number: u32) -> TaskResult {
         altered: false,
         speculated: false,
         saved_ms: None,
+        age_ms: None,
         mocked: false,
         mock_weight: None,
     }

@@ -8,7 +8,7 @@ use pml_model::{Digest, Principal, RunId, ToolId};
 
 use super::place::{answer_context, seal_body};
 use super::read::{ROW, find_run, open_question, run_row, voided_by, wrapped_key};
-use super::{AnswerOutcome, AskingRun, NewAnswer};
+use super::{AnswerOutcome, AskingMark, AskingRun, NewAnswer};
 use crate::allowed::SealedArguments;
 use crate::audit::AuditBatch;
 use crate::column::digest;
@@ -48,6 +48,33 @@ impl BlockingStore {
             Some(AskingRun { run, id, question })
         };
         Ok(sealed.into_iter().filter_map(open).collect())
+    }
+
+    /// Whether the questions of [`BlockingStore::asking_runs`] are the same as before, without opening any.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn asking_mark(&self, principal: &Principal) -> Result<AskingMark, Error> {
+        self.read(|connection| {
+            // The id of a question is a digest of what it asks.
+            let mut statement = connection.prepare_cached(
+                "SELECT id, question_id, updated_at, expires_at FROM run INDEXED BY run_asks
+                 WHERE question_id IS NOT NULL AND ended_at IS NULL AND answered = 0
+                    AND principal = ?1 ORDER BY number",
+            )?;
+            let mut mark = AskingMark { digest: Digest::of(principal.0.as_bytes()), runs: 0 };
+            let rows = statement.query_map([&principal.0], |row| {
+                let (run, question): (String, String) = (row.get(0)?, row.get(1)?);
+                let (updated, expires): (i64, Option<i64>) = (row.get(2)?, row.get(3)?);
+                Ok(format!("{run} {question} {updated} {expires:?}"))
+            })?;
+            for row in rows {
+                let row = row?;
+                mark.digest = Digest::of(format!("{} {row}", mark.digest).as_bytes());
+                mark.runs += 1;
+            }
+            Ok(mark)
+        })
     }
 
     /// The principal that a run belongs to; `None` if there is no such run.

@@ -5,9 +5,10 @@ use pml_model::{Digest, Principal, RunId};
 
 use super::Store;
 use crate::{
-    AnswerOutcome, AskingRun, AskingRunOutcome, BlockingStore, CallEntries, Claim, Error, FollowedRun, Lease,
-    ListedRun, NewAnswer, NewRun, OpenApprovalLimit, OpenRuns, ProcessIdentity, QuestionOutcome, RunHistory,
-    RunListQuery, RunNews, RunOverview, RunQuery, RunRecord, RunRow, UnattendedRun,
+    AnswerOutcome, AskingMark, AskingRun, AskingRunOutcome, BlockingStore, CallEntries, Claim, Error,
+    FollowedRun, Lease, ListedRun, NewAnswer, NewRun, OpenApprovalLimit, OpenRuns, ProcessIdentity,
+    QuestionOutcome, RunHistory, RunListQuery, RunNews, RunOverview, RunQuery, RunRecord, RunRow,
+    UnattendedRun,
 };
 
 impl Store {
@@ -19,6 +20,15 @@ impl Store {
     pub async fn asking_runs(&self, principal: &Principal) -> Result<Vec<AskingRun>, Error> {
         let principal = principal.clone();
         self.ask(move |store| store.asking_runs(&principal)).await
+    }
+
+    /// Whether the questions of [`Store::asking_runs`] are the same as before, without opening any.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::asking_mark`].
+    pub async fn asking_mark(&self, principal: &Principal) -> Result<AskingMark, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.asking_mark(&principal)).await
     }
 
     /// The principal that a run belongs to; `None` if there is no such run.

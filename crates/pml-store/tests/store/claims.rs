@@ -207,8 +207,13 @@ fn open_questions_of_one_principal_are_found_oldest_first() {
     assert_eq!(asking(&ann()), [(id(4), ann(), "a".to_owned())]);
     assert_eq!(store.asking_runs(&ann()).unwrap()[0].question, in_doubt("arguments"));
 
+    let (mine, anns) = (store.asking_mark(&me()).unwrap(), store.asking_mark(&ann()).unwrap());
+    assert_eq!((mine.runs, anns.runs), (2, 1));
+    assert_eq!(store.asking_mark(&me()).unwrap(), mine, "nothing changed");
     store.store_answer(&me(), &id(3), said("b", "1", 2000, Vec::new())).unwrap();
     expect(&[&c]);
+    assert_ne!(store.asking_mark(&me()).unwrap(), mine);
+    assert_eq!(store.asking_mark(&ann()).unwrap(), anns, "it is not hers");
     // Another question is open again, and so is one that was answered under another name.
     let lease_of_b = taken(claim(store, &id(3)));
     append(store, &lease_of_b, Vec::new(), park(None, Some("b2"))).unwrap();

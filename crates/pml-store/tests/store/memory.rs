@@ -81,6 +81,7 @@ pub(crate) fn task(tool: &str, result: &str) -> TaskResult {
         altered: false,
         speculated: false,
         saved_ms: None,
+        age_ms: None,
         mocked: false,
         mock_weight: None,
     }

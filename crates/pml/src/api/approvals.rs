@@ -8,7 +8,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::ETAG;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
 use pml_mcp::server::access::Admission;
@@ -18,7 +19,9 @@ use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
 use super::extract::{ApiPath, is_json};
-use super::reply::{SCHEMA_VERSION, json_response, list_response, not_json_response, problem_response};
+use super::reply::{
+    SCHEMA_VERSION, is_known, json_response, not_json_response, not_modified_response, problem_response,
+};
 use crate::app::App;
 use crate::clock::now_ms;
 use crate::flow::{self, AnswerChannel, AnswerInput, OpenQuestion};
@@ -64,12 +67,29 @@ async fn list(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Response {
-    let open = match flow::open_questions(&app, &principal).await {
-        Ok(open) => open,
-        Err(problem) => return problem_response(&problem),
-    };
-    let approvals = open.iter().map(ApprovalListItem::from).collect();
-    list_response(&headers, &ApprovalsReply { schema_version: SCHEMA_VERSION, approvals })
+    match open_list(&app, &principal, &headers).await {
+        Ok(response) => response,
+        Err(problem) => problem_response(&problem),
+    }
+}
+
+async fn open_list(app: &App, principal: &Principal, headers: &HeaderMap) -> Result<Response, Problem> {
+    // Every open page asks every few seconds, and questions are sealed and may be large.
+    let mark = flow::open_questions_mark(app, principal).await?;
+    let tag = format!("\"{SCHEMA_VERSION}-{}-{}\"", env!("PML_VERSION"), mark.digest);
+    if is_known(headers, &tag) {
+        return Ok(not_modified_response(&tag));
+    }
+    let open = flow::open_questions(app, principal).await?;
+    let approvals: Vec<_> = open.iter().map(ApprovalListItem::from).collect();
+    let is_whole = approvals.len() == mark.runs;
+    let mut response =
+        json_response(StatusCode::OK, &ApprovalsReply { schema_version: SCHEMA_VERSION, approvals });
+    // A question that could not be opened this time must be asked for again.
+    if is_whole && let Ok(tag) = HeaderValue::try_from(tag) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    Ok(response)
 }
 
 impl<'a> From<&'a OpenQuestion> for ApprovalListItem<'a> {

@@ -8,7 +8,8 @@ use axum::routing::{get, post};
 use pml_model::Principal;
 use pml_model::ToolId;
 use pml_model::capability::{
-    CacheChange, Capability, CapabilityIntent, CapabilityOrigin, CapabilityState, ToolUse,
+    CacheChange, Capability, CapabilityIntent, CapabilityOrigin, CapabilityState, Invalidation, KeyStrategy,
+    ToolUse,
 };
 use pml_model::json::empty_object;
 use pml_store::CapabilityQuery;
@@ -319,15 +320,60 @@ async fn forget_intent(
     Ok(CapabilityReply::new(flow::capability(&app, &principal, id.as_str()).await?))
 }
 
+/// How the results of a capability are cached; what is left out stays as it is.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+struct CacheChangeBody {
+    /// Whether results may be cached at all.
+    cacheable: Option<bool>,
+    /// The time to live in seconds.
+    ttl_seconds: Option<u32>,
+    /// How a cached result is found.
+    #[schema(value_type = Option<KeyStrategyName>)]
+    key_strategy: Option<KeyStrategy>,
+    /// What invalidates results, beside their age.
+    #[schema(value_type = Option<Vec<InvalidationName>>)]
+    invalidate_on: Option<Vec<Invalidation>>,
+    /// The number of results that are kept.
+    max_entries: Option<u32>,
+}
+
+/// How a cached result is found.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "it describes a type of another crate")]
+enum KeyStrategyName {
+    ParamsHash,
+    IntentSimilarity,
+    None,
+}
+
+/// What invalidates results.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "it describes a type of another crate")]
+enum InvalidationName {
+    ToolSchemaChange,
+    Daily,
+    ManualOnly,
+}
+
+impl From<CacheChangeBody> for CacheChange {
+    fn from(body: CacheChangeBody) -> CacheChange {
+        let CacheChangeBody { cacheable, ttl_seconds, key_strategy, invalidate_on, max_entries } = body;
+        CacheChange { cacheable, ttl_seconds, key_strategy, invalidate_on, max_entries }
+    }
+}
+
 /// Changes how the results of a capability are cached.
-#[utoipa::path(post, path = "/api/capabilities/{name}/cache", tag = "capabilities", params(("name" = String, Path, description = "The name or the id")), request_body = Object, responses((status = 200, body = CapabilityReply)))]
+#[utoipa::path(post, path = "/api/capabilities/{name}/cache", tag = "capabilities", params(("name" = String, Path, description = "The name or the id")), request_body = CacheChangeBody, responses((status = 200, body = CapabilityReply)))]
 async fn change_cache(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
     ApiPath(name): ApiPath<String>,
-    ApiJson(change): ApiJson<CacheChange>,
+    ApiJson(change): ApiJson<CacheChangeBody>,
 ) -> Result<Reply<CapabilityReply>, Problem> {
-    let kept = flow::configure_result_cache(&app, &principal, &name, &change).await?;
+    let kept = flow::configure_result_cache(&app, &principal, &name, &change.into()).await?;
     let record = flow::capability_record(&app, &principal, kept.procedure.id.as_str()).await?;
     Ok(CapabilityReply::new(record))
 }

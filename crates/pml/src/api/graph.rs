@@ -10,14 +10,13 @@ use axum::response::Response;
 use axum::routing::get;
 use pml_model::Principal;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use utoipa::{OpenApi, ToSchema};
 
 use super::extract::ApiQuery;
 use super::reply::{Reply, SCHEMA_VERSION, list_response};
 use crate::app::App;
 use crate::flow::{self, GraphWays};
-use crate::knowledge::graph::{GraphLayout, LayoutNode, NodeDetails};
+use crate::knowledge::graph::{GraphLayout, GraphView, LayoutNode, NodeDetails};
 use crate::problem::{ErrorCode, Problem};
 
 #[derive(OpenApi)]
@@ -33,15 +32,23 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/api/graph/ways", get(ways))
 }
 
+/// The whole graph.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct GraphReply {
+    schema_version: u32,
+    #[serde(flatten)]
+    graph: GraphView,
+}
+
 /// Shows the whole graph.
-#[utoipa::path(get, path = "/api/graph", tag = "graph", responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/api/graph", tag = "graph", responses((status = 200, body = GraphReply)))]
 async fn graph(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
-) -> Result<Reply<Value>, Problem> {
-    let mut view = json!(flow::graph(&app, &principal).await?);
-    view["schemaVersion"] = SCHEMA_VERSION.into();
-    Ok(Reply(view))
+) -> Result<Reply<GraphReply>, Problem> {
+    let graph = flow::graph(&app, &principal).await?;
+    Ok(Reply(GraphReply { schema_version: SCHEMA_VERSION, graph }))
 }
 
 /// The longest list of communities to open, in bytes.

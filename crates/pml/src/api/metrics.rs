@@ -107,8 +107,21 @@ async fn summary(State(app): State<Arc<App>>) -> Result<Reply<MetricsReply>, Pro
 async fn report(app: &App) -> Result<MetricsReport, Problem> {
     let mut report = MetricsReport::default();
     app.runs.metrics.report(&mut report);
+    add_span_counters(app, &mut report);
     add_gauges(app, &mut report).await?;
     Ok(report)
+}
+
+/// Adds what became of spans, if they are sent.
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+fn add_span_counters(app: &App, report: &mut MetricsReport) {
+    let Some(counts) = app.tools.telemetry.counts() else { return };
+    report.counter("pml_spans_sent_total", "Spans that the collector received.", counts.sent() as f64);
+    report.counter(
+        "pml_spans_dropped_total",
+        "Spans that were not sent, or that the collector did not take.",
+        counts.dropped() as f64,
+    );
 }
 
 /// Adds what is so now, in the store that all processes share and in this process.

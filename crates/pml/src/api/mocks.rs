@@ -13,7 +13,7 @@ use utoipa::{OpenApi, ToSchema};
 use super::extract::{ApiPath, ApiQuery};
 use super::reply::{Reply, SCHEMA_VERSION};
 use crate::app::App;
-use crate::flow;
+use crate::flow::{self, MockRecord, MockStats};
 use crate::problem::Problem;
 
 #[derive(OpenApi)]
@@ -41,11 +41,9 @@ struct MocksQuery {
 #[serde(rename_all = "camelCase")]
 struct MocksReply {
     schema_version: u32,
-    #[schema(value_type = Vec<Object>)]
-    mocks: Value,
+    mocks: Vec<MockRecord>,
     /// How often they were found, by tool.
-    #[schema(value_type = Vec<Object>)]
-    tools: Value,
+    tools: Vec<MockStats>,
 }
 
 /// Lists recorded results.
@@ -57,19 +55,27 @@ async fn list(
 ) -> Result<Reply<MocksReply>, Problem> {
     let mocks = flow::mocks(&app, &principal, wanted.tool.as_deref()).await?;
     let tools = flow::mock_stats(&app, &principal).await?;
-    Ok(Reply(MocksReply { schema_version: SCHEMA_VERSION, mocks: json!(mocks), tools: json!(tools) }))
+    Ok(Reply(MocksReply { schema_version: SCHEMA_VERSION, mocks, tools }))
+}
+
+/// A recorded result.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct MockReply {
+    schema_version: u32,
+    #[serde(flatten)]
+    mock: MockRecord,
 }
 
 /// Shows one recorded result.
-#[utoipa::path(get, path = "/api/mocks/{id}", tag = "learning", params(("id" = String, Path, description = "The id of the recorded result")), responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/api/mocks/{id}", tag = "learning", params(("id" = String, Path, description = "The id of the recorded result")), responses((status = 200, body = MockReply)))]
 async fn show(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
     ApiPath(id): ApiPath<String>,
-) -> Result<Reply<Value>, Problem> {
-    let mut mock = json!(flow::mock(&app, &principal, &id).await?);
-    mock["schemaVersion"] = SCHEMA_VERSION.into();
-    Ok(Reply(mock))
+) -> Result<Reply<MockReply>, Problem> {
+    let mock = flow::mock(&app, &principal, &id).await?;
+    Ok(Reply(MockReply { schema_version: SCHEMA_VERSION, mock }))
 }
 
 /// What came of calls made ahead.

@@ -66,10 +66,20 @@ pub(super) fn json_response(status: StatusCode, body: &impl Serialize) -> Respon
 pub(super) fn list_response(headers: &HeaderMap, body: &impl Serialize) -> Response {
     let body = serde_json::to_vec(body).expect("our own shapes have string keys only");
     let tag = format!("\"{}\"", Digest::of(&body));
-    if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
-        return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
+    if is_known(headers, &tag) {
+        return not_modified_response(&tag);
     }
     ([(CONTENT_TYPE, "application/json".to_owned()), (ETAG, tag)], body).into_response()
+}
+
+/// Whether the client has the list with this `ETag`.
+pub(super) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes())
+}
+
+/// The reply to a client that has the list with this `ETag`.
+pub(super) fn not_modified_response(tag: &str) -> Response {
+    (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response()
 }
 
 pub(super) fn problem_response(problem: &Problem) -> Response {

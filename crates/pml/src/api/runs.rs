@@ -297,6 +297,8 @@ struct RunReply {
     #[schema(value_type = Option<Object>)]
     structure: Option<Value>,
     tools: Vec<RunTool>,
+    /// How much of `decisions` and `console` is known.
+    output: OutputState,
     decisions: Vec<RunDecision>,
     console: Vec<RunConsoleLine>,
     /// Whether the program printed more than is kept.
@@ -311,6 +313,18 @@ struct RunReply {
     warnings: Vec<String>,
     /// The periods in which a process worked on the run: two for one that was killed and resumed.
     spans: Vec<RunSpan>,
+}
+
+/// How much is known of what a run printed and decided.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum OutputState {
+    /// What it printed and decided so far: it goes on in this process.
+    Live,
+    /// Nothing before its end: it waits, or another process has it.
+    AtEnd,
+    /// All, as far as it is kept: it has ended.
+    Complete,
 }
 
 /// A JSON value, or its beginning.
@@ -415,6 +429,7 @@ async fn show(
 impl RunReply {
     fn new(past: PastRun) -> RunReply {
         let item = RunItem::new(&past.listed, now_ms());
+        let over = past.listed.run.state.is_over();
         let mut reply = RunReply {
             schema_version: SCHEMA_VERSION,
             item,
@@ -424,6 +439,7 @@ impl RunReply {
             arguments: None,
             structure: None,
             tools: Vec::new(),
+            output: if over { OutputState::Complete } else { OutputState::AtEnd },
             decisions: Vec::new(),
             console: Vec::new(),
             console_cut: false,
@@ -436,8 +452,14 @@ impl RunReply {
         if let Some(plan) = past.plan {
             reply.add_plan(plan);
         }
-        if let Some(outcome) = past.outcome {
-            reply.add_outcome(&outcome);
+        match (past.outcome, past.so_far) {
+            (Some(outcome), _) => reply.add_outcome(&outcome),
+            (None, Some(so_far)) if !over => {
+                reply.output = OutputState::Live;
+                reply.add_decisions(&so_far.decisions);
+                reply.add_console(&so_far.console, &so_far.console_at, so_far.console_cut);
+            }
+            (None, _) => {}
         }
         reply
     }
@@ -458,24 +480,33 @@ impl RunReply {
     }
 
     fn add_outcome(&mut self, outcome: &PastOutcome) {
+        self.add_decisions(&outcome.path.decisions);
+        self.add_console(&outcome.console, &outcome.console_at, outcome.console_cut);
+        self.result = outcome.result.as_deref().map(|result| Preview::new(result, PREVIEW_BYTES));
+        self.failure = outcome.error.as_ref().and_then(|error| serde_json::to_value(error).ok());
+        self.warnings.clone_from(&outcome.warnings);
+    }
+
+    fn add_decisions(&mut self, made: &[PathDecision]) {
         let decision = |decision: &PathDecision| RunDecision {
             node_id: decision.node.to_string(),
             taken: decision.outcome.clone(),
             times: decision.times,
         };
-        self.decisions = outcome.path.decisions.iter().map(decision).collect();
-        let mut printed_at = outcome.console_at.iter().copied();
+        self.decisions = made.iter().map(decision).collect();
+    }
+
+    /// Adds what was printed; `at` is empty for runs from before the times were recorded.
+    fn add_console(&mut self, printed: &[ConsoleLine], at: &[i64], cut: bool) {
+        let mut printed_at = at.iter().copied();
         let line = |line: &ConsoleLine| RunConsoleLine {
             at_ms: printed_at.next(),
             level: line.level.clone(),
             text: line.text.clone(),
             capability: line.capability.clone(),
         };
-        self.console = outcome.console.iter().map(line).collect();
-        self.console_cut = outcome.console_cut;
-        self.result = outcome.result.as_deref().map(|result| Preview::new(result, PREVIEW_BYTES));
-        self.failure = outcome.error.as_ref().and_then(|error| serde_json::to_value(error).ok());
-        self.warnings.clone_from(&outcome.warnings);
+        self.console = printed.iter().map(line).collect();
+        self.console_cut = cut;
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use pml_model::name::{printable, truncate_text};
 use pml_model::{RunId, RunState};
+use pml_store::RunRow;
 
 use super::follow::parse_run_argument;
 use super::run_table::run_table;
@@ -41,14 +42,30 @@ pub(super) async fn watch(
     if let Some(ended) = begin(here, app, run.as_ref()).await? {
         return Ok(ended);
     }
+    let ended = async || begun(app, run.as_ref()).await.map(|(_, ended)| ended);
     tokio::select! {
-        code = follow(here, &mut reader, run.as_ref()) => Ok(code),
+        code = follow(here.json, &mut reader, run.is_some(), ended) => code,
         () = wait_for_shutdown() => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// Prints what is so now. The exit code if the run that is watched has ended already.
 async fn begin(here: &CommandContext, app: &App, run: Option<&RunId>) -> Result<Option<ExitCode>, Problem> {
+    let (rows, ended) = begun(app, run).await?;
+    if !here.json && !rows.is_empty() {
+        out::line(run_table(&rows));
+    }
+    if ended.is_none() {
+        out::note(match run {
+            Some(_) => "watching the run; press Ctrl-C to stop",
+            None => "watching for runs; press Ctrl-C to stop",
+        });
+    }
+    Ok(ended)
+}
+
+/// The runs that are watched as they are now, and the exit code if the only one has ended.
+async fn begun(app: &App, run: Option<&RunId>) -> Result<(Vec<RunRow>, Option<ExitCode>), Problem> {
     let rows = match run {
         Some(id) => {
             let row = app.store.run(&app.principal, id).await?.ok_or_else(|| execute::no_run(id))?;
@@ -59,32 +76,35 @@ async fn begin(here: &CommandContext, app: &App, run: Option<&RunId>) -> Result<
             open.into_iter().map(|open| open.run).filter(|row| row.principal == app.principal).collect()
         }
     };
-    if !here.json && !rows.is_empty() {
-        out::line(run_table(&rows));
-    }
     let ended = rows.iter().find(|row| run.is_some() && row.ended_at.is_some());
-    if ended.is_none() {
-        out::note(match run {
-            Some(_) => "watching the run; press Ctrl-C to stop",
-            None => "watching for runs; press Ctrl-C to stop",
-        });
-    }
-    Ok(ended.map(|row| exit_code(row.state)))
+    let ended = ended.map(|row| exit_code(row.state));
+    Ok((rows, ended))
 }
 
-async fn follow(here: &CommandContext, reader: &mut FeedReader, run: Option<&RunId>) -> ExitCode {
+/// Prints events. Where some are missing, `ended` tells whether the end of the only run was among them.
+async fn follow(
+    json: bool,
+    reader: &mut FeedReader,
+    one_run: bool,
+    ended: impl AsyncFn() -> Result<Option<ExitCode>, Problem>,
+) -> Result<ExitCode, Problem> {
     loop {
         match reader.next().await {
             FeedDelivery::Events(events) => {
                 for event in &events {
-                    print(here, event);
-                    if let (FeedEvent::RunEnd { status, .. }, Some(_)) = (&event.event, run) {
-                        return exit_code(*status);
+                    print(json, event);
+                    if let (FeedEvent::RunEnd { status, .. }, true) = (&event.event, one_run) {
+                        return Ok(exit_code(*status));
                     }
                 }
             }
-            FeedDelivery::Reset => out::note("some events were not shown: there were too many"),
-            FeedDelivery::Closed => return ExitCode::SUCCESS,
+            FeedDelivery::Reset => {
+                out::note("some events were not shown: there were too many");
+                if one_run && let Some(code) = ended().await? {
+                    return Ok(code);
+                }
+            }
+            FeedDelivery::Closed => return Ok(ExitCode::SUCCESS),
         }
     }
 }
@@ -93,8 +113,8 @@ fn exit_code(state: RunState) -> ExitCode {
     if state == RunState::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn print(here: &CommandContext, published: &PublishedEvent) {
-    if here.json {
+fn print(json: bool, published: &PublishedEvent) {
+    if json {
         // One line each, so that a program can read them as they come.
         let name = published.event.name();
         return out::line(published.data.replacen('{', &format!("{{\"event\":\"{name}\","), 1));
@@ -154,5 +174,44 @@ fn described(event: &FeedEvent) -> (&'static str, String) {
             let why = error.as_ref().map(|error| format!("  {} {}", error.code, error.message));
             (colour, format!("{status}, {calls} calls, {duration_ms} ms{}", why.unwrap_or_default()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use pml_model::Principal;
+
+    use super::*;
+    use crate::events::EventFeed;
+
+    /// More events than the feed keeps.
+    const TOO_MANY: usize = 10_000;
+
+    #[tokio::test]
+    async fn a_run_whose_end_was_missed_is_looked_up() {
+        let feed = EventFeed::new();
+        let (ours, run) = (Principal::local(), RunId::new(1));
+        let mut reader = feed.subscribe(ours.clone(), Some(run.clone()), None);
+        let publish = |event: fn() -> FeedEvent| feed.publish(&ours, &run, 1, event);
+        publish(|| FeedEvent::RunEnd {
+            status: RunState::Failed,
+            duration_ms: 1,
+            calls: 0,
+            failed_calls: None,
+            capability: None,
+            error: None,
+        });
+        for _ in 0..TOO_MANY {
+            publish(|| FeedEvent::Log { level: "log", text: String::new() });
+        }
+        let asked = AtomicUsize::new(0);
+        let ended = async || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(ExitCode::FAILURE))
+        };
+        let code = follow(true, &mut reader, true, ended).await.unwrap();
+        assert_eq!((format!("{code:?}"), asked.into_inner()), (format!("{:?}", ExitCode::FAILURE), 1));
     }
 }

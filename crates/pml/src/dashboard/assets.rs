@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -27,7 +28,8 @@ static ASSETS: LazyLock<HashMap<&'static str, Asset>> = LazyLock::new(|| {
 });
 
 /// Serves one file. Another version of the program has other content under the same name, so browsers ask each time.
-pub(super) async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
+pub(super) async fn asset(name: Result<Path<String>, PathRejection>, headers: HeaderMap) -> Response {
+    let name = name.map(|Path(name)| name).unwrap_or_default();
     let Some(asset) = ASSETS.get(name.as_str()).filter(|_| !is_page(&name)) else {
         return StatusCode::NOT_FOUND.into_response();
     };

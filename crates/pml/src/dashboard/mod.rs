@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, ORIGIN, SET_COOKIE};
 use axum::http::uri::PathAndQuery;
@@ -19,6 +20,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use pml_mcp::server::access::{AccessRefusal, RequestEffect};
+use pml_mcp::server::body::BodyRefusal;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -112,11 +114,10 @@ async fn login_page(State(sessions): State<Arc<DashboardSessions>>) -> Response 
 
 async fn login(State(sessions): State<Arc<DashboardSessions>>, headers: HeaderMap, body: Body) -> Response {
     if !is_form(&headers) {
-        let text = "the body must be a form: `application/x-www-form-urlencoded`";
-        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
+        return BodyRefusal::NotAForm.into_response();
     }
     let Ok(body) = to_bytes(body, MAX_FORM_BYTES).await else {
-        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+        return BodyRefusal::TooLarge(MAX_FORM_BYTES).into_response();
     };
     let field = |wanted: &str| {
         let found = url::form_urlencoded::parse(&body).find(|(name, _)| name == wanted);
@@ -144,15 +145,17 @@ struct OpenQuery {
 /// Makes the browser a viewer, and sends it to a page.
 async fn open(
     State(sessions): State<Arc<DashboardSessions>>,
-    Path(ticket): Path<String>,
-    Query(target): Query<OpenQuery>,
+    ticket: Result<Path<String>, PathRejection>,
+    target: Result<Query<OpenQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
+    let ticket = ticket.map(|Path(ticket)| ticket).unwrap_or_default();
     let Some(cookie) = sessions.viewer_cookie_header(&ticket, over_https(&headers)) else {
         let text = "this link is not valid any more; `pml serve` prints one whenever it starts\n";
         return (StatusCode::NOT_FOUND, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response();
     };
-    let to = target.to.filter(|to| is_own_page(to)).and_then(|to| HeaderValue::try_from(to).ok());
+    let to = target.ok().and_then(|Query(target)| target.to);
+    let to = to.filter(|to| is_own_page(to)).and_then(|to| HeaderValue::try_from(to).ok());
     let to = to.unwrap_or(HeaderValue::from_static("/"));
     let mut response = (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie)]).into_response();
     response.headers_mut().insert(LOCATION, to);

@@ -263,7 +263,8 @@ impl EventRing {
     /// Whether no event after `number` is missing.
     fn has_all_after(&self, number: u64) -> bool {
         let first = self.events.front().map_or(self.last + 1, |event| event.number);
-        number + 1 >= first && number <= self.last
+        // In this order: the number is what a reader sends, and may be the largest there is.
+        number <= self.last && number + 1 >= first
     }
 
     /// The next events after `number`.

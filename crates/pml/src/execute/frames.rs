@@ -423,7 +423,7 @@ impl CapabilityFrames {
 /// Reports the end of a capability to the recorder of its caller.
 fn tell_end(recorder: &mut Recorder, number: u32, end: &Result<Box<RawValue>, RunFailure>, when: TurnTime) {
     let ended = match end {
-        Ok(value) => CallEnding::Result { value, saved_ms: None },
+        Ok(value) => CallEnding::Result { value, saved_ms: None, age_ms: None },
         Err(failure) => {
             CallEnding::Error { code: failure.code.as_str(), message: &failure.message, data: None }
         }

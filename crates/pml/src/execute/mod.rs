@@ -17,6 +17,7 @@ mod history;
 mod issued_call;
 mod journal;
 mod keep;
+mod live;
 mod observe;
 mod open_call;
 mod operations;
@@ -72,6 +73,7 @@ pub use history::{
 };
 use journal::History;
 pub(crate) use keep::{lease_renewal_task, upkeep_task};
+pub use live::LiveOutput;
 pub(crate) use open_call::CallUnderWay;
 pub use open_call::OpenCall;
 pub(crate) use prove::prove;
@@ -141,6 +143,7 @@ pub struct RunHandle {
     lease: Lease,
     stops: Arc<StopSignals>,
     status: watch::Receiver<RunStatus>,
+    live: live::LiveRequests,
 }
 
 impl RunHandle {
@@ -612,6 +615,7 @@ async fn create(runs: &RunRegistry, new: NewRun, acks: AckSender) -> Result<Leas
 
 /// Spawns the driver of a run.
 fn spawn_driver(runs: &Arc<RunRegistry>, parts: DriverParts) -> Arc<RunHandle> {
+    let (live, asked) = live::channel();
     let handle = Arc::new(RunHandle {
         id: parts.lease.run().clone(),
         principal: parts.principal.clone(),
@@ -619,6 +623,7 @@ fn spawn_driver(runs: &Arc<RunRegistry>, parts: DriverParts) -> Arc<RunHandle> {
         lease: parts.lease.clone(),
         stops: Arc::clone(&parts.stop_signals),
         status: parts.status.subscribe(),
+        live,
     });
     if let Some(before) = runs.lock().insert(handle.id.clone(), Arc::clone(&handle)) {
         before.stops.lost.cancel();
@@ -634,7 +639,7 @@ fn spawn_driver(runs: &Arc<RunRegistry>, parts: DriverParts) -> Arc<RunHandle> {
     let span = run_span::begin_run(&runs.tools.telemetry, &handle, &parts.plan);
     let driven = Arc::clone(&handle);
     runs.drivers.spawn(async move {
-        run_span::drive_in_span(Driver::new(parts), span, driven).await;
+        run_span::drive_in_span(Driver::new(parts, asked), span, driven).await;
         drop(admission);
         here.release_question(&id);
         // The run may have been lost to another driver of this very process; then the entry belongs to that driver.

@@ -19,6 +19,7 @@ use super::delivery::{CallFailure, RunDelivery};
 use super::ending::{RunEnding, out_of_memory};
 use super::frames::{CallSite, CapabilityFrames, FrameStart, NodePlace, RootFrame, ToolCall};
 use super::issued_call::IssuedCall;
+use super::live::LiveOutput;
 use super::operations::{OperationPlace, ReportedOperation};
 use super::path::{PathBuilder, Sites};
 use crate::plan::{Plan, TaskWork, source_line};
@@ -231,10 +232,11 @@ impl Observer {
         task.execution_time_ms = Some(at - task.issued_at);
         match what {
             RunDelivery::Result { value, parts, saved_ms, age_ms, .. } => {
-                ended(task.call, &CallEnding::Result { value, saved_ms: *saved_ms });
-                (task.speculated, task.saved_ms) = (saved_ms.is_some(), *saved_ms);
+                let (saved_ms, age_ms) = (*saved_ms, *age_ms);
+                ended(task.call, &CallEnding::Result { value, saved_ms, age_ms });
+                (task.speculated, task.saved_ms) = (saved_ms.is_some(), saved_ms);
                 self.counts.speculated += u32::from(saved_ms.is_some());
-                task.age_ms = *age_ms;
+                task.age_ms = age_ms;
                 task.status = TaskStatus::Success;
                 task.result_preview = Some(preview(value.get()));
                 task.result_size = Some(value.get().len());
@@ -374,6 +376,17 @@ impl Observer {
     /// The nodes that the program has reached and the decisions it has made. Both lists only grow.
     pub(super) fn path_progress(&self) -> (&[NodeId], &[PathDecision]) {
         self.way.progress()
+    }
+
+    /// What the run has shown so far.
+    pub(super) fn live_output(&self) -> LiveOutput {
+        let (_, decisions) = self.way.progress();
+        LiveOutput {
+            console: self.console.lines.clone(),
+            console_at: self.console.printed_at.clone(),
+            console_cut: self.console.is_cut,
+            decisions: decisions.to_vec(),
+        }
     }
 
     /// The place of a pure operation of the program or of a capability that it calls.

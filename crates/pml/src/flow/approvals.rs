@@ -9,7 +9,8 @@ use pml_model::question::{
 };
 use pml_model::{Digest, Principal, RunId};
 use pml_store::{
-    AllowedArguments, AnswerOutcome, ApprovalRule, NewAnswer, NewApprovalRule, NewAuditEntry, RunRecord,
+    AllowedArguments, AnswerOutcome, ApprovalRule, AskingMark, NewAnswer, NewApprovalRule, NewAuditEntry,
+    RunRecord,
 };
 use serde_json::{Value, json};
 
@@ -62,6 +63,15 @@ pub async fn open_questions(app: &App, principal: &Principal) -> Result<Vec<Open
         question: asking.question,
     };
     Ok(asking.into_iter().map(open).collect())
+}
+
+/// Whether the open questions of a principal are the same as before: much cheaper than to read them, for who asks again
+/// and again.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn open_questions_mark(app: &App, principal: &Principal) -> Result<AskingMark, Problem> {
+    Ok(app.store.asking_mark(principal).await?)
 }
 
 /// The open question of a run, if it has one.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
-use crate::execute::{self, CallContents, PastCall, no_run};
+use crate::execute::{self, CallContents, LiveOutput, PastCall, no_run};
 use crate::past_outcomes::PastOutcome;
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
@@ -24,6 +24,8 @@ pub struct PastRun {
     pub plan: Option<Plan>,
     /// The end; `None` until the run has one, and once the records are purged.
     pub outcome: Option<Arc<PastOutcome>>,
+    /// What it has shown so far; `None` unless it goes on in this process.
+    pub so_far: Option<LiveOutput>,
     /// The questions that the run asked, oldest first.
     pub questions: Vec<PastQuestion>,
     /// The periods in which processes worked on it.
@@ -82,6 +84,8 @@ pub async fn list_runs(
 /// # Errors
 /// There is no such run, or it cannot be read.
 pub async fn past_run(app: &App, principal: &Principal, id: &RunId) -> Result<PastRun, Problem> {
+    // Before the row is read: a run that ends meanwhile has its end there.
+    let so_far = live_output(app, principal, id).await;
     let history = app.store.run_history(principal, id).await?.ok_or_else(|| no_run(id))?;
     let asked = app.store.audit_entries_of_run(principal, id).await?;
     let questions = questions(&history.listed, &history.answers, &asked);
@@ -94,10 +98,17 @@ pub async fn past_run(app: &App, principal: &Principal, id: &RunId) -> Result<Pa
     Ok(PastRun {
         plan: history.plan.and_then(|plan| read_record(id, &plan)),
         outcome: past_outcome(app, principal, &history.listed).await?,
+        so_far,
         questions,
         periods,
         listed: history.listed,
     })
+}
+
+/// What a run that goes on in this process has shown so far.
+async fn live_output(app: &App, principal: &Principal, id: &RunId) -> Option<LiveOutput> {
+    let handle = app.runs.local_handle(id).filter(|handle| handle.principal == *principal)?;
+    handle.live_output().await
 }
 
 /// The end of a run; `None` until it has one, and once its records are purged.

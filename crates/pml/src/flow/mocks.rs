@@ -8,23 +8,28 @@ use pml_model::{Digest, Principal, ToolId};
 use pml_store::{MockLookups, MockScope, StoredMock};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::problem::{ErrorCode, Problem};
 
 /// A recorded result.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MockRecord {
     /// Id of the mock.
+    #[schema(value_type = String)]
     pub id: MockId,
-    /// The tool.
+    /// The tool, as `server:tool`.
+    #[schema(value_type = String)]
     pub tool: ToolId,
     /// Digest of the definition that it was recorded under.
+    #[schema(value_type = String)]
     pub definition: Digest,
     /// Whether the tool still has that definition; otherwise the mock is not used.
     pub current: bool,
-    /// How far it is trusted.
+    /// How far it is trusted: `fresh`, `canonical`, `deprecated`, `stale` or `pinned`.
+    #[schema(value_type = String)]
     pub status: MockStatus,
     /// Names, types and classes of the arguments.
     pub pattern: String,
@@ -35,6 +40,7 @@ pub struct MockRecord {
     pub result: Option<Value>,
     /// Uses, successes and failures.
     #[serde(flatten)]
+    #[schema(value_type = MockCountsShape)]
     pub counts: MockCounts,
     /// When it was recorded last, in milliseconds since the Unix epoch.
     pub recorded_at: i64,
@@ -43,13 +49,30 @@ pub struct MockRecord {
     pub used_at: Option<i64>,
 }
 
+/// Uses, successes and failures.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes a type of another crate")]
+struct MockCountsShape {
+    /// Uses.
+    uses: u64,
+    /// Uses after which nothing failed.
+    successes: u64,
+    /// Failures downstream, by class; absent if there were none.
+    failures: Option<BTreeMap<String, u64>>,
+    /// Later real results that its status was compared with.
+    checked: u64,
+    /// Those that agreed with its status.
+    confirmed: u64,
+}
+
 /// What the recorded results of one tool were worth.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MockStats {
     /// The tool, as `server:tool`.
     pub tool: String,
     /// Number of mocks, by status.
+    #[schema(value_type = BTreeMap<String, u64>)]
     pub mocks: BTreeMap<&'static str, u64>,
     /// Calls for which a mock with equal arguments was found.
     pub equal: u64,

@@ -428,6 +428,7 @@ fn list_request(method: &str, client: &ConnectedClient) -> IncomingRequest {
         caller: pml_mcp::Caller::silent(),
         cancel: CancellationToken::new(),
         cancelled_by_sender: CancellationToken::new(),
+        wire: None,
     }
 }
 

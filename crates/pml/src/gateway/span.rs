@@ -1,7 +1,7 @@
 //! The spans of requests, by the semantic conventions of MCP.
 
 use pml_mcp::RpcError;
-use pml_mcp::server::IncomingRequest;
+use pml_mcp::server::{IncomingRequest, RequestTransport, RequestWire};
 use pml_model::json::Fields;
 use pml_model::name::{printable, truncate_text};
 use serde_json::value::RawValue;
@@ -31,6 +31,16 @@ pub(super) fn begin_request(telemetry: &Telemetry, request: &IncomingRequest) ->
     let mut span = telemetry.begin(&name, SpanKind::Server, parent);
     span.set("mcp.method.name", || method);
     span.set("mcp.session.id", || request.caller.session().to_string());
+    if let Some(RequestWire { id, version, transport }) = &request.wire {
+        span.set("jsonrpc.request.id", || truncate_text(&printable(id.trim_matches('"')), MAX_NAME));
+        if let Some(version) = version {
+            span.set("mcp.protocol.version", || version.as_str());
+        }
+        span.set("network.transport", || match transport {
+            RequestTransport::Pipe => "pipe",
+            RequestTransport::Tcp => "tcp",
+        });
+    }
     span.set("pml.client.name", || truncate_text(&printable(&request.client.name), MAX_NAME));
     if let Some((attribute, target)) = target {
         if attribute == "gen_ai.tool.name" {

@@ -316,7 +316,7 @@ pub fn output_of(tool: &CatalogueTool, observed: &ObservedSchemas) -> Option<Box
 }
 
 /// The complete graph for people and pages.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct GraphView {
     /// The tools, capabilities and pure operations.
     pub nodes: Vec<GraphViewNode>,
@@ -325,7 +325,7 @@ pub struct GraphView {
 }
 
 /// A tool, a capability or a pure operation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct GraphViewNode {
     /// The id: `server:tool`, the id of a capability, or an operation such as `code:filter`.
     pub id: String,

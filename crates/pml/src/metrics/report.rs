@@ -74,7 +74,7 @@ impl MetricsReport {
     }
 
     /// Adds a number that only grows.
-    pub(super) fn counter(&mut self, name: &str, help: &str, value: f64) {
+    pub(crate) fn counter(&mut self, name: &str, help: &str, value: f64) {
         self.numbers(name, help, "counter", std::iter::once((Vec::new(), value)));
     }
 

@@ -1,5 +1,6 @@
 //! Sends spans to a collector, in batches, as OTLP/HTTP with JSON.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -8,14 +9,14 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::context::to_hex;
-use super::{AttributeValue, FinishedSpan};
+use super::{AttributeValue, FinishedSpan, SpanCounts};
 use crate::config::TelemetryCollector;
 use crate::tls;
 
 /// The spans of one request to the collector.
 const BATCH: usize = 512;
-/// 1 s: how long a span waits for others to be sent with it.
-const GATHER: Duration = Duration::from_secs(1);
+/// 1 s: how long a span waits for others to be sent with it. A full batch does not wait.
+pub(super) const GATHER: Duration = Duration::from_secs(1);
 /// 10 s: how long a collector that failed is left alone.
 const BACKOFF: Duration = Duration::from_secs(10);
 /// 5 s: how long the collector may take to answer.
@@ -25,65 +26,85 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The spans that wait to be sent.
 #[derive(Debug)]
-pub(crate) struct SpanReceiver(mpsc::Receiver<FinishedSpan>);
+pub(crate) struct SpanReceiver {
+    queue: mpsc::Receiver<FinishedSpan>,
+    counts: Arc<SpanCounts>,
+}
 
 impl SpanReceiver {
-    pub(super) fn new(receiver: mpsc::Receiver<FinishedSpan>) -> SpanReceiver {
-        SpanReceiver(receiver)
+    pub(super) fn new(queue: mpsc::Receiver<FinishedSpan>, counts: Arc<SpanCounts>) -> SpanReceiver {
+        SpanReceiver { queue, counts }
+    }
+
+    /// Waits for spans, and then for others to be sent with them, unless there are enough; with `failing`, until the
+    /// collector may be back. Once the program ends it waits for nothing; without spans there are no more then.
+    pub(super) async fn next_batch(&mut self, failing: bool, stop: &CancellationToken) -> Vec<FinishedSpan> {
+        let mut batch = Vec::new();
+        tokio::select! {
+            _ = self.queue.recv_many(&mut batch, BATCH) => {}
+            () = stop.cancelled() => {}
+        }
+        let pause = match batch.len() {
+            0 => Duration::ZERO,
+            _ if failing => BACKOFF,
+            BATCH => Duration::ZERO,
+            _ => GATHER,
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => {}
+        }
+        while batch.len() < BATCH
+            && let Ok(span) = self.queue.try_recv()
+        {
+            batch.push(span);
+        }
+        batch
     }
 
     /// All spans until the last sender is gone.
     #[cfg(test)]
     pub(super) async fn drain(mut self) -> Vec<FinishedSpan> {
         let mut spans = Vec::new();
-        while self.0.recv_many(&mut spans, BATCH).await > 0 {}
+        while self.queue.recv_many(&mut spans, BATCH).await > 0 {}
         spans
     }
 }
 
-/// Sends spans to the collector until the program ends.
+/// Sends spans to the collector until the program ends, one batch after the other.
 pub(crate) async fn export_task(
     collector: TelemetryCollector,
-    SpanReceiver(mut spans): SpanReceiver,
+    mut spans: SpanReceiver,
     stop: CancellationToken,
 ) {
     let mut exporter = match Exporter::new(&collector) {
         Ok(exporter) => exporter,
         Err(error) => return tracing::error!(%error, "spans cannot be sent"),
     };
-    let mut batch = Vec::new();
+    // A batch that is on its way when the program ends is waited for: sent again, it would arrive twice.
     let sending = async {
         loop {
-            if batch.is_empty() && spans.recv_many(&mut batch, BATCH).await == 0 {
+            let batch = spans.next_batch(exporter.failing, &stop).await;
+            if batch.is_empty() {
                 return;
             }
-            tokio::time::sleep(if exporter.failing { BACKOFF } else { GATHER }).await;
-            take_waiting(&mut spans, &mut batch);
-            exporter.send(&batch).await;
-            batch.clear();
+            if exporter.send(&batch).await {
+                spans.counts.note_sent(batch.len());
+            } else {
+                spans.counts.note_not_sent(batch.len());
+                if stop.is_cancelled() {
+                    return;
+                }
+            }
         }
+    };
+    let out_of_time = async {
+        stop.cancelled().await;
+        tokio::time::sleep(FAREWELL).await;
     };
     tokio::select! {
-        () = sending => return,
-        () = stop.cancelled() => {}
-    }
-    let rest = async {
-        take_waiting(&mut spans, &mut batch);
-        while !batch.is_empty() && exporter.send(&batch).await {
-            batch.clear();
-            take_waiting(&mut spans, &mut batch);
-        }
-    };
-    if tokio::time::timeout(FAREWELL, rest).await.is_err() {
-        tracing::debug!("the last spans could not be sent in time");
-    }
-}
-
-fn take_waiting(spans: &mut mpsc::Receiver<FinishedSpan>, batch: &mut Vec<FinishedSpan>) {
-    while batch.len() < BATCH
-        && let Ok(span) = spans.try_recv()
-    {
-        batch.push(span);
+        () = sending => {}
+        () = out_of_time => tracing::debug!("the last spans could not be sent in time"),
     }
 }
 

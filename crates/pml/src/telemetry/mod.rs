@@ -1,12 +1,14 @@
 //! OpenTelemetry: spans of requests, runs and tool calls, sent to a collector over OTLP/HTTP.
 //!
 //! Off unless `telemetry.otlp_endpoint` is set. Ending a span never waits: it goes to a bounded queue, and one that finds
-//! no room is dropped. The trace of a client, from `_meta`, is passed on to tools whether or not spans are sent.
+//! no room is dropped and counted. The trace of a client, from `_meta`, is passed on to tools whether or not spans are sent.
 
 mod context;
+mod counts;
 mod export;
 mod shape;
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
@@ -14,6 +16,7 @@ use tokio::sync::mpsc;
 pub(crate) use context::{
     TraceContext, add_trace_context, current, in_context, read_trace_context, trace_context,
 };
+pub(crate) use counts::SpanCounts;
 pub(crate) use export::{SpanReceiver, export_task};
 pub(crate) use shape::shape;
 
@@ -24,7 +27,14 @@ const QUEUE: usize = 8_192;
 #[derive(Debug, Clone)]
 pub(crate) struct Telemetry {
     /// `None` if spans are not sent.
-    queue: Option<mpsc::Sender<FinishedSpan>>,
+    queue: Option<SpanSender>,
+}
+
+/// The end of the queue that spans enter.
+#[derive(Debug, Clone)]
+struct SpanSender {
+    queue: mpsc::Sender<FinishedSpan>,
+    counts: Arc<SpanCounts>,
 }
 
 /// The value of an attribute.
@@ -96,7 +106,7 @@ pub(crate) struct FinishedSpan {
 pub(crate) struct OpenSpan {
     /// The context for what is called within; `None` if there is no trace.
     context: Option<TraceContext>,
-    recorded: Option<(mpsc::Sender<FinishedSpan>, FinishedSpan)>,
+    recorded: Option<(SpanSender, FinishedSpan)>,
 }
 
 impl Telemetry {
@@ -105,8 +115,15 @@ impl Telemetry {
         if !enabled {
             return (Telemetry { queue: None }, None);
         }
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        (Telemetry { queue: Some(sender) }, Some(SpanReceiver::new(receiver)))
+        let (queue, receiver) = mpsc::channel(QUEUE);
+        let counts = Arc::<SpanCounts>::default();
+        let receiver = SpanReceiver::new(receiver, Arc::clone(&counts));
+        (Telemetry { queue: Some(SpanSender { queue, counts }) }, Some(receiver))
+    }
+
+    /// What became of the spans; `None` if none are sent.
+    pub(crate) fn counts(&self) -> Option<&SpanCounts> {
+        self.queue.as_ref().map(|sender| &*sender.counts)
     }
 
     /// Whether spans are sent.
@@ -171,10 +188,12 @@ impl OpenSpan {
 
 impl Drop for OpenSpan {
     fn drop(&mut self) {
-        if let Some((queue, mut span)) = self.recorded.take() {
+        if let Some((sender, mut span)) = self.recorded.take() {
             span.end = now();
             // Runs go on whether or not anybody looks at their spans.
-            drop(queue.try_send(span));
+            if sender.queue.try_send(span).is_err() {
+                sender.counts.note_no_room();
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Trace contexts, and what is recorded when.
 
+use tokio_util::sync::CancellationToken;
+
 use super::*;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -56,4 +58,112 @@ async fn a_span_is_within_its_parent_and_unsampled_traces_have_none() {
     assert_eq!(spans[0]["parentSpanId"], "b7ad6b7169203331");
     assert_eq!(spans[0]["status"]["code"], 2);
     assert_eq!(spans[0]["attributes"][1]["value"]["stringValue"], "tool_error");
+}
+
+/// Ends as many spans.
+fn end_spans(telemetry: &Telemetry, spans: usize) {
+    for _ in 0..spans {
+        drop(telemetry.begin("tools/call x", SpanKind::Client, None));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_sent_batch_after_batch_without_a_pause() {
+    let (telemetry, receiver) = Telemetry::new(true);
+    let mut receiver = receiver.unwrap();
+    end_spans(&telemetry, 3_000);
+    let (began, stop) = (tokio::time::Instant::now(), CancellationToken::new());
+    let mut received = 0;
+    while received < 3_000 {
+        received += receiver.next_batch(false, &stop).await.len();
+    }
+    assert_eq!(received, 3_000);
+    // The clock is the test's own: it goes on only while everything waits.
+    assert!(began.elapsed() < 2 * export::GATHER, "only the last batch waits for others");
+}
+
+#[tokio::test]
+async fn a_span_that_finds_no_room_is_counted() {
+    let (telemetry, receiver) = Telemetry::new(true);
+    end_spans(&telemetry, QUEUE + 10);
+    assert_eq!(telemetry.counts().unwrap().dropped(), 10);
+    let kept = telemetry.clone();
+    drop(telemetry);
+    let mut receiver = receiver.unwrap();
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let mut left = 0;
+    loop {
+        let batch = receiver.next_batch(false, &stop).await;
+        left += batch.len();
+        if batch.is_empty() {
+            break;
+        }
+    }
+    assert_eq!((left, kept.counts().unwrap().sent()), (QUEUE, 0));
+}
+
+/// A collector that answers a request once it is told to. Gives the bodies that it received.
+async fn slow_collector(
+    listener: tokio::net::TcpListener,
+    asked: tokio::sync::oneshot::Sender<()>,
+    answer: tokio::sync::oneshot::Receiver<()>,
+) -> Vec<String> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let (mut bodies, mut first) = (Vec::new(), Some((asked, answer)));
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let mut request = Vec::new();
+        loop {
+            let text = String::from_utf8_lossy(&request);
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let length = head.to_ascii_lowercase();
+                let length = length.split("content-length: ").nth(1).unwrap().split("\r\n").next().unwrap();
+                if body.len() >= length.parse::<usize>().unwrap() {
+                    break;
+                }
+            }
+            if stream.read_buf(&mut request).await.unwrap() == 0 {
+                break;
+            }
+        }
+        let text = String::from_utf8(request).unwrap();
+        bodies.push(text.split_once("\r\n\r\n").unwrap().1.to_owned());
+        if let Some((asked, answer)) = first.take() {
+            asked.send(()).unwrap();
+            answer.await.unwrap();
+        }
+        let reply = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+        stream.write_all(reply.as_bytes()).await.unwrap();
+        if text.contains("the last one") {
+            break;
+        }
+    }
+    bodies
+}
+
+#[tokio::test]
+async fn a_batch_that_is_on_its_way_at_the_end_arrives_once() {
+    let (telemetry, receiver) = Telemetry::new(true);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let (asked, was_asked) = tokio::sync::oneshot::channel();
+    let (answer, answered) = tokio::sync::oneshot::channel();
+    let collector = tokio::spawn(slow_collector(listener, asked, answered));
+    let stop = CancellationToken::new();
+    let settings = crate::config::TelemetryCollector { endpoint, headers: std::collections::BTreeMap::new() };
+    let exporting = tokio::spawn(export_task(settings, receiver.unwrap(), stop.clone()));
+    drop(telemetry.begin("the first one", SpanKind::Client, None));
+    was_asked.await.unwrap();
+    drop(telemetry.begin("the last one", SpanKind::Client, None));
+    stop.cancel();
+    // Lets the task see that the program ends while it sends.
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    answer.send(()).unwrap();
+    exporting.await.unwrap();
+    let bodies = collector.await.unwrap();
+    let count = |name: &str| bodies.iter().filter(|body| body.contains(name)).count();
+    assert_eq!((count("the first one"), count("the last one")), (1, 1), "{bodies:#?}");
+    assert_eq!(telemetry.counts().unwrap().sent(), 2);
 }

@@ -28,6 +28,7 @@ use crate::problem::{ErrorCode, Problem};
 use crate::servers::{CallPurpose, ServerHandle, ServerStatus};
 use crate::telemetry::{add_trace_context, current, in_context};
 use call_audit::{AuditedArguments, DirectCall, DirectDecision};
+use spans::log_call;
 pub(crate) use spans::{begin_call, end_call};
 pub(crate) use toolset::installation;
 pub use toolset::{BuiltInServer, Toolset, describe_status};
@@ -235,6 +236,19 @@ pub async fn call(
 }
 
 async fn call_in_span(
+    tools: &Toolset,
+    context: &CallContext,
+    id: &ToolId,
+    arguments: &RawValue,
+    passing: Fields<'_>,
+) -> CallOutcome {
+    let began = Instant::now();
+    let outcome = call_found(tools, context, id, arguments, passing).await;
+    log_call(id, arguments.get(), &outcome, began.elapsed());
+    outcome
+}
+
+async fn call_found(
     tools: &Toolset,
     context: &CallContext,
     id: &ToolId,

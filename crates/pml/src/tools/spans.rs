@@ -1,6 +1,9 @@
 //! The spans of tool calls, by the semantic conventions of MCP. They hold the shapes of arguments and never values.
 
+use std::time::Duration;
+
 use pml_model::ToolId;
+use tracing::Level;
 
 use super::{CallOutcome, ToolError, Toolset};
 use crate::config::ServerTransport;
@@ -49,4 +52,29 @@ pub(crate) fn end_call(mut span: OpenSpan, outcome: &CallOutcome) {
         }
         CallOutcome::NeedsApproval(_) | CallOutcome::Withheld(_) => span.discard(),
     }
+}
+
+/// Logs a call, for who reads logs and has no collector. Values of arguments and results stay out, as in spans.
+pub(super) fn log_call(id: &ToolId, arguments: &str, outcome: &CallOutcome, took: Duration) {
+    if !tracing::enabled!(Level::DEBUG) {
+        return;
+    }
+    let (status, result_bytes) = match outcome {
+        CallOutcome::Ok(result) => ("ok".to_owned(), result.get().len()),
+        CallOutcome::ToolError(ToolError::Result(result)) => ("tool_error".to_owned(), result.get().len()),
+        CallOutcome::ToolError(ToolError::Rpc(error)) => (error.code.to_string(), 0),
+        CallOutcome::NotSent(problem) | CallOutcome::Unknown(problem) => (problem.code.to_string(), 0),
+        // There was no call.
+        CallOutcome::NeedsApproval(_) | CallOutcome::Withheld(_) => return,
+    };
+    tracing::debug!(
+        server = id.server.as_str(),
+        tool = id.tool.as_str(),
+        %status,
+        duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        arguments = %shape(arguments),
+        argument_bytes = arguments.len(),
+        result_bytes,
+        "a call ended"
+    );
 }

@@ -30,7 +30,7 @@ impl Told {
         let when = TurnTime { turn: self.turn, at: 0 };
         self.recorder.record_end(
             CallRef::Call(number),
-            &CallEnding::Result { value: &raw(result), saved_ms: None },
+            &CallEnding::Result { value: &raw(result), saved_ms: None, age_ms: None },
             when,
         );
         self
@@ -106,7 +106,7 @@ fn calls_of_a_loop_are_not_all_kept() {
         );
         recorder.record_end(
             CallRef::Call(number),
-            &CallEnding::Result { value: &raw(&json!(number)), saved_ms: None },
+            &CallEnding::Result { value: &raw(&json!(number)), saved_ms: None, age_ms: None },
             when,
         );
     }

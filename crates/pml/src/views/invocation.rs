@@ -95,7 +95,7 @@ pub struct InvocationNode {
     /// How much sooner its result was there for that, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved_ms: Option<u64>,
-    /// Whether its result came from the cache.
+    /// Whether its result is that of an earlier dry run, which the run confirms, so that no call was made for it.
     pub cached: bool,
     /// Whether it was answered with a made-up or recorded value.
     pub mocked: bool,
@@ -140,7 +140,6 @@ struct Placing<'t> {
     /// Index within its trace.
     index: usize,
     parent: Option<usize>,
-    frame: Option<&'t Trace>,
     from: i64,
     to: i64,
 }
@@ -251,7 +250,7 @@ fn collect<'t>(
         };
         let place = placing.len();
         let to = (end - started_at).max(from);
-        placing.push(Placing { trace, task, index, parent, frame, from, to });
+        placing.push(Placing { trace, task, index, parent, from, to });
         if let Some(frame) = frame {
             collect(frame, Some(place), frames, started_at, placing, depth + 1);
         }
@@ -335,7 +334,7 @@ fn shown(
         retries: task.attempt.saturating_sub(1),
         speculated: task.speculated,
         saved_ms: task.saved_ms,
-        cached: call.frame.is_some_and(|frame| frame.cached),
+        cached: task.age_ms.is_some(),
         mocked: task.mocked,
         layer: task.layer,
         parent: call.parent.map(|outer| ids[outer].clone()),

@@ -9,6 +9,7 @@ mod browser;
 #[expect(dead_code, reason = "the other tests use the rest of it")]
 #[path = "../it/harness.rs"]
 mod harness;
+mod likeness;
 mod marks;
 mod modules;
 mod openapi;

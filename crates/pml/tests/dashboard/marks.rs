@@ -15,7 +15,7 @@ fn place() -> Place {
     place.home.configure(&format!(
         "[approvals]\nby = \"human\"\n[speculation]\nsample = 0\n[servers.tools]\ncommand = {}\nargs = {args}\n[permissions]\n\
          tools = {{ approval_mode = \"auto\" }}\n\"tools:echo\" = {{ read_only = true }}\n\
-         \"tools:flaky\" = {{ idempotent = true }}\n",
+         \"tools:flaky\" = {{ idempotent = true }}\n\"fs:read\" = {{ cache_ttl = \"1h\" }}\n",
         json!(python("python3"))
     ));
     place
@@ -43,6 +43,18 @@ fn what_was_sent_again_or_made_ahead_is_marked() {
         const two = await mcp.tools.echo({ value: 'second', wait: 50 });\nreturn [one.value, two.value];";
     let program = json!({"type": "code", "code": code});
     let ahead = run(&mut agent, "what can be read ahead", &program, &json!({"cache": false}));
+    // The run that confirms a dry run takes what that one read.
+    std::fs::write(place.home.path("notes.md"), "hello").unwrap();
+    let code = "const notes = await mcp.fs.read({ path: 'notes.md' });\n\
+        const told = await mcp.tools.echo({ value: notes.content });\nreturn told.value;";
+    let implementation = json!({"type": "code", "code": code});
+    let dry =
+        json!({"intent": "tell the notes", "implementation": implementation, "options": {"dryRun": true}});
+    let dry = agent.call("pml_execute", &dry)["structuredContent"].clone();
+    let confirmed = json!({"explorePath": dry["report"]["id"], "confirm": true});
+    let confirmed = agent.call("pml_execute", &confirmed)["structuredContent"].clone();
+    assert_eq!(confirmed["status"], "success", "{confirmed}\n{dry}");
+    let confirmed = confirmed["workflowId"].as_str().unwrap().to_owned();
     drop(agent);
 
     let served = place.serve();
@@ -54,12 +66,21 @@ fn what_was_sent_again_or_made_ahead_is_marked() {
         (&json!(false), &json!(true)),
         "{made_ahead}"
     );
-    let name =
-        || program.get(&format!("/api/runs/{ahead}"))["capability"]["name"].as_str().map(str::to_owned);
-    eventually("the program is learned", || name().is_some());
+    let from_dry_run = calls(&confirmed);
+    assert_eq!(
+        (&from_dry_run[0]["cached"], &from_dry_run[1]["cached"]),
+        (&json!(true), &json!(false)),
+        "{from_dry_run}"
+    );
+    let name = |run: &str| {
+        program.get(&format!("/api/runs/{run}"))["capability"]["name"].as_str().map(str::to_owned)
+    };
+    eventually("the programs are learned", || name(&ahead).is_some() && name(&confirmed).is_some());
 
-    let capability = name().unwrap();
-    let seen = play(&served, "marks", &[("again", &again), ("ahead", &ahead), ("capability", &capability)]);
+    let (capability, confirmed) = (name(&ahead).unwrap(), name(&confirmed).unwrap());
+    let given =
+        [("again", &*again), ("ahead", &ahead), ("capability", &capability), ("confirmed", &confirmed)];
+    let seen = play(&served, "marks", &given);
     let tried: Vec<bool> =
         seen["again"].as_array().unwrap().iter().map(|row| row.to_string().contains("1× retried")).collect();
     assert_eq!(tried, [false, true], "{seen}");
@@ -70,5 +91,6 @@ fn what_was_sent_again_or_made_ahead_is_marked() {
         json!([false, true]),
         "the bar of the second call is marked as speculated: {seen}"
     );
+    assert_eq!(seen["cached"], json!([true, false]), "the read of the dry run is marked as cached: {seen}");
     assert!(seen["savings"].as_str().unwrap().contains("tools:echo"), "{seen}");
 }

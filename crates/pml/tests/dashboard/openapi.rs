@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::api::{Program, execute};
 use crate::harness::Served;
 use crate::place::Place;
-use crate::wire::viewer;
+use crate::wire::{Reply, authority, send, viewer};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -90,12 +90,12 @@ fn every_route_is_described_and_nothing_else() {
             let has_query =
                 operation["parameters"].as_array().into_iter().flatten().any(|one| one["in"] == "query");
             let (sends, named) = (method != "get", path.contains('{'));
-            for status in ["200", "401", "403", "500", "503"] {
+            for status in ["200", "401", "403", "408", "413", "415", "500", "503"] {
                 assert!(has(status), "{method} {path} has {statuses:?}");
             }
             assert_eq!(has("400"), sends || has_query, "{method} {path} has {statuses:?}");
             assert!(has("404") || !named, "{method} {path} has {statuses:?}");
-            for status in ["408", "413", "429", "507"] {
+            for status in ["409", "429", "507"] {
                 assert_eq!(has(status), sends, "{method} {path} has {statuses:?}");
             }
             assert!(!has("405"), "a method that a path does not have is no operation: {path}");
@@ -105,8 +105,98 @@ fn every_route_is_described_and_nothing_else() {
     assert_eq!(of("/api/session", "get")["404"], Value::Null);
     assert_eq!(of("/api/capabilities/{name}", "get")["410"], Value::Null);
     assert!(of("/api/runs/{id}/calls", "get")["410"].is_object());
-    assert!(of("/api/approvals/{run}/{question}", "post")["415"].is_object());
-    assert_eq!(of("/api/execute", "post")["415"], Value::Null);
+}
+
+/// Fails unless the document describes a reply: its status, its content type, and the shape of an error.
+#[track_caller]
+fn assert_described(document: &Value, method: &str, route: &str, reply: &Reply) {
+    let described = &document["paths"][route][method.to_lowercase()]["responses"][reply.status.to_string()];
+    assert!(described.is_object(), "{method} {route} answers {}: {}", reply.status, reply.body);
+    let Some(content) = described["content"].as_object() else {
+        return assert_eq!(reply.body, "", "{method} {route} {}", reply.status);
+    };
+    let kind = reply.header("content-type").split(';').next().unwrap().trim();
+    let schema = content.get(kind).unwrap_or_else(|| panic!("{method} {route} {}: {kind:?}", reply.status));
+    if schema["schema"]["$ref"] == "#/components/schemas/ErrorReply" {
+        let error = reply.json();
+        assert_eq!(error["schemaVersion"], 1, "{method} {route}: {error}");
+        assert!(error["error"]["message"].is_string(), "{method} {route}: {error}");
+    }
+}
+
+#[test]
+fn every_route_refuses_a_body_of_another_type_as_described() {
+    let place = Place::new();
+    let served = place.serve();
+    let document = viewer(&served).get("/api/openapi.json").json();
+    let token = format!("Bearer {}", served.token);
+    for route in described_routes(&document) {
+        let (method, path) = route.split_once(' ').unwrap();
+        let named = regex::Regex::new(r"\{\w+\}").unwrap().replace_all(path, "x").into_owned();
+        let headers = [
+            ("Host", authority(&served)),
+            ("Authorization", token.as_str()),
+            ("Accept", "*/*"),
+            ("Content-Type", "text/plain"),
+        ];
+        let reply = send(&served, method, &named, &headers, "{}");
+        assert_eq!(reply.status, 415, "{route}: {}", reply.body);
+        assert_described(&document, method, path, &reply);
+    }
+}
+
+#[test]
+fn the_routes_beside_the_api_answer_as_described() {
+    let place = Place::new();
+    let served = place.serve();
+    let document = viewer(&served).get("/api/openapi.json").json();
+    let (host, token) = (authority(&served), format!("Bearer {}", served.token));
+    let json = "application/json";
+    let form = "application/x-www-form-urlencoded";
+    let link = served.link.split_once(host).unwrap().1.to_owned();
+    let large = "x".repeat(16 * 1024);
+    for (expected, method, route, path, more, body) in [
+        (200, "GET", "/health", "/health", vec![], ""),
+        (200, "GET", "/ready", "/ready", vec![], ""),
+        (303, "GET", "/", "/", vec![], ""),
+        (200, "GET", "/login", "/login", vec![], ""),
+        (401, "POST", "/login", "/login", vec![("Content-Type", form)], "passphrase=wrong"),
+        (413, "POST", "/login", "/login", vec![("Content-Type", form)], large.as_str()),
+        (204, "POST", "/logout", "/logout", vec![], ""),
+        (303, "GET", "/open/{ticket}", link.as_str(), vec![], ""),
+        (303, "GET", "/open/{ticket}", &format!("{link}?to=%zz&to=/"), vec![], ""),
+        (404, "GET", "/open/{ticket}", "/open/nothing", vec![], ""),
+        (404, "GET", "/open/{ticket}", "/open/%ff", vec![], ""),
+        (200, "GET", "/assets/{name}", "/assets/app.js", vec![], ""),
+        (200, "GET", "/assets/{name}", "/assets/style.css", vec![], ""),
+        (200, "GET", "/assets/{name}", "/assets/icon.svg", vec![], ""),
+        (200, "GET", "/assets/{name}", "/assets/vendor/LICENSES.txt", vec![], ""),
+        (404, "GET", "/assets/{name}", "/assets/nothing.js", vec![], ""),
+        (404, "GET", "/assets/{name}", "/assets/%ff", vec![], ""),
+        (403, "GET", "/assets/{name}", "/assets/app.js", vec![("Origin", "http://other.example")], ""),
+        (200, "GET", "/metrics", "/metrics", vec![("Authorization", token.as_str())], ""),
+        (401, "GET", "/metrics", "/metrics", vec![], ""),
+        (400, "GET", "/events", "/events?no=1", vec![("Authorization", token.as_str())], ""),
+        (404, "GET", "/events", "/events?run=x", vec![("Authorization", token.as_str())], ""),
+        (401, "POST", "/mcp", "/mcp", vec![("Content-Type", json)], "{}"),
+        (400, "POST", "/mcp", "/mcp", vec![("Authorization", token.as_str()), ("Content-Type", json)], "{}"),
+        (
+            406,
+            "POST",
+            "/mcp",
+            "/mcp",
+            vec![("Authorization", token.as_str()), ("Content-Type", json), ("Accept", "text/html")],
+            "{}",
+        ),
+        (405, "GET", "/mcp", "/mcp", vec![("Authorization", token.as_str())], ""),
+        (404, "GET", "/mcp", "/mcp", vec![("Authorization", token.as_str()), ("Mcp-Session-Id", "x")], ""),
+        (405, "DELETE", "/mcp", "/mcp", vec![("Authorization", token.as_str())], ""),
+    ] {
+        let headers: Vec<(&str, &str)> = [vec![("Host", host)], more].concat();
+        let reply = send(&served, method, path, &headers, body);
+        assert_eq!(reply.status, expected, "{method} {path}: {}", reply.body);
+        assert_described(&document, method, route, &reply);
+    }
 }
 
 #[test]

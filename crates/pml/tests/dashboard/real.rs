@@ -11,9 +11,10 @@ use pml_store::{RunMemory, Urgency};
 use serde_json::{Map, Value, json};
 
 use crate::api::{Program, execute};
-use crate::harness::{Client, eventually, material, node};
+use crate::harness::{Client, Served, eventually, material, node};
 use crate::place::{PASSPHRASE, Place, approval, call, now};
 use crate::quarantine::SERVER;
+use crate::wire::{authority, send};
 
 /// Ways to become more than text.
 fn payloads() -> Vec<String> {
@@ -85,6 +86,7 @@ fn store_orphan(place: &Place) -> String {
         altered: false,
         speculated: false,
         saved_ms: None,
+        age_ms: None,
         mocked: false,
         mock_weight: None,
     };
@@ -163,6 +165,95 @@ fn start_and_kill(place: &Place) -> String {
     agent.child.wait().unwrap();
     std::fs::write(place.home.path("after-the-kill"), "").unwrap();
     run
+}
+
+/// Prints, decides, prints more once the file `say-more` is there, and ends once `let-go` is.
+const WATCHED: &str = "
+    console.log('seen while it runs');
+    if (args.live) { console.warn('the branch was taken'); }
+    for (let said = false; ;) {
+        const found = JSON.stringify(await mcp.fs.list({ path: '.' }));
+        if (found.includes('let-go')) break;
+        if (!said && found.includes('say-more')) { said = true; console.log('and more is said'); }
+        await new Promise((done) => setTimeout(done, 50));
+    }
+    console.log('it is over');
+    return 'over';";
+
+/// Has the gateway itself begin a run, so that it is in the process of the pages.
+fn start_in(served: &Served, intent: &str, code: &str, context: &Value) -> String {
+    let implementation = json!({"type": "code", "code": code});
+    let arguments = json!({"intent": intent, "implementation": implementation, "context": context, "options": {"detach": true}});
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": "pml_execute", "arguments": arguments, "_meta": meta});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let token = format!("Bearer {}", served.token);
+    let headers = [
+        ("Host", authority(served)),
+        ("Authorization", token.as_str()),
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+        ("Mcp-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "pml_execute"),
+    ];
+    let reply = send(served, "POST", "/mcp", &headers, &body.to_string());
+    // The reply is one message, or the last one of a stream.
+    let found = regex::Regex::new(r#""workflowId":"(run_[0-9a-f]+)""#).unwrap();
+    found.captures(&reply.body).unwrap_or_else(|| panic!("{}: {}", reply.status, reply.body))[1].to_owned()
+}
+
+#[test]
+fn a_live_run_shows_what_it_prints_and_decides() {
+    let place = Place::new();
+    let home = &place.home;
+    home.configure("[approvals]\nby = \"human\"\n[builtin.fs]\nroot = \".\"\n");
+    let served = place.serve();
+    let run = start_in(&served, "watched", WATCHED, &json!({"live": true}));
+    let mut agent = home.stdio(&[]);
+    let implementation = json!({"type": "code", "code": WATCHED});
+    let elsewhere = json!({"intent": "elsewhere", "implementation": implementation, "context": {"live": true},
+        "options": {"detach": true}});
+    let elsewhere = agent.call("pml_execute", &elsewhere)["structuredContent"].clone();
+
+    let program = Program(&served);
+    let shown = |run: &str| program.get(&format!("/api/runs/{run}"));
+    eventually("both runs have begun", || {
+        shown(&run)["decisions"].as_array().is_some_and(|made| !made.is_empty())
+            && shown(id(&elsewhere))["calls"] != 0
+    });
+    let live = shown(&run);
+    assert_eq!((&live["status"], &live["output"]), (&json!("running"), &json!("live")), "{live}");
+    let printed = |shown: &Value| -> Vec<String> {
+        let lines = shown["console"].as_array().unwrap().iter();
+        lines.map(|line| line["text"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(printed(&live), ["seen while it runs", "the branch was taken"], "{live}");
+    assert!(live["console"][0]["atMs"].as_i64().unwrap() >= live["startedAt"].as_i64().unwrap(), "{live}");
+    assert_eq!(live["decisions"][0]["taken"], "true", "{live}");
+    // What another process prints is known at the end.
+    let told = shown(id(&elsewhere));
+    assert_eq!((&told["status"], &told["output"]), (&json!("running"), &json!("at_end")), "{told}");
+    assert_eq!(printed(&told), [] as [String; 0], "{told}");
+
+    let given = json!({
+        "link": served.link, "passphrase": PASSPHRASE, "part": "watched", "run": run, "elsewhere": id(&elsewhere),
+        "more": home.path("say-more"), "end": home.path("let-go"),
+    });
+    let seen = play(&given);
+    assert_eq!(seen["wrong"], json!([]), "{seen:#}");
+    assert_eq!((&seen["live"], &seen["elsewhere"]), (&json!(true), &json!(true)), "{seen:#}");
+    let all = ["seen while it runs", "the branch was taken", "and more is said", "it is over"];
+    for run in [run.as_str(), id(&elsewhere)] {
+        eventually("the run has ended", || shown(run)["status"] == "done");
+        let ended = shown(run);
+        assert_eq!(ended["output"], "complete", "{ended}");
+        assert_eq!(printed(&ended), all, "{ended}");
+    }
 }
 
 #[test]

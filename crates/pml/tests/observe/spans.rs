@@ -170,6 +170,9 @@ fn the_spans_of_a_request_are_the_calls_of_its_run() {
     assert_eq!((&request.0["kind"], request.is_error()), (&json!(2), false));
     assert_eq!(request.attribute("mcp.method.name"), "tools/call");
     assert_eq!(request.attribute("gen_ai.tool.name"), "pml_execute");
+    assert_eq!(request.attribute("mcp.protocol.version"), "2026-07-28");
+    assert_eq!(request.attribute("jsonrpc.request.id"), "1");
+    assert_eq!(request.attribute("network.transport"), "tcp");
     let within = request.children(&spans);
     let names: Vec<&str> = within.iter().map(|span| span.name()).collect();
     assert_eq!(names, ["analysis", "run"], "{spans:#?}");
@@ -365,4 +368,29 @@ fn a_collector_that_is_not_there_costs_one_warning() {
         }
         assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     }
+}
+
+#[test]
+fn the_spans_of_thousands_of_calls_all_arrive() {
+    let collector = Collector::start();
+    let home = home(&exporting(&collector));
+    let served = home.serve(&[]);
+    let code =
+        "for (let i = 0; i < 3000; i++) await mcp.math.evaluate({ expression: '1 + 1' }); return 'all'";
+    assert_eq!(run(&served, "count for long", code)["result"], "all");
+    let is_call = |span: &Span| span.name() == "tools/call evaluate";
+    eventually("all spans are there", || {
+        collector.spans().iter().filter(|span| is_call(span)).count() == 3_000
+    });
+    let (status, metrics) = get(&served, "/metrics");
+    assert_eq!(status, 200, "{metrics}");
+    let figure = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("{name} "))).unwrap();
+        line.parse::<f64>().unwrap()
+    };
+    assert_eq!(figure("pml_spans_dropped_total"), 0.0);
+    assert!(
+        figure("pml_spans_sent_total") >= 3_000.0 - 512.0,
+        "the last batch may not be answered yet: {metrics}"
+    );
 }

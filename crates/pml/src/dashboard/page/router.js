@@ -41,12 +41,15 @@ export function href(page, params = {}, query = {}) {
   return text ? `${path}?${text}` : path;
 }
 
+/** What a part of an address says. One that is not escaped as it should be is taken as it is: anybody can write a link. */
+export function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function split(path) {
-  return path.split('/').slice(1).filter((part, index) => index === 0 || part !== '').map((part) => {
-    try {
-      return decodeURIComponent(part);
-    } catch {
-      return part;
-    }
-  });
+  return path.split('/').slice(1).filter((part, index) => index === 0 || part !== '').map(decoded);
 }

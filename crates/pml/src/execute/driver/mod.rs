@@ -32,6 +32,7 @@ use super::delivery::RunDelivery;
 use super::ending::{RequestedEnd, RunEnding};
 use super::issued_call::IssuedCall;
 use super::journal::{History, JournalRecord};
+use super::live::LiveAnswers;
 use super::observe::Observer;
 use super::open_call::CallUnderWay;
 use super::run::{self, Action, RunCore, RunEnd, RunEvent};
@@ -116,6 +117,8 @@ pub(super) struct Driver {
     journal: JournalWriter,
     approvals: RunApprovals,
     client: RunClient,
+    /// Those who want to know what the run has shown so far.
+    onlookers: LiveAnswers,
     stops: Arc<StopSignals>,
     deadlines: Deadlines,
     /// The permission to cache the result, with its cache key.
@@ -140,7 +143,7 @@ enum Continuation {
 
 impl Driver {
     /// The driver of a run that starts, or continues after `history`.
-    pub(super) fn new(parts: DriverParts) -> Driver {
+    pub(super) fn new(parts: DriverParts, onlookers: LiveAnswers) -> Driver {
         let DriverParts { runs, principal, plan, lease, worker, history, .. } = parts;
         let (rules, tools) = run::core_setup(&plan);
         let mut driver = Driver {
@@ -156,6 +159,7 @@ impl Driver {
                 pause_poll: None,
             },
             client: RunClient::new(parts.caller, parts.status),
+            onlookers,
             stops: parts.stop_signals,
             ticket: parts.ticket,
             recorded_at: history.calls.iter().map(|call| call.issued_at).collect(),
@@ -312,6 +316,12 @@ impl Driver {
             Ok(reason) = aborted.wait_for(Option::is_some), if !stopping => {
                 let reason = reason.clone();
                 stop(RunEnding::Aborted(reason.filter(|reason| !reason.is_empty())))
+            }
+            // Before the events of the run: a busy one always has some.
+            Some(asked) = self.onlookers.next() => {
+                // Whoever asked may have gone meanwhile.
+                drop(asked.send(self.observer.live_output()));
+                None
             }
             Some(ended) = self.calls.next() => self.answered(ended),
             Some(ack) = self.journal.next_ack() => acked(ack),

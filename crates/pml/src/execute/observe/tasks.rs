@@ -119,7 +119,7 @@ impl Observer {
         let kind = self.plan.structure.node(task.node).map(|node| &node.kind);
         let Some(NodeKind::Task { tool, pure: true, .. }) = kind else { return };
         let ended = match (value, error) {
-            (Some(value), _) => CallEnding::Result { value, saved_ms: None },
+            (Some(value), _) => CallEnding::Result { value, saved_ms: None, age_ms: None },
             (None, Some(CallFailure { code, message, data, .. })) => {
                 CallEnding::Error { code: code.as_str(), message, data: data.as_deref() }
             }

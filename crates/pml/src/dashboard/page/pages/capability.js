@@ -268,7 +268,7 @@ function describe(selected, { definition, invocations }) {
       ${call.error && html`<dt>Error</dt><dd><code><${Text} text=${call.error.code} /></code> <${Sentence} text=${call.error.message} /></dd>`}
       ${call.retries > 0 && html`<dt>Retries</dt><dd>attempt ${call.retries + 1}</dd>`}
       ${call.speculated && html`<dt>Speculated</dt><dd>made before the program asked for it${call.savedMs ? `, ${duration(call.savedMs)} saved` : ''}</dd>`}
-      ${call.cached && html`<dt>Cached</dt><dd>its result came from the cache</dd>`}
+      ${call.cached && html`<dt>Cached</dt><dd>not called: its result is that of an earlier dry run</dd>`}
       ${call.mocked && html`<dt>Mocked</dt><dd>answered with a recorded or made-up value</dd>`}
       ${[['dependency', 'to', 'from', 'Given results of'], ['dependency', 'from', 'to', 'Result passed to'], ['sequence', 'to', 'from', 'Came after']].map(([kind, end, other, words]) => {
         const others = run.edges.filter((edge) => edge.kind === kind && edge[end] === call.id).map((edge) => edge[other]);

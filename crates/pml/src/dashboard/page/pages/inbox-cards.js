@@ -5,6 +5,7 @@
 
 import { ApiError, send as sendTo } from '../api.js';
 import { body, summary } from '../card.js';
+import { decoded } from '../router.js';
 import { el, fill, said, span } from '../text.js';
 import { confirm } from '../ui/dialog.js';
 import { look } from '../waiting.js';
@@ -244,7 +245,7 @@ async function keyed(card, event) {
 
 /** Goes to the run that the address names, once. Says whether the run asks something; `true` if none is named. */
 export function follow(hash) {
-  const wanted = decodeURIComponent(hash.slice(1));
+  const wanted = decoded(hash.slice(1));
   if (!wanted || linked === wanted) return true;
   linked = wanted;
   const card = [...cards.values()].find(({ item }) => item.workflowId === wanted);

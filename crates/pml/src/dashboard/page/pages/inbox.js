@@ -1,6 +1,7 @@
 // The inbox: approvals, calls in doubt, layers that wait, and tools in quarantine.
 
 import { effect, html, useEffect, useRef, useState } from '../html.js';
+import { decoded } from '../router.js';
 import { Empty, PageHead } from '../ui/empty.js';
 import { Text } from '../ui/text.js';
 import { look, waiting, watched } from '../waiting.js';
@@ -23,7 +24,7 @@ export function view() {
     onChange(setCount);
     unfollow();
     const lead = () => {
-      if (waiting.value.loaded && !follow(location.hash)) setUnknown(decodeURIComponent(location.hash.slice(1)));
+      if (waiting.value.loaded && !follow(location.hash)) setUnknown(decoded(location.hash.slice(1)));
     };
     const stop = effect(() => {
       const { approvals, tools, loaded } = waiting.value;

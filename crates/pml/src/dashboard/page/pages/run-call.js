@@ -59,7 +59,7 @@ function CallFacts({ call }) {
 
 /** What is special about a call, in a word each. */
 export function CallMarks({ call }) {
-  return html`${call.cached && html`<${Mark} kind="info" title="Its result is that of an earlier dry run or of the cache">cached</${Mark}>`}
+  return html`${call.cached && html`<${Mark} kind="info" title="Not called: its result is that of an earlier dry run">cached</${Mark}>`}
     ${call.speculated && html`<${Mark} title="It was made before the program asked for it">ahead</${Mark}>`}
     ${call.mocked && html`<${Mark} kind="warn" title="Its result was made up">mocked</${Mark}>`}
     ${call.retries > 0 && html`<${Mark} kind="warn" title="It was tried again">${count(call.retries)}× retried</${Mark}>`}`;

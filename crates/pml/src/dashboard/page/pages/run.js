@@ -16,13 +16,12 @@ import { useMedia } from '../ui/table.js';
 import { Code, Problem, Sentence, Text } from '../ui/text.js';
 import { Ago, useTick } from '../ui/time.js';
 import { CallPanel } from './run-call.js';
+import { LIVE } from './run-list.js';
 import { callsAfter, readFrom, withAttempts, withPage } from './run-live.js';
 import { Timeline } from './run-timeline.js';
 
 const CALLS_PER_PAGE = 2000;
 const REFRESH_MS = 800;
-/** While a run is open for an answer or works, what it is may change. */
-const LIVE = new Set(['running', 'waiting', 'interrupted']);
 
 export const title = ({ data }) => data?.run.intent || 'Run';
 
@@ -214,6 +213,7 @@ function Values({ run }) {
 
 function Decisions({ run }) {
   const nodes = useMemo(() => new Map((run.structure?.nodes ?? []).map((node) => [String(node.id), node])), [run.structure]);
+  if (!run.decisions?.length && run.output === 'at_end') return html`<${Later} what="decides" />`;
   if (!run.decisions?.length) return html`<${Empty} title="No decisions"><p>The program took no branch, or it has not come to one.</p></${Empty}>`;
   return html`<ol class="event-list">${run.decisions.map((item, index) => {
     const node = nodes.get(item.nodeId.split('/').at(-1)) ?? {};
@@ -221,6 +221,11 @@ function Decisions({ run }) {
       <span>${node.condition && html`<code><${Text} text=${node.condition} /></code> `}→ <strong><${Text} text=${item.taken} /></strong>${item.times > 1 && ` ${count(item.times)} times`}</span>
       ${node.line > 0 && html`<button type="button" class="link" onClick=${() => setQuery({ tab: 'program', line: node.line })}>line ${node.line}</button>`}</li>`;
   })}</ol>`;
+}
+
+/** Of a run that another process has, or that waits without one, only the end tells this. */
+function Later({ what }) {
+  return html`<${Empty} title="Shown at the end"><p>What this run ${what} is known here when it ends: it waits, or another process has it. Its calls are shown as they happen.</p></${Empty}>`;
 }
 
 const KINDS = { approval: 'Approval of calls', in_doubt: 'Calls in doubt', layer: 'Go on after a layer' };
@@ -240,6 +245,7 @@ function Console({ run }) {
     const entries = (run.console ?? []).flatMap((entry) => linesOf(`${Number.isFinite(entry.atMs) ? duration(entry.atMs - run.startedAt).padStart(9) : ''}  ${entry.text}`).map((text) => [text, entry.level]));
     return [entries.map(([text]) => text), entries.map(([, level]) => `level-${['warn', 'error', 'debug'].includes(level) ? level : 'log'}`)];
   }, [run.console]);
+  if (lines.length === 0 && run.output === 'at_end') return html`<${Later} what="prints" />`;
   if (lines.length === 0) return html`<${Empty} title="Nothing printed"><p>What a program writes with <code>console.log</code> is shown here.</p></${Empty}>`;
   return html`${run.consoleCut && html`<p class="notice">It printed more than is kept.</p>`}<${Lines} lines=${lines} tones=${tones} label="Console" />`;
 }

@@ -12,7 +12,7 @@ import { Mark, Status } from '../ui/status.js';
 import { Table } from '../ui/table.js';
 import { Code, Problem, Sentence, Text } from '../ui/text.js';
 import { Ago, useTick } from '../ui/time.js';
-import { mergeRuns } from './run-list.js';
+import { readChanges, withMore, withStretch } from './run-list.js';
 
 const PAGE_SIZE = 100;
 /** Events come by the hundred while runs are busy; the list is read at most this often. */
@@ -45,22 +45,52 @@ export function view({ query, data }) {
     more.current = { cursor: data.nextCursor, busy: false };
   }, [data]);
 
+  const shown = useRef(rows);
+  shown.current = rows;
   useEffect(() => {
-    let timer = null;
-    let over = false;
+    let [timer, over, reading] = [null, false, false];
+    let heard = new Set();
+    let missed = false;
     const refresh = async () => {
-      // First, so that an event that comes while the list is read has it read again.
       timer = null;
+      reading = true;
+      // First, so that an event that comes while the list is read has it read again.
+      const [before, all] = [heard, missed];
+      [heard, missed] = [new Set(), false];
       try {
-        const page = await get(address(query));
-        if (!over) setRows((known) => mergeRuns(known, page.items, page.nextCursor === undefined));
+        const changes = await readChanges(shown.current, (id) => all || before.has(id), (cursor) => get(address(query, cursor)));
+        if (over) return;
+        if (changes.items) {
+          more.current = { cursor: changes.cursor, busy: false };
+          setRows(changes.items);
+        } else {
+          setRows((known) => changes.stretches.reduce(withStretch, known));
+          changes.rest.forEach((id) => heard.add(id));
+        }
         setProblem(null);
+        reading = false;
+        if (heard.size > 0 || missed) soon();
       } catch (error) {
+        before.forEach((id) => heard.add(id));
+        missed ||= all;
+        reading = false;
         if (!over) setProblem(error);
       }
     };
-    const soon = () => { timer ??= setTimeout(refresh, REFRESH_MS); };
-    const stop = subscribe({ '*': (_, name) => { if (name !== 'log') soon(); }, reset: soon });
+    const soon = () => {
+      if (!reading) timer ??= setTimeout(refresh, REFRESH_MS);
+    };
+    const stop = subscribe({
+      '*': (event, name) => {
+        if (name === 'log') return;
+        heard.add(event.run);
+        soon();
+      },
+      reset: () => {
+        missed = true;
+        soon();
+      },
+    });
     // What happened between the first reading and now was told to nobody.
     soon();
     return () => {
@@ -78,7 +108,7 @@ export function view({ query, data }) {
       const page = await get(address(query, state.cursor));
       if (more.current !== state) return;
       more.current = { cursor: page.nextCursor, busy: false };
-      setRows((known) => mergeRuns(page.items, known, false));
+      setRows((known) => withMore(known, page.items));
     } catch (error) {
       setProblem(error);
       state.busy = false;
