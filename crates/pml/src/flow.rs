@@ -6,6 +6,7 @@
 mod answer_input;
 mod approvals;
 mod authority;
+mod cached;
 mod capabilities;
 mod compose;
 mod counting;
@@ -65,6 +66,7 @@ use crate::problem::{ErrorCode, Problem};
 use crate::report::{RunReport, RunStatus};
 use crate::runtime::{compute, run_blocking};
 use crate::suggest::SuggestedDag;
+use crate::tools::DirectCaller;
 
 pub use crate::execute::ResultRequest;
 pub use answer_input::{AnswerInput, RememberRequest};
@@ -72,6 +74,7 @@ pub use approvals::{
     OpenQuestion, answer, open_question, open_questions, revoke_rule, rules, why_no_question,
 };
 pub use authority::{AnswerChannel, needs_person};
+pub use cached::CachedRun;
 pub use capabilities::{
     CapabilityRecord, ContainedCapability, NewCapability, TakenName, TracePage, cache_drop_log, capabilities,
     capability, capability_record, configure_result_cache, daily_savings, delete_capability, drop_results,
@@ -268,14 +271,6 @@ pub enum ExecuteOutcome {
     Cached(Box<CachedRun>),
 }
 
-/// A cached result in the form of a run.
-pub struct CachedRun {
-    /// The run that produced the cached result; a new id if that is not recorded.
-    pub id: RunId,
-    /// The report with the cached result.
-    pub report: RunReport,
-}
-
 /// Executes a request: plans it, checks it against the policy and starts the run.
 ///
 /// # Errors
@@ -297,6 +292,8 @@ struct RunLegacy {
     reads: Vec<EarlierRead>,
     /// The path of an exploration that it was.
     explored: Option<Box<ExploredChoice>>,
+    /// The client that asked its user about the call that it is.
+    asked_by: Option<DirectCaller>,
 }
 
 /// As [`execute`], for the request of a dry run.
@@ -346,6 +343,9 @@ async fn execute_confirmed(
         use_cache: cache,
         ..
     } = asked;
+    if let Some(client) = &legacy.asked_by {
+        approvals::apply_client_approval(app, &principal, client, &mut plan).await?;
+    }
     approvals::apply_standing_rules(app, &principal, &mut plan).await?;
     let ticket = match cache {
         true => cache::make_ticket(&app.knowledge, &plan, &principal, capability.as_ref()).await,
@@ -355,7 +355,7 @@ async fn execute_confirmed(
         && let Some(hit) = counting::cached(app, ticket, &plan).await
     {
         app.runs.note_cache_hit(ticket.key());
-        return Ok(ExecuteOutcome::Cached(known(app, &principal, &plan, hit).await?));
+        return Ok(ExecuteOutcome::Cached(cached::cached_run(app, &principal, &plan, hit)?));
     }
     approvals::add_differences(app, &principal, &mut plan).await?;
     let admission = app.keys.admit_run(&app.store, plan.key).await?;
@@ -407,29 +407,6 @@ fn speculable(app: &App, plan: &Plan) -> bool {
             // Its calls are not followed one by one, so what one tool returned could reach a network through another.
             app.tools.may_speculate(&tool.id, &tool.digest) && !app.tools.is_open_world(&tool.id)
         })
-}
-
-/// Reports a cached result as if it had been run.
-async fn known(
-    app: &Arc<App>,
-    principal: &Principal,
-    plan: &Plan,
-    hit: cache::CacheHit,
-) -> Result<Box<CachedRun>, Problem> {
-    let id = execute::new_run_id()?;
-    cache::record_cache_use(&app.knowledge, plan, principal, &id);
-    let capability = plan.learn.as_ref().map(|learn| learn.capability_id(principal));
-    let next = match &capability {
-        Some(capability) => {
-            let tools: Vec<String> = plan.tools.iter().map(|tool| tool.id.to_string()).collect();
-            let called = plan.nested.iter().map(|nested| nested.id.as_str());
-            let ran = tools.iter().map(String::as_str).chain(called).chain([capability.as_str()]).collect();
-            app.knowledge.next_after(principal, Some(capability), None, &ran)
-        }
-        None => Vec::new(),
-    };
-    let report = RunReport::from_cache(hit.result, hit.source, capability, next, now_ms());
-    Ok(Box::new(CachedRun { id: hit.run.unwrap_or(id), report }))
 }
 
 /// Plans a request without running it.
