@@ -26,7 +26,9 @@ mod predict;
 mod preview;
 mod read_request;
 mod recall;
+mod record;
 mod regression;
+mod remote;
 mod repairs;
 mod repeated;
 mod replan;
@@ -63,7 +65,7 @@ use crate::plan::{Bounds, ExploredChoice, Plan};
 use crate::planning;
 use crate::planning::{PlanRefusal, PlanningContext, RunRequest};
 use crate::problem::{ErrorCode, Problem};
-use crate::report::{RunReport, RunStatus};
+use crate::report::RunStatus;
 use crate::runtime::{compute, run_blocking};
 use crate::suggest::SuggestedDag;
 use crate::tools::DirectCaller;
@@ -94,7 +96,9 @@ pub use predict::prediction_task;
 pub use preview::{ExecutePreview, preview_execute};
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
+pub use record::{TakenTraces, TraceReceipt, take_client_traces};
 pub use regression::{CapabilityTest, ReplayTest, test_capability};
+pub use remote::{RoutedOutcome, execute_for_client};
 pub use repairs::{RepairOutcome, accept_repair, repair_capability, repair_task};
 pub use replan::replan;
 pub use share::{
@@ -443,6 +447,7 @@ async fn plan_request(
                 bounds,
                 visible,
                 capabilities: &learned,
+                client: None,
             };
             return planning::plan(&setting, *analysis, asked);
         }
@@ -464,8 +469,14 @@ async fn plan_request(
     };
     let analysis = analyse_dag_or_refuse(app, &asked.principal, document).await?;
     let (snapshot, policy) = (app.tools.snapshot(), app.policy());
-    let setting =
-        PlanningContext { snapshot: &snapshot, policy: &policy, bounds, visible, capabilities: &learned };
+    let setting = PlanningContext {
+        snapshot: &snapshot,
+        policy: &policy,
+        bounds,
+        visible,
+        capabilities: &learned,
+        client: None,
+    };
     planning::plan_dag(&setting, *analysis, asked)
 }
 
@@ -550,6 +561,22 @@ async fn analyse_or_refuse(
         }
         AnalysisOutcome::NotUnderstood(report) => Err(planning::refuse_unparsed(&report)),
         AnalysisOutcome::Dag(_) => unreachable!("a program was analysed"),
+    }
+}
+
+/// Analyses a program against these tools; `None` if it is too large or is no program, which [`execute`] tells.
+async fn analyse_with(
+    app: &App,
+    catalogue: Arc<pml_analysis::AnalysisCatalogue>,
+    code: &str,
+) -> Option<pml_analysis::Analysis> {
+    if code.len() as u64 > app.config().limits.source_bytes {
+        return None;
+    }
+    let code = code.to_owned();
+    match run_blocking(move || understand(&catalogue, &code)).await {
+        AnalysisOutcome::Program(analysis) => Some(*analysis),
+        AnalysisOutcome::NotUnderstood(_) | AnalysisOutcome::Dag(_) => None,
     }
 }
 

@@ -56,6 +56,16 @@ pub(super) struct FinishedRun<'o> {
     pub(super) active_ms: i64,
     /// Whether a person approved its calls.
     pub(super) approved: bool,
+    pub(super) origin: RunOrigin,
+}
+
+/// Where a run was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunOrigin {
+    /// By a process of this database, which has its records.
+    Here,
+    /// By its client, which tells of it.
+    Client,
 }
 
 /// Whether the capability of a plan exists already and works.
@@ -90,13 +100,15 @@ pub(super) fn build_memory(
     let digest = |tool: &str| definition(over.plan, tool);
     let (mut trace, mut nested, sanitiser) = traces(runs, over, &digest, &runs.knowledge.memory.sanitiser());
     blame_caller(&mut trace, &over.plan.structure, &learn.parameters, &over.plan.arguments);
-    nested.iter().chain([&trace]).for_each(|trace| runs.knowledge.mocks.note_results(trace));
+    if over.origin == RunOrigin::Here {
+        nested.iter().chain([&trace]).for_each(|trace| runs.knowledge.mocks.note_results(trace));
+    }
     let id = learn.capability_id(over.principal);
     let hint = over.recorded.report.hint.as_deref();
     let make = || {
         let tools = runs.knowledge.catalogue_for(over.principal, &over.plan.source);
         let cacheable = cache::only_reads(&runs.knowledge, over.plan);
-        let owner = (over.principal, Some(over.run));
+        let owner = (over.principal, (over.origin == RunOrigin::Here).then_some(over.run));
         capability::build_procedure(over.plan, learn, owner, hint, (&sanitiser, &tools, cacheable))
     };
     let cut_off = !over.recorded.report.cut_off(&over.plan.structure).is_empty();
@@ -140,6 +152,7 @@ pub(super) fn build_memory(
 fn is_golden(over: &FinishedRun<'_>, trace: &Trace, sanitiser: &Sanitiser) -> bool {
     let is_whole = |value: &RawValue| !sanitiser.clean_json(value).changed;
     trace.status == TraceStatus::Success
+        && over.origin == RunOrigin::Here
         && over.plan.program().is_some()
         && trace.body.omitted == 0
         && !trace.body.task_results.iter().any(|task| task.altered)

@@ -406,6 +406,7 @@ async fn end(
             active_ms: i64::try_from(history.active_ms(plan.start, plan.limits.park_after_ms))
                 .unwrap_or(i64::MAX),
             approved: !history.grants.is_empty(),
+            origin: remember::RunOrigin::Here,
         },
         known,
     );

@@ -201,6 +201,7 @@ impl Driver {
             layers: self.work.dag.as_ref().map(|dag| dag.layers()).unwrap_or_default(),
             active_ms: i64::try_from(active.as_millis()).unwrap_or(i64::MAX),
             approved: self.run.was_allowed(),
+            origin: remember::RunOrigin::Here,
         };
         remember::build_memory(&self.driven.runs, &over, known)
     }
