@@ -13,11 +13,15 @@ use crate::http::{api, modern_by, send};
 const CODE: &str = "const read = await mcp.fs.read({ path: args.path });\n\
                     return await mcp.json.parse({ json: read.content });";
 
-fn served() -> (Home, Served) {
-    let home = Home::new(
+fn home() -> Home {
+    Home::new(
         "[permissions]\nfs = { routing = \"client\" }\njson = { approval_mode = \"auto\" }\n\
          \"fs:delete\" = { deny = true }\n",
-    );
+    )
+}
+
+fn served() -> (Home, Served) {
+    let home = home();
     let served = home.serve(&[]);
     (home, served)
 }

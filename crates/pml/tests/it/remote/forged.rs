@@ -4,7 +4,7 @@ use pml_model::{Principal, RunId};
 use pml_store::{BlockingStore, ContextOwner};
 use serde_json::{Value, json};
 
-use super::{Chain, capabilities, failed, placed, post, post_by, served, told, traces, worked};
+use super::{Chain, capabilities, failed, home, placed, post, post_by, served, told, traces, worked};
 
 /// What is changed about the trace of a run that worked.
 type Change = fn(&mut Value);
@@ -111,7 +111,9 @@ fn what_is_forged_is_refused_and_the_true_trace_still_counts() {
 
 #[test]
 fn what_is_of_nobody_or_of_somebody_else_teaches_nothing() {
-    let (home, served) = served();
+    let (home, named) = (home(), pml::keys::KeyRequest::named);
+    let keys = [("ann-key", home.key_of("ann", named("ann-key"))), ("mine", home.key("mine", false, false))];
+    let served = home.serve(&[]);
     let workflow = told(&served)["workflowId"].clone();
     let unknown = |number: u128| json!(RunId::new(number).as_str());
     let mut chain = Chain::new("desk");
@@ -128,14 +130,15 @@ fn what_is_of_nobody_or_of_somebody_else_teaches_nothing() {
         assert!(reply["results"][0]["warning"].is_string(), "{reply}");
     }
     // Another person's key, and another key of the same person, get the same answer as for a run that never was.
-    let (mut seen, keyed) = (Vec::new(), pml::keys::KeyRequest::named);
-    for (client, key) in
-        [("ann-key", home.key_of("ann", keyed("ann-key"))), ("mine", home.key("mine", false, false))]
-    {
+    let mut seen = Vec::new();
+    for (client, key) in keys {
         for id in [workflow.clone(), unknown(3)] {
             let name: &'static str = if id == workflow { "known" } else { "unknown" };
             let (status, reply) = post_by(&served, &key, &[&Chain::new(name).add(worked(&id))]);
-            let said = reply["results"][0]["warning"].as_str().unwrap().replace(id.as_str().unwrap(), "ID");
+            let said = reply["results"][0]["warning"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{client}: {reply}"))
+                .replace(id.as_str().unwrap(), "ID");
             seen.push((client, status, said));
         }
     }
