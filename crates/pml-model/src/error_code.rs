@@ -80,6 +80,8 @@ error_codes! {
     Denied => "DENIED",
     /// The question was answered before.
     AlreadyAnswered => "ALREADY_ANSWERED",
+    /// Another trace was taken at the position of this one.
+    TraceForked => "TRACE_FORKED",
     /// The definition of a tool has changed.
     ToolChanged => "TOOL_CHANGED",
     /// Too many questions are open.

@@ -17,6 +17,7 @@ pub mod name;
 pub mod observed;
 mod paths;
 pub mod question;
+pub mod remote;
 pub mod run;
 pub mod structure;
 pub mod tool;

@@ -201,7 +201,8 @@ impl BlockingStore {
                 .prepare(&format!(
                     "SELECT 1 FROM run_key UNION ALL SELECT 1 FROM audit UNION ALL SELECT 1 FROM approval_rule
                      UNION ALL SELECT 1 FROM allowed UNION ALL SELECT 1 FROM client_key
-                     UNION ALL SELECT 1 FROM server_sign_in UNION ALL {} LIMIT 1",
+                     UNION ALL SELECT 1 FROM server_sign_in UNION ALL SELECT 1 FROM learning_context
+                     UNION ALL {} LIMIT 1",
                     vouch::any_marked_row_sql()
                 ))?
                 .exists([])

@@ -19,6 +19,7 @@ mod backup;
 mod blocking;
 mod catalogue;
 mod check;
+mod client_run;
 mod column;
 mod connection;
 mod copy;
@@ -62,6 +63,7 @@ pub use catalogue::{
     DefinitionVersion, Manifest, ManifestChange, ServerListing, StoredServerProfile, StoredTool,
 };
 pub use check::IntegrityReport;
+pub use client_run::{ChainPlace, ClientTraceRow, ContextOwner, TakenTrace};
 pub use copy::{CopyProgress, DatabasePlace, TableReport, copy_database};
 pub use dashboard_session::DashboardSession;
 pub use error::Error;

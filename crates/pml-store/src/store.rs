@@ -7,6 +7,7 @@ mod audit;
 mod capabilities;
 mod catalogue;
 mod changes;
+mod client_runs;
 mod file;
 mod key_use;
 mod learning;

@@ -148,6 +148,13 @@ pub(crate) const TABLES: &[MarkedTable] = &[
         marks_key: true,
     },
     MarkedTable {
+        name: "client_trace",
+        mark: "mark",
+        key: &["principal", "client", "seq"],
+        columns: &["hash", "at"],
+        marks_key: true,
+    },
+    MarkedTable {
         name: "edge",
         mark: "mark",
         key: &["principal", "source", "kind", "target"],

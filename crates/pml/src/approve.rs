@@ -23,6 +23,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::time::Duration;
 
+use pml_model::remote::Routing;
 use pml_model::{Annotations, ToolId};
 
 pub use effect::Effect;
@@ -44,6 +45,8 @@ pub struct Policy {
     ours: HashSet<String>,
     /// The servers whose annotations are trusted.
     believed: HashSet<String>,
+    /// The servers that are on the machines of clients.
+    of_clients: HashSet<String>,
 }
 
 /// The policy's decision on one tool, with the attributes it is known to have.
@@ -70,6 +73,8 @@ pub struct ToolVerdict {
     pub effect_free: bool,
     /// Whether a rule lets it be called before a program asks for it; without a rule it may be.
     pub speculate: bool,
+    /// Where its calls are made.
+    pub routing: Routing,
     /// The reason for `mode`, phrased to follow the word "because".
     pub because: String,
 }
@@ -93,7 +98,7 @@ impl ToolVerdict {
     /// Whether the tool may be called before a program asks for it: it needs no approval and only reads, by the word of
     /// the operator or of a server that the operator trusts.
     pub fn can_speculate(&self) -> bool {
-        self.mode == CallPermission::Auto && self.effect_free && self.speculate
+        self.mode == CallPermission::Auto && self.effect_free && self.speculate && self.routing.is_server()
     }
 
     /// The refusal, if the tool is denied; no approval can override it.
@@ -112,10 +117,12 @@ impl Policy {
         });
         let ours = BUILT_IN.iter().filter(|name| !config.builtin.disabled.iter().any(|off| off == *name));
         let believed = config.servers.iter().filter(|server| server.trusts_annotations);
+        let of_clients = config.servers.iter().filter(|server| !server.routing.is_server());
         Policy {
             rules,
             ours: ours.map(|name| (*name).to_owned()).collect(),
             believed: believed.map(|server| server.name.as_str().to_owned()).collect(),
+            of_clients: of_clients.map(|server| server.name.as_str().to_owned()).collect(),
         }
     }
 
@@ -136,6 +143,7 @@ impl Policy {
             cache_ttl: tool.cache_ttl(),
             effect_free: read_only || tool.reads_by_scope(),
             speculate: tool.speculate(),
+            routing: tool.routing(),
             because,
         }
     }
@@ -146,6 +154,7 @@ impl Policy {
             rules: self.rules.iter().filter(|rule| rule.subject.covers(server, &id.tool)).collect(),
             trust: self.standing(server),
             server,
+            is_of_clients: self.of_clients.contains(server),
             annotations: *annotations,
         }
     }
@@ -202,6 +211,8 @@ struct ToolFacts<'p> {
     rules: Vec<&'p PermissionRule>,
     trust: ServerTrust,
     server: &'p str,
+    /// Whether the server is on the machines of clients.
+    is_of_clients: bool,
     annotations: Annotations,
 }
 
@@ -303,6 +314,11 @@ impl<'p> ToolFacts<'p> {
 
     fn speculate(&self) -> bool {
         self.first_rule_with(|rule| rule.speculate).is_none_or(|(_, speculate)| speculate)
+    }
+
+    fn routing(&self) -> Routing {
+        let of_server = if self.is_of_clients { Routing::Client } else { Routing::Server };
+        self.first_rule_with(|rule| rule.routing).map_or(of_server, |(_, routing)| routing)
     }
 
     fn cache_ttl(&self) -> Option<Duration> {

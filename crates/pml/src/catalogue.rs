@@ -4,6 +4,7 @@
 //! available before any server has been started.
 
 mod alike;
+mod client_tools;
 pub(crate) mod deprecated;
 mod quarantine;
 
@@ -17,6 +18,8 @@ use pml_model::{Definition, Digest, ServerName, ToolId};
 use pml_store::AcceptedDefinition;
 use serde_json::Value;
 
+pub use client_tools::ClientTools;
+pub(crate) use client_tools::OverlaidTools;
 pub use quarantine::{QuarantineReason, QuarantinedTool, difference};
 
 use crate::config::ToolNaming;

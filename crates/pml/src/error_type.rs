@@ -80,6 +80,7 @@ fn of_own_code(code: ErrorCode) -> Option<ErrorType> {
         | ErrorCode::InvalidProgram
         | ErrorCode::InputRequired
         | ErrorCode::AlreadyAnswered
+        | ErrorCode::TraceForked
         | ErrorCode::TooLarge
         | ErrorCode::ArgsTooLarge
         | ErrorCode::ResultTooLarge

@@ -6,6 +6,7 @@
 mod answer_input;
 mod approvals;
 mod authority;
+mod cached;
 mod capabilities;
 mod compose;
 mod counting;
@@ -25,7 +26,9 @@ mod predict;
 mod preview;
 mod read_request;
 mod recall;
+mod record;
 mod regression;
+mod remote;
 mod repairs;
 mod repeated;
 mod replan;
@@ -62,9 +65,10 @@ use crate::plan::{Bounds, ExploredChoice, Plan};
 use crate::planning;
 use crate::planning::{PlanRefusal, PlanningContext, RunRequest};
 use crate::problem::{ErrorCode, Problem};
-use crate::report::{RunReport, RunStatus};
+use crate::report::RunStatus;
 use crate::runtime::{compute, run_blocking};
 use crate::suggest::SuggestedDag;
+use crate::tools::DirectCaller;
 
 pub use crate::execute::ResultRequest;
 pub use answer_input::{AnswerInput, RememberRequest};
@@ -73,6 +77,7 @@ pub use approvals::{
     why_no_question,
 };
 pub use authority::{AnswerChannel, needs_person};
+pub use cached::CachedRun;
 pub use capabilities::{
     CapabilityRecord, ContainedCapability, NewCapability, TakenName, TracePage, cache_drop_log, capabilities,
     capability, capability_record, configure_result_cache, daily_savings, delete_capability, drop_results,
@@ -92,7 +97,9 @@ pub use predict::prediction_task;
 pub use preview::{ExecutePreview, preview_execute};
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
+pub use record::{TakenTraces, TraceReceipt, take_client_traces};
 pub use regression::{CapabilityTest, ReplayTest, test_capability};
+pub use remote::{RoutedOutcome, execute_for_client};
 pub use repairs::{RepairOutcome, accept_repair, repair_capability, repair_task};
 pub use replan::replan;
 pub use share::{
@@ -269,14 +276,6 @@ pub enum ExecuteOutcome {
     Cached(Box<CachedRun>),
 }
 
-/// A cached result in the form of a run.
-pub struct CachedRun {
-    /// The run that produced the cached result; a new id if that is not recorded.
-    pub id: RunId,
-    /// The report with the cached result.
-    pub report: RunReport,
-}
-
 /// Executes a request: plans it, checks it against the policy and starts the run.
 ///
 /// # Errors
@@ -298,6 +297,8 @@ struct RunLegacy {
     reads: Vec<EarlierRead>,
     /// The path of an exploration that it was.
     explored: Option<Box<ExploredChoice>>,
+    /// The client that asked its user about the call that it is.
+    asked_by: Option<DirectCaller>,
 }
 
 /// As [`execute`], for the request of a dry run.
@@ -347,6 +348,9 @@ async fn execute_confirmed(
         use_cache: cache,
         ..
     } = asked;
+    if let Some(client) = &legacy.asked_by {
+        approvals::apply_client_approval(app, &principal, client, &mut plan).await?;
+    }
     approvals::apply_standing_rules(app, &principal, &mut plan).await?;
     let ticket = match cache {
         true => cache::make_ticket(&app.knowledge, &plan, &principal, capability.as_ref()).await,
@@ -356,7 +360,7 @@ async fn execute_confirmed(
         && let Some(hit) = counting::cached(app, ticket, &plan).await
     {
         app.runs.note_cache_hit(ticket.key());
-        return Ok(ExecuteOutcome::Cached(known(app, &principal, &plan, hit).await?));
+        return Ok(ExecuteOutcome::Cached(cached::cached_run(app, &principal, &plan, hit)?));
     }
     approvals::add_differences(app, &principal, &mut plan).await?;
     let admission = app.keys.admit_run(&app.store, plan.key).await?;
@@ -410,29 +414,6 @@ fn speculable(app: &App, plan: &Plan) -> bool {
         })
 }
 
-/// Reports a cached result as if it had been run.
-async fn known(
-    app: &Arc<App>,
-    principal: &Principal,
-    plan: &Plan,
-    hit: cache::CacheHit,
-) -> Result<Box<CachedRun>, Problem> {
-    let id = execute::new_run_id()?;
-    cache::record_cache_use(&app.knowledge, plan, principal, &id);
-    let capability = plan.learn.as_ref().map(|learn| learn.capability_id(principal));
-    let next = match &capability {
-        Some(capability) => {
-            let tools: Vec<String> = plan.tools.iter().map(|tool| tool.id.to_string()).collect();
-            let called = plan.nested.iter().map(|nested| nested.id.as_str());
-            let ran = tools.iter().map(String::as_str).chain(called).chain([capability.as_str()]).collect();
-            app.knowledge.next_after(principal, Some(capability), None, &ran)
-        }
-        None => Vec::new(),
-    };
-    let report = RunReport::from_cache(hit.result, hit.source, capability, next, now_ms());
-    Ok(Box::new(CachedRun { id: hit.run.unwrap_or(id), report }))
-}
-
 /// Plans a request without running it.
 ///
 /// # Errors
@@ -467,6 +448,7 @@ async fn plan_request(
                 bounds,
                 visible,
                 capabilities: &learned,
+                client: None,
             };
             return planning::plan(&setting, *analysis, asked);
         }
@@ -488,8 +470,14 @@ async fn plan_request(
     };
     let analysis = analyse_dag_or_refuse(app, &asked.principal, document).await?;
     let (snapshot, policy) = (app.tools.snapshot(), app.policy());
-    let setting =
-        PlanningContext { snapshot: &snapshot, policy: &policy, bounds, visible, capabilities: &learned };
+    let setting = PlanningContext {
+        snapshot: &snapshot,
+        policy: &policy,
+        bounds,
+        visible,
+        capabilities: &learned,
+        client: None,
+    };
     planning::plan_dag(&setting, *analysis, asked)
 }
 
@@ -574,6 +562,22 @@ async fn analyse_or_refuse(
         }
         AnalysisOutcome::NotUnderstood(report) => Err(planning::refuse_unparsed(&report)),
         AnalysisOutcome::Dag(_) => unreachable!("a program was analysed"),
+    }
+}
+
+/// Analyses a program against these tools; `None` if it is too large or is no program, which [`execute`] tells.
+async fn analyse_with(
+    app: &App,
+    catalogue: Arc<pml_analysis::AnalysisCatalogue>,
+    code: &str,
+) -> Option<pml_analysis::Analysis> {
+    if code.len() as u64 > app.config().limits.source_bytes {
+        return None;
+    }
+    let code = code.to_owned();
+    match run_blocking(move || understand(&catalogue, &code)).await {
+        AnalysisOutcome::Program(analysis) => Some(*analysis),
+        AnalysisOutcome::NotUnderstood(_) | AnalysisOutcome::Dag(_) => None,
     }
 }
 

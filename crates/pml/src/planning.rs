@@ -4,6 +4,7 @@
 
 mod nested;
 pub(crate) mod session;
+mod tool_call;
 mod unfold;
 
 use std::collections::{BTreeSet, HashMap};
@@ -16,8 +17,9 @@ use pml_analysis::{Analysis, AnalysisCatalogue, Complaint, DagAnalysis, Remark, 
 use pml_mcp::Caller;
 use pml_model::json::{Fields, empty_object, raw};
 use pml_model::question::{Answerer, ApprovalQuestion};
+use pml_model::remote::Routing;
 use pml_model::structure::{Node, NodeKind};
-use pml_model::{CapabilityId, KeyId, Principal, ToolId};
+use pml_model::{CapabilityId, KeyId, Principal, ServerName, ToolId};
 use pml_store::Idempotency;
 use serde::Deserialize;
 use serde_json::json;
@@ -37,6 +39,8 @@ use crate::plan::{
 };
 use crate::problem::{ErrorCode, Problem};
 use nested::PlanResources;
+use tool_call::merged;
+pub(crate) use tool_call::tool_call_document;
 
 /// A request to run something.
 #[derive(Clone)]
@@ -172,6 +176,18 @@ pub(crate) struct PlanningContext<'a> {
     pub(crate) bounds: Bounds,
     pub(crate) visible: &'a (dyn Fn(&ToolId) -> bool + Sync),
     pub(crate) capabilities: &'a dyn CapabilityLookup,
+    /// The servers that only the client has; `None` if the client runs no programs itself.
+    pub(crate) client: Option<&'a BTreeSet<ServerName>>,
+}
+
+impl PlanningContext<'_> {
+    /// Where the calls of a tool are made.
+    fn routing(&self, id: &ToolId, verdict: &ToolVerdict) -> Routing {
+        match self.client {
+            Some(only_client) if only_client.contains(&id.server) => Routing::Client,
+            Some(_) | None => verdict.routing,
+        }
+    }
 }
 
 /// Access to the learned capabilities that planning needs.
@@ -566,38 +582,6 @@ pub(crate) fn replan(
     Ok(Replan { tasks: all, tools, nested, code_hash: Some(analysis.identity.code_hash.clone()), by: None })
 }
 
-/// The arguments of a tool call: `arguments` over `defaults`.
-fn merged(defaults: &RawValue, arguments: &RawValue) -> Box<RawValue> {
-    let mut merged = Fields::parse(defaults.get()).unwrap_or_default();
-    let given = Fields::parse(arguments.get()).unwrap_or_default();
-    given.iter().for_each(|(key, value)| merged.set(key.to_owned(), value.to_owned()));
-    merged.to_raw()
-}
-
-/// The DAG document for one call of a tool: the run's arguments over the defaults.
-pub(crate) fn tool_call_document(
-    tool: &ToolId,
-    defaults: &RawValue,
-    arguments: &RawValue,
-) -> Result<String, Problem> {
-    let object = |what: &str, json: &'_ RawValue| {
-        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json.get()).map_err(|_| {
-            Problem::new(ErrorCode::InvalidArguments, format!("{what} are no JSON object"))
-                .hint("write {\"name\": value, …}")
-        })
-    };
-    object("the default arguments", defaults)?;
-    object("the arguments", arguments)?;
-    // Assembled as text, so that numbers in the arguments stay as they were written.
-    let (mut literal, mut task, mut document) = (Fields::default(), Fields::default(), Fields::default());
-    literal.set("$literal", merged(defaults, arguments));
-    task.set("id", raw(&"call"));
-    task.set("tool", raw(&tool.to_string()));
-    task.set("arguments", literal.to_raw());
-    document.set("tasks", raw(&[task.to_raw()]));
-    Ok(document.to_raw().get().to_owned())
-}
-
 fn cannot_be_known(remark: &Remark) -> PlanRefusal {
     let text = format!("the program may call tools that cannot be known before it runs: {}", remark.what);
     let problem = Problem::new(ErrorCode::Denied, text).hint("write each call out, as `mcp.server.tool(…)`");
@@ -629,14 +613,19 @@ fn grant_declared_tools(
         let id =
             ToolId::parse(name).map_err(|error| Problem::new(ErrorCode::UnknownTool, error.to_string()))?;
         let tool = setting.snapshot.tool(&id)?;
-        if !(setting.visible)(&id) {
+        let verdict = setting.policy.verdict(&id, &tool.definition.annotations);
+        let routing = setting.routing(&id, &verdict);
+        if !routing.is_server() && setting.client.is_none() {
+            let (problem, line) = (Problem::on_client_only(&id), line(name));
+            return Err(PlanRefusal { line, ..PlanRefusal::from(problem) });
+        }
+        if routing.is_server() && !(setting.visible)(&id) {
             let problem =
                 Problem::new(ErrorCode::Denied, format!("tool `{id}` is not exposed to this client"));
             return Err(problem.hint("add it to `expose` in pml.toml").into());
         }
-        let verdict = setting.policy.verdict(&id, &tool.definition.annotations);
         refused.extend(verdict.refusal(&id));
-        granted.push(grantable(tool, &verdict));
+        granted.push(grantable(tool, &verdict, routing));
     }
     let Some(first) = refused.first() else { return Ok(granted) };
     let problem = Problem::new(ErrorCode::Denied, first.to_string()).hint(PolicyRefusal::HINT);
@@ -645,13 +634,15 @@ fn grant_declared_tools(
 }
 
 /// The plan entry for a tool.
-fn grantable(tool: &catalogue::CatalogueTool, verdict: &ToolVerdict) -> PlannedTool {
+fn grantable(tool: &catalogue::CatalogueTool, verdict: &ToolVerdict, routing: Routing) -> PlannedTool {
     PlannedTool {
         id: tool.id.clone(),
         names: names(tool),
         digest: tool.definition.digest.clone(),
         idempotent: verdict.idempotent,
-        asks: (verdict.mode == CallPermission::Ask).then(|| ApprovalReason {
+        routing,
+        // Whether a client may call a tool of its own is decided there.
+        asks: (verdict.mode == CallPermission::Ask && routing.is_server()).then(|| ApprovalReason {
             scope: verdict.scope.as_str().to_owned(),
             because: verdict.because.clone(),
         }),
@@ -665,7 +656,8 @@ fn all_others(setting: &PlanningContext<'_>, declared: &[PlannedTool]) -> Vec<Pl
     others
         .filter_map(|tool| {
             let verdict = setting.policy.verdict(&tool.id, &tool.definition.annotations);
-            verdict.refusal(&tool.id).is_none().then(|| grantable(tool, &verdict))
+            let is_callable = verdict.refusal(&tool.id).is_none() && verdict.routing.is_server();
+            is_callable.then(|| grantable(tool, &verdict, Routing::Server))
         })
         .collect()
 }

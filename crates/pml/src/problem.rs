@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use pml_mcp::client::{LostReason, NotSentReason, RequestFailure};
 use pml_mcp::{RpcError, code};
+use pml_model::ToolId;
 use pml_model::json::raw;
 use pml_model::name::{nearest, printable};
 use serde::Serialize;
@@ -67,7 +68,7 @@ fn http_status(code: ErrorCode) -> StatusCode {
         ErrorCode::UnknownRun | ErrorCode::UnknownTool | ErrorCode::UnknownServer | ErrorCode::NotFound => {
             StatusCode::NOT_FOUND
         }
-        ErrorCode::AlreadyAnswered | ErrorCode::ToolChanged => StatusCode::CONFLICT,
+        ErrorCode::AlreadyAnswered | ErrorCode::ToolChanged | ErrorCode::TraceForked => StatusCode::CONFLICT,
         ErrorCode::Gone => StatusCode::GONE,
         ErrorCode::Denied => StatusCode::FORBIDDEN,
         ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
@@ -184,6 +185,16 @@ impl Problem {
             .hint(retry),
         };
         problem.caused_by(failure.clone())
+    }
+
+    /// The problem that a tool is on the machines of clients, so this gateway does not call it.
+    pub(crate) fn on_client_only(tool: &ToolId) -> Problem {
+        let text =
+            format!("`{tool}` is called on the machine of the client (`routing = \"client\"`), not here");
+        Problem::new(ErrorCode::Denied, text).hint(
+            "run a program with `pml_execute` from a client that runs such programs itself (`pml/client`), or set \
+             `routing = \"server\"`",
+        )
     }
 
     /// The problem that a person has to sign in to `server`.

@@ -52,7 +52,7 @@ pub struct ForgottenCounts {
 }
 
 /// The tables of a person that are neither runs nor traces nor follow from them.
-const OF_PERSON: [&str; 10] = [
+const OF_PERSON: [&str; 12] = [
     "mock",
     "mock_lookup",
     "vector",
@@ -63,6 +63,8 @@ const OF_PERSON: [&str; 10] = [
     "approval_rule",
     "package_signer",
     "capability_alias",
+    "learning_context",
+    "client_trace",
 ];
 
 impl BlockingStore {

@@ -5,6 +5,7 @@ mod allowed;
 mod asynchronous;
 mod catalogue;
 mod claims;
+mod client_runs;
 mod epoch;
 mod keys;
 pub(crate) mod memory;

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::problem::{ErrorCode, Problem};
 
 /// The role that each route needs, by its method and its path as the OpenAPI document writes it.
-pub const ROUTE_ROLES: [(&str, &str, Role); 65] = [
+pub const ROUTE_ROLES: [(&str, &str, Role); 66] = [
     ("POST", "/mcp", Role::Agent),
     ("GET", "/mcp", Role::Agent),
     ("DELETE", "/mcp", Role::Agent),
@@ -64,6 +64,7 @@ pub const ROUTE_ROLES: [(&str, &str, Role); 65] = [
     ("POST", "/api/capabilities/{name}/forget-intent", Role::Member),
     ("POST", "/api/capabilities/{name}/cache", Role::Member),
     ("GET", "/api/traces", Role::Agent),
+    ("POST", "/api/traces", Role::Agent),
     ("GET", "/api/traces/{capability}", Role::Agent),
     ("GET", "/api/trace/{id}", Role::Agent),
     ("GET", "/api/trace/{id}/invocation", Role::Agent),

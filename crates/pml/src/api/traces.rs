@@ -1,17 +1,20 @@
-//! `/api/traces` and `/api/trace`: the traces that capabilities were learned from.
+//! `/api/traces` and `/api/trace`: the traces that capabilities were learned from, and those that clients send of runs
+//! that they made themselves.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Extension, State};
 use axum::routing::get;
+use pml_mcp::server::ClientIdentity;
 use pml_model::trace::Trace;
 use pml_model::{CapabilityId, Principal, TraceId};
 use pml_store::{TraceOrder, TraceQuery};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::{OpenApi, ToSchema};
 
-use super::extract::{ApiPath, ApiQuery};
+use super::extract::{ApiJson, ApiPath, ApiQuery};
 use super::reply::{Reply, SCHEMA_VERSION};
 use crate::app::App;
 use crate::flow;
@@ -22,12 +25,12 @@ const PAGE: u32 = 20;
 const LARGEST_PAGE: u32 = 200;
 
 #[derive(OpenApi)]
-#[openapi(paths(all, of_capability, show))]
+#[openapi(paths(all, take, of_capability, show))]
 pub(super) struct Docs;
 
 pub(super) fn router() -> Router<Arc<App>> {
     Router::new()
-        .route("/api/traces", get(all))
+        .route("/api/traces", get(all).post(take))
         .route("/api/traces/{capability}", get(of_capability))
         .route("/api/trace/{id}", get(show))
 }
@@ -92,6 +95,69 @@ async fn all(
 ) -> Result<Reply<TracePageReply>, Problem> {
     let found = flow::page_of_traces(&app, &principal, page.into_trace_filter(None)?).await?;
     Ok(Reply(found.into()))
+}
+
+/// Traces of runs that a client made itself.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct TracesBody {
+    /// In the order of their positions, 256 at most.
+    #[schema(value_type = Vec<Object>)]
+    traces: Vec<Box<RawValue>>,
+}
+
+/// What became of them.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TakenTracesReply {
+    schema_version: u32,
+    /// One for each trace that was taken, in order.
+    results: Vec<TakenTraceItem>,
+    /// The position of the first trace that is missing: it and those after it have to be sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<i64>,
+}
+
+/// What became of one of them.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TakenTraceItem {
+    /// The position of the trace.
+    seq: u64,
+    /// `stored`, or `repeated` if it was taken before.
+    status: String,
+    /// The capability that it counts for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capability_id: Option<String>,
+    /// Why it teaches nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+impl From<flow::TraceReceipt> for TakenTraceItem {
+    fn from(receipt: flow::TraceReceipt) -> TakenTraceItem {
+        TakenTraceItem {
+            seq: receipt.seq,
+            status: if receipt.repeated { "repeated" } else { "stored" }.to_owned(),
+            capability_id: receipt.capability.map(|id| id.to_string()),
+            warning: receipt.warning,
+        }
+    }
+}
+
+/// Takes the traces of runs that a client made itself.
+#[utoipa::path(post, path = "/api/traces", tag = "learning", request_body = TracesBody, responses((status = 200, body = TakenTracesReply)))]
+async fn take(
+    State(app): State<Arc<App>>,
+    Extension(client): Extension<ClientIdentity>,
+    ApiJson(body): ApiJson<TracesBody>,
+) -> Result<Reply<TakenTracesReply>, Problem> {
+    let taken = flow::take_client_traces(&app, &client.principal, client.key, &body.traces).await?;
+    Ok(Reply(TakenTracesReply {
+        schema_version: SCHEMA_VERSION,
+        results: taken.receipts.into_iter().map(TakenTraceItem::from).collect(),
+        expected: taken.expected,
+    }))
 }
 
 /// Lists the traces of a capability.

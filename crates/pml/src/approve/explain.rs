@@ -37,7 +37,7 @@ impl Policy {
     pub fn explain(&self, id: &ToolId, annotations: &Annotations) -> Explanation {
         let verdict = self.verdict(id, annotations);
         let case = self.facts_of(id, annotations);
-        let attributes = vec![
+        let mut attributes = vec![
             case.explain_mode(&verdict),
             case.explain_read_only(&verdict),
             case.explain_idempotent(&verdict),
@@ -48,6 +48,7 @@ impl Policy {
             case.explain_cache_ttl(&verdict),
             case.explain_speculate(&verdict),
         ];
+        attributes.extend(case.explain_routing(&verdict));
         let rules = case.rules.iter().map(|rule| (rule.label.clone(), rule.place.clone())).collect();
         Explanation { attributes, rules, believed: case.belief(), verdict }
     }
@@ -188,6 +189,17 @@ impl<'p> ToolFacts<'p> {
             None => "it only reads and needs no approval".to_owned(),
         };
         attribute("speculate", yes(verdict.can_speculate()), because, rule)
+    }
+
+    /// Only where it matters: few tools are on the machines of clients.
+    fn explain_routing(&self, verdict: &ToolVerdict) -> Option<Attribute> {
+        let rule = self.first_rule_with(|rule| rule.routing).map(|(rule, _)| rule);
+        if rule.is_none() && verdict.routing.is_server() {
+            return None;
+        }
+        let of_server = || format!("server `{}` has `routing = \"client\"`", self.server);
+        let because = rule.map_or_else(of_server, says_so);
+        Some(attribute("routing", verdict.routing.as_str(), because, rule))
     }
 
     fn explain_cache_ttl(&self, verdict: &ToolVerdict) -> Attribute {

@@ -477,3 +477,26 @@ trust = "annotations"
     let scoped = verdict(&policy, "hub:parse").1;
     assert!(!scoped.idempotent && !scoped.read_only, "a scope makes no call repeatable");
 }
+
+#[test]
+fn a_tool_of_clients_is_never_read_ahead_and_the_narrowest_rule_says_whose_it_is() {
+    let policy = policy(
+        "[servers.files]\ncommand = \"x\"\nrouting = \"client\"\ntrust = \"annotations\"\n[permissions]\n\
+         \"files:list\" = { routing = \"server\" }\nfs = { routing = \"client\" }\n\"fs:stat\" = { scope = \"readonly\" }",
+    );
+    let of = |tool: &str| {
+        let (id, verdict) = verdict(&policy, tool);
+        let said = policy.explain(&id, &annotations("R")).attributes;
+        let said = said.into_iter().find(|attribute| attribute.name == "routing");
+        assert_eq!(
+            said.map_or(Routing::Server.as_str().to_owned(), |said| said.value),
+            verdict.routing.as_str()
+        );
+        (verdict.routing, verdict.can_speculate())
+    };
+    assert_eq!(of("files:read RIdo"), (Routing::Client, false));
+    assert_eq!(of("files:list RIdo"), (Routing::Server, true));
+    assert_eq!(of("fs:read RIdo"), (Routing::Client, false));
+    assert_eq!(of("fs:stat RIdo"), (Routing::Client, false), "a rule inherits what it does not set");
+    assert_eq!(of("json:parse RIdo"), (Routing::Server, true));
+}

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use pml_model::ServerName;
+use pml_model::remote::Routing;
 
 use super::approvals::is_dynamic_setting;
 use super::error::ConfigComplaint;
@@ -44,6 +45,8 @@ pub struct PermissionRule {
     pub cache_ttl: Option<Duration>,
     /// Whether the tools may be called before a program asks for it.
     pub speculate: Option<bool>,
+    /// Where the calls of the tools are made.
+    pub routing: Option<Routing>,
     /// The rule for display, such as `` `github:search_*` in [permissions] ``.
     pub label: String,
     /// File and line, for messages.
@@ -251,6 +254,7 @@ fn rule(
         closed: rule.flag("closed")?,
         cache_ttl: cache_ttl(&rule)?,
         speculate: rule.flag("speculate")?,
+        routing: routing(&rule)?,
         label: format!("`{}` in {}", member.key, form.shown()),
         place: format!("{}:{}", place.shown_path, place.line),
     })
@@ -279,6 +283,13 @@ fn approval(rule: &Section<'_>) -> Result<Option<ApprovalMode>, ConfigComplaint>
         Some("hil") => Ok(Some(ApprovalMode::Hil)),
         other => Err(unknown_word(rule, key, other, "write \"auto\", or \"hil\" to have a person asked")),
     }
+}
+
+/// Where calls are made, as a rule or a server says.
+pub(super) fn routing(table: &Section<'_>) -> Result<Option<Routing>, ConfigComplaint> {
+    let Some(word) = table.text("routing")? else { return Ok(None) };
+    let hint = "write \"server\", or \"client\" for tools that are on the machines of clients";
+    Routing::parse(word).map(Some).ok_or_else(|| unknown_word(table, "routing", Some(word), hint))
 }
 
 fn scope(rule: &Section<'_>) -> Result<Option<ToolScope>, ConfigComplaint> {

@@ -180,6 +180,12 @@ pub const TABLES: &[ReferenceTable] = &[
                 "\"pinned\"",
                 "`\"pinned\"` quarantines tools that appear or change until `pml accept`; `\"follow\"` uses them at once.",
             ),
+            setting(
+                "routing",
+                "`\"server\"`, `\"client\"`",
+                "\"server\"",
+                "`\"client\"`: the tools are on the machines of clients, which [run programs with them themselves](remote.md).",
+            ),
         ],
     },
     ReferenceTable {
@@ -293,6 +299,12 @@ pub const TABLES: &[ReferenceTable] = &[
                 &[],
                 FLAG,
                 "`false` keeps PML from calling the tools before a program does.",
+            ),
+            spelled(
+                "routing",
+                &[],
+                "`\"server\"`, `\"client\"`",
+                "Where the calls are made, whatever `routing` of the server is; see [remote](remote.md).",
             ),
         ],
     },

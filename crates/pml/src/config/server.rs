@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pml_model::ServerName;
+use pml_model::remote::Routing;
 use url::Url;
 
 use super::error::{ConfigComplaint, LeftOutServer, nearest_word};
 use super::known_secrets;
 use super::node::{ConfigFile, ConfigMember};
 use super::paths::Env;
+use super::permission::routing;
 use super::reference;
 use super::secret::Secret;
 use super::section::Section;
@@ -47,6 +49,8 @@ pub struct ServerConfig {
     pub trusts_annotations: bool,
     /// What happens to tools that appear or change after the first listing.
     pub definitions: DefinitionPolicy,
+    /// Where the calls of its tools are made, unless a rule says otherwise.
+    pub routing: Routing,
     /// How PML signs in to it.
     pub sign_in: SignInSettings,
     /// The file that declares it.
@@ -186,6 +190,7 @@ pub(super) struct ServerDraft {
     description: Option<String>,
     trusts_annotations: bool,
     definitions: DefinitionPolicy,
+    routing: Routing,
     sign_in: SignInSettings,
 }
 
@@ -211,6 +216,7 @@ impl ServerDraft {
             start_timeout: table.duration("start_timeout")?.unwrap_or(START_TIMEOUT),
             trusts_annotations: trusts_annotations(&table)?,
             definitions: definitions(&table)?,
+            routing: routing(&table)?.unwrap_or_default(),
             sign_in: sign_in::read(&table)?,
             ..ServerDraft::new(file, member, &table, declared(&table, "url")?)?
         })
@@ -248,6 +254,7 @@ impl ServerDraft {
             description: table.text("description")?.map(ToOwned::to_owned),
             trusts_annotations: false,
             definitions: DefinitionPolicy::Pinned,
+            routing: Routing::default(),
             sign_in: SignInSettings::default(),
         })
     }
@@ -318,6 +325,7 @@ impl ServerDraft {
             description: self.description,
             trusts_annotations: self.trusts_annotations,
             definitions: self.definitions,
+            routing: self.routing,
             sign_in,
             source: self.name_place.file,
         })

@@ -5,6 +5,7 @@
 //! another one resumes the run from its journal.
 
 mod ask;
+mod client_run;
 mod dag;
 mod delivery;
 mod driver;
@@ -62,6 +63,7 @@ use crate::report::{RunProgress, RunReport, RunStatus};
 use crate::runtime::program_of_parts;
 use crate::settings::AppSettings;
 use crate::tools::Toolset;
+pub(crate) use client_run::ClientRun;
 pub use dag::{DagTasks, rehearse, schedule};
 use driver::{Ack, AckSender, Driver, DriverParts, StopSignals};
 pub(crate) use finished::FinishedRunNotice;

@@ -22,6 +22,7 @@ use super::issued_call::IssuedCall;
 use super::live::LiveOutput;
 use super::operations::{OperationPlace, ReportedOperation};
 use super::path::{PathBuilder, Sites};
+use super::remember::RecordedFrame;
 use crate::plan::{Plan, TaskWork, source_line};
 use crate::report::ContentPart;
 use crate::report::ExecutedPath;
@@ -124,15 +125,19 @@ impl Observer {
         &self.recorder
     }
 
+    /// The called capabilities that leave a trace, each with the calls that it made.
+    pub(super) fn recorded_frames(&self, report: &RunReport) -> Vec<RecordedFrame<'_>> {
+        let calls = |frame: u32| {
+            let own = |task: &&CallReport| self.calls.frame_of(task.call) == frame;
+            report.tasks.iter().filter(own).cloned().collect()
+        };
+        let traced = self.frames.traced();
+        traced.map(|frame| RecordedFrame { frame, calls: calls(frame.number) }).collect()
+    }
+
     /// The frames of called capabilities.
     pub(super) fn frames(&self) -> &CapabilityFrames {
         &self.frames
-    }
-
-    /// The calls that `frame` made.
-    pub(super) fn calls_of_frame<'t>(&self, frame: u32, tasks: &'t [CallReport]) -> Vec<&'t CallReport> {
-        let own = |task: &&CallReport| self.calls.frame_of(task.call) == frame;
-        tasks.iter().filter(own).collect()
     }
 
     /// The progress so far.

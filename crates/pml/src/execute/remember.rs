@@ -14,14 +14,13 @@ use serde_json::{Map, Value};
 
 use super::RunRegistry;
 use super::frames::CapabilityFrame;
-use super::observe::Observer;
 use crate::capability;
 use crate::knowledge::{SessionResult, cache, intents};
 use crate::plan::LearningPlan;
 use crate::plan::{DagTask, Plan, PlannedCapability, PlannedWork, TaskWork};
-use crate::report::RunReport;
+use crate::report::{CallReport, RunReport};
 use crate::sanitise::{Sanitiser, is_common};
-use crate::trace::{TaskInfo, TraceContext};
+use crate::trace::{Recorder, TaskInfo, TraceContext};
 use crate::validate;
 
 /// The characters of a message in a list of runs; the report has all of it.
@@ -29,19 +28,44 @@ const LISTED_MESSAGE_CHARACTERS: usize = 500;
 /// 256 KiB: the largest result whose shape is observed. Reading it is a part of ending the run.
 const SHAPED_BYTES: usize = 256 * 1024;
 
+/// What was recorded of a run, wherever it was made.
+pub(super) struct RecordedRun<'o> {
+    /// Its calls.
+    pub(super) recorder: &'o Recorder,
+    /// The capabilities that it called.
+    pub(super) frames: &'o [RecordedFrame<'o>],
+    /// How it ended.
+    pub(super) report: &'o RunReport,
+}
+
+/// A called capability, and the reports of the calls that it made.
+pub(super) struct RecordedFrame<'o> {
+    pub(super) frame: &'o CapabilityFrame,
+    pub(super) calls: Vec<CallReport>,
+}
+
 /// A finished run.
 pub(super) struct FinishedRun<'o> {
     pub(super) run: &'o RunId,
     pub(super) principal: &'o Principal,
     pub(super) plan: &'o Plan,
-    pub(super) observer: &'o Observer,
-    pub(super) report: &'o RunReport,
+    pub(super) recorded: RecordedRun<'o>,
     /// The layer of each task; empty unless the run is a DAG.
     pub(super) layers: HashMap<NodeId, u32>,
     /// How long the run was active, in milliseconds.
     pub(super) active_ms: i64,
     /// Whether a person approved its calls.
     pub(super) approved: bool,
+    pub(super) origin: RunOrigin,
+}
+
+/// Where a run was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunOrigin {
+    /// By a process of this database, which has its records.
+    Here,
+    /// By its client, which tells of it.
+    Client,
 }
 
 /// Whether the capability of a plan exists already and works.
@@ -76,16 +100,18 @@ pub(super) fn build_memory(
     let digest = |tool: &str| definition(over.plan, tool);
     let (mut trace, mut nested, sanitiser) = traces(runs, over, &digest, &runs.knowledge.memory.sanitiser());
     blame_caller(&mut trace, &over.plan.structure, &learn.parameters, &over.plan.arguments);
-    nested.iter().chain([&trace]).for_each(|trace| runs.knowledge.mocks.note_results(trace));
+    if over.origin == RunOrigin::Here {
+        nested.iter().chain([&trace]).for_each(|trace| runs.knowledge.mocks.note_results(trace));
+    }
     let id = learn.capability_id(over.principal);
-    let hint = over.report.hint.as_deref();
+    let hint = over.recorded.report.hint.as_deref();
     let make = || {
         let tools = runs.knowledge.catalogue_for(over.principal, &over.plan.source);
         let cacheable = cache::only_reads(&runs.knowledge, over.plan);
-        let owner = (over.principal, Some(over.run));
+        let owner = (over.principal, (over.origin == RunOrigin::Here).then_some(over.run));
         capability::build_procedure(over.plan, learn, owner, hint, (&sanitiser, &tools, cacheable))
     };
-    let cut_off = !over.report.cut_off(&over.plan.structure).is_empty();
+    let cut_off = !over.recorded.report.cut_off(&over.plan.structure).is_empty();
     // A program that only computes is rewritten as quickly as it is found, so it is kept only if its author asks for
     // that.
     let keeps = !learn.changed && !cut_off && (known || hint.is_some() || calls_something(over));
@@ -112,7 +138,7 @@ pub(super) fn build_memory(
         activates: activates(over, trace.status),
         tools: capability::tools(over.plan),
         values: capability::example_values(over.plan, learn, &sanitiser),
-        result: result_shape(over.report, trace.status, &sanitiser),
+        result: result_shape(over.recorded.report, trace.status, &sanitiser),
         golden: runs.settings.config().memory.golden_runs && is_golden(over, &trace, &sanitiser),
         intent,
         excluded_from_learning: cut_off,
@@ -126,11 +152,12 @@ pub(super) fn build_memory(
 fn is_golden(over: &FinishedRun<'_>, trace: &Trace, sanitiser: &Sanitiser) -> bool {
     let is_whole = |value: &RawValue| !sanitiser.clean_json(value).changed;
     trace.status == TraceStatus::Success
+        && over.origin == RunOrigin::Here
         && over.plan.program().is_some()
         && trace.body.omitted == 0
         && !trace.body.task_results.iter().any(|task| task.altered)
         && is_whole(&over.plan.arguments)
-        && over.report.result.as_deref().is_none_or(is_whole)
+        && over.recorded.report.result.as_deref().is_none_or(is_whole)
         && matches!(sanitiser.clean_text(&over.plan.source), std::borrow::Cow::Borrowed(_))
 }
 
@@ -147,7 +174,7 @@ fn result_shape(report: &RunReport, status: TraceStatus, sanitiser: &Sanitiser) 
 
 /// Whether a run called a tool or a capability, or could have.
 fn calls_something(over: &FinishedRun<'_>) -> bool {
-    over.plan.structure.nodes.iter().any(|node| node.kind.is_call()) || !over.report.tasks.is_empty()
+    over.plan.structure.nodes.iter().any(|node| node.kind.is_call()) || !over.recorded.report.tasks.is_empty()
 }
 
 /// The arguments of a run, in the form in which an intent may state them.
@@ -185,7 +212,7 @@ fn traces(
 
 /// The trace of the run itself.
 fn whole(over: &FinishedRun<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sanitiser) -> Trace {
-    over.observer.recorder().build_trace(&TraceContext {
+    over.recorded.recorder.build_trace(&TraceContext {
         run: over.run,
         principal: over.principal,
         session: &over.plan.session,
@@ -195,7 +222,7 @@ fn whole(over: &FinishedRun<'_>, digest: &dyn Fn(&str) -> Digest, sanitiser: &Sa
         arguments: &over.plan.arguments,
         tasks: tasks(over),
         digest,
-        report: over.report,
+        report: over.recorded.report,
         active_ms: over.active_ms,
         approved: over.approved,
         sanitiser,
@@ -209,10 +236,9 @@ fn parts(
     digest: &dyn Fn(&str) -> Digest,
     sanitiser: &Sanitiser,
 ) -> Vec<Trace> {
-    let part = |frame: &CapabilityFrame| {
+    let part = |RecordedFrame { frame, calls }: &RecordedFrame<'_>| {
         let nested = frame.planned_capability(over.plan)?;
-        let own = over.observer.calls_of_frame(frame.number, &over.report.tasks);
-        let report = frame.report(over.plan, own.into_iter().cloned().collect(), over.report);
+        let report = frame.report(over.plan, calls.clone(), over.recorded.report);
         let mut trace = frame.recorder.build_trace(&TraceContext {
             run: over.run,
             principal: over.principal,
@@ -240,7 +266,7 @@ fn parts(
         });
         Some(trace)
     };
-    over.observer.frames().traced().filter_map(part).collect()
+    over.recorded.frames.iter().filter_map(part).collect()
 }
 
 /// Attributes a failure to the caller if it gave invalid input: arguments that are missing or of another type, or a
@@ -281,7 +307,7 @@ fn is_from_caller(argument: &Argument) -> bool {
 /// Whether the run proves that the procedure works. A run that called undeclared tools proves nothing.
 fn activates(over: &FinishedRun<'_>, status: TraceStatus) -> bool {
     let undeclared = || match over.plan.work {
-        PlannedWork::Code(_) => over.report.tasks.iter().any(|task| task.node_id.is_none()),
+        PlannedWork::Code(_) => over.recorded.report.tasks.iter().any(|task| task.node_id.is_none()),
         // The calls of a task are reported as the task's, declared or not.
         PlannedWork::Dag(_) => !over.plan.opaque.is_empty() && over.plan.task_programs().next().is_some(),
     };
@@ -298,7 +324,7 @@ fn definition(plan: &Plan, tool: &str) -> Digest {
 
 fn tasks(over: &FinishedRun<'_>) -> HashMap<NodeId, TaskInfo> {
     let tasks = over.plan.dag().map(|dag| dag.tasks.as_slice()).unwrap_or_default();
-    let outcomes = &over.report.outcomes;
+    let outcomes = &over.recorded.report.outcomes;
     let of = |task: &DagTask| TaskInfo {
         id: task.id.clone(),
         layer: over.layers.get(&task.node).copied(),

@@ -390,18 +390,23 @@ async fn end(
     super::count_run_end(&runs.metrics, plan, &report);
     let state = report.state;
     let known = remember::is_known(runs, principal, plan).await;
+    let frames = observer.recorded_frames(&report);
     let memory = remember::build_memory(
         runs,
         &remember::FinishedRun {
             run: lease.run(),
             principal,
             plan,
-            observer: &observer,
-            report: &report,
+            recorded: remember::RecordedRun {
+                recorder: observer.recorder(),
+                frames: &frames,
+                report: &report,
+            },
             layers: dag.as_ref().map(DagRun::layers).unwrap_or_default(),
             active_ms: i64::try_from(history.active_ms(plan.start, plan.limits.park_after_ms))
                 .unwrap_or(i64::MAX),
             approved: !history.grants.is_empty(),
+            origin: remember::RunOrigin::Here,
         },
         known,
     );

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pml_mcp::Caller;
 use pml_model::question::{
-    Answer, ApprovalArguments, ApprovalQuestion, ApprovalScope, CallInDoubt, LayerDecision, Question,
-    ResolvedDoubt, StandingApproval,
+    Answer, ApprovalArguments, ApprovalDecision, ApprovalQuestion, ApprovalScope, CallInDoubt, LayerDecision,
+    Question, ResolvedDoubt, StandingApproval,
 };
 use pml_model::{Digest, Principal, RunId};
 use pml_store::{
@@ -17,13 +17,14 @@ use serde_json::{Value, json};
 use super::authority::{AnswerChannel, may_answer, may_make_rules};
 use crate::app::App;
 use crate::approve::differs;
-use crate::approve::question::{grants_by_rules as allowed_by_rules, rules_that_count};
+use crate::approve::question::{grants_by_rules as allowed_by_rules, grants_of_approval, rules_that_count};
 use crate::clock::now_ms;
 use crate::execute::{self, TOOL_CHANGED, no_run};
 use crate::metrics::ApprovalEvent;
 use crate::plan::Plan;
 use crate::problem::{ErrorCode, Problem};
 use crate::report::RunStatus;
+use crate::tools::DirectCaller;
 
 /// An open question.
 #[derive(Debug)]
@@ -423,6 +424,36 @@ pub(super) async fn add_differences(app: &App, whose: &Principal, plan: &mut Pla
     let tools = differs::tools(question);
     let last = app.store.last_allowed_arguments(whose, &tools).await?;
     differs::fill(question, &last);
+    Ok(())
+}
+
+/// Allows the call of a plan whose client counts as having asked its own user about it.
+pub(super) async fn apply_client_approval(
+    app: &App,
+    whose: &Principal,
+    client: &DirectCaller,
+    plan: &mut Plan,
+) -> Result<(), Problem> {
+    let (Some(question), Some(asked)) = (&plan.question, client.asked_by_client) else { return Ok(()) };
+    let now = now_ms();
+    let by = format!("client {}: {}", client.client, asked.reason());
+    let decision =
+        ApprovalDecision { approved: true, reason: None, any_arguments: Some(1), remember: None, by };
+    let snapshot = app.tools.snapshot();
+    let grants = grants_of_approval(question, &decision, now);
+    let calls = question.calls.iter().map(|call| {
+        let digest = match &call.arguments {
+            ApprovalArguments::Known { digest, .. } => Some(digest),
+            ApprovalArguments::Unknown { .. } => None,
+        };
+        let body = json!({ "tool": call.tool, "definition": call.definition, "arguments": digest,
+            "client": client.client, "key": client.key, "decision": "asked by the client",
+            "because": asked.reason() });
+        NewAuditEntry { at: now, principal: whose.clone(), run: None, kind: "direct call", body }
+    });
+    app.store.append_audit(calls.collect()).await?;
+    plan.grants = grants.into_iter().map(|grant| grant.bound_to(&snapshot)).collect();
+    plan.question = None;
     Ok(())
 }
 

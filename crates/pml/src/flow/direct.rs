@@ -1,7 +1,8 @@
 //! Direct calls: a tool that a client calls by name, outside any program.
 //!
 //! The same policy applies as to a call of a program. A call that needs no approval is made at once. A call that needs
-//! approval becomes a run of that one call, which asks for it. A call that takes long becomes a run meanwhile.
+//! approval becomes a run of that one call, which asks for it. So does a call with an idempotency key, because a run is
+//! what a repeated request finds. A call that takes long becomes a run meanwhile.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +37,8 @@ pub struct NamedCall<'c> {
     /// The arguments of the call, a JSON object.
     pub arguments: &'c RawValue,
     /// Further members of the request, such as `_meta`. They are sent to the server only if the call is made at once. A
-    /// person who approves a call does not see them, so they are dropped if the call needs approval.
+    /// person who approves a call does not see them, and a run does not record them, so they are dropped if the call
+    /// becomes a run.
     pub extra_params: Fields<'c>,
     /// The receiver of progress and log messages.
     pub caller: Caller,
@@ -59,7 +61,7 @@ pub enum DirectOutcome {
     Answered(CallOutcome),
     /// The call takes long and goes on within this run.
     TakenOver(Arc<RunHandle>),
-    /// The call became a run, because it needs approval or because the same request was a run before.
+    /// The call became a run, because it needs approval, has an idempotency key, or was a run before.
     Run(ExecuteOutcome),
 }
 
@@ -78,6 +80,11 @@ pub async fn call(
         return Ok(DirectOutcome::Run(before));
     }
     app.keys.admit_direct_call(call.direct.key)?;
+    if call.idempotency.is_some() {
+        let asked_by = call.direct.asked_by_client.map(|_| call.direct.clone());
+        let legacy = RunLegacy { asked_by, ..RunLegacy::default() };
+        return execute_confirmed(app, run_of_call(app, &call), legacy, visible).await.map(run_outcome);
+    }
     let began = Instant::now();
     let outcome = match call.take_over_after {
         None => call_at_once(app, &call).await,
@@ -90,11 +97,13 @@ pub async fn call(
         app.runs.metrics.note_call(call.tool, outcome.status(), began.elapsed());
         return Ok(DirectOutcome::Answered(outcome));
     }
-    match execute(app, run_of_call(app, &call), visible).await? {
-        ExecuteOutcome::Refused(refused) => {
-            Ok(DirectOutcome::Answered(CallOutcome::NotSent(refused.problem)))
-        }
-        other => Ok(DirectOutcome::Run(other)),
+    execute(app, run_of_call(app, &call), visible).await.map(run_outcome)
+}
+
+fn run_outcome(outcome: ExecuteOutcome) -> DirectOutcome {
+    match outcome {
+        ExecuteOutcome::Refused(refused) => DirectOutcome::Answered(CallOutcome::NotSent(refused.problem)),
+        other => DirectOutcome::Run(other),
     }
 }
 

@@ -50,8 +50,14 @@ pub async fn replan(
     let (snapshot, policy) = (app.tools.snapshot(), app.policy());
     let learned = CapabilitiesOf { app, principal };
     let bounds = standing.limits;
-    let setting =
-        PlanningContext { snapshot: &snapshot, policy: &policy, bounds, visible, capabilities: &learned };
+    let setting = PlanningContext {
+        snapshot: &snapshot,
+        policy: &policy,
+        bounds,
+        visible,
+        capabilities: &learned,
+        client: None,
+    };
     let approvals = &app.config().approvals;
     let mut replan = planning::replan(&setting, &analysis, standing, approvals.dynamic)?;
     // The added tasks were not part of the run when it started, so the answerer setting of this channel applies to

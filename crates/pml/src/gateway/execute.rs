@@ -13,12 +13,12 @@ use serde_json::value::RawValue;
 use super::ClientAccess;
 use super::ask::{self, RunOrigin};
 use super::dry_run::{self, DryRunArgument};
-use super::reply::{refusal_result, status_result};
-use super::request::{parse_arguments, read_idempotency, session_id_in};
+use super::reply::{locally_result, refusal_result, status_result};
+use super::request::{parse_arguments, read_client_tools, read_idempotency, session_id_in};
 use super::suggestions::suggestions_result;
 use super::wait::{TURN, WAIT_MS, wait_for_run};
 use crate::app::App;
-use crate::flow::{self, ExecuteOutcome};
+use crate::flow::{self, ExecuteOutcome, RoutedOutcome};
 use crate::plan::Pause;
 use crate::planning::{RunRequest, Work};
 use crate::problem::{ErrorCode, Problem};
@@ -154,7 +154,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
     let outcome = json!({
         "type": "object",
         "properties": {
-            "status": { "enum": ["success", "running", "approval_required", "layer_complete", "suggestions", "dry_run", "failed"] },
+            "status": { "enum": ["success", "running", "approval_required", "layer_complete", "suggestions", "dry_run", "execute_locally", "failed"] },
             "report": { "type": "object" },
             "workflowId": { "type": "string" },
             "result": {},
@@ -273,10 +273,17 @@ pub(super) async fn execute(
     if let Some(options) = dry {
         return dry_run::answer(app, execution, options, visible, request).await;
     }
+    let client = match read_client_tools(&request.params) {
+        Ok(client) => client,
+        Err(problem) => return problem.to_tool_result(),
+    };
     let executing = async {
-        match &asked.explore_path {
-            Some(id) => flow::confirm_dry_run(app, execution, id, visible).await,
-            None => flow::execute(app, execution, visible).await,
+        match (&asked.explore_path, client) {
+            (Some(id), _) => {
+                flow::confirm_dry_run(app, execution, id, visible).await.map(RoutedOutcome::Here)
+            }
+            (None, Some(client)) => flow::execute_for_client(app, execution, &client, visible).await,
+            (None, None) => flow::execute(app, execution, visible).await.map(RoutedOutcome::Here),
         }
     };
     let executed = tokio::select! {
@@ -284,6 +291,11 @@ pub(super) async fn execute(
         () = request.cancel.cancelled() => {
             return Problem::new(ErrorCode::Cancelled, "the request was cancelled before anything ran").to_tool_result();
         }
+    };
+    let executed = match executed {
+        Ok(RoutedOutcome::Locally(local)) => return locally_result(&local),
+        Ok(RoutedOutcome::Here(executed)) => Ok(executed),
+        Err(problem) => Err(problem),
     };
     let mut began = RunOrigin::ThisRequest;
     let (id, standing) = match executed {

@@ -3,6 +3,7 @@
 use pml_model::json::{Fields, raw};
 use pml_model::name::truncate_text;
 use pml_model::question::{Answerer, LayerResult, Question};
+use pml_model::remote::ExecuteLocally;
 use pml_model::{RunId, RunState};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -35,6 +36,19 @@ pub(super) fn refusal_result(refused: &PlanRefusal) -> Box<RawValue> {
         text.push_str(&format!("\nall {} reasons:\n{}", refused.reasons.len(), refused.reasons.join("\n")));
     }
     tool_result(&text, &json!({ "status": "failed", "error": error }), &[], true)
+}
+
+/// The tool result for a program that the client has to run itself.
+pub(super) fn locally_result(local: &ExecuteLocally) -> Box<RawValue> {
+    let text = format!(
+        "execute_locally: {} on your machine; run the program there and send its trace to `/api/traces` with the \
+         workflowId {}",
+        local.client_tools.join(", "),
+        local.workflow_id
+    );
+    let mut body = serde_json::to_value(local).unwrap_or_default();
+    body["status"] = "execute_locally".into();
+    tool_result(&text, &body, &[], false)
 }
 
 /// A suggested DAG as text for a model.

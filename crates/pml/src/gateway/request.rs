@@ -7,11 +7,14 @@ use pml_store::Idempotency;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::catalogue::ClientTools;
 use crate::planning::session::session_of;
 use crate::problem::{ErrorCode, Problem};
 
 /// The member of `_meta` with the idempotency key: a repeated request with the same key gets the same run.
 const IDEMPOTENCY_KEY: &str = "pml/idempotencyKey";
+/// The member of `_meta` by which a client says that it runs programs itself, and with which tools.
+const CLIENT: &str = "pml/client";
 /// The longest idempotency key, in bytes.
 const MAX_KEY_BYTES: usize = 200;
 
@@ -62,6 +65,17 @@ pub(super) fn parse_arguments<'a, T: Deserialize<'a>>(
         return Err(wrong("not a JSON object".to_owned()));
     }
     serde_json::from_str(arguments.get()).map_err(|error| wrong(format!("wrong: {error}")))
+}
+
+/// The client's own tools, if it runs programs itself.
+pub(super) fn read_client_tools(params: &RawValue) -> Result<Option<ClientTools>, Problem> {
+    // A cheap text search first. The slash may be escaped.
+    if !params.get().contains("pml") || !params.get().contains("client\"") {
+        return Ok(None);
+    }
+    let params = Fields::parse(params.get()).unwrap_or_default();
+    let meta = params.get("_meta").map(|meta| Fields::parse(meta.get()).unwrap_or_default());
+    meta.and_then(|meta| meta.get(CLIENT).map(ClientTools::parse)).transpose()
 }
 
 /// The idempotency key of a request: in `_meta`, where programs put it, or in `options`, where agents can. `digest`

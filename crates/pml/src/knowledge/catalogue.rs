@@ -51,7 +51,27 @@ impl Knowledge {
 
     /// The current tools, and the capabilities of `principal` that `source` may name.
     pub(crate) fn catalogue_for(&self, principal: &Principal, source: &str) -> Arc<AnalysisCatalogue> {
-        let tools = self.tool_catalogue(principal);
+        self.with_capabilities(self.tool_catalogue(principal), principal, source)
+    }
+
+    /// As [`Knowledge::catalogue_for`], with the tools of another snapshot: one that has those of a client too.
+    pub(crate) fn catalogue_over(
+        &self,
+        snapshot: &ToolSnapshot,
+        principal: &Principal,
+        source: &str,
+    ) -> Arc<AnalysisCatalogue> {
+        let ours = |server: &str| self.tools.builtin(server).is_some();
+        let tools = tools_of(snapshot, &self.of_principal(principal).observed(), ours);
+        self.with_capabilities(Arc::new(tools), principal, source)
+    }
+
+    fn with_capabilities(
+        &self,
+        tools: Arc<AnalysisCatalogue>,
+        principal: &Principal,
+        source: &str,
+    ) -> Arc<AnalysisCatalogue> {
         if !may_call_capabilities(source) {
             return tools;
         }

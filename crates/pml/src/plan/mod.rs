@@ -11,6 +11,7 @@ use pml_analysis::dag::TaskArguments;
 use pml_analysis::{Analysis, InstrumentedProgram, ProgramIdentity};
 use pml_model::json::{Fields, raw};
 use pml_model::question::{Answerer, ApprovalQuestion};
+use pml_model::remote::Routing;
 use pml_model::structure::{NodeId, Structure};
 use pml_model::{CapabilityId, Digest, KeyId, ToolId};
 use serde::{Deserialize, Serialize};
@@ -248,6 +249,9 @@ pub struct PlannedTool {
     pub digest: Digest,
     /// Whether the tool is idempotent.
     pub idempotent: bool,
+    /// Where its calls are made.
+    #[serde(default, skip_serializing_if = "Routing::is_server")]
+    pub routing: Routing,
     /// Why its calls need approval; `None` if they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<ApprovalReason>,

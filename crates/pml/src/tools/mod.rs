@@ -350,6 +350,9 @@ fn authorize(
         let problem = Problem::new(ErrorCode::Denied, refusal.to_string()).hint(PolicyRefusal::HINT);
         return Err(NotAllowed::Refused(problem));
     }
+    if !verdict.routing.is_server() {
+        return Err(NotAllowed::Refused(Problem::on_client_only(&tool.id)));
+    }
     if context.mode == CallMode::Speculative && !verdict.can_speculate() {
         let text = format!("`{}` is called only when a program asks for it", tool.id);
         return Err(NotAllowed::Refused(Problem::new(ErrorCode::Denied, text)));

@@ -340,6 +340,39 @@ fn a_request_repeated_with_its_key_is_the_same_run() {
 }
 
 #[test]
+fn a_call_that_nobody_is_asked_about_is_made_once_for_its_key() {
+    let home = home("");
+    let mut client = home.stdio(&[]);
+    let keyed =
+        |key: &str| json!({"name": "danger:balance", "arguments": {}, "_meta": {"pml/idempotencyKey": key}});
+    let first = raw_result(&mut client, "tools/call", &keyed("k1"));
+    assert!(first.contains('7'), "{first}");
+    assert_eq!(raw_result(&mut client, "tools/call", &keyed("k1")), first);
+    let mut other = home.stdio(&[]);
+    assert_eq!(raw_result(&mut other, "tools/call", &keyed("k1")), first, "another process finds it too");
+    assert_eq!((hits(&home), runs(&home).len()), (1, 1));
+    raw_result(&mut client, "tools/call", &keyed("k2"));
+    assert_eq!(hits(&home), 2);
+}
+
+#[test]
+fn a_call_whose_client_asked_its_user_is_made_once_for_its_key() {
+    let home = home("");
+    let mut listed = home.stdio(&["--expose", "full"]);
+    let mut keyed = pay();
+    keyed["_meta"] = json!({"pml/idempotencyKey": "k1"});
+    for _ in 0..2 {
+        assert_eq!(raw_result(&mut listed, "tools/call", &keyed), PAID);
+    }
+    assert_eq!(hits(&home), 1);
+    let entries = direct_calls(&home, 1);
+    assert_eq!(
+        (&entries[0]["tool"], &entries[0]["decision"]),
+        (&json!("danger:pay"), &json!("asked by the client"))
+    );
+}
+
+#[test]
 fn a_standing_rule_allows_direct_calls_as_it_does_those_of_programs() {
     let home = home("");
     let mut client = home.stdio(&[]);

@@ -39,6 +39,7 @@ mod quarantine;
 mod questions;
 mod raw;
 mod refused;
+mod remote;
 mod resuming;
 mod sign_in;
 mod tidy;

@@ -109,8 +109,8 @@ fn wrong_rules_are_told_with_their_place() {
         hint: give it keys and values of its own
         ~/pml/pml.toml:2:8: unknown key `aproval_mode`
         hint: did you mean `approval_mode`?
-        ~/pml/pml.toml:2:8: unknown key `routing`
-        hint: known here: `scope`, `approval_mode`, `deny`, `read_only`, `idempotent`, `open_world`, `isolated`, `closed`, `cache_ttl`, `speculate`, `approvalMode`, `readOnly`, `openWorld`, `cacheTtl`
+        ~/pml/pml.toml:2:18: `permissions.fs.routing` is `here`
+        hint: write "server", or "client" for tools that are on the machines of clients
         ~/pml/pml.toml:2:8: unknown key `isReadOnly`
         hint: did you mean `read_only`?
         ~/pml/pml.toml:2:24: `permissions.fs.approval_mode` is `ask`
@@ -124,7 +124,7 @@ fn wrong_rules_are_told_with_their_place() {
         ~/pml/pml.toml:2:26: `permissions.fs.readOnly` is `read_only` in another spelling
         hint: keep one of them
         ~/pml/pml.toml:2:4: unknown key `write`
-        hint: known here: `scope`, `approval_mode`, `deny`, `read_only`, `idempotent`, `open_world`, `isolated`, `closed`, `cache_ttl`, `speculate`, `approvalMode`, `readOnly`, `openWorld`, `cacheTtl`
+        hint: known here: `scope`, `approval_mode`, `deny`, `read_only`, `idempotent`, `open_world`, `isolated`, `closed`, `cache_ttl`, `speculate`, `routing`, `approvalMode`, `readOnly`, `openWorld`, `cacheTtl`
         ~/pml/pml.toml:2:1: `` names no tools
         hint: write a server (`github`), a tool (`"github:search"`) or a pattern (`"github:get_*"`)
         ~/pml/pml.toml:2:1: `fs:` names no tools
@@ -141,7 +141,7 @@ fn wrong_rules_are_told_with_their_place() {
         "permissions = \"auto\"",
         "[permissions]\nfs = \"auto\"",
         "[permissions]\nfs = { aproval_mode = \"auto\" }",
-        "[permissions]\nfs = { routing = \"client\" }",
+        "[permissions]\nfs = { routing = \"here\" }",
         "[permissions]\nfs = { isReadOnly = true }",
         "[permissions]\nfs = { approval_mode = \"ask\" }",
         "[permissions]\nfs = { approval_mode = true }",
@@ -195,7 +195,7 @@ fn wrong_yaml_is_told_with_its_place() {
         ~/pml/mcp-permissions.yaml:1:1: `é` names no tools
         hint: write a server (`github`), a tool (`"github:search"`) or a pattern (`"github:get_*"`)
         ~/pml/mcp-permissions.yaml:1:7: unknown key `é`
-        hint: known here: `scope`, `deny`, `idempotent`, `isolated`, `closed`, `speculate`, `approvalMode`, `readOnly`, `openWorld`, `cacheTtl`, `permissionSet`, `isReadOnly`, `approval_mode`, `read_only`, `open_world`, `cache_ttl`
+        hint: known here: `scope`, `deny`, `idempotent`, `isolated`, `closed`, `speculate`, `routing`, `approvalMode`, `readOnly`, `openWorld`, `cacheTtl`, `permissionSet`, `isReadOnly`, `approval_mode`, `read_only`, `open_world`, `cache_ttl`
         ~/pml/mcp-permissions.yaml:1:14: `fs.scope` must be a text, not a number with a fraction
         hint: write it in quotes
         ~/pml/mcp-permissions.yaml:1:14: `fs.scope` must be a text, not null

@@ -116,6 +116,7 @@ fn plan(tasks: Vec<DagTask>, pause: Pause, calls: u32) -> Arc<Plan> {
         names: Vec::new(),
         digest: Digest::of(b"d"),
         idempotent,
+        routing: pml_model::remote::Routing::Server,
         asks: asks.then(|| ApprovalReason { scope: "any".to_owned(), because: "it writes".to_owned() }),
     };
     let tools = vec![tool("s:read", true, false), tool("s:write", false, false), tool("s:ask", false, true)];

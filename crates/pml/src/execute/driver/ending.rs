@@ -192,15 +192,16 @@ impl Driver {
     fn memory(&self, report: &RunReport, known: bool) -> Option<Box<pml_store::RunMemory>> {
         let wall = Duration::from_millis(self.driven.plan.limits.wall_ms);
         let active = wall.saturating_sub(self.deadlines.run.saturating_duration_since(Instant::now()));
+        let frames = self.observer.recorded_frames(report);
         let over = remember::FinishedRun {
             run: self.driven.lease.run(),
             principal: &self.driven.principal,
             plan: &self.driven.plan,
-            observer: &self.observer,
-            report,
+            recorded: remember::RecordedRun { recorder: self.observer.recorder(), frames: &frames, report },
             layers: self.work.dag.as_ref().map(|dag| dag.layers()).unwrap_or_default(),
             active_ms: i64::try_from(active.as_millis()).unwrap_or(i64::MAX),
             approved: self.run.was_allowed(),
+            origin: remember::RunOrigin::Here,
         };
         remember::build_memory(&self.driven.runs, &over, known)
     }
