@@ -176,8 +176,8 @@ impl ClientRun<'_> {
                 continue;
             }
             let ended = match (&call.result, call.success) {
-                (Some(value), _) => CallEnding::Result { value, saved_ms: None },
-                (None, true) => CallEnding::Result { value: &nothing, saved_ms: None },
+                (Some(value), _) => CallEnding::Result { value, saved_ms: None, age_ms: None },
+                (None, true) => CallEnding::Result { value: &nothing, saved_ms: None, age_ms: None },
                 (None, false) => CallEnding::Error {
                     code: ErrorCode::ToolError.as_str(),
                     message: call.error.as_deref().unwrap_or("the client reported a failure"),
