@@ -34,6 +34,8 @@ pub use crate::config::CallPermission;
 
 /// The built-in servers whose results depend on nothing but the arguments.
 const COMPUTING: &[&str] = &["json", "text", "csv", "math"];
+/// The built-in tools whose results change although nobody changes anything: they read the clock.
+const CLOCKS: &[(&str, &str)] = &[("time", "now")];
 
 /// The user's rules, sorted for lookup.
 #[derive(Debug, Clone)]
@@ -70,6 +72,8 @@ pub struct ToolVerdict {
     pub effect_free: bool,
     /// Whether a rule lets it be called before a program asks for it; without a rule it may be.
     pub speculate: bool,
+    /// Whether its result changes by itself, as that of a clock does.
+    pub changes_by_itself: bool,
     /// The reason for `mode`, phrased to follow the word "because".
     pub because: String,
 }
@@ -91,8 +95,14 @@ impl PolicyRefusal {
 
 impl ToolVerdict {
     /// Whether the tool may be called before a program asks for it: it needs no approval and only reads, by the word of
-    /// the operator or of a server that the operator trusts.
+    /// the operator or of a server that the operator trusts. A result that changes by itself is that of the moment at
+    /// which the program asks.
     pub fn can_speculate(&self) -> bool {
+        self.can_dry_run() && !self.changes_by_itself
+    }
+
+    /// Whether a dry run calls the tool when its program asks for it. What changes by itself is read then as well.
+    pub fn can_dry_run(&self) -> bool {
         self.mode == CallPermission::Auto && self.effect_free && self.speculate
     }
 
@@ -136,6 +146,7 @@ impl Policy {
             cache_ttl: tool.cache_ttl(),
             effect_free: read_only || tool.reads_by_scope(),
             speculate: tool.speculate(),
+            changes_by_itself: tool.changes_by_itself(),
             because,
         }
     }
@@ -146,6 +157,7 @@ impl Policy {
             rules: self.rules.iter().filter(|rule| rule.subject.covers(server, &id.tool)).collect(),
             trust: self.standing(server),
             server,
+            tool: &id.tool,
             annotations: *annotations,
         }
     }
@@ -202,6 +214,7 @@ struct ToolFacts<'p> {
     rules: Vec<&'p PermissionRule>,
     trust: ServerTrust,
     server: &'p str,
+    tool: &'p str,
     annotations: Annotations,
 }
 
@@ -303,6 +316,12 @@ impl<'p> ToolFacts<'p> {
 
     fn speculate(&self) -> bool {
         self.first_rule_with(|rule| rule.speculate).is_none_or(|(_, speculate)| speculate)
+    }
+
+    /// Whether the result changes by itself. Of tools of other servers it is not known; a rule with `speculate = false`
+    /// says the same of them.
+    fn changes_by_itself(&self) -> bool {
+        self.trust == ServerTrust::BuiltIn && CLOCKS.contains(&(self.server, self.tool))
     }
 
     fn cache_ttl(&self) -> Option<Duration> {
