@@ -76,6 +76,7 @@ pub(super) fn whole_result_delivery(
                     parts: Vec::new(),
                     saved_ms: None,
                     age_ms: None,
+                    not_ahead: None,
                 },
             }
         }
@@ -117,7 +118,9 @@ pub(super) fn outcome_delivery(
             let size = value.get().len() + parts.iter().map(|part| part.content.get().len()).sum::<usize>();
             match room.refusal(tool, size) {
                 Some(refusal) => failed(refusal),
-                None => RunDelivery::Result { call, value, parts, saved_ms: None, age_ms: None },
+                None => {
+                    RunDelivery::Result { call, value, parts, saved_ms: None, age_ms: None, not_ahead: None }
+                }
             }
         }
         CallOutcome::ToolError(ToolError::Result(result)) => failed(told(&result)),
