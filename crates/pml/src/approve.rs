@@ -35,6 +35,8 @@ pub use crate::config::CallPermission;
 
 /// The built-in servers whose results depend on nothing but the arguments.
 const COMPUTING: &[&str] = &["json", "text", "csv", "math"];
+/// The built-in tools whose results change although nobody changes anything: they read the clock.
+const CLOCKS: &[(&str, &str)] = &[("time", "now")];
 
 /// The user's rules, sorted for lookup.
 #[derive(Debug, Clone)]
@@ -75,6 +77,8 @@ pub struct ToolVerdict {
     pub speculate: bool,
     /// Where its calls are made.
     pub routing: Routing,
+    /// Whether its result changes by itself, as that of a clock does.
+    pub changes_by_itself: bool,
     /// The reason for `mode`, phrased to follow the word "because".
     pub because: String,
 }
@@ -96,8 +100,14 @@ impl PolicyRefusal {
 
 impl ToolVerdict {
     /// Whether the tool may be called before a program asks for it: it needs no approval and only reads, by the word of
-    /// the operator or of a server that the operator trusts.
+    /// the operator or of a server that the operator trusts. A result that changes by itself is that of the moment at
+    /// which the program asks.
     pub fn can_speculate(&self) -> bool {
+        self.can_dry_run() && !self.changes_by_itself
+    }
+
+    /// Whether a dry run calls the tool when its program asks for it. What changes by itself is read then as well.
+    pub fn can_dry_run(&self) -> bool {
         self.mode == CallPermission::Auto && self.effect_free && self.speculate && self.routing.is_server()
     }
 
@@ -144,6 +154,7 @@ impl Policy {
             effect_free: read_only || tool.reads_by_scope(),
             speculate: tool.speculate(),
             routing: tool.routing(),
+            changes_by_itself: tool.changes_by_itself(),
             because,
         }
     }
@@ -155,6 +166,7 @@ impl Policy {
             trust: self.standing(server),
             server,
             is_of_clients: self.of_clients.contains(server),
+            tool: &id.tool,
             annotations: *annotations,
         }
     }
@@ -213,6 +225,7 @@ struct ToolFacts<'p> {
     server: &'p str,
     /// Whether the server is on the machines of clients.
     is_of_clients: bool,
+    tool: &'p str,
     annotations: Annotations,
 }
 
@@ -319,6 +332,12 @@ impl<'p> ToolFacts<'p> {
     fn routing(&self) -> Routing {
         let of_server = if self.is_of_clients { Routing::Client } else { Routing::Server };
         self.first_rule_with(|rule| rule.routing).map_or(of_server, |(_, routing)| routing)
+    }
+
+    /// Whether the result changes by itself. Of tools of other servers it is not known; a rule with `speculate = false`
+    /// says the same of them.
+    fn changes_by_itself(&self) -> bool {
+        self.trust == ServerTrust::BuiltIn && CLOCKS.contains(&(self.server, self.tool))
     }
 
     fn cache_ttl(&self) -> Option<Duration> {

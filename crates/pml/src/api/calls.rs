@@ -88,6 +88,9 @@ struct CallItem {
     /// How much sooner its result was there because it was made ahead.
     #[serde(skip_serializing_if = "Option::is_none")]
     saved_ms: Option<u64>,
+    /// Why it was not made ahead, if something kept it from being: `stands behind n2, which may change it`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_ahead: Option<String>,
     /// The layer of the DAG, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     layer: Option<u32>,
@@ -163,6 +166,7 @@ impl From<PastCall> for CallItem {
             cached: past.age_ms.is_some(),
             mocked: false,
             saved_ms: past.saved_ms,
+            not_ahead: past.not_ahead.map(|reason| reason.to_string()),
             layer: past.layer,
             argument_bytes: past.argument_bytes,
             result_bytes: past.result_bytes,

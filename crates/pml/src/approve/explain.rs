@@ -185,6 +185,9 @@ impl<'p> ToolFacts<'p> {
             Some(rule) if rule.speculate == Some(false) => says_so(rule),
             _ if verdict.mode != CallPermission::Auto => "it needs approval".to_owned(),
             _ if !verdict.effect_free => "it may change something".to_owned(),
+            _ if verdict.changes_by_itself => {
+                "its result changes by itself, so it is read when the program asks".to_owned()
+            }
             Some(rule) => says_so(rule),
             None => "it only reads and needs no approval".to_owned(),
         };

@@ -457,7 +457,7 @@ trust = "annotations"
 "#,
     );
     let ahead = |tool: &str| verdict(&policy, tool).1.can_speculate();
-    for tool in ["hub:get", "hub:parse", "hub:list", "git:log R", "json:parse R"] {
+    for tool in ["hub:get", "hub:parse", "hub:list", "git:log R", "json:parse R", "time:diff R"] {
         assert!(ahead(tool), "{tool}");
     }
     // Names count for nothing, nor does what an untrusted server says of itself.
@@ -499,4 +499,19 @@ fn a_tool_of_clients_is_never_read_ahead_and_the_narrowest_rule_says_whose_it_is
     assert_eq!(of("fs:read RIdo"), (Routing::Client, false));
     assert_eq!(of("fs:stat RIdo"), (Routing::Client, false), "a rule inherits what it does not set");
     assert_eq!(of("json:parse RIdo"), (Routing::Server, true));
+}
+
+#[test]
+fn the_clock_is_read_when_a_program_asks_and_in_dry_runs() {
+    for rules in ["", "[permissions]\n\"time:now\" = { speculate = true }\n"] {
+        let policy = policy(rules);
+        let now = verdict(&policy, "time:now R").1;
+        assert_eq!(now.mode, CallPermission::Auto);
+        assert!(!now.can_speculate() && now.can_dry_run(), "{rules}");
+        let (id, said) = parse("time:now R");
+        let explained = policy.explain(&id, &said);
+        let speculate = explained.attributes.iter().find(|attribute| attribute.name == "speculate").unwrap();
+        assert_eq!(speculate.value, "no");
+        assert!(speculate.because.contains("changes by itself"), "{speculate:?}");
+    }
 }

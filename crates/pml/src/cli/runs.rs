@@ -323,13 +323,14 @@ fn bar(at: i64, (ahead_ms, took_ms): (i64, i64), (from, to): (i64, i64)) -> Stri
     format!("{}{}{}", " ".repeat(blank), "░".repeat(light), "█".repeat(bar))
 }
 
-/// The status of a call, and whether it was made ahead or by the dry run that was confirmed.
+/// The status of a call, and whether it was made ahead or by the dry run that was confirmed, or why not.
 fn call_status(task: &CallReport) -> Option<String> {
     let status = serde_json::to_value(task.status).ok()?.as_str()?.to_owned();
-    Some(match (task.speculated, task.age_ms) {
-        (true, Some(_)) => format!("{status}, from the dry run"),
-        (true, None) => format!("{status}, ahead"),
-        (false, _) => status,
+    Some(match (task.speculated, task.age_ms, &task.not_ahead) {
+        (true, Some(_), _) => format!("{status}, from the dry run"),
+        (true, None, _) => format!("{status}, ahead"),
+        (false, _, Some(reason)) => format!("{status}, not ahead: {reason}"),
+        (false, _, None) => status,
     })
 }
 

@@ -680,6 +680,7 @@ pub fn rehearse(plan: &Arc<Plan>) -> Option<u32> {
                         parts: Vec::new(),
                         saved_ms: None,
                         age_ms: None,
+                        not_ahead: None,
                     },
                 );
             }

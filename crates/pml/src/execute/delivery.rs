@@ -11,8 +11,7 @@ use super::frames::FrameRecord;
 use super::{TOOL_CHANGED, tool_changed_message};
 use crate::plan::Replan;
 use crate::problem::Problem;
-use crate::report::ContentPart;
-use crate::report::RunFailure;
+use crate::report::{ContentPart, NotAhead, RunFailure};
 
 /// A delivery to the program. Replay makes it again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -33,6 +32,9 @@ pub(super) enum RunDelivery {
         /// The age of the result in milliseconds, if a dry run had read it; `None` if it was read for this run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         age_ms: Option<u64>,
+        /// Why the call was not made ahead; `None` if it was, or if nothing is known to have kept it from being.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        not_ahead: Option<NotAhead>,
     },
     /// The failure of a call.
     Error {

@@ -558,7 +558,14 @@ impl DryDriver<'_> {
             DryContent::ToolResult(result) => self.delivery(call, tool, tools::ended(result)),
             DryContent::Value(value) => match self.budget().refusal(&tool.to_string(), value.get().len()) {
                 Some(error) => RunDelivery::Error { call, error },
-                None => RunDelivery::Result { call, value, parts: Vec::new(), saved_ms: None, age_ms: None },
+                None => RunDelivery::Result {
+                    call,
+                    value,
+                    parts: Vec::new(),
+                    saved_ms: None,
+                    age_ms: None,
+                    not_ahead: None,
+                },
             },
             DryContent::Failure(message) => {
                 RunDelivery::Error { call, error: CallFailure::new(ErrorCode::ToolError, message) }

@@ -19,6 +19,7 @@ use super::journal::{History, unreadable};
 use super::results::told;
 use crate::plan::{Plan, TaskWork};
 use crate::problem::Problem;
+use crate::report::NotAhead;
 
 /// The characters of an error in a list of calls.
 const ERROR_CHARACTERS: usize = 500;
@@ -48,6 +49,8 @@ pub struct PastCall {
     pub saved_ms: Option<u64>,
     /// The age of its result in milliseconds, if an earlier dry run had read it.
     pub age_ms: Option<u64>,
+    /// Why it was not made ahead, if something kept it from being.
+    pub not_ahead: Option<NotAhead>,
     /// The layer of the DAG that it belongs to, from 0.
     pub layer: Option<u32>,
     /// The size of its arguments in bytes.
@@ -225,14 +228,23 @@ fn decode_call(run: &RunRow, places: &Places, entries: &[JournalEntry]) -> Optio
         .and_then(|own| NodeId::try_from(own.to_owned()).ok())
         .and_then(|node| places.layers.get(&node).copied());
     let mut parts = Vec::new();
-    let (result, error, saved_ms, age_ms) = match delivered {
-        Some(RunDelivery::Result { value, parts: kept, saved_ms, age_ms, .. }) => {
+    let (mut saved_ms, mut age_ms, mut not_ahead) = (None, None, None);
+    let (result, error) = match delivered {
+        Some(RunDelivery::Result {
+            value,
+            parts: kept,
+            saved_ms: saved,
+            age_ms: age,
+            not_ahead: why,
+            ..
+        }) => {
             parts.extend(kept.into_iter().map(|part| (part.uri, part.content)));
-            (Some(value), None, saved_ms, age_ms)
+            (saved_ms, age_ms, not_ahead) = (saved, age, why);
+            (Some(value), None)
         }
-        Some(RunDelivery::Error { error, .. }) => (None, Some(error), None, None),
+        Some(RunDelivery::Error { error, .. }) => (None, Some(error)),
         Some(_) => return None,
-        None => (None, None, None, None),
+        None => (None, None),
     };
     let status = match (&result, &error) {
         (Some(_), _) => PastCallStatus::Ok,
@@ -256,6 +268,7 @@ fn decode_call(run: &RunRow, places: &Places, entries: &[JournalEntry]) -> Optio
         retries: u32::try_from(retries).unwrap_or(u32::MAX),
         saved_ms,
         age_ms,
+        not_ahead,
         layer,
         argument_bytes: arguments.len(),
         result_bytes: result.as_ref().map_or(0, |result| result.get().len()),

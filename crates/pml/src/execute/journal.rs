@@ -287,7 +287,14 @@ impl History {
                 DoubtVerdict::Again => return Ok(JournalRecord::Resend { call, at: now }),
                 DoubtVerdict::Done { result } => {
                     let value = RawValue::from_string(result.clone()).map_err(|_| call)?;
-                    RunDelivery::Result { call, value, parts: Vec::new(), saved_ms: None, age_ms: None }
+                    RunDelivery::Result {
+                        call,
+                        value,
+                        parts: Vec::new(),
+                        saved_ms: None,
+                        age_ms: None,
+                        not_ahead: None,
+                    }
                 }
                 DoubtVerdict::Failed => {
                     RunDelivery::Error { call, error: CallFailure::given_up(&doubt.tool) }

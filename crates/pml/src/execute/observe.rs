@@ -176,6 +176,7 @@ impl Observer {
             speculated: false,
             saved_ms: None,
             age_ms: None,
+            not_ahead: None,
         };
         self.calls.push(ObservedCall::new(report, node.clone(), place.line, frame));
         let asks = self.plan.tools[seen.handle as usize].asks.is_some();
@@ -236,12 +237,13 @@ impl Observer {
         let task = &mut call.report;
         task.execution_time_ms = Some(at - task.issued_at);
         match what {
-            RunDelivery::Result { value, parts, saved_ms, age_ms, .. } => {
+            RunDelivery::Result { value, parts, saved_ms, age_ms, not_ahead, .. } => {
                 let (saved_ms, age_ms) = (*saved_ms, *age_ms);
                 ended(task.call, &CallEnding::Result { value, saved_ms, age_ms });
                 (task.speculated, task.saved_ms) = (saved_ms.is_some(), saved_ms);
                 self.counts.speculated += u32::from(saved_ms.is_some());
                 task.age_ms = age_ms;
+                task.not_ahead.clone_from(not_ahead);
                 task.status = TaskStatus::Success;
                 task.result_preview = Some(preview(value.get()));
                 task.result_size = Some(value.get().len());

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use pml_model::json::raw;
 use pml_model::name::truncate_text;
 use pml_model::observed::ObservedShape;
 use pml_model::structure::{Argument, NodeId, Structure};
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::RunRegistry;
 use super::frames::CapabilityFrame;
+use super::value::program_value;
 use crate::capability;
 use crate::knowledge::{SessionResult, cache, intents};
 use crate::plan::LearningPlan;
@@ -353,6 +355,14 @@ pub(super) fn add_learned_to_report(
     report: &mut RunReport,
 ) {
     let trace = &memory.trace;
+    if trace.status.evidence() == Some(true) && plan.is_direct() {
+        let used: Vec<&str> = trace.body.task_results.iter().map(|task| task.tool.as_str()).collect();
+        let results = session_results(trace).into_iter().filter_map(|result| {
+            Some(SessionResult { value: program_value(&raw(&result.value))?, ..result })
+        });
+        let session = (&trace.principal, trace.session.as_str());
+        runs.knowledge.memory.record_session_use(session, &used, results.collect());
+    }
     if trace.status.evidence() != Some(true) || memory.excluded_from_learning {
         return;
     }

@@ -260,9 +260,9 @@ impl<E> RunCore<E> {
         self.calls.len() - self.calls_awaiting_approval().len()
     }
 
-    /// The tools of all calls without an end, also of those that wait for approval.
-    pub(super) fn open_handles(&self) -> impl Iterator<Item = u32> {
-        self.calls.values().map(|call| call.issued.handle)
+    /// All calls without an end, also those that wait for approval.
+    pub(super) fn open_calls(&self) -> impl Iterator<Item = &IssuedCall> {
+        self.calls.values().map(|call| &call.issued)
     }
 
     /// Whether a program that took so many deliveries waits for something from outside, and not only because it is being

@@ -76,6 +76,7 @@ pub(super) fn whole_result_delivery(
                     parts: Vec::new(),
                     saved_ms: None,
                     age_ms: None,
+                    not_ahead: None,
                 },
             }
         }
@@ -117,7 +118,9 @@ pub(super) fn outcome_delivery(
             let size = value.get().len() + parts.iter().map(|part| part.content.get().len()).sum::<usize>();
             match room.refusal(tool, size) {
                 Some(refusal) => failed(refusal),
-                None => RunDelivery::Result { call, value, parts, saved_ms: None, age_ms: None },
+                None => {
+                    RunDelivery::Result { call, value, parts, saved_ms: None, age_ms: None, not_ahead: None }
+                }
             }
         }
         CallOutcome::ToolError(ToolError::Result(result)) => failed(told(&result)),
@@ -184,6 +187,21 @@ fn value(run: &RunId, call: u32, result: &RawValue) -> (Box<RawValue>, Vec<Conte
         0 => (raw(&Value::Null), parts),
         1 => (values.remove(0), parts),
         _ => (raw(&values), parts),
+    }
+}
+
+/// The value that a program would receive for a result; `None` if it has parts that are no text.
+pub(crate) fn program_value(result: &RawValue) -> Option<Value> {
+    let fields = Fields::parse(result.get()).unwrap_or_default();
+    if let Some(structured) = fields.get("structuredContent") {
+        return serde_json::from_str(structured.get()).ok();
+    }
+    let content: Vec<Value> = fields.read("content")?;
+    match content.as_slice() {
+        [part] if part["type"] == "text" => {
+            serde_json::from_str(json_or_text(part["text"].as_str()?).get()).ok()
+        }
+        _ => None,
     }
 }
 

@@ -18,11 +18,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ExecuteOutcome, RunLegacy, execute, execute_confirmed, find_repeated_run};
 use crate::app::App;
-use crate::execute::{CallUnderWay, OpenCall, RunHandle};
+use crate::execute::{CallUnderWay, OpenCall, RunHandle, program_value};
+use crate::knowledge::SessionResult;
 use crate::planning::{RunRequest, Work};
 use crate::problem::{ErrorCode, Problem};
 use crate::telemetry::{current, in_context};
 use crate::tools::{self, CallContext, CallOutcome, DirectCaller};
+
+/// 10 KiB: the largest result that a session remembers, as much as traces keep of one.
+const MOST_REMEMBERED: usize = 10 << 10;
 
 /// A request to call a tool by name.
 pub struct NamedCall<'c> {
@@ -95,6 +99,7 @@ pub async fn call(
     };
     if !matches!(outcome, CallOutcome::NeedsApproval(_)) {
         app.runs.metrics.note_call(call.tool, outcome.status(), began.elapsed());
+        remember_in_session(app, &call, &outcome);
         return Ok(DirectOutcome::Answered(outcome));
     }
     execute(app, run_of_call(app, &call), visible).await.map(run_outcome)
@@ -105,6 +110,18 @@ fn run_outcome(outcome: ExecuteOutcome) -> DirectOutcome {
         ExecuteOutcome::Refused(refused) => DirectOutcome::Answered(CallOutcome::NotSent(refused.problem)),
         other => DirectOutcome::Run(other),
     }
+}
+
+/// Records the tool, and what it returned, among what the session used last. What sanitising changes is used for nothing.
+fn remember_in_session(app: &App, call: &NamedCall<'_>, outcome: &CallOutcome) {
+    let CallOutcome::Ok(result) = outcome else { return };
+    let (memory, tool) = (&app.knowledge.memory, call.tool.to_string());
+    let is_whole = || result.get().len() <= MOST_REMEMBERED && !memory.sanitiser().clean_json(result).changed;
+    let value = (!pml_mcp::protocol::is_input_required(result) && is_whole())
+        .then(|| program_value(result))
+        .flatten();
+    let results = value.map(|value| SessionResult { tool: tool.clone(), value });
+    memory.record_session_use((&call.principal, &call.session), &[&tool], results.into_iter().collect());
 }
 
 /// The run that a call becomes.

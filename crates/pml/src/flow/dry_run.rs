@@ -323,7 +323,7 @@ impl DryRequest<'_> {
             ToolId::parse(&format!("fs:{tool}")).is_ok_and(|id| {
                 let snapshot = self.app.tools.snapshot();
                 let found = snapshot.tool(&id).map(|tool| tool.definition.annotations);
-                found.is_ok_and(|said| self.app.policy().verdict(&id, &said).can_speculate())
+                found.is_ok_and(|said| self.app.policy().verdict(&id, &said).can_dry_run())
             })
         };
         // What a tool that asks would say is no more told by a dry run than its own result.

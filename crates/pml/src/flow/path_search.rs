@@ -247,7 +247,7 @@ impl PathSearch<'_> {
             input_schema: parsed(tool.definition.input_schema.get()),
             output_schema: output_of(tool, observed).map(|schema| parsed(schema.get())).unwrap_or_default(),
             fields: fields_of(tool, observed),
-            is_safe: self.app.policy().verdict(&tool.id, &tool.definition.annotations).can_speculate(),
+            is_safe: self.app.policy().verdict(&tool.id, &tool.definition.annotations).can_dry_run(),
             reads_only: reads(self.app, tool),
             reliability: reliability(calls.saturating_sub(failures), calls),
         }
@@ -272,7 +272,7 @@ impl PathSearch<'_> {
             output_schema,
             is_safe: tools
                 .iter()
-                .all(|tool| policy.verdict(&tool.id, &tool.definition.annotations).can_speculate()),
+                .all(|tool| policy.verdict(&tool.id, &tool.definition.annotations).can_dry_run()),
             reads_only,
             reliability: known.reliability(),
         }

@@ -2,6 +2,7 @@
 
 mod dry_run;
 mod exploration;
+mod not_ahead;
 mod path;
 
 use pml_model::ErrorCode;
@@ -23,6 +24,7 @@ pub use dry_run::{
 pub use exploration::{
     Exploration, ExplorationTrace, ExploredCall, FailedPath, PathOutput, ToolHistory, ViablePath,
 };
+pub use not_ahead::NotAhead;
 pub use path::{ExecutedPath, LoopTurns, PathDecision};
 pub use pml_mock::MockOrigin as ValueOrigin;
 
@@ -396,6 +398,9 @@ pub struct CallReport {
     /// The age of its result in milliseconds, if the dry run that the run confirms had read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
+    /// Why the call was not made ahead, if something kept it from being.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_ahead: Option<NotAhead>,
 }
 
 impl CallReport {
@@ -415,6 +420,7 @@ impl CallReport {
             speculated: false,
             saved_ms: None,
             age_ms: None,
+            not_ahead: None,
         }
     }
 }

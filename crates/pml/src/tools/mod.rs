@@ -34,7 +34,7 @@ pub(crate) use toolset::installation;
 pub use toolset::{BuiltInServer, Toolset, describe_status};
 
 /// Who makes a call, and within which limits.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CallContext {
     /// The principal that the call acts for.
     pub principal: Principal,
@@ -56,7 +56,7 @@ pub struct CallContext {
 
 /// What authorises a call. A tool that needs approval is called only with an authority that contains the approval:
 /// there is no value for "not asked".
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Authority {
     /// The call belongs to a run that was granted the tool.
     Run(Permit),
@@ -117,7 +117,7 @@ pub enum CallMode {
 /// Which calls of a dry run reach their tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DrySending {
-    /// Those of tools that may be called before a program asks for them.
+    /// Those of tools that need no approval and only read.
     ReadOnly,
     /// None.
     Nothing,
@@ -410,7 +410,7 @@ fn is_withheld(mode: CallMode, verdict: &ToolVerdict) -> bool {
     match mode {
         CallMode::Real | CallMode::Speculative => false,
         CallMode::Dry(DrySending::Nothing) => true,
-        CallMode::Dry(DrySending::ReadOnly) => !verdict.can_speculate(),
+        CallMode::Dry(DrySending::ReadOnly) => !verdict.can_dry_run(),
     }
 }
 

@@ -92,6 +92,44 @@ fn program(dice: &mut Dice) -> String {
     writer.text
 }
 
+/// A program with loops or called capabilities, or a document, and how many of its reads can be foreseen: all but the
+/// first, whose result none of them needs.
+pub fn foreseeable(dice: &mut Dice) -> (Work, u64) {
+    let count = 2 + dice.roll(6);
+    let keys: Vec<String> = (0..count).map(|number| format!("k{number}")).collect();
+    let arguments = json!({ "keys": keys, "groups": [{ "keys": keys }, { "keys": ["g0", "g1"] }] });
+    let first = "await mcp.b.read({ key: 'first', wait: 2 });\n";
+    let program = |rest: &str| Work::Program {
+        code: format!("{first}const out = [];\n{rest}\nreturn out.length;"),
+        arguments: arguments.clone(),
+    };
+    match dice.roll(5) {
+        0 => (program("for (const key of args.keys) { out.push(await mcp.a.read({ key })); }"), count),
+        1 => {
+            let groups = "for (const group of args.groups) {\n\
+                            for (const key of group.keys) { out.push(await mcp.b.read({ key: `in ${key}` })); }\n\
+                          }";
+            (program(groups), count + 2)
+        }
+        2 => (program("out.push(await capabilities.readsTwo({ key: args.keys[0] }));"), 2),
+        3 => {
+            let each = "for (const key of args.keys) { out.push(await capabilities.readsTwo({ key })); }";
+            (program(each), 2 * count)
+        }
+        _ => {
+            let mut tasks =
+                vec![json!({ "id": "first", "tool": "b:read", "arguments": { "key": "first", "wait": 2 } })];
+            for (number, key) in keys.iter().enumerate() {
+                // At most two steps from the first: what is further away is less certain.
+                let before = if number % 2 == 1 { keys[number - 1].as_str() } else { "first" };
+                tasks.push(json!({ "id": key, "tool": "a:read", "arguments": { "key": key }, "dependsOn": [before] }));
+            }
+            let document = Document { tasks: Value::Array(tasks), paused: dice.roll(2) == 0 };
+            (Work::Document { document, arguments }, count)
+        }
+    }
+}
+
 /// A program without branches and loops, and which of its calls can be foreseen.
 pub struct StraightLine {
     pub code: String,

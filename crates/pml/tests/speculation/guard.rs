@@ -124,3 +124,22 @@ fn reads_are_not_made_past_a_capability_with_a_tool_that_may_change_something() 
     assert_eq!(reads, 1, "nothing is read in vain while it is under way");
     assert_eq!(place.writes(), 2, "one when it was made, one when it was called");
 }
+
+#[test]
+fn the_clock_is_read_when_the_program_asks() {
+    let mut place = Place::start("");
+    let code = "await mcp.a.read({ key: 'first', until: 'go' });\n\
+                const far = await mcp.time.diff({ from: '2026-01-01', to: '2026-01-02' });\n\
+                return (await mcp.time.now({})).unixMs;";
+    let request = place.begin(code, &json!({}));
+    place.wait_for_key("first");
+    // Long enough for whatever is read ahead.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let before = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    place.allow("go");
+    let told = place.gateway.outcome(request);
+    assert!(u128::from(told["result"].as_u64().unwrap()) >= before, "{told}");
+    let trace = place.trace(&told);
+    let ahead = |tool: &str| trace.body.task_results.iter().any(|call| call.tool == tool && call.speculated);
+    assert!(ahead("time:diff") && !ahead("time:now"), "{told}");
+}

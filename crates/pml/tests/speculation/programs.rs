@@ -231,6 +231,8 @@ fn a_sample_of_hits_is_read_again_and_a_difference_counts() {
         place.run("return 1", &json!({}));
         place.stats("b:read", 1)["differing"] == 1
     });
+    let stats = place.stats("b:read", 1);
+    assert_eq!([&stats["hits"], &stats["misses"]], [&json!(0), &json!(1)], "a difference is a miss: {stats}");
     let threshold = |place: &Place, tool: &str| place.stats(tool, 0)["threshold"].as_f64();
     assert_eq!(threshold(&place, "b:read"), Some(0.95), "a difference counts as much waste");
     let told = place.run(code, &json!({}));

@@ -112,3 +112,28 @@ fn an_argument_of_what_follows_is_found_under_another_name_in_a_result_of_the_sa
         orders(&place).last() == Some(&json!("u-ann"))
     });
 }
+
+#[test]
+fn a_call_by_name_fills_in_arguments_of_what_follows() {
+    let rules = "[permissions]\n\"*\" = { approval_mode = \"auto\", cache_ttl = \"1h\" }\n";
+    let mut place = Place::with_rules("[speculation]\npreset = \"eager\"\n", rules);
+    for turn in 0..12 {
+        run_in(&mut place, &Value::Null, "first of all", FIRST, &json!({ "name": format!("n{turn}") }));
+        run_in(
+            &mut place,
+            &Value::Null,
+            "count orders",
+            ORDERS,
+            &json!({ "user_id": format!("taught {turn}") }),
+        );
+    }
+    let orders = |place: &Place| {
+        let calls = place.begun().into_iter().filter(|call| call.tool == "a:orders");
+        calls.map(|call| call.given["user_id"].clone()).collect::<Vec<_>>()
+    };
+    place.gateway.call("b__find_user", &json!({ "key": "ann" }));
+    run_in(&mut place, &Value::Null, "first of all", FIRST, &json!({ "name": "here" }));
+    crate::harness::eventually("the orders of the user are counted", || {
+        orders(&place).last() == Some(&json!("u-ann"))
+    });
+}

@@ -112,6 +112,34 @@ fn presets_have_names() {
 }
 
 #[test]
+fn an_eager_preset_reads_further_ahead_than_a_cautious_one() {
+    let task = |number: usize| {
+        let before = if number == 0 { Vec::new() } else { vec![format!("t{}", number - 1)] };
+        let mut arguments = json!({ "key": format!("t{number}") });
+        if number == 0 {
+            arguments["until"] = json!("go");
+        }
+        json!({ "id": format!("t{number}"), "tool": "a:read", "arguments": arguments, "dependsOn": before })
+    };
+    let tasks: Vec<Value> = (0..9).map(task).collect();
+    // Each step until a task starts makes it less likely.
+    for (preset, steps) in [("eager", 5), ("balanced", 3), ("cautious", 1)] {
+        let mut place = Place::start(&format!("[speculation]\npreset = \"{preset}\"\n"));
+        let implementation = json!({ "type": "dag", "dagStructure": { "tasks": tasks } });
+        let asked =
+            json!({ "intent": "a test", "implementation": implementation, "options": { "cache": false } });
+        let request =
+            place.gateway.begin("tools/call", &json!({ "name": "pml_execute", "arguments": asked }));
+        place.wait_for_end(&format!("t{steps}"));
+        // Whatever could begin has begun once another run is over.
+        place.run("return (await mcp.b.read({ key: 'meanwhile' })).given.key", &json!({}));
+        assert_eq!(place.keys("a:read").len(), 1 + steps, "{preset}: {:?}", place.begun());
+        place.allow("go");
+        assert_eq!(place.gateway.outcome(request)["status"], "success", "{preset}");
+    }
+}
+
+#[test]
 fn settings_out_of_range_are_refused_with_file_and_line() {
     for (setting, wrong) in [
         ("preset = \"bold\"", "bold"),

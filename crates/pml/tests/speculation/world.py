@@ -50,12 +50,15 @@ def earlier(key):
 
 # The requests of `single` that are under way and were not cancelled.
 single = set()
+# The calls by their requests.
+under_way = {}
 # One item for each call with `untold`, which returns something else each time.
 untold = []
 
 
 def call(request, tool, given):
     note("begin", tool=tool, given=given)
+    under_way[request] = {"tool": tool, "given": given}
     refused = tool == "single" and bool(single)
     if tool == "single" and not refused:
         single.add(request)
@@ -129,7 +132,10 @@ def answer(message):
     elif method == "tools/list":
         say({"id": request, "result": {"tools": tools()}})
     elif method == "notifications/cancelled":
-        single.discard(message["params"]["requestId"])
+        cancelled = message["params"]["requestId"]
+        single.discard(cancelled)
+        if cancelled in under_way:
+            note("cancelled", **under_way[cancelled])
     elif method == "tools/call":
         arguments = (request, message["params"]["name"], message["params"].get("arguments", {}))
         threading.Thread(target=call, args=arguments, daemon=True).start()

@@ -639,7 +639,14 @@ impl World {
 fn result(call: u32, issued: &IssuedCall) -> RunDelivery {
     // Each call has a distinct result, so that none can be confused with another.
     let value = format!("\"r{call} of {}\"", issued.frame);
-    RunDelivery::Result { call, value: json(value), parts: Vec::new(), saved_ms: None, age_ms: None }
+    RunDelivery::Result {
+        call,
+        value: json(value),
+        parts: Vec::new(),
+        saved_ms: None,
+        age_ms: None,
+        not_ahead: None,
+    }
 }
 
 fn grant(call: u32) -> Grant {

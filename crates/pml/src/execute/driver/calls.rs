@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::super::journal::History;
-use super::super::speculation::ClaimedResult;
+use super::super::speculation::{AskedCall, ClaimedResult, SpeculationMiss};
 use super::super::value::{DIRECT_BYTES, ResultBudget, outcome_delivery, whole_result_delivery};
 use super::DrivenRun;
 use super::reading_ahead::ReadingAhead;
@@ -26,7 +26,7 @@ use crate::execute::open_call::CallUnderWay;
 use crate::keys::ClientKeys;
 use crate::plan::{Grant, Plan};
 use crate::problem::{ErrorCode, Problem};
-use crate::report::RunFailure;
+use crate::report::{NotAhead, RunFailure};
 use crate::telemetry::{OpenSpan, in_context};
 use crate::tools::{self, Authority, CallApproval, CallContext, CallMode, CallOutcome, Permit, Toolset};
 
@@ -55,10 +55,22 @@ pub(super) struct EndedCall {
     pub(super) outcome: CallOutcome,
     /// How long it took since the program was allowed to make it.
     pub(super) took: Duration,
-    /// How much sooner it ended because it was made ahead; `None` if it was not.
-    pub(super) saved: Option<Duration>,
-    /// The age of its result, if a dry run had read it.
-    pub(super) age: Option<Duration>,
+    pub(super) ahead: AheadResult,
+}
+
+/// What became of the read ahead of a call.
+pub(super) enum AheadResult {
+    /// Its result is that of the call.
+    Used {
+        /// How much sooner the call ended.
+        saved: Duration,
+        /// The age of the result, if a dry run had read it.
+        age: Option<Duration>,
+    },
+    /// The call was made itself, for this reason.
+    NotUsed(NotAhead),
+    /// There was none, and nothing is known to have held it back.
+    None,
 }
 
 /// A call that may be made now.
@@ -91,7 +103,7 @@ impl CallsInFlight {
     /// Ends a call that is not sent.
     pub(super) fn refuse(&mut self, call: u32, problem: Problem) {
         let outcome = CallOutcome::NotSent(problem);
-        let ended = EndedCall { call, outcome, took: Duration::ZERO, saved: None, age: None };
+        let ended = EndedCall { call, outcome, took: Duration::ZERO, ahead: AheadResult::None };
         self.calls.push(Box::pin(async move { ended }));
     }
 
@@ -103,7 +115,7 @@ impl CallsInFlight {
             let began = Instant::now();
             self.calls.push(Box::pin(async move {
                 let outcome = outcome.await;
-                EndedCall { call: issued.call, outcome, took: began.elapsed(), saved: None, age: None }
+                EndedCall { call: issued.call, outcome, took: began.elapsed(), ahead: AheadResult::None }
             }));
             return;
         }
@@ -118,7 +130,7 @@ impl CallsInFlight {
                 CallOutcome::NotSent(Problem::new(ErrorCode::ToolChanged, text).hint(RunFailure::RUN_ANEW));
             tools::end_call(span, &outcome);
             let ended =
-                EndedCall { call: issued.call, outcome, took: Duration::ZERO, saved: None, age: None };
+                EndedCall { call: issued.call, outcome, took: Duration::ZERO, ahead: AheadResult::None };
             self.calls.push(Box::pin(async move { ended }));
             return;
         }
@@ -143,38 +155,57 @@ impl CallsInFlight {
             }),
             witness,
         };
-        let ahead = of.runs.speculator.take(of.lease.run(), &id, &issued.digest);
+        let (run, speculator) = (of.lease.run(), &of.runs.speculator);
+        let ahead = speculator.take(run, &id, &issued.digest);
+        let held_back = self.reading_ahead.as_mut().and_then(|reading| reading.take_held_back(issued.call));
+        let not_made = match ahead {
+            None if speculator.has_expired(run, &id, &issued.digest) => Some(NotAhead::Expired),
+            _ => held_back,
+        };
         let runs = Arc::clone(&of.runs);
         self.calls.push(Box::pin(async move {
-            let mut context = context;
             if let Some(key) = &key {
                 wait_for_budget(&runs.keys, key, &context.cancel).await;
             }
             let began = Instant::now();
-            context.deadline = timeout.map(|time| began + time);
             let arguments: &RawValue = serde_json::from_str(&issued.arguments)
                 .expect("the worker's side has checked that it is JSON");
             let parent = span.context();
             let call = || {
-                in_context(parent.clone(), tools::call(&toolset, &context, &id, arguments, Fields::default()))
+                // The time of the call begins with the call: what was waited for its read ahead does not count.
+                let deadline = timeout.map(|time| Instant::now() + time);
+                let context = CallContext { deadline, ..context.clone() };
+                let (toolset, id) = (&toolset, &id);
+                in_context(parent.clone(), async move {
+                    tools::call(toolset, &context, id, arguments, Fields::default()).await
+                })
             };
             let claimed = match (ahead, &context.run) {
                 (Some(read), Some(run)) => {
-                    let asker = (&context.principal, run);
-                    runs.speculator.claim(asker, read, context.witness.as_ref(), call).await
+                    let asker = AskedCall {
+                        principal: &context.principal,
+                        run,
+                        witness: context.witness.as_ref(),
+                        cancel: &context.cancel,
+                        timeout,
+                    };
+                    runs.speculator.claim(&asker, read, call).await
                 }
-                _ => ClaimedResult::Called(call().await),
-            };
-            let (outcome, saved, age) = match claimed {
-                ClaimedResult::Ahead(hit) => (CallOutcome::Ok(hit.result), Some(hit.saved), hit.age),
-                ClaimedResult::Called(outcome) => (outcome, None, None),
+                _ => ClaimedResult::Called(call().await, None),
             };
             let mut span = span;
-            if saved.is_some() {
-                span.set("pml.call.speculated", || true);
-            }
+            let (outcome, ahead) = match claimed {
+                ClaimedResult::Ahead(hit) => {
+                    span.set("pml.call.speculated", || true);
+                    (CallOutcome::Ok(hit.result), AheadResult::Used { saved: hit.saved, age: hit.age })
+                }
+                ClaimedResult::Called(outcome, miss) => {
+                    let reason = miss.map(reason).or(not_made);
+                    (outcome, reason.map_or(AheadResult::None, AheadResult::NotUsed))
+                }
+            };
             tools::end_call(span, &outcome);
-            EndedCall { call: issued.call, outcome, took: began.elapsed(), saved, age }
+            EndedCall { call: issued.call, outcome, took: began.elapsed(), ahead }
         }));
     }
 
@@ -188,14 +219,18 @@ impl CallsInFlight {
     /// The delivery to the program for the end of a call.
     pub(super) fn on_call_end(&mut self, of: &DrivenRun, tool: &str, ended: EndedCall) -> RunDelivery {
         let deliver = if of.plan.is_direct() { whole_result_delivery } else { outcome_delivery };
-        let EndedCall { call, outcome, took, saved, age } = ended;
+        let EndedCall { call, outcome, took, ahead } = ended;
         if let Ok(tool) = ToolId::parse(tool) {
             of.runs.metrics.note_call(&tool, outcome.status(), took);
         }
         let mut what = deliver(of.lease.run(), call, tool, outcome, self.result_budget(&of.plan));
-        if let RunDelivery::Result { saved_ms, age_ms, .. } = &mut what {
+        if let RunDelivery::Result { saved_ms, age_ms, not_ahead, .. } = &mut what {
             let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-            (*saved_ms, *age_ms) = (saved.map(ms), age.map(ms));
+            match ahead {
+                AheadResult::Used { saved, age } => (*saved_ms, *age_ms) = (Some(ms(saved)), age.map(ms)),
+                AheadResult::NotUsed(reason) => *not_ahead = Some(reason),
+                AheadResult::None => {}
+            }
         }
         self.received += what.size();
         what
@@ -231,6 +266,16 @@ impl CallsInFlight {
         if tokio::time::timeout(CALLING_OFF, rest).await.is_err() {
             tracing::debug!(run = %of.lease.run(), "a call did not end when it was called off");
         }
+    }
+}
+
+/// Why a read was of no use, as a report tells it.
+fn reason(miss: SpeculationMiss) -> NotAhead {
+    match miss {
+        SpeculationMiss::Written => NotAhead::Written,
+        SpeculationMiss::Unanswered => NotAhead::Unanswered,
+        SpeculationMiss::Changed => NotAhead::Changed,
+        SpeculationMiss::Expired => NotAhead::Expired,
     }
 }
 

@@ -48,7 +48,7 @@ use client::{ClientNotice, RunClient};
 use ending::storage_failure;
 use journal_writer::JournalWriter;
 pub(super) use journal_writer::{Ack, AckSender};
-use reading_ahead::ReadingAhead;
+use reading_ahead::{ReadingAhead, room_returned};
 use work::{WorkSource, sleep_until};
 
 /// 5 s: how long calls that may have had an effect are awaited after the run has ended.
@@ -259,6 +259,7 @@ impl Driver {
                 Some(DriverEvent::AskNow) => self.ask_meanwhile().await,
                 Some(DriverEvent::PollAnswer) => self.poll_answer().await,
                 Some(DriverEvent::PollPause) => self.poll_pause().await,
+                Some(DriverEvent::RoomReturned) => self.read_on(),
                 Some(DriverEvent::Lost) => {
                     self.client.set_status(RunStatus::Elsewhere);
                     self.work.kill();
@@ -304,6 +305,7 @@ impl Driver {
         let stopping = self.deadlines.grace.is_some();
         let write_by = self.journal.write_by();
         let mut aborted = self.stops.abort.subscribe();
+        let awaited_room = self.calls.reading_ahead.as_ref().and_then(ReadingAhead::awaited_room);
         tokio::select! {
             biased;
             () = self.stops.lost.cancelled() => Some(DriverEvent::Lost),
@@ -333,6 +335,7 @@ impl Driver {
             () = sleep_until(self.approvals.ask_by), if !stopping => Some(DriverEvent::AskNow),
             () = sleep_until(self.approvals.next_poll), if !stopping => Some(DriverEvent::PollAnswer),
             () = sleep_until(self.deadlines.pause_poll), if !stopping => Some(DriverEvent::PollPause),
+            () = room_returned(awaited_room), if !stopping => Some(DriverEvent::RoomReturned),
             // The time for which a server's question to the client is open does not count.
             () = self.client.caller.wait_until_deadline(self.deadlines.run), if !stopping => stop(RunEnding::Failed(self.out_of_time())),
         }
@@ -528,6 +531,8 @@ enum DriverEvent {
     PollAnswer,
     /// Time to check for a requested pause.
     PollPause,
+    /// There may be room for a read ahead again.
+    RoomReturned,
     /// Another process has taken over the run.
     Lost,
 }

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pml_model::structure::{NodeId, NodeLetter};
 use pml_model::{CapabilityId, Digest, ToolId};
 use pml_sandbox::WorkerEvent;
+use tokio::sync::watch;
 
 use super::super::dag::{DagRun, UpcomingCall};
 use super::super::observe::Observer;
 use super::super::run::RunEvent;
 use super::super::speculation::{
     CallEffects, CalledTool, InlinedPlaces, InlinedStructure, LEAST_CONFIDENCE, NewRead, OutcomeShares,
-    Outlook, ReadAhead, RunAhead, Speculator, ToolEffect,
+    Outlook, ReadOffer, RunAhead, Speculator, ToolEffect,
 };
 use super::{DrivenRun, Driver};
 use crate::approve::ToolVerdict;
@@ -21,12 +23,19 @@ use crate::execute::delivery::RunDelivery;
 use crate::execute::ending::RunEnding;
 use crate::execute::issued_call::IssuedCall;
 use crate::plan::{Plan, ProgramScope, TaskWork};
-use crate::report::PathDecision;
+use crate::report::{NotAhead, PathDecision};
 use crate::tools::Toolset;
 
 /// Confidence that a task runs that only waits for tasks under way: a failure, a replan or an abort keeps it from doing
 /// so. Each further step until the task starts multiplies it again.
 const NEXT_STEP: f64 = 0.9;
+
+/// 1 s: how often a read for which there was no room is tried again, should no other read end: a budget fills up with time,
+/// and calls that somebody waits for leave room when they end.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// How often the read for a task of a DAG is made anew because a task beside it slept.
+const MOST_SLEPT: u32 = 1;
 
 impl Driver {
     /// Tells the reads ahead what the program does. While it is quiet, the reads that follow are started; before the run
@@ -38,19 +47,41 @@ impl Driver {
                 if let Some(tool) = self.driven.plan.tools.get(issued.handle as usize) {
                     reading.takes_earlier(&tool.id, &issued.digest);
                 }
-                reading.on_issued(&self.observer, issued);
+                let held_by = reading.on_issued(&self.observer, issued);
+                if let Some(held_by) = held_by.filter(|_| !self.run.is_replaying()) {
+                    reading.held_back.insert(issued.call, held_by);
+                }
             }
             RunEvent::Quiet { taken } if self.run.is_settled(*taken) => {
                 reading.follow(&self.observer);
-                let writes: Vec<WriteReach> =
-                    self.run.open_handles().filter_map(|handle| reading.writes_of(handle)).collect();
-                if writes.contains(&WriteReach::Everywhere) {
-                    return;
-                }
-                let calls = self.run.in_flight();
-                reading.start_reads(&self.driven, self.work.dag.as_deref(), (&writes, calls));
+                self.start_reads(*taken);
             }
             _ => {}
+        }
+    }
+
+    /// Starts the reads that can be made now, while a program that took so many deliveries is quiet.
+    fn start_reads(&mut self, taken: u32) {
+        let Some(reading) = &mut self.calls.reading_ahead else { return };
+        reading.release_passed(&self.driven);
+        let (mut writes, mut nodes) = (Vec::new(), Vec::new());
+        for open in self.run.open_calls() {
+            let Some(reach) = reading.writes_of(open.handle) else { continue };
+            writes.push(reach);
+            nodes.extend(reading.place_of(&self.observer, open.call));
+        }
+        reading.on_changes_under_way(&nodes);
+        if !writes.contains(&WriteReach::Everywhere) {
+            let calls = self.run.in_flight();
+            reading.start_reads(&self.driven, self.work.dag.as_deref(), (&writes, calls), taken);
+        }
+    }
+
+    /// Starts the reads for which there was no room before, if the program still waits.
+    pub(super) fn read_on(&mut self) {
+        let refused = self.calls.reading_ahead.as_mut().and_then(|reading| reading.refused_at.take());
+        if let Some(taken) = refused.filter(|taken| self.run.is_settled(*taken)) {
+            self.start_reads(taken);
         }
     }
 
@@ -73,8 +104,8 @@ impl Driver {
             }
             // A program that waits some time wants to know what is there afterwards.
             RunDelivery::Timer { .. } if !self.restoring => {
-                self.drop_unused_reads();
-                self.calls.reading_ahead.iter_mut().for_each(ReadingAhead::forget_made);
+                self.driven.runs.speculator.drop_early(self.driven.lease.run());
+                self.calls.reading_ahead.iter_mut().for_each(ReadingAhead::on_slept);
             }
             _ => {}
         }
@@ -83,15 +114,9 @@ impl Driver {
     /// Forgets the reads ahead after the plan was replaced.
     pub(super) fn forget_reads(&mut self) {
         if !self.restoring {
-            self.drop_unused_reads();
+            self.driven.runs.speculator.drop_unused(self.driven.lease.run());
         }
         self.calls.reading_ahead = ReadingAhead::new(&self.driven);
-    }
-
-    /// Drops the results that nobody asked for: time has passed that the program waited for on purpose, or the plan is
-    /// another.
-    fn drop_unused_reads(&self) {
-        self.driven.runs.speculator.drop_unused(self.driven.lease.run());
     }
 
     /// Tells the reads ahead what a capability or a pure operation returned, if that is known in full.
@@ -124,6 +149,14 @@ pub(super) struct ReadingAhead {
     ahead: Option<RunAhead>,
     /// The DAG tasks whose calls were made ahead, each with its handle and the digest of its arguments.
     tasks: HashMap<usize, (u32, Digest)>,
+    /// How often the read for a DAG task was dropped because a task beside it slept.
+    slept: HashMap<usize, u32>,
+    /// The issued calls that were held back, until they are sent, each with the node that did so.
+    held_back: HashMap<u32, NotAhead>,
+    /// Changes whenever there may be room for a read again.
+    room_returns: watch::Receiver<()>,
+    /// The deliveries that the program had taken when there was no room for a read; `None` if there was.
+    refused_at: Option<u32>,
     /// The reads that were made before a pause of the run and are not asked for yet, by tool and arguments.
     made_before: HashMap<(ToolId, Digest), usize>,
     /// How many more reads the run may make ahead.
@@ -176,6 +209,10 @@ impl ReadingAhead {
             effects,
             ahead,
             tasks: HashMap::new(),
+            slept: HashMap::new(),
+            held_back: HashMap::new(),
+            room_returns: runs.speculator.room_returns(),
+            refused_at: None,
             made_before: runs.speculator.unused_reads(of.lease.run()),
             left: plan.limits.speculated_calls.saturating_sub(runs.speculator.reads_made(of.lease.run())),
             places,
@@ -199,14 +236,34 @@ impl ReadingAhead {
         }
     }
 
-    /// The program issued a call.
-    fn on_issued(&mut self, observer: &Observer, issued: &IssuedCall) {
-        if let Some(ahead) = &mut self.ahead
-            && let Some((calls, node)) = observer.call_place(issued.call)
-            && let Some(node) = self.places.node(&calls, node)
-        {
-            ahead.on_issued(node, &issued.arguments);
+    /// The place of a call in the program with its capabilities.
+    fn place_of(&self, observer: &Observer, call: u32) -> Option<NodeId> {
+        let (calls, node) = observer.call_place(call)?;
+        self.places.node(&calls, node)
+    }
+
+    /// The program issued a call. Returns what held it back, if that kept it from being made ahead.
+    fn on_issued(&mut self, observer: &Observer, issued: &IssuedCall) -> Option<NotAhead> {
+        let node = self.place_of(observer, issued.call)?;
+        let held_by = self.ahead.as_mut()?.on_issued(node, &issued.arguments)?;
+        Some(NotAhead::Behind { node: Some(held_by).filter(|node| self.places.is_of_program(*node)) })
+    }
+
+    /// Takes what held back a call that is sent now.
+    pub(super) fn take_held_back(&mut self, call: u32) -> Option<NotAhead> {
+        self.held_back.remove(&call)
+    }
+
+    /// Calls at these nodes, which may change something, are under way.
+    fn on_changes_under_way(&mut self, nodes: &[NodeId]) {
+        if let Some(ahead) = self.ahead.as_mut().filter(|_| !nodes.is_empty()) {
+            ahead.on_changes_under_way(nodes);
         }
+    }
+
+    /// What tells that there may be room again; `None` if no read waits for it.
+    pub(super) fn awaited_room(&self) -> Option<watch::Receiver<()>> {
+        self.refused_at.map(|_| self.room_returns.clone())
     }
 
     /// Follows the program, and the capabilities that it calls, to where they are now.
@@ -231,66 +288,96 @@ impl ReadingAhead {
     }
 
     /// Starts the reads that can be made now. `writes` is what the `calls` under way may change: a read must not overtake
-    /// them.
-    fn start_reads(&mut self, of: &DrivenRun, dag: Option<&DagRun>, (writes, calls): (&[WriteReach], usize)) {
+    /// them. The program took so many deliveries before.
+    fn start_reads(
+        &mut self,
+        of: &DrivenRun,
+        dag: Option<&DagRun>,
+        (writes, calls): (&[WriteReach], usize),
+        taken: u32,
+    ) {
         let run = of.lease.run();
+        self.room_returns.mark_unchanged();
         let room = self.speculator.room(run, calls, of.plan.limits.concurrent).min(self.left as usize);
-        if room == 0 {
+        if room == 0 && self.made_before.is_empty() {
             return;
         }
-        let admitted = |handle: u32, confidence: f64| {
-            let tool = of.plan.tools.get(handle as usize);
-            tool.is_some_and(|tool| {
-                !writes.iter().any(|reach| reach.covers(&tool.id.server))
-                    && self.speculator.admits(&of.principal, &tool.id, confidence)
-            })
+        let ReadingAhead { speculator, effects, ahead, tasks, slept, made_before, left, refused_at, .. } =
+            self;
+        let (marks, mut room) = (Arc::default(), room);
+        let mut offer = |handle: u32, arguments: &str, confidence: f64| {
+            let Some(tool) = of.plan.tools.get(handle as usize) else { return ReadOffer::NotNow };
+            if writes.iter().any(|reach| reach.covers(&tool.id.server))
+                || !speculator.admits(&of.principal, &tool.id, confidence)
+            {
+                return ReadOffer::NotNow;
+            }
+            if speculator.has_earlier_read(run, &tool.id, arguments)
+                || take_made_before(made_before, &tool.id, &Digest::of(arguments.as_bytes()))
+            {
+                return ReadOffer::Taken;
+            }
+            if room == 0 {
+                // Further ones may have been made before the pause.
+                return if made_before.is_empty() { ReadOffer::Full } else { ReadOffer::NotNow };
+            }
+            let read = NewRead { principal: &of.principal, run, tool, arguments, confidence, marks: &marks };
+            if !speculator.start(&read) {
+                *refused_at = Some(taken);
+                return ReadOffer::NotNow;
+            }
+            room -= 1;
+            *left -= 1;
+            ReadOffer::Taken
         };
-        let mut reads = self.ahead.as_mut().map(|ahead| ahead.take_reads(room, admitted)).unwrap_or_default();
-        let known = PlanEffects { plan: &of.plan, effects: &self.effects };
+        if let Some(ahead) = ahead {
+            ahead.offer_reads(|read| offer(read.handle, &read.arguments, read.confidence));
+        }
+        let known = PlanEffects { plan: &of.plan, effects };
         for call in dag.into_iter().flat_map(|dag| dag.upcoming_calls(|work| known.may_write(work))) {
             let confidence = NEXT_STEP.powi(i32::try_from(call.steps).unwrap_or(i32::MAX));
             // The calls come in the order of their steps.
-            if reads.len() == room || confidence < LEAST_CONFIDENCE {
+            if confidence < LEAST_CONFIDENCE {
                 break;
             }
-            if self.is_speculable(&call)
-                && !self.tasks.contains_key(&call.task)
-                && admitted(call.handle, confidence)
-            {
-                let UpcomingCall { task, handle, arguments, .. } = call;
-                self.tasks.insert(task, (handle, Digest::of(arguments.as_bytes())));
-                reads.push(ReadAhead { handle, arguments, confidence });
-            }
-        }
-        for read in reads {
-            let Some(tool) = of.plan.tools.get(read.handle as usize) else { continue };
-            let ReadAhead { arguments, confidence, .. } = read;
-            if self.speculator.has_earlier_read(run, &tool.id, &arguments)
-                || self.takes_earlier(&tool.id, &Digest::of(arguments.as_bytes()))
+            let UpcomingCall { task, handle, ref arguments, .. } = call;
+            if !is_speculable(effects, &call)
+                || tasks.contains_key(&task)
+                || slept.get(&task).is_some_and(|times| *times > MOST_SLEPT)
             {
                 continue;
             }
-            let read = NewRead { principal: &of.principal, run, tool, arguments, confidence };
-            let begun = self.speculator.start(&read);
-            self.left -= u32::from(begun);
+            match offer(handle, arguments, confidence) {
+                ReadOffer::Taken => {
+                    tasks.insert(task, (handle, Digest::of(arguments.as_bytes())));
+                }
+                ReadOffer::NotNow => {}
+                ReadOffer::Full => break,
+            }
         }
     }
 
-    /// Forgets which reads were made: they were dropped.
-    fn forget_made(&mut self) {
-        self.tasks.clear();
+    /// Drops the reads that the program will not ask for, which leaves room for others.
+    fn release_passed(&mut self, of: &DrivenRun) {
+        let passed = self.ahead.as_mut().map(RunAhead::take_passed).unwrap_or_default();
+        for (handle, arguments) in passed {
+            if let Some(tool) = of.plan.tools.get(handle as usize) {
+                let arguments = Digest::of(arguments.as_bytes());
+                self.speculator.release((&of.principal, of.lease.run()), &tool.id, &arguments);
+            }
+        }
+    }
+
+    /// The program has slept, and the reads made before were dropped.
+    fn on_slept(&mut self) {
+        self.tasks.drain().for_each(|(task, _)| *self.slept.entry(task).or_default() += 1);
         self.made_before.clear();
+        self.ahead.iter_mut().for_each(RunAhead::on_slept);
     }
 
     /// Whether a call was made ahead before a pause of the run. Each such read counts for one call.
     fn takes_earlier(&mut self, tool: &ToolId, arguments: &Digest) -> bool {
-        if self.made_before.is_empty() {
-            return false;
-        }
-        let left = self.made_before.get_mut(&(tool.clone(), arguments.clone()));
-        let Some(left) = left.filter(|left| **left > 0) else { return false };
-        *left -= 1;
-        true
+        take_made_before(&mut self.made_before, tool, arguments)
     }
 
     /// Drops the read for a DAG task, because one before it has failed.
@@ -301,14 +388,40 @@ impl ReadingAhead {
             self.speculator.discard((&of.principal, of.lease.run()), &tool.id, arguments);
         }
     }
+}
 
-    fn is_speculable(&self, call: &UpcomingCall) -> bool {
-        match self.effects.get(call.handle as usize) {
-            Some(ToolEffect::ReadsClosed) => true,
-            // What another tool returned does not leave the machine before the task itself sends it.
-            Some(ToolEffect::ReadsOpen) => !call.from_results,
-            Some(ToolEffect::ReadsOnly | ToolEffect::MayChange(_)) | None => false,
-        }
+/// Waits until there may be room for a read that found none before.
+pub(super) async fn room_returned(awaited: Option<watch::Receiver<()>>) {
+    match awaited {
+        Some(mut room) => drop(tokio::time::timeout(TRY_AGAIN, room.changed()).await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Takes one of the reads that were made before a pause of the run. Returns `false` if there is none for this call.
+fn take_made_before(
+    made_before: &mut HashMap<(ToolId, Digest), usize>,
+    tool: &ToolId,
+    arguments: &Digest,
+) -> bool {
+    if made_before.is_empty() {
+        return false;
+    }
+    let call = (tool.clone(), arguments.clone());
+    let Some(left) = made_before.get_mut(&call) else { return false };
+    *left -= 1;
+    if *left == 0 {
+        made_before.remove(&call);
+    }
+    true
+}
+
+fn is_speculable(effects: &[ToolEffect], call: &UpcomingCall) -> bool {
+    match effects.get(call.handle as usize) {
+        Some(ToolEffect::ReadsClosed) => true,
+        // What another tool returned does not leave the machine before the task itself sends it.
+        Some(ToolEffect::ReadsOpen) => !call.from_results,
+        Some(ToolEffect::ReadsOnly | ToolEffect::MayChange(_)) | None => false,
     }
 }
 

@@ -227,6 +227,7 @@ impl Observer {
             speculated: false,
             saved_ms: None,
             age_ms: None,
+            not_ahead: None,
         }
     }
 

@@ -19,6 +19,9 @@ use super::shares::OutcomeShares;
 const LARGEST_RESULT: usize = 256 * 1024;
 /// The items of a list that are foreseen; what exceeds it is read as usual.
 const MOST_ITEMS: usize = 1_000;
+/// How often a read outside of loops is made anew because the program slept before it asked for it: a program that sleeps
+/// again and again wants what is there then.
+const MOST_SLEPT: u32 = 1;
 /// The confidence that the program asks for a read that it reaches unless it ends early: some programs throw, break or
 /// return before.
 const CERTAIN: f64 = 0.9;
@@ -42,9 +45,39 @@ pub(crate) struct RunAhead {
     outcomes: HashMap<NodeId, Vec<String>>,
     /// How likely undecided branches are.
     shares: OutcomeShares,
-    ahead: Vec<Remaining>,
+    /// One for each read of the outlook.
+    places: Vec<ReadPlace>,
     /// How many more reads of undecided branches may be made.
     branches_left: u32,
+}
+
+/// What became of one read of the outlook.
+#[derive(Debug)]
+struct ReadPlace {
+    remaining: Remaining,
+    /// The arguments of the calls that were made ahead and not issued yet, in the order of the program.
+    made: VecDeque<String>,
+    /// How often what was made here was dropped because the program slept.
+    slept: u32,
+    /// The call that may change what is read, and for which the read was last held back.
+    held_by: Option<usize>,
+}
+
+impl ReadPlace {
+    fn new() -> ReadPlace {
+        ReadPlace { remaining: Remaining::Unknown, made: VecDeque::new(), slept: 0, held_by: None }
+    }
+}
+
+/// What becomes of a read that is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadOffer {
+    /// It is made.
+    Taken,
+    /// It is not made now, nor are the others of its tool here.
+    NotNow,
+    /// Nothing more is made now.
+    Full,
 }
 
 /// The calls of one read that were neither issued nor made ahead.
@@ -81,7 +114,7 @@ impl RunAhead {
             reached: outlook.order.empty_set(),
             outcomes: HashMap::new(),
             shares,
-            ahead: outlook.reads.iter().map(|_| Remaining::Unknown).collect(),
+            places: outlook.reads.iter().map(|_| ReadPlace::new()).collect(),
             branches_left: branches,
             outlook,
         }
@@ -103,29 +136,81 @@ impl RunAhead {
         }
     }
 
-    /// The program issued a call at a node.
-    pub(crate) fn on_issued(&mut self, node: NodeId, arguments: &str) {
-        let Some(at) = self.outlook.order.index(node) else { return };
+    /// The program issued a call at a node. Returns the call for which it was not made ahead, if one held it back.
+    pub(crate) fn on_issued(&mut self, node: NodeId, arguments: &str) -> Option<NodeId> {
+        let at = self.outlook.order.index(node)?;
         self.reached.insert(at);
-        for place in 0..self.ahead.len() {
+        let mut held_by = None;
+        for place in 0..self.places.len() {
             if self.outlook.reads[place].node == at {
-                self.remove_issued(place, arguments);
+                held_by = held_by.or(self.remove_issued(place, arguments));
             }
         }
+        held_by.map(|node| self.outlook.order.id(node))
     }
 
-    fn remove_issued(&mut self, place: usize, arguments: &str) {
-        if let Remaining::Unknown = self.ahead[place] {
+    /// Takes a call that was issued out of what is ahead. Returns the node that held it back, if it was not made.
+    fn remove_issued(&mut self, place: usize, arguments: &str) -> Option<usize> {
+        let made = &mut self.places[place].made;
+        if let Some(issued) = made.iter().position(|call| call == arguments) {
+            made.remove(issued);
+            return None;
+        }
+        if let Remaining::Unknown = self.places[place].remaining {
             // A program that iterates knows its list; what is not known here by now never will be.
             let calls = self.calls_of(&self.outlook.reads[place]);
-            self.ahead[place] = calls.map_or(Remaining::Over, Remaining::Calls);
+            self.places[place].remaining = calls.map_or(Remaining::Over, Remaining::Calls);
         }
-        if let Remaining::Calls(calls) = &mut self.ahead[place]
+        let place = &mut self.places[place];
+        if let Remaining::Calls(calls) = &mut place.remaining
             && let Some(issued) = calls.iter().position(|call| call == arguments)
         {
             // The calls before this one were passed by, or are under way.
             calls.drain(..=issued);
         }
+        place.held_by
+    }
+
+    /// Calls at these nodes, which may change something, are under way: the reads behind them are held back.
+    pub(crate) fn on_changes_under_way(&mut self, nodes: &[NodeId]) {
+        let nodes: Vec<usize> = nodes.iter().filter_map(|node| self.outlook.order.index(*node)).collect();
+        for (place, read) in self.places.iter_mut().zip(&self.outlook.reads) {
+            if let Some(barrier) = read.barriers.iter().find(|barrier| nodes.contains(&barrier.node)) {
+                place.held_by = Some(barrier.node);
+            }
+        }
+    }
+
+    /// The program slept, and what was made before was dropped. What it reads outside of loops is made once more; in a loop
+    /// it may sleep in every turn.
+    pub(crate) fn on_slept(&mut self) {
+        for (place, read) in self.places.iter_mut().zip(&self.outlook.reads) {
+            if place.made.is_empty() {
+                continue;
+            }
+            place.slept += 1;
+            let made = std::mem::take(&mut place.made);
+            match &mut place.remaining {
+                Remaining::Calls(calls) if read.lists.is_empty() && place.slept <= MOST_SLEPT => {
+                    made.into_iter().rev().for_each(|call| calls.push_front(call));
+                }
+                remaining => *remaining = Remaining::Over,
+            }
+        }
+    }
+
+    /// Takes the reads that were made and that the program will not ask for: it has passed them, or decided otherwise.
+    pub(crate) fn take_passed(&mut self) -> Vec<(u32, String)> {
+        let mut passed = Vec::new();
+        for place in 0..self.places.len() {
+            let read = &self.outlook.reads[place];
+            if !self.places[place].made.is_empty() && self.reachability(read) == Reachability::Never {
+                let place = &mut self.places[place];
+                place.remaining = Remaining::Over;
+                passed.extend(place.made.drain(..).map(|arguments| (read.handle, arguments)));
+            }
+        }
+        passed
     }
 
     /// Whether arguments refer to the result of a node.
@@ -143,47 +228,44 @@ impl RunAhead {
         }
     }
 
-    /// At most `most` reads to make now, in the order of the program. Those of a tool and with a confidence that are not
-    /// `admitted` stay: a decision may make them certain.
-    pub(crate) fn take_reads(&mut self, most: usize, admitted: impl Fn(u32, f64) -> bool) -> Vec<ReadAhead> {
-        let mut reads = Vec::new();
-        for place in 0..self.ahead.len() {
-            if reads.len() >= most {
+    /// Offers the reads that could be made now, in the order of the program. What is not taken stays: a decision may make it
+    /// certain, or there may be room for it later.
+    pub(crate) fn offer_reads(&mut self, mut offer: impl FnMut(&ReadAhead) -> ReadOffer) {
+        for place in 0..self.places.len() {
+            let Some((confidence, is_certain)) = self.prepare(place) else { continue };
+            let handle = self.outlook.reads[place].handle;
+            let ReadPlace { remaining: Remaining::Calls(calls), made, .. } = &mut self.places[place] else {
+                continue;
+            };
+            while (is_certain || self.branches_left > 0)
+                && let Some(arguments) = calls.pop_front()
+            {
+                let read = ReadAhead { handle, arguments, confidence };
+                let answer = offer(&read);
+                if answer == ReadOffer::Taken {
+                    self.branches_left -= u32::from(!is_certain);
+                    made.push_back(read.arguments);
+                    continue;
+                }
+                calls.push_front(read.arguments);
+                if answer == ReadOffer::Full {
+                    return;
+                }
                 break;
             }
-            let handle = self.outlook.reads[place].handle;
-            if let Some((confidence, is_certain)) = self.prepare(place)
-                && let Remaining::Calls(calls) = &mut self.ahead[place]
-                && !calls.is_empty()
-                && admitted(handle, confidence)
-            {
-                let mut room = calls.len().min(most - reads.len());
-                if !is_certain {
-                    let branches = u32::try_from(room).unwrap_or(u32::MAX).min(self.branches_left);
-                    self.branches_left -= branches;
-                    room = branches as usize;
-                }
-                let taken = calls.drain(..room);
-                reads.extend(taken.map(|arguments| ReadAhead { handle, arguments, confidence }));
-            }
         }
-        reads
     }
 
     /// Finds out whether a read can be made now, with which confidence the program asks for it, and whether all
     /// decisions before it are made.
     fn prepare(&mut self, place: usize) -> Option<(f64, bool)> {
-        if let Remaining::Over = self.ahead[place] {
+        if let Remaining::Over = self.places[place].remaining {
             return None;
         }
         let read = &self.outlook.reads[place];
-        let reachability = match self.outlook.order.is_passed(read.node, &self.reached) {
-            true => Reachability::Never,
-            false => self.reachability(read),
-        };
-        let (confidence, is_certain) = match (reachability, &read.effect) {
+        let (confidence, is_certain) = match (self.reachability(read), &read.effect) {
             (Reachability::Never, _) => {
-                self.ahead[place] = Remaining::Over;
+                self.places[place].remaining = Remaining::Over;
                 return None;
             }
             (Reachability::Certain, _) => (CERTAIN, true),
@@ -191,11 +273,13 @@ impl RunAhead {
             (Reachability::Undecided(share), ToolEffect::ReadsClosed) => (share.min(CERTAIN), false),
             (Reachability::Undecided(_), _) => return None,
         };
-        if read.barriers.iter().any(|barrier| !self.is_behind(*barrier)) {
+        let barrier = read.barriers.iter().find(|barrier| !self.is_behind(**barrier));
+        self.places[place].held_by = barrier.map(|barrier| barrier.node);
+        if barrier.is_some() {
             return None;
         }
-        if let Remaining::Unknown = self.ahead[place] {
-            self.ahead[place] = Remaining::Calls(self.calls_of(read)?);
+        if let Remaining::Unknown = self.places[place].remaining {
+            self.places[place].remaining = Remaining::Calls(self.calls_of(read)?);
         }
         Some((confidence, is_certain))
     }
@@ -210,7 +294,10 @@ impl RunAhead {
     }
 
     fn reachability(&self, read: &ForeseenRead) -> Reachability {
-        self.reachability_of(read.node)
+        match self.outlook.order.is_passed(read.node, &self.reached) {
+            true => Reachability::Never,
+            false => self.reachability_of(read.node),
+        }
     }
 
     fn reachability_of(&self, node: usize) -> Reachability {

@@ -7,9 +7,14 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use pml_model::{RunId, ServerName};
+use tokio::sync::watch;
 
 /// The shared budget.
-pub(super) struct ReadBudget(Mutex<BudgetState>);
+pub(super) struct ReadBudget {
+    state: Mutex<BudgetState>,
+    /// Changes whenever a read has ended.
+    ended: watch::Sender<()>,
+}
 
 struct BudgetState {
     /// The reads under way, by server.
@@ -22,7 +27,12 @@ struct BudgetState {
 impl ReadBudget {
     pub(super) fn new() -> Arc<ReadBudget> {
         let state = BudgetState { by_server: HashMap::new(), left: f64::MAX, filled: Instant::now() };
-        Arc::new(ReadBudget(Mutex::new(state)))
+        Arc::new(ReadBudget { state: Mutex::new(state), ended: watch::Sender::default() })
+    }
+
+    /// Changes whenever a read has ended, so that there may be room for another.
+    pub(super) fn room_returns(&self) -> watch::Receiver<()> {
+        self.ended.subscribe()
     }
 
     /// Takes one read out of the budget of `per_server` reads of a server at a time and `per_minute` of all; `None` if it
@@ -33,7 +43,7 @@ impl ReadBudget {
         per_server: u32,
         per_minute: u32,
     ) -> Option<BudgetSlot> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let now = Instant::now();
         let per_minute = f64::from(per_minute);
         let refill = now.duration_since(state.filled).as_secs_f64() * per_minute / 60.0;
@@ -90,8 +100,9 @@ pub(super) struct BudgetSlot {
 
 impl Drop for BudgetSlot {
     fn drop(&mut self) {
-        if let Some(under_way) = self.budget.0.lock().by_server.get_mut(&self.server) {
+        if let Some(under_way) = self.budget.state.lock().by_server.get_mut(&self.server) {
             *under_way = under_way.saturating_sub(1);
         }
+        self.budget.ended.send_replace(());
     }
 }

@@ -55,12 +55,15 @@ impl EarlierRead {
     /// The read as one that is ready.
     pub(super) fn into_pending(self) -> PendingRead {
         let (tell, outcome) = oneshot::channel();
-        drop(tell.send(ReadOutcome { outcome: CallOutcome::Ok(self.result), took: self.took }));
+        let bytes = self.result.get().len();
+        let outcome_of_read = CallOutcome::Ok(self.result);
+        drop(tell.send(ReadOutcome { outcome: outcome_of_read, mark: self.mark, took: self.took }));
         PendingRead {
+            number: 0,
+            bytes,
             tool: self.tool,
             arguments: self.arguments,
             definition: self.definition,
-            mark: self.mark,
             began: self.began,
             outcome,
             origin: ReadOrigin::DryRun,

@@ -49,6 +49,11 @@ impl InlinedPlaces {
         if scope == 0 { Some(node) } else { self.nodes.get(&(scope, node)).copied() }
     }
 
+    /// Whether a node of the inlined structure belongs to the program itself.
+    pub(crate) fn is_of_program(&self, node: NodeId) -> bool {
+        !self.nodes.values().any(|inlined| *inlined == node)
+    }
+
     /// The nodes of capabilities: the index of the capability in the plan, its node, and that of the inlined structure.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = (usize, NodeId, NodeId)> {
         let of_scope = |((scope, node), inlined): (&(usize, NodeId), &NodeId)| {

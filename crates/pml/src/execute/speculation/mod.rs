@@ -25,13 +25,14 @@ mod speculative_call;
 mod speculator;
 mod trial;
 mod trust;
+mod turn_marks;
 
-pub(super) use ahead::{ReadAhead, RunAhead};
+pub(super) use ahead::{ReadOffer, RunAhead};
 pub(crate) use earlier::EarlierRead;
 pub(super) use inline::{InlinedPlaces, InlinedStructure};
 pub(super) use outlook::{CallEffects, CalledTool, Outlook, ToolEffect};
-pub(crate) use records::speculation_threshold;
+pub(crate) use records::{SpeculationMiss, speculation_threshold};
 pub(super) use shares::OutcomeShares;
-pub(super) use speculator::{ClaimedResult, NewRead, Speculator};
+pub(super) use speculator::{AskedCall, ClaimedResult, NewRead, Speculator};
 pub(crate) use trial::try_ahead;
 pub(super) use trust::LEAST_CONFIDENCE;

@@ -83,6 +83,10 @@ impl ProgramOrder {
         self.index.get(&node).copied()
     }
 
+    pub(super) fn id(&self, node: usize) -> NodeId {
+        self.ids[node]
+    }
+
     pub(super) fn empty_set(&self) -> NodeSet {
         NodeSet::new(self.ids.len())
     }

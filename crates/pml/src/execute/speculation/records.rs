@@ -10,6 +10,7 @@ use pml_store::{SpeculationCounts, Store, ToolSpeculation};
 
 use super::trust::SpeculationRecord;
 use crate::metrics::{Metrics, SpeculationOutcome};
+use crate::runtime::compute;
 use crate::settings::AppSettings;
 
 /// 100 ms: the least time that a read under way gets before the call is made beside it. Calls of most tools are over by
@@ -21,7 +22,7 @@ const FIRST_PATIENCE: Duration = Duration::from_millis(250);
 const PATIENCE_FACTOR: u32 = 2;
 /// What a refusal by a rate limit counts as: the next reads had better be made only when asked for.
 const RATE_LIMIT_WASTE: u32 = 10;
-/// What a result that differs from that of the same call made later counts as.
+/// What a result that differs from that of the same call made later counts as, beside a miss.
 const DIFFERENCE_WASTE: u32 = 20;
 /// How much the latest call counts in the usual duration of a tool's calls.
 const LATEST_SHARE: f64 = 0.2;
@@ -83,13 +84,13 @@ impl SpeculationRecords {
         }
     }
 
-    /// Loads what came of the principal's reads in earlier processes, the first time it has any to make. It reads a few
-    /// rows, which takes less time than handing it to another thread.
+    /// Loads what came of the principal's reads in earlier processes, the first time it has any to make.
     pub(super) fn load(&self, principal: &Principal) {
         if !self.loaded.lock().insert(principal.clone()) {
             return;
         }
-        let stored = match self.store.blocking().speculation(principal) {
+        // A database server may not answer for seconds, so the tasks of this thread go on elsewhere meanwhile.
+        let stored = match compute(|| self.store.blocking().speculation(principal)) {
             Ok(stored) => stored,
             Err(error) => {
                 tracing::warn!(%error, "what came of earlier reads ahead could not be read");
@@ -175,11 +176,13 @@ impl SpeculationRecords {
         self.change(principal, tool, |history| history.record.add_waste(RATE_LIMIT_WASTE));
     }
 
-    /// Records a result that differed from that of the same call made later.
-    pub(super) fn note_difference(&self, principal: &Principal, tool: &str) {
-        self.change(principal, tool, |history| history.record.add_waste(DIFFERENCE_WASTE));
+    /// Records a result that was made ahead with this confidence and differed from that of the same call made later. It
+    /// counts as a miss, and more.
+    pub(super) fn note_difference(&self, principal: &Principal, tool: &str, confidence: f64) {
+        self.change(principal, tool, |history| history.record.add_waste(1 + DIFFERENCE_WASTE));
         self.metrics.note_speculation_difference();
         self.count(principal, tool, |counted| counted.differing += 1);
+        self.count_outcome(principal, tool, (SpeculationOutcome::Miss, confidence));
     }
 
     /// Queues what came of reads for storing.

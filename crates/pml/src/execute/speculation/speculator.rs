@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pml_model::{CapabilityId, Digest, Principal, RunId, ServerName, ToolId};
 use pml_store::Store;
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,11 +21,13 @@ use super::prepared::PreparedResults;
 use super::reads::{PendingRead, PendingReads, ReadOrigin, ReadOutcome, UnusedRead};
 use super::records::{SpeculationMiss, SpeculationRecords};
 use super::speculative_call::{SpeculativeCall, SpeculativeCaller};
+use super::turn_marks::TurnMarks;
 use crate::builtin::ReadRecorder;
+use crate::epoch::EpochMark;
 use crate::knowledge::cache;
 use crate::metrics::Metrics;
 use crate::plan::PlannedTool;
-use crate::problem::ErrorCode;
+use crate::problem::{ErrorCode, Problem};
 use crate::settings::AppSettings;
 use crate::tools::{CallOutcome, Toolset};
 
@@ -35,6 +37,9 @@ const CALLING_OFF: Duration = Duration::from_secs(1);
 /// A quarter of the calls that a run, or a server, may have at a time is kept free of reads ahead: a call that somebody
 /// waits for finds a place.
 const RESERVED_SHARE: usize = 4;
+
+/// The part of a call's timeout for which a read under way is awaited at most. The call itself has all of its timeout.
+const PATIENCE_SHARE: u32 = 4;
 
 /// The speculated reads of this process, and what has become of earlier ones.
 pub(crate) struct Speculator {
@@ -64,8 +69,20 @@ pub(crate) struct SpeculationHit {
 pub(crate) enum ClaimedResult {
     /// The result of the read.
     Ahead(SpeculationHit),
-    /// The outcome of the call itself.
-    Called(CallOutcome),
+    /// The outcome of the call itself, and why the read was of no use; `None` if the call was cancelled.
+    Called(CallOutcome, Option<SpeculationMiss>),
+}
+
+/// A call that a program asks for, and for which a read was made.
+pub(crate) struct AskedCall<'c> {
+    pub(crate) principal: &'c Principal,
+    pub(crate) run: &'c RunId,
+    /// What the read has read is added to it.
+    pub(crate) witness: Option<&'c ReadRecorder>,
+    /// Cancels the call.
+    pub(crate) cancel: &'c CancellationToken,
+    /// The timeout of the call.
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// A read to be made ahead.
@@ -73,9 +90,11 @@ pub(crate) struct NewRead<'r> {
     pub(crate) principal: &'r Principal,
     pub(crate) run: &'r RunId,
     pub(crate) tool: &'r PlannedTool,
-    pub(crate) arguments: String,
+    pub(crate) arguments: &'r str,
     /// The confidence that the program asks for it.
     pub(crate) confidence: f64,
+    /// The write epochs of the reads that are started together with it.
+    pub(crate) marks: &'r Arc<TurnMarks>,
 }
 
 impl std::fmt::Debug for Speculator {
@@ -111,6 +130,9 @@ impl Speculator {
     /// How many more reads a run may have that are under way or not asked for yet, while `calls` of its own are under
     /// way of the `most` that it may make at a time.
     pub(crate) fn room(&self, run: &RunId, calls: usize, most: usize) -> usize {
+        if self.reads.is_half_full(run) {
+            return 0;
+        }
         let concurrent = self.settings.config().speculation.concurrent as usize;
         let beside_calls = most.saturating_sub(reserve(most) + calls);
         concurrent.min(beside_calls).saturating_sub(self.reads.count(run))
@@ -133,15 +155,15 @@ impl Speculator {
 
     /// Makes a read ahead. Returns `false` if a budget is used up, or if the server is to be left alone.
     pub(crate) fn start(self: &Arc<Self>, read: &NewRead<'_>) -> bool {
-        let server = &read.tool.id.server;
-        let Ok(mark) = self.tools.epoch.mark_for_server(server) else { return false };
-        let Some(slot) = self.take_slot(server) else { return false };
+        let server = read.tool.id.server.clone();
+        let Some(slot) = self.take_slot(&server) else { return false };
         let (cancel, (tell, outcome)) = (CancellationToken::new(), oneshot::channel());
         let pending = PendingRead {
+            number: 0,
             tool: read.tool.id.clone(),
-            arguments: Arc::from(read.arguments.as_str()),
+            arguments: Arc::from(read.arguments),
             definition: read.tool.digest.clone(),
-            mark,
+            bytes: 0,
             began: Instant::now(),
             outcome,
             origin: ReadOrigin::Ahead,
@@ -153,14 +175,19 @@ impl Speculator {
             witness: Some(pending.witness.clone()),
             ..pending.call(read.principal, read.run, cancel)
         };
-        self.reads.add(read.run, read.principal, pending);
+        let number = self.reads.add(read.run, read.principal, pending);
         self.counts.add_one(read.run);
-        let speculator = Arc::clone(self);
+        let (speculator, run, marks) = (Arc::clone(self), read.run.clone(), Arc::clone(read.marks));
         self.tasks.spawn(async move {
+            // The driver of the run does not wait for the database.
+            let Some(mark) = marks.of(&speculator.tools.epoch, &server).await else { return };
             let began = Instant::now();
             let outcome = speculator.make(call, slot).await;
+            if let CallOutcome::Ok(result) = &outcome {
+                speculator.note_unused(speculator.reads.note_result(&run, number, result.get().len()));
+            }
             // Nobody listens any more if the run has ended or has made the call itself.
-            drop(tell.send(ReadOutcome { outcome, took: began.elapsed() }));
+            drop(tell.send(ReadOutcome { outcome, mark, took: began.elapsed() }));
         });
         true
     }
@@ -192,6 +219,11 @@ impl Speculator {
         self.budget.take(server, settings.per_server.min(beside_calls), settings.per_minute)
     }
 
+    /// Changes whenever a read ahead has ended, so that there may be room for another.
+    pub(crate) fn room_returns(&self) -> watch::Receiver<()> {
+        self.budget.room_returns()
+    }
+
     /// Gives a run the reads of the dry run that it confirms, at most `most`, as far as they can be used now.
     pub(crate) async fn add_earlier_reads(
         &self,
@@ -200,9 +232,14 @@ impl Speculator {
         most: u32,
     ) {
         for read in reads.into_iter().take(most as usize) {
+            let mark = read.mark;
             let read = read.into_pending();
-            match self.check_usable(&read).await {
-                Ok(()) => self.reads.add(run, principal, read),
+            match self.check_usable(&read, mark).await {
+                Ok(()) => {
+                    let bytes = read.bytes;
+                    let number = self.reads.add(run, principal, read);
+                    self.note_unused(self.reads.note_result(run, number, bytes));
+                }
                 Err(miss) => tracing::debug!(tool = %read.tool, ?miss, "a read of a dry run cannot be used"),
             }
         }
@@ -218,6 +255,18 @@ impl Speculator {
         self.reads.take(run, tool, arguments)
     }
 
+    /// Whether the read made for a call was dropped because it was too old.
+    pub(crate) fn has_expired(&self, run: &RunId, tool: &ToolId, arguments: &Digest) -> bool {
+        self.reads.take_expired(run, tool, arguments)
+    }
+
+    /// Drops a read that was made ahead for a call that the program will not make. One under way is cancelled.
+    pub(crate) fn release(&self, (principal, run): (&Principal, &RunId), tool: &ToolId, arguments: &Digest) {
+        if let Some(read) = self.reads.take_ahead(run, tool, arguments) {
+            self.records.note_wasted(principal, &tool.to_string(), read.confidence);
+        }
+    }
+
     /// Drops the read made for a call, if there is one: what came before the call has failed.
     pub(crate) fn discard(&self, (principal, run): (&Principal, &RunId), tool: &ToolId, arguments: &Digest) {
         if let Some(read) = self.take(run, tool, arguments)
@@ -227,42 +276,50 @@ impl Speculator {
         }
     }
 
-    /// Waits for a read that was made for a call, and takes its result if that may be used now; what it read is added to
-    /// `witness`. Otherwise the outcome of the call itself is taken. The call is also made beside a read that takes
-    /// longer than usual, and the first result counts: sending a read twice changes nothing.
+    /// Waits for a read that was made for a call, and takes its result if that may be used now. Otherwise the outcome of
+    /// the call itself is taken. The call is also made beside a read that takes longer than usual, and the first result
+    /// counts: sending a read twice changes nothing.
     pub(crate) async fn claim<C>(
         self: &Arc<Self>,
-        (principal, run): (&Principal, &RunId),
+        asker: &AskedCall<'_>,
         mut read: PendingRead,
-        witness: Option<&ReadRecorder>,
         call: impl Fn() -> C,
     ) -> ClaimedResult
     where
         C: Future<Output = CallOutcome>,
     {
-        let asked = Instant::now();
-        let beside_at = self.records.patience(principal, &read.tool.to_string(), (read.began, asked));
-        // A result that is there is taken also where the time is up: the timeout looks at it first.
-        if let Ok(ended) = tokio::time::timeout_at(beside_at.into(), &mut read.outcome).await {
-            return match self.check_ended(principal, &read, (ended.ok(), asked)).await {
-                Ok(hit) => self.take_hit((principal, run), read, witness, hit),
+        let (principal, asked) = (asker.principal, Instant::now());
+        let usual = self.records.patience(principal, &read.tool.to_string(), (read.began, asked));
+        let beside_at = asker.timeout.map_or(usual, |time| usual.min(asked + time / PATIENCE_SHARE));
+        // A result that is there is taken also where the time is up: it is looked at first.
+        tokio::select! {
+            biased;
+            ended = &mut read.outcome => return match self.check_ended(principal, &read, (ended.ok(), asked)).await {
+                Ok(hit) => self.take_hit(asker, read, hit),
                 Err(miss) => {
                     self.note_miss(principal, &read, miss);
-                    ClaimedResult::Called(call().await)
+                    ClaimedResult::Called(call().await, Some(miss))
                 }
-            };
+            },
+            () = asker.cancel.cancelled() => {
+                let text = format!("the call to `{}` was cancelled", read.tool);
+                let outcome = CallOutcome::NotSent(Problem::new(ErrorCode::Cancelled, text));
+                return ClaimedResult::Called(outcome, None);
+            }
+            () = tokio::time::sleep_until(beside_at.into()) => {}
         }
         if !self.tools.may_speculate(&read.tool, &read.definition) {
-            self.note_miss(principal, &read, SpeculationMiss::Changed);
+            let miss = SpeculationMiss::Changed;
+            self.note_miss(principal, &read, miss);
             drop(read);
-            return ClaimedResult::Called(call().await);
+            return ClaimedResult::Called(call().await, Some(miss));
         }
         let began = Instant::now();
         let mut beside = std::pin::pin!(call());
         let (miss, outcome) = tokio::select! {
             biased;
             ended = &mut read.outcome => match self.check_ended(principal, &read, (ended.ok(), asked)).await {
-                Ok(hit) => return self.take_hit((principal, run), read, witness, hit),
+                Ok(hit) => return self.take_hit(asker, read, hit),
                 Err(miss) => (miss, beside.await),
             },
             outcome = &mut beside => (SpeculationMiss::Unanswered, outcome),
@@ -275,23 +332,26 @@ impl Speculator {
         // would see without the read.
         let repeats = may_be_due_to_read(&outcome) && self.tools.may_speculate(&read.tool, &read.definition);
         drop(read);
-        ClaimedResult::Called(if repeats { call().await } else { outcome })
+        ClaimedResult::Called(if repeats { call().await } else { outcome }, Some(miss))
     }
 
     fn take_hit(
         self: &Arc<Self>,
-        (principal, run): (&Principal, &RunId),
+        asker: &AskedCall<'_>,
         read: PendingRead,
-        witness: Option<&ReadRecorder>,
-        hit: SpeculationHit,
+        (hit, mark): (SpeculationHit, EpochMark),
     ) -> ClaimedResult {
-        if let Some(witness) = witness {
+        if let Some(witness) = asker.witness {
             self.add_to_witness(&read, witness);
         }
         if read.origin == ReadOrigin::Ahead {
-            self.records.note_hit(principal, &read.tool.to_string(), (read.confidence, hit.saved));
-            if self.is_sampled(run, &read) {
-                self.compare_later(principal, run, read, hit.result.clone());
+            let slot = self.is_sampled(asker.run, &read).then(|| self.take_slot(&read.tool.server)).flatten();
+            match slot {
+                Some(slot) => self.compare_later((asker.principal, asker.run), (read, mark), &hit, slot),
+                None => {
+                    let of_read = (read.confidence, hit.saved);
+                    self.records.note_hit(asker.principal, &read.tool.to_string(), of_read);
+                }
             }
         }
         ClaimedResult::Ahead(hit)
@@ -309,20 +369,21 @@ impl Speculator {
         principal: &Principal,
         read: &PendingRead,
         (ended, asked): (Option<ReadOutcome>, Instant),
-    ) -> Result<SpeculationHit, SpeculationMiss> {
+    ) -> Result<(SpeculationHit, EpochMark), SpeculationMiss> {
         let Some(ended) = ended else { return Err(SpeculationMiss::Unanswered) };
         self.records.note_duration(principal, &read.tool.to_string(), ended.took);
         let CallOutcome::Ok(result) = ended.outcome else { return Err(SpeculationMiss::Unanswered) };
         if pml_mcp::protocol::is_input_required(&result) {
             return Err(SpeculationMiss::Unanswered);
         }
-        self.check_usable(read).await?;
+        self.check_usable(read, ended.mark).await?;
         let age = (read.origin == ReadOrigin::DryRun).then(|| read.began.elapsed());
-        Ok(SpeculationHit { result, saved: ended.took.saturating_sub(asked.elapsed()), age })
+        let saved = ended.took.saturating_sub(asked.elapsed());
+        Ok((SpeculationHit { result, saved, age }, ended.mark))
     }
 
     /// Checks that the result of a read may be used now. The write epoch comes last: nothing is awaited after it.
-    async fn check_usable(&self, read: &PendingRead) -> Result<(), SpeculationMiss> {
+    async fn check_usable(&self, read: &PendingRead, mark: EpochMark) -> Result<(), SpeculationMiss> {
         if read.began.elapsed() > self.settings.config().speculation.ttl {
             return Err(SpeculationMiss::Expired);
         }
@@ -332,7 +393,7 @@ impl Speculator {
         if !self.tools.may_speculate(&read.tool, &read.definition) {
             return Err(SpeculationMiss::Changed);
         }
-        if self.was_written_since(read) {
+        if self.was_written_since(&read.tool.server, mark) {
             return Err(SpeculationMiss::Written);
         }
         Ok(())
@@ -365,9 +426,9 @@ impl Speculator {
         }
     }
 
-    /// Whether anything that a read may depend on may have changed since it began.
-    fn was_written_since(&self, read: &PendingRead) -> bool {
-        self.tools.epoch.mark_for_server(&read.tool.server).ok() != Some(read.mark)
+    /// Whether anything that a read of a server may depend on may have changed since this mark.
+    fn was_written_since(&self, server: &ServerName, mark: EpochMark) -> bool {
+        self.tools.epoch.mark_for_server(server).ok() != Some(mark)
     }
 
     fn is_sampled(&self, run: &RunId, read: &PendingRead) -> bool {
@@ -380,27 +441,35 @@ impl Speculator {
         u32::from_str_radix(&drawn.as_str()[..6], 16).is_ok_and(|number| number % 100 < share)
     }
 
-    /// Makes the call of a read again and compares the results, off the run's path and within the budget.
+    /// Makes the call of a read again and compares the results, off the run's path and within the budget. Only then it
+    /// counts as a hit or as a miss.
     fn compare_later(
         self: &Arc<Self>,
-        principal: &Principal,
-        run: &RunId,
-        read: PendingRead,
-        served: Box<RawValue>,
+        (principal, run): (&Principal, &RunId),
+        (read, mark): (PendingRead, EpochMark),
+        hit: &SpeculationHit,
+        slot: BudgetSlot,
     ) {
-        let Some(slot) = self.take_slot(&read.tool.server) else { return };
         let (speculator, principal) = (Arc::clone(self), principal.clone());
+        let (served, saved) = (hit.result.clone(), hit.saved);
         let call = read.call(&principal, run, self.closing.child_token());
         self.tasks.spawn(async move {
-            let again = speculator.make(call, slot).await;
+            let (again, tool) = (speculator.make(call, slot).await, read.tool.to_string());
             if let CallOutcome::Ok(now) = again
-                && !speculator.was_written_since(&read)
+                && !speculator.was_written_since(&read.tool.server, mark)
                 && now.get() != served.get()
             {
-                tracing::info!(tool = %read.tool, "a result that was read ahead differs from the one read later");
-                speculator.records.note_difference(&principal, &read.tool.to_string());
+                tracing::info!(%tool, "a result that was read ahead differs from the one read later");
+                speculator.records.note_difference(&principal, &tool, read.confidence);
+            } else {
+                speculator.records.note_hit(&principal, &tool, (read.confidence, saved));
             }
         });
+    }
+
+    /// Drops the reads of a run that has slept: they were right, but too early. They say nothing against their tools.
+    pub(crate) fn drop_early(&self, run: &RunId) {
+        drop(self.reads.drop_run(run));
     }
 
     /// Drops the unused reads of a run that goes on: what they returned may be out of date.

@@ -52,6 +52,7 @@ function CallFacts({ call }) {
     call.nodeId && ['Node', html`<${Code} text=${call.nodeId} />`],
     call.retries > 0 && ['Retries', count(call.retries)],
     call.savedMs > 0 && ['Saved', duration(call.savedMs)],
+    call.notAhead && ['Not ahead', call.notAhead],
   ].filter(Boolean);
   return html`<dl class="facts">${facts.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl>
     <p class="marks"><${CallMarks} call=${call} /></p>`;

@@ -64,8 +64,13 @@ impl Followed {
     }
 
     fn issue(mut self, node: &str, arguments: &Value) -> Followed {
-        self.0.on_issued(id(node), &arguments.to_string());
+        self.held_by(node, arguments);
         self
+    }
+
+    /// Issues a call, and gives the call for which it was not made ahead.
+    fn held_by(&mut self, node: &str, arguments: &Value) -> Option<String> {
+        self.0.on_issued(id(node), &arguments.to_string()).map(|node| node.to_string())
     }
 
     fn give(mut self, node: &str, result: &Value) -> Followed {
@@ -88,7 +93,27 @@ impl Followed {
             true => read.arguments,
             false => format!("{}?", read.arguments),
         };
-        self.0.take_reads(most, |_, _| true).into_iter().map(shown).collect()
+        self.take_reads(most, |_| true).into_iter().map(shown).collect()
+    }
+
+    fn take_reads(&mut self, most: usize, admitted: impl Fn(f64) -> bool) -> Vec<ReadAhead> {
+        let mut reads = Vec::new();
+        self.0.offer_reads(|read| {
+            if reads.len() == most {
+                return ReadOffer::Full;
+            }
+            if !admitted(read.confidence) {
+                return ReadOffer::NotNow;
+            }
+            reads.push(read.clone());
+            ReadOffer::Taken
+        });
+        reads
+    }
+
+    /// The arguments of the reads that were made and are for nothing.
+    fn passed(&mut self) -> Vec<String> {
+        self.0.take_passed().into_iter().map(|(_, arguments)| arguments).collect()
     }
 }
 
@@ -201,7 +226,7 @@ fn a_branch_within_a_branch_is_less_likely_and_one_that_was_always_taken_is_like
     let source = "const a = await mcp.s.read({p: 1}); if (a.x) { if (a.y) { await mcp.s.read({p: 2}); } }";
     let confidence = |mut run: Followed| {
         run.0.on_issued(id("n1"), r#"{"p":1}"#);
-        run.0.take_reads(1, |_, _| true)[0].confidence
+        run.take_reads(1, |_| true)[0].confidence
     };
     assert!((confidence(follow(source)) - 0.25).abs() < 1e-9);
     let mut run = follow(source);
@@ -221,7 +246,7 @@ fn always_true(node: NodeId, count: u64) -> pml_model::learning::DecisionStats {
 fn a_read_that_was_not_sure_enough_is_made_once_it_is() {
     let source = "const a = await mcp.s.read({p: 1}); if (a.x) return; await mcp.s.read({p: 2}); await mcp.s.read({p: 3});";
     let mut run = follow(source).issue("n1", &json!({"p": 1}));
-    assert!(run.0.take_reads(100, |_, confidence| confidence >= CERTAIN).is_empty());
+    assert!(run.take_reads(100, |confidence| confidence >= CERTAIN).is_empty());
     let mut run = run.decide("d1", "false").issue("n2", &json!({"p": 2}));
     assert_eq!(run.reads(), [r#"{"p":3}"#]);
 }
@@ -277,4 +302,65 @@ fn what_the_program_passed_by_is_over() {
         "const a = await mcp.s.read({p: 1}); if (a.x) { await mcp.s.read({p: 2}); } await mcp.s.get({p: 3});";
     let mut run = follow(source).issue("n1", &json!({"p": 1})).issue("n3", &json!({"p": 3}));
     assert!(run.reads().is_empty());
+}
+
+#[test]
+fn reads_that_the_program_has_passed_or_will_not_reach_are_for_nothing() {
+    let source = "for (const p of args.paths) { const r = await mcp.s.read({p}); if (r.hit) break; } await mcp.s.get({q: 1}); await mcp.s.read({q: 2});";
+    let mut run =
+        Followed::new(source, &json!({"paths": ["a", "b", "c"]})).unwrap().issue("n1", &json!({"p": "a"}));
+    assert_eq!(run.reads(), [r#"{"p":"b"}"#, r#"{"p":"c"}"#, r#"{"q":2}"#]);
+    assert!(run.passed().is_empty(), "the loop may go on");
+    let mut run = run.issue("n1", &json!({"p": "b"})).issue("n2", &json!({"q": 1}));
+    assert_eq!(run.passed(), [r#"{"p":"c"}"#]);
+    assert!(run.passed().is_empty() && run.reads().is_empty());
+    let source = "const a = await mcp.s.read({p: 1}); if (a.x) { await mcp.s.read({p: 2}); } else { await mcp.s.read({p: 3}); }";
+    let mut run = follow(source).issue("n1", &json!({"p": 1}));
+    assert_eq!(run.reads(), [r#"{"p":2}?"#, r#"{"p":3}?"#]);
+    let mut run = run.decide("d1", "false");
+    assert_eq!(run.passed(), [r#"{"p":2}"#]);
+}
+
+#[test]
+fn a_read_for_which_there_is_no_room_is_offered_again() {
+    let source = "await mcp.s.read({p: 1}); await mcp.s.read({p: 2}); await mcp.s.read({p: 3}); await mcp.s.read({p: 4});";
+    let mut run = follow(source).issue("n1", &json!({"p": 1}));
+    assert!(run.take_reads(100, |_| false).is_empty());
+    assert_eq!(run.reads_of(1), [r#"{"p":2}"#]);
+    assert_eq!(run.reads(), [r#"{"p":3}"#, r#"{"p":4}"#]);
+    assert!(run.reads().is_empty());
+}
+
+#[test]
+fn after_a_sleep_reads_are_made_again_once_and_in_loops_not_at_all() {
+    let source =
+        "await mcp.s.read({p: 1}); await mcp.s.get({}); await mcp.s.read({p: 2}); await mcp.s.read({p: 3});";
+    let mut run = follow(source).issue("n1", &json!({"p": 1}));
+    let both = [r#"{"p":2}"#, r#"{"p":3}"#];
+    assert_eq!(run.reads(), both);
+    run.0.on_slept();
+    assert_eq!(run.reads(), both);
+    run.0.on_slept();
+    assert!(run.reads().is_empty(), "it sleeps again and again");
+    let source = "for (const p of args.paths) { await mcp.s.read({p}); } await mcp.s.read({p: 'after'});";
+    let mut run =
+        Followed::new(source, &json!({"paths": ["a", "b"]})).unwrap().issue("n1", &json!({"p": "a"}));
+    assert_eq!(run.reads(), [r#"{"p":"b"}"#, r#"{"p":"after"}"#]);
+    run.0.on_slept();
+    assert_eq!(run.reads(), [r#"{"p":"after"}"#]);
+}
+
+#[test]
+fn a_read_that_was_held_back_names_the_call_before_it() {
+    let source = "await mcp.s.read({p: 1}); await mcp.s.write({p: 2}); await mcp.s.read({p: 3}); await mcp.s.read({p: 4});";
+    let mut run = follow(source).issue("n1", &json!({"p": 1}));
+    assert!(run.reads().is_empty());
+    assert_eq!(run.held_by("n2", &json!({"p": 2})), None);
+    assert_eq!(run.held_by("n3", &json!({"p": 3})), Some("n2".to_owned()));
+    assert_eq!(run.reads(), [r#"{"p":4}"#]);
+    assert_eq!(run.held_by("n4", &json!({"p": 4})), None, "it was made ahead");
+    let mut first =
+        follow("await mcp.s.write({p: 1}); await mcp.s.read({p: 2});").issue("n1", &json!({"p": 1}));
+    first.0.on_changes_under_way(&[id("n1")]);
+    assert_eq!(first.held_by("n2", &json!({"p": 2})), Some("n1".to_owned()));
 }
