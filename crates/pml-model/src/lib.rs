@@ -23,6 +23,7 @@ pub mod structure;
 pub mod tool;
 pub mod trace;
 pub mod version;
+mod visibility;
 
 pub use access::{BadPrincipal, BadToolScope, KeyBudget, KeyRights, Role, ToolScope};
 pub use error_code::ErrorCode;
@@ -31,6 +32,7 @@ pub use name::{ServerName, ToolId};
 pub use run::{RunId, RunState};
 pub use tool::{Annotations, Definition, Digest};
 pub use trace::TraceId;
+pub use visibility::{Membership, Publication, Visibility};
 
 /// Who acts: a user or a key; `local` on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pml_model::{RunId, RunState};
+use pml_model::{KeyId, RunId, RunState};
 use rusqlite::ErrorCode;
 use tokio_postgres::error::SqlState;
 
@@ -124,6 +124,14 @@ pub enum Error {
     IdempotencyKeyInUse {
         /// Id of the earlier run.
         run: RunId,
+    },
+    /// As many runs of the client key are under way as may be.
+    #[error("{most} runs of key {key} are under way, which is all there may be")]
+    TooManyKeyRuns {
+        /// Number of the key.
+        key: KeyId,
+        /// How many there may be.
+        most: u32,
     },
     /// A body exceeds the size limit.
     #[error("{what} of run `{run}` has {bytes} bytes and at most {limit} are stored")]

@@ -127,7 +127,7 @@ impl BlockingStore {
     }
 }
 
-fn runs_under_way(connection: &Connection, key: KeyId) -> rusqlite::Result<u64> {
+pub(crate) fn runs_under_way(connection: &Connection, key: KeyId) -> rusqlite::Result<u64> {
     connection
         .prepare_cached("SELECT count(*) FROM run WHERE client_key = ?1 AND state = 'running'")?
         .query_row([key.0], |row| row.get(0))

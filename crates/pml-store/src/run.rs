@@ -75,6 +75,8 @@ pub struct NewRun {
     pub capability: Option<CapabilityId>,
     /// The client key that it was requested with, if any.
     pub client_key: Option<KeyId>,
+    /// How many runs of that key may be under way, this one included; `None` for any number.
+    pub key_runs_at_once: Option<u32>,
     /// Everything that replay needs beside the journal; sealed when stored.
     pub plan: Vec<u8>,
     /// When a waiting run expires; `None` for never.

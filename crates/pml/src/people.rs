@@ -105,9 +105,7 @@ pub(crate) fn nobody(principal: &Principal) -> Problem {
 /// There were too many wrong attempts for that name, or the store cannot be read.
 pub async fn verify(store: &Store, name: &str, given: &str) -> Result<Option<Person>, Problem> {
     let known = store.people().await?.into_iter().find(|person| person.principal.0 == name);
-    // Names that nobody has share a door, so that guessing names fills no table.
-    let door =
-        known.as_ref().map_or_else(|| "web:?".to_owned(), |person| format!("web:{}", person.principal));
+    let door = door_of(name);
     if let SignInAttempt::Wait(wait_ms) = store.attempt_sign_in(&door, now_ms(), passphrase::delay_ms).await?
     {
         return Err(passphrase::too_many_attempts(wait_ms));
@@ -117,6 +115,12 @@ pub async fn verify(store: &Store, name: &str, given: &str) -> Result<Option<Per
         store.clear_failed_sign_ins(&door).await?;
     }
     Ok(known.filter(|_| right))
+}
+
+/// Where wrong attempts for a name are counted. Names share 65,536 doors, whether anybody has them or not: a refusal
+/// tells nothing of who there is, and guessing names fills no table.
+fn door_of(name: &str) -> String {
+    format!("web:{}", &Digest::of(name.as_bytes()).as_str()[..4])
 }
 
 #[cfg(test)]
@@ -146,6 +150,24 @@ mod tests {
         assert_eq!(remove(&store, &ann).await.unwrap(), 0);
         assert_eq!(who("ann", "another horse").await, None);
         assert_eq!(remove(&store, &ann).await.unwrap_err().code, ErrorCode::NotFound);
+    }
+
+    #[tokio::test]
+    async fn refusals_do_not_tell_whether_there_is_somebody_of_a_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().join("pml.db")).await.unwrap();
+        add(&store, Principal("ann".to_owned()), Role::Member, "correct horse").await.unwrap();
+        let guess = async |name: &str| verify(&store, name, "wrong guess").await.is_err();
+        let mut waits = Vec::new();
+        for name in ["zoe", "eve", "ann"] {
+            let mut of_name = Vec::new();
+            for _ in 0..5 {
+                of_name.push(guess(name).await);
+            }
+            waits.push(of_name);
+        }
+        assert!(waits[0].contains(&true) && !waits[0][0], "{waits:?}");
+        assert!(waits.iter().all(|of_name| *of_name == waits[0]), "{waits:?}");
     }
 
     #[tokio::test]

@@ -180,13 +180,23 @@ async fn take(
         RpcMessage::Notification(notification) => endpoint.notified(&notification, &identity, &headers),
         RpcMessage::Response(_) if stateless => StatusCode::BAD_REQUEST.into_response(),
         RpcMessage::Response(response) => match endpoint.session(&identity, &headers) {
-            Ok(session) => {
-                session.deliver_answer(response);
-                StatusCode::ACCEPTED.into_response()
-            }
+            Ok(session) => match session.deliver_answer(response) {
+                true => StatusCode::ACCEPTED.into_response(),
+                false => refuse(StatusCode::BAD_REQUEST, None, no_such_question()),
+            },
             Err(refusal) => *refusal,
         },
     }
+}
+
+/// The error for an answer that nobody waits for. Its sender must not believe that it counts: the question may be open
+/// at another gateway.
+fn no_such_question() -> RpcError {
+    RpcError::new(
+        code::INVALID_REQUEST,
+        "no question with this id is open at this gateway; send the answer to the gateway that asked, or answer by \
+         another way: the approval of a run takes it with `pml_continue` at any gateway",
+    )
 }
 
 impl McpEndpoint {

@@ -152,20 +152,16 @@ impl McpSession {
         }
     }
 
-    /// Delivers the client's answer to its question.
-    pub(crate) fn deliver_answer(&self, response: RpcResponse) {
+    /// Delivers the client's answer to its question. Returns whether somebody waits for it.
+    pub(crate) fn deliver_answer(&self, response: RpcResponse) -> bool {
         let answer = response
             .id
             .as_ref()
             .and_then(RequestId::as_number)
             .and_then(|id| self.lock().questions.remove(&id));
         match answer {
-            Some(answer) => {
-                if answer.send(response.outcome).is_err() {
-                    tracing::debug!("an answer came after its question was withdrawn");
-                }
-            }
-            None => tracing::debug!(id = ?response.id, "an answer to no open question was dropped"),
+            Some(answer) => answer.send(response.outcome).is_ok(),
+            None => false,
         }
     }
 

@@ -127,7 +127,11 @@ impl StdioConnection {
                 requests.spawn(async move { connection.request(request, begun, opened).await });
             }
             Ok(RpcMessage::Notification(notification)) => self.notified(&notification),
-            Ok(RpcMessage::Response(response)) => self.session.deliver_answer(response),
+            Ok(RpcMessage::Response(response)) => {
+                if !self.session.deliver_answer(response) {
+                    tracing::debug!("an answer to no open question was dropped");
+                }
+            }
             Err(error) => {
                 let line = message::encode_response(
                     RpcMessage::salvage_id(line).as_ref(),

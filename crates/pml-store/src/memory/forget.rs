@@ -73,7 +73,7 @@ impl BlockingStore {
     /// # Errors
     /// The database cannot be read.
     pub fn count_forgettable(&self, scope: &ForgetScope) -> Result<ForgottenCounts, Error> {
-        let (runs, traces) = (scope.condition("id"), scope.condition("run"));
+        let (runs, traces) = (scope.runs(), scope.traces());
         self.read(|connection| {
             Ok(ForgottenCounts {
                 runs: count(connection, &format!("SELECT count(*) FROM run WHERE {runs}"))?,
@@ -114,20 +114,34 @@ impl ForgetScope {
         self.user.is_some() && self.run.is_none() && self.since.is_none() && self.before.is_none()
     }
 
-    /// The SQL condition for rows with the columns `created_at`, `principal` and `run_column`.
-    fn condition(&self, run_column: &str) -> String {
+    /// The SQL condition for rows of `run`.
+    fn runs(&self) -> String {
+        self.condition("id", "created_at")
+    }
+
+    /// The SQL condition for rows of `trace`. A trace is stored when its run ends, and what counts is when that began:
+    /// otherwise a run would lose its record and leave its trace, or the other way round.
+    fn traces(&self) -> String {
+        self.condition(
+            "run",
+            "coalesce((SELECT began.created_at FROM run AS began WHERE began.id = trace.run), trace.created_at)",
+        )
+    }
+
+    /// The SQL condition for rows with a column `principal`.
+    fn condition(&self, run_column: &str, created_at: &str) -> String {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
         let run = self.run.as_ref().map(|run| format!("{run_column} = {}", quoted(run.as_str())));
         let user = self.user.as_ref().map(|user| format!("principal = {}", quoted(&user.0)));
-        let since = self.since.map(|since| format!("created_at >= {since}"));
-        let before = self.before.map(|before| format!("created_at < {before}"));
+        let since = self.since.map(|since| format!("{created_at} >= {since}"));
+        let before = self.before.map(|before| format!("{created_at} < {before}"));
         let all: Vec<String> = [run, user, since, before].into_iter().flatten().collect();
         // Without a condition nothing is meant.
         if all.is_empty() { "1 = 0".to_owned() } else { all.join(" AND ") }
     }
 
     fn refuse_open_runs(&self, connection: &Connection) -> Result<(), WriteFailure> {
-        let condition = self.condition("id");
+        let condition = self.runs();
         let mut open = connection.prepare(&format!(
             "SELECT id FROM run WHERE ended_at IS NULL AND {condition} ORDER BY number LIMIT 1"
         ))?;
@@ -139,7 +153,7 @@ impl ForgetScope {
     }
 
     fn forget(&self, connection: &Connection, now: i64) -> rusqlite::Result<ForgottenCounts> {
-        let (runs, traces) = (self.condition("id"), self.condition("run"));
+        let (runs, traces) = (self.runs(), self.traces());
         let people = principals(connection, &runs, &traces, self.user.as_ref())?;
         let affected = self.affected(connection, &traces)?;
         let mut counts = ForgottenCounts {
@@ -166,7 +180,7 @@ impl ForgetScope {
     /// The capabilities that traces are taken from; all of a person if everything of theirs goes.
     fn affected(&self, connection: &Connection, traces: &str) -> rusqlite::Result<Vec<Affected>> {
         let which = match (&self.user, self.is_whole_person()) {
-            (Some(_), true) => self.condition("id"),
+            (Some(_), true) => self.runs(),
             _ => format!("number IN (SELECT capability FROM trace WHERE {traces})"),
         };
         connection

@@ -38,7 +38,7 @@ pub(crate) struct PgConnection {
 /// A step of a transaction, with what came of it.
 #[derive(Clone)]
 enum Step {
-    Run { sql: String, given: Vec<Value>, rows: Vec<Vec<Value>>, count: usize },
+    Run { sql: String, given: Vec<Value>, answer: Answer },
     Batch(String),
 }
 
@@ -58,10 +58,13 @@ struct Prepared {
 }
 
 /// What a statement returned.
+#[derive(Clone, PartialEq)]
 struct Answer {
     names: Arc<[String]>,
     rows: Vec<Vec<Value>>,
     count: usize,
+    /// The number that the last new row got, if the table numbers its rows. Later statements refer to the row by it.
+    number: Option<i64>,
 }
 
 /// How a transaction whose connection was cut is resolved.
@@ -231,8 +234,18 @@ impl PgConnection {
     }
 
     /// Does everything again that the open transaction did before its connection was cut, unless that was committed.
-    /// The transaction goes on only if every step has the same result: other writers may have come between.
+    /// The transaction goes on only if every step has the same result: other writers may have come between. Otherwise
+    /// none is open any more, so that nobody commits a part of it.
     fn repeat(&self, error: Error) -> Result<Repeated> {
+        self.repeat_steps(error).inspect_err(|error| {
+            if !Failure::is_lost_in(error) {
+                self.mode.set(Mode::Idle);
+                drop(self.send_batch("ROLLBACK"));
+            }
+        })
+    }
+
+    fn repeat_steps(&self, error: Error) -> Result<Repeated> {
         self.reconnect_after(error, Patience::Writer)?;
         // With the lock, the transaction that was cut has ended, one way or the other.
         self.wait_for_write_lock()?;
@@ -240,20 +253,23 @@ impl PgConnection {
             drop(self.send_batch("ROLLBACK"));
             return Ok(Repeated::WasCommitted);
         }
-        for step in self.steps.borrow().clone() {
-            match step {
-                Step::Batch(sql) => self.send_batch(&sql)?,
-                Step::Run { sql, given, rows, count } => {
-                    let again = self.run_once(&sql, &given)?;
-                    if again.rows != rows || again.count != count {
-                        self.mode.set(Mode::Idle);
-                        drop(self.send_batch("ROLLBACK"));
-                        return Err(Failure::overtaken().into());
-                    }
-                }
+        for step in self.steps.borrow().iter() {
+            match self.repeat_step(step) {
+                Ok(true) => {}
+                Err(error) if Failure::is_lost_in(&error) => return Err(error),
+                // What succeeded before fails only because of what others changed.
+                Ok(false) | Err(_) => return Err(Failure::overtaken().into()),
             }
         }
         Ok(Repeated::Anew)
+    }
+
+    /// Whether a step has the same result again.
+    fn repeat_step(&self, step: &Step) -> Result<bool> {
+        match step {
+            Step::Batch(sql) => self.send_batch(sql).map(|()| true),
+            Step::Run { sql, given, answer } => self.run_once(sql, given).map(|again| again == *answer),
+        }
     }
 
     fn last_committed(&self) -> Result<Option<i64>> {
@@ -328,11 +344,12 @@ impl PgConnection {
                 done => done,
             };
         }
-        let Answer { names, rows, count } = outcome.inspect_err(|error| self.leave_if_lost(error))?;
+        let answer = outcome.inspect_err(|error| self.leave_if_lost(error))?;
         if self.mode.get() == Mode::Writing {
-            let (sql, rows) = (sql.to_owned(), rows.clone());
-            self.steps.borrow_mut().push(Step::Run { sql, given, rows, count });
+            let (sql, answer) = (sql.to_owned(), answer.clone());
+            self.steps.borrow_mut().push(Step::Run { sql, given, answer });
         }
+        let Answer { names, rows, count, .. } = answer;
         Ok((PgRows { names, rows: rows.into_iter() }, count))
     }
 
@@ -354,7 +371,7 @@ impl PgConnection {
         if !returns_rows && *hidden == 0 {
             let count = self.waited(client.execute_raw(&prepared.statement, bound.iter().map(Bound)))?;
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            return Ok(Answer { names, rows: Vec::new(), count });
+            return Ok(Answer { names, rows: Vec::new(), count, number: None });
         }
         let mut rows = self.rows(&prepared.statement, &bound)?;
         let visible = names.len() - hidden;
@@ -364,16 +381,19 @@ impl PgConnection {
         if let (Some(marking), Some(set_mark)) = (marking, &prepared.set_mark) {
             self.mark(marking, set_mark, &rows, visible, &unsound)?;
         }
-        if let (true, Some(Value::Integer(number))) = (returns_number, rows.last().and_then(|row| row.last()))
-        {
-            self.last_number.set(*number);
+        let number = match (returns_number, rows.last().and_then(|row| row.last())) {
+            (true, Some(Value::Integer(number))) => Some(*number),
+            _ => None,
+        };
+        if let Some(number) = number {
+            self.last_number.set(number);
         }
         let count = rows.len();
         rows.iter_mut().for_each(|row| row.truncate(visible));
         if !returns_rows {
             rows.clear();
         }
-        Ok(Answer { names, rows, count })
+        Ok(Answer { names, rows, count, number })
     }
 
     fn prepared(&self, sql: &str) -> Result<Arc<Prepared>> {

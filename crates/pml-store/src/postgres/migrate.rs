@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0013_speculation_confidence.sql"),
     include_str!("../../migrations/postgres/0014_copies.sql"),
     include_str!("../../migrations/postgres/0015_client_runs.sql"),
+    include_str!("../../migrations/postgres/0016_publications.sql"),
 ];
 
 /// Identifies the lock under which migrations are applied.

@@ -15,6 +15,7 @@ use super::read::IDEMPOTENCY_MS;
 use super::{JournalEntry, Lease, NewRun, RunChange};
 use crate::audit::AuditBatch;
 use crate::column::{run_id, run_state};
+use crate::key_use::runs_under_way;
 use crate::memory::EncodedMemory;
 use crate::seal::SealKey;
 use crate::writer::WriteFailure;
@@ -26,7 +27,7 @@ const FIRST_FENCE: i64 = 1;
 impl BlockingStore {
     /// Creates a run that its owner executes. Appends may follow at once: they are stored after it. A run with audit
     /// entries is always stored durably. `done` gets [`Error::IdempotencyKeyInUse`] if the idempotency key belongs to
-    /// another run. The first call reads or creates the key file and blocks for that.
+    /// another run, and [`Error::TooManyKeyRuns`] if its key may have no more runs. The first call reads or creates the key file and blocks for that.
     ///
     /// # Errors
     /// The run cannot be sealed, or its plan is too large. `done` is not called then.
@@ -319,6 +320,12 @@ pub(super) fn insert_run(
 ) -> Result<i64, WriteFailure> {
     if let Some(idempotency) = &run.idempotency {
         claim_key(connection, run, &idempotency.key)?;
+    }
+    // Within the transaction: of two gateways that start the last admitted run, one is refused.
+    if let (Some(key), Some(most)) = (run.client_key, run.key_runs_at_once)
+        && runs_under_way(connection, key)? >= u64::from(most)
+    {
+        return Err(Error::TooManyKeyRuns { key, most }.into());
     }
     let (key, request) =
         run.idempotency.as_ref().map(|given| (given.key.as_str(), given.request.as_str())).unzip();

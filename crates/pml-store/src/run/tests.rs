@@ -47,6 +47,7 @@ fn a_run_that_met_a_full_disk_resumes_from_what_was_stored() {
         code_hash: String::new(),
         capability: None,
         client_key: None,
+        key_runs_at_once: None,
         plan: Vec::new(),
         expires_at: None,
         idempotency: None,

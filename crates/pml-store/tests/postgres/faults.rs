@@ -49,6 +49,48 @@ fn a_commit_whose_connection_was_cut_is_stored_once() {
     assert_eq!(dump(&path), learned);
 }
 
+#[test]
+fn nothing_is_acknowledged_of_a_batch_that_another_gateway_came_before() {
+    let (_directory, path) = new_place();
+    let url = url_at(&path).unwrap();
+    let proxy = Proxy::start(server::shared_directory());
+    let store = BlockingStore::open_postgres(&proxy.url(&database(&url)), &path).unwrap();
+    let elsewhere = open_at(&path).unwrap();
+    let other = raw_database(&path);
+    other.execute("BEGIN; SELECT pg_advisory_xact_lock(1347243057, hashtext(current_schema()))");
+    let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let until = |is_so: &dyn Fn() -> bool| {
+        while !is_so() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    // One change waits for the lock; the two that are queued meanwhile share a commit.
+    let outcomes: Vec<bool> = std::thread::scope(|scope| {
+        let create = |number| {
+            let (store, before) = (&store, store.backlog_bytes());
+            let creates = scope.spawn(move || create(store, new_run(number)).is_ok());
+            until(&|| store.backlog_bytes() > before);
+            creates
+        };
+        let first = create(1);
+        until(&|| raw_database(&path).number(waiting) == 1);
+        let batch = [create(2), create(3)];
+        proxy.cut_at(id(3).as_str());
+        other.execute("COMMIT");
+        until(&|| proxy.is_paused());
+        // It gets the number that the run of the cut batch had.
+        super::suite::create(&elsewhere, new_run(4)).unwrap();
+        proxy.resume();
+        std::iter::once(first).chain(batch).map(|creates| creates.join().unwrap()).collect()
+    });
+    assert_eq!(outcomes, [true, false, false], "which of the runs are acknowledged");
+    let stored = |number| store.run(&me(), &id(number)).unwrap().is_some();
+    assert_eq!([1, 2, 3, 4].map(stored), [true, false, false, true]);
+    create(&store, new_run(5)).unwrap();
+    assert!(stored(5));
+}
+
 /// Fails instead of hanging where something should end by itself.
 fn within_reason<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (reply, answer) = std::sync::mpsc::channel();

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// When the next commit loses its connection.
@@ -28,6 +28,9 @@ struct Shared {
     next: AtomicU8,
     is_hushed: AtomicBool,
     is_closed: AtomicBool,
+    /// The first message that contains this cuts its connection, and no other is made until the proxy resumes.
+    cut_at: Mutex<Option<Vec<u8>>>,
+    is_paused: AtomicBool,
     rewrite: Option<Rewrite>,
 }
 
@@ -51,6 +54,8 @@ impl Proxy {
             next: AtomicU8::new(Cut::Never as u8),
             is_hushed: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            cut_at: Mutex::default(),
+            is_paused: AtomicBool::new(false),
             rewrite,
         });
         let of_thread = Arc::clone(&shared);
@@ -80,12 +85,44 @@ impl Proxy {
         self.shared.next.load(Ordering::SeqCst) == Cut::Never as u8
     }
 
+    /// The next message that contains `text` does not pass, its connection is cut, and new ones wait for
+    /// [`Proxy::resume`].
+    pub(crate) fn cut_at(&self, text: &str) {
+        *self.shared.cut_at.lock().unwrap() = Some(text.as_bytes().to_vec());
+    }
+
+    /// Whether a message was cut and the proxy has not resumed since.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.shared.is_paused.load(Ordering::SeqCst)
+    }
+
+    /// Lets connections be made again.
+    pub(crate) fn resume(&self) {
+        self.shared.is_paused.store(false, Ordering::SeqCst);
+    }
+
     pub(crate) fn url(&self, database: &str) -> String {
         format!("postgres://postgres@/{database}?host={}", self.directory.path().display())
     }
 }
 
+impl Shared {
+    /// Whether this message is where the connection is to be cut.
+    fn cuts(&self, message: &[u8]) -> bool {
+        let mut cut_at = self.cut_at.lock().unwrap();
+        let is_there = |text: &Vec<u8>| message.windows(text.len()).any(|window| window == text.as_slice());
+        let cuts = cut_at.take_if(|text| is_there(text)).is_some();
+        if cuts {
+            self.is_paused.store(true, Ordering::SeqCst);
+        }
+        cuts
+    }
+}
+
 fn serve(mut client: UnixStream, server: &std::path::Path, shared: &Arc<Shared>) {
+    while shared.is_paused.load(Ordering::SeqCst) {
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
     let mut upstream = UnixStream::connect(server).unwrap();
     let (mut answers, mut to_client) = (upstream.try_clone().unwrap(), client.try_clone().unwrap());
     let of_answers = Arc::clone(shared);
@@ -107,6 +144,9 @@ fn serve(mut client: UnixStream, server: &std::path::Path, shared: &Arc<Shared>)
     while let Ok(length @ 1..) = client.read(&mut buffer) {
         if shared.is_hushed.load(Ordering::SeqCst) {
             continue;
+        }
+        if shared.cuts(&buffer[..length]) {
+            break;
         }
         if let Some((from, to)) = shared.rewrite
             && let Some(at) = buffer[..length].windows(from.len()).position(|window| window == from)

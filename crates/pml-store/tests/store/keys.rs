@@ -135,6 +135,15 @@ fn what_is_done_with_a_key_adds_up_over_gateways_and_is_forgotten_after_a_day() 
     assert_eq!(store.key_runs_under_way(desk).unwrap(), 2);
     let stored = store.key_use(desk, 0).unwrap().stored_bytes;
     assert!(stored > 0 && stored == 2 * store.key_use(editor, 0).unwrap().stored_bytes);
+    let limited = |number, key, most| pml_store::NewRun { key_runs_at_once: Some(most), ..run(number, key) };
+    let elsewhere = open_at(&fixture.path).unwrap();
+    let refused = create(&elsewhere, limited(4, desk, 2)).map(drop).unwrap_err();
+    assert!(matches!(refused, pml_store::Error::TooManyKeyRuns { most: 2, .. }), "{refused}");
+    assert!(store.run(&me(), &super::id(4)).unwrap().is_none());
+    create(&elsewhere, limited(4, editor, 2)).unwrap();
+    for number in [3, 4] {
+        assert!(create(store, limited(number + 2, editor, 2)).is_err(), "both gateways count");
+    }
 }
 
 #[test]

@@ -137,6 +137,7 @@ pub(crate) fn new_run(number: u128) -> NewRun {
         code_hash: "c0de".to_owned(),
         capability: None,
         client_key: None,
+        key_runs_at_once: None,
         plan: format!("plan of {number}").into_bytes(),
         expires_at: None,
         idempotency: None,

@@ -449,7 +449,7 @@ pub async fn start(runs: &Arc<RunRegistry>, asked: PlannedRun) -> Result<Arc<Run
     let (acks, acked) = AckSender::for_run(asked.plan.limits.calls);
     let new = new_run(runs, &asked)?;
     runs.metrics.note_run_start(new.kind.as_str());
-    let lease = create(runs, new, acks.clone()).await?;
+    let lease = create(runs, new, acks.clone(), asked.admission.as_ref()).await?;
     let most = asked.plan.limits.speculated_calls;
     let reader = (&asked.principal, lease.run());
     runs.speculator.add_earlier_reads(reader, asked.earlier_reads, most).await;
@@ -537,7 +537,8 @@ pub async fn create_waiting_run(
     new.expires_at = Some(now + approvals.expire_ms());
     let question = (id, Question::Approval(question));
     let (limit, stored) = (approvals.open_limit(), question.clone());
-    match runs.store.create_asking_run(new, stored, limit).await? {
+    let created = runs.store.create_asking_run(new, stored, limit).await;
+    match created.map_err(|error| refused(error, asked.admission.as_ref()))? {
         AskingRunOutcome::Created => {
             runs.metrics.note_run_start(kind);
             runs.metrics.note_approval(ApprovalEvent::Asked);
@@ -584,6 +585,7 @@ fn new_run(runs: &RunRegistry, asked: &PlannedRun) -> Result<NewRun, Problem> {
         code_hash: asked.plan.code_hash.clone(),
         capability: asked.plan.learn.as_ref().and_then(|learn| learn.capability.clone()),
         client_key: asked.plan.key,
+        key_runs_at_once: asked.admission.as_ref().and_then(RunAdmission::runs_at_once),
         plan: serde_json::to_vec(&asked.plan).map_err(|error| {
             Problem::new(ErrorCode::InvalidRequest, format!("the plan cannot be recorded: {error}"))
         })?,
@@ -596,10 +598,15 @@ fn new_run(runs: &RunRegistry, asked: &PlannedRun) -> Result<NewRun, Problem> {
     })
 }
 
-/// Creates the row of a run. With an idempotency key, this waits until it is known whether the run is new; otherwise
-/// the row is stored together with the next records.
-async fn create(runs: &RunRegistry, new: NewRun, acks: AckSender) -> Result<Lease, Problem> {
-    if new.idempotency.is_none() {
+/// Creates the row of a run. With an idempotency key, or a limit of the runs of its client key, this waits until it is
+/// known whether the run may be; otherwise the row is stored together with the next records.
+async fn create(
+    runs: &RunRegistry,
+    new: NewRun,
+    acks: AckSender,
+    admission: Option<&RunAdmission>,
+) -> Result<Lease, Problem> {
+    if new.idempotency.is_none() && new.key_runs_at_once.is_none() {
         let told = move |stored: Result<(), pml_store::Error>| {
             if let Err(error) = stored {
                 acks.tell(Ack::Failed(error));
@@ -610,10 +617,18 @@ async fn create(runs: &RunRegistry, new: NewRun, acks: AckSender) -> Result<Leas
     let (tell, told) = oneshot::channel();
     let lease = runs.store.create_run(new, Urgency::Soon, move |stored| drop(tell.send(stored)))?;
     match told.await {
-        Ok(stored) => stored?,
+        Ok(stored) => stored.map_err(|error| refused(error, admission))?,
         Err(_) => return Err(Problem::new(ErrorCode::Storage, "the run could not be recorded")),
     }
     Ok(lease)
+}
+
+/// The problem of a run that was not stored.
+fn refused(error: pml_store::Error, admission: Option<&RunAdmission>) -> Problem {
+    match (&error, admission) {
+        (pml_store::Error::TooManyKeyRuns { most, .. }, Some(admission)) => admission.overtaken(*most),
+        _ => error.into(),
+    }
 }
 
 /// Spawns the driver of a run.

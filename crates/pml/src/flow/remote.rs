@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pml_model::ToolId;
+use pml_model::{Principal, ToolId};
 use pml_model::remote::{DagMode, DagSummary, ExecuteLocally};
 use pml_model::structure::{EdgeLink, NodeId, Structure};
 use pml_store::ContextOwner;
@@ -170,11 +170,11 @@ fn layers(structure: &Structure) -> usize {
 struct NoCapabilities;
 
 impl CapabilityLookup for NoCapabilities {
-    fn find_by_name(&self, _: &str) -> Option<Arc<crate::knowledge::IndexedCapability>> {
+    fn find_by_name(&self, _: Option<&Principal>, _: &str) -> Option<Arc<crate::knowledge::IndexedCapability>> {
         None
     }
 
-    fn catalogue_for(&self, _: &str) -> Arc<pml_analysis::AnalysisCatalogue> {
+    fn catalogue_for(&self, _: Option<&Principal>, _: &str) -> Arc<pml_analysis::AnalysisCatalogue> {
         Arc::default()
     }
 }

@@ -1,8 +1,9 @@
 //! Budgets of keys: counts what is done with each key, and says whether more is admitted.
 //!
 //! A gateway counts in memory, adds its counts to the database about once a second and reads back what all gateways
-//! counted. A budget therefore holds across gateways, up to what the others did within that second. The meter never
-//! waits and never sends anything; who asks decides what to do about a refusal.
+//! counted. A budget therefore holds across gateways, up to what the others did within that second. Only the number of
+//! runs at once is exact: it is counted in the transaction that stores a run. The meter never waits and never sends
+//! anything; who asks decides what to do about a refusal.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -88,6 +89,23 @@ impl KeyMeter {
 pub(crate) struct RunAdmission {
     keys: Arc<ClientKeys>,
     key: KeyId,
+    runs_at_once: Option<u32>,
+}
+
+impl RunAdmission {
+    /// How many runs of the key may be under way. The transaction that stores the run decides; the meter only refuses
+    /// earlier what is refused for certain.
+    pub(crate) fn runs_at_once(&self) -> Option<u32> {
+        self.runs_at_once
+    }
+
+    /// The refusal of a run because another gateway started one meanwhile.
+    pub(crate) fn overtaken(&self, most: u32) -> Problem {
+        if let Some(meter) = self.keys.meters.by_key.lock().get_mut(&self.key) {
+            meter.pending.refused += 1;
+        }
+        too_many_runs(self.key, most)
+    }
 }
 
 impl Drop for RunAdmission {
@@ -116,7 +134,7 @@ impl ClientKeys {
         let Some(id) = id else { return Ok(None) };
         let key = self.require(id)?;
         let budget = &key.rights.budget;
-        // Only the limit of concurrent runs must be exact at once: the counts of the others are a second old at most.
+        // The counts of the others are a second old at most.
         let under_way = match budget.runs_at_once {
             Some(_) => store.key_runs_under_way(id).await?,
             None => 0,
@@ -128,7 +146,7 @@ impl ClientKeys {
             let used_up = if let Some(most) =
                 budget.runs_at_once.filter(|most| u64::from(meter.runs).max(under_way) >= u64::from(*most))
             {
-                Some((format!("{most} runs at once"), "wait until one ends, or end one", RUN_AGAIN_S))
+                Some((runs_at_once(most), RUNS_AT_ONCE_HINT, RUN_AGAIN_S))
             } else if let Some(most) =
                 budget.cpu_seconds_per_day.filter(|most| cpu_ms >= u64::from(*most) * 1_000)
             {
@@ -161,7 +179,7 @@ impl ClientKeys {
                 }
             }
         })?;
-        Ok(Some(RunAdmission { keys: Arc::clone(self), key: id }))
+        Ok(Some(RunAdmission { keys: Arc::clone(self), key: id, runs_at_once: budget.runs_at_once }))
     }
 
     /// Counts a call of a run, or says how long to wait until its budget allows one more.
@@ -276,6 +294,16 @@ fn rest_of_minute_ms(now: i64) -> u64 {
 
 fn rest_of_minute_s(now: i64) -> u64 {
     rest_of_minute_ms(now).div_ceil(1_000)
+}
+
+const RUNS_AT_ONCE_HINT: &str = "wait until one ends, or end one";
+
+fn runs_at_once(most: u32) -> String {
+    format!("{most} runs at once")
+}
+
+fn too_many_runs(key: KeyId, most: u32) -> Problem {
+    exhausted(key, &runs_at_once(most), RUNS_AT_ONCE_HINT, RUN_AGAIN_S)
 }
 
 fn exhausted(key: KeyId, what: &str, hint: &str, again_s: u64) -> Problem {

@@ -51,7 +51,17 @@ impl Knowledge {
 
     /// The current tools, and the capabilities of `principal` that `source` may name.
     pub(crate) fn catalogue_for(&self, principal: &Principal, source: &str) -> Arc<AnalysisCatalogue> {
-        self.with_capabilities(self.tool_catalogue(principal), principal, source)
+        self.catalogue_within(principal, principal, source)
+    }
+
+    /// The current tools, and the capabilities that `source`, a program of `owner` that `principal` runs, may name.
+    pub(crate) fn catalogue_within(
+        &self,
+        principal: &Principal,
+        owner: &Principal,
+        source: &str,
+    ) -> Arc<AnalysisCatalogue> {
+        self.with_capabilities(self.tool_catalogue(principal), (principal, owner), source)
     }
 
     /// As [`Knowledge::catalogue_for`], with the tools of another snapshot: one that has those of a client too.
@@ -63,19 +73,19 @@ impl Knowledge {
     ) -> Arc<AnalysisCatalogue> {
         let ours = |server: &str| self.tools.builtin(server).is_some();
         let tools = tools_of(snapshot, &self.of_principal(principal).observed(), ours);
-        self.with_capabilities(Arc::new(tools), principal, source)
+        self.with_capabilities(Arc::new(tools), (principal, principal), source)
     }
 
     fn with_capabilities(
         &self,
         tools: Arc<AnalysisCatalogue>,
-        principal: &Principal,
+        (principal, owner): (&Principal, &Principal),
         source: &str,
     ) -> Arc<AnalysisCatalogue> {
         if !may_call_capabilities(source) {
             return tools;
         }
-        let (mentioned, others) = self.memory.mentioned(principal, source);
+        let (mentioned, others) = self.memory.mentioned(principal, owner, source);
         let capabilities =
             mentioned.iter().map(|known| AnalysisCapability::new(known.name.clone(), raw(&known.parameters)));
         Arc::new(tools.with_capabilities(capabilities, others))

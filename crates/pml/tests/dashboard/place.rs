@@ -61,6 +61,7 @@ impl Place {
             code_hash: "hash".to_owned(),
             capability: None,
             client_key: None,
+            key_runs_at_once: None,
             plan: b"{}".to_vec(),
             expires_at: Some(now + 24 * 3600 * 1000),
             idempotency: None,

@@ -216,6 +216,18 @@ pub fn in_session_with(served: &Served, session: &str, method: &str, params: &Va
     post(served, &[("Mcp-Session-Id", session), ("MCP-Protocol-Version", "2025-11-25")], &body.to_string())
 }
 
+#[test]
+fn an_answer_that_nobody_waits_for_is_refused() {
+    let (_home, served) = served();
+    let (session, _) = initialize(&served);
+    let answer = json!({"jsonrpc": "2.0", "id": 41, "result": {"action": "accept", "content": {}}});
+    let headers = [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", "2025-11-25")];
+    let reply = post(&served, &headers, &answer.to_string());
+    assert_eq!(reply.status, 400);
+    let told = reply.body();
+    assert!(told.contains("no question with this id is open at this gateway"), "{told}");
+}
+
 fn served() -> (Home, Served) {
     let home = Home::new("");
     let served = home.serve(&[]);

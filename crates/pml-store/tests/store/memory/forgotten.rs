@@ -102,6 +102,26 @@ fn a_run_in_the_middle_is_forgotten_and_learning_is_as_from_the_rest() {
 }
 
 #[test]
+fn a_run_and_its_trace_are_forgotten_together_though_one_is_older() {
+    let fixture = fixture();
+    let store = &fixture.store;
+    // It began at 1000 and ended at 3000.
+    let lease = create(store, new_run(1)).unwrap();
+    append(store, &lease, vec![entry("a")], to(RunState::Done, 3000)).unwrap();
+    remember(store, memory("p", Trace { created_at: 3000, ..trace(1) }));
+    learn(store);
+    let since = ForgetScope { since: Some(2000), ..ForgetScope::default() };
+    let none = forget(store, &since);
+    assert_eq!((none.runs, none.traces, count(&fixture.path, "trace")), (0, 0, 1));
+    let before = ForgetScope { before: Some(2000), ..ForgetScope::default() };
+    let preview = store.count_forgettable(&before).unwrap();
+    assert_eq!((preview.runs, preview.traces), (1, 1));
+    let gone = forget(store, &before);
+    assert_eq!((gone.runs, gone.traces, gone.capabilities), (1, 1, 1));
+    assert_eq!((count(&fixture.path, "run"), count(&fixture.path, "trace")), (0, 0));
+}
+
+#[test]
 fn runs_are_forgotten_by_time_and_by_person() {
     let fixture = fixture();
     let store = &fixture.store;
