@@ -17,11 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ExecuteOutcome, RunLegacy, execute, execute_confirmed, find_repeated_run};
 use crate::app::App;
-use crate::execute::{CallUnderWay, OpenCall, RunHandle};
+use crate::execute::{CallUnderWay, OpenCall, RunHandle, complete_value};
 use crate::planning::{RunRequest, Work};
 use crate::problem::{ErrorCode, Problem};
 use crate::telemetry::{current, in_context};
 use crate::tools::{self, CallContext, CallOutcome, DirectCaller};
+
+/// 64 KiB: larger results are not read again for the sake of dry runs.
+const NOTED_BYTES: usize = 64 << 10;
 
 /// A request to call a tool by name.
 pub struct NamedCall<'c> {
@@ -88,6 +91,7 @@ pub async fn call(
     };
     if !matches!(outcome, CallOutcome::NeedsApproval(_)) {
         app.runs.metrics.note_call(call.tool, outcome.status(), began.elapsed());
+        note_result(app, &call, &outcome);
         return Ok(DirectOutcome::Answered(outcome));
     }
     match execute(app, run_of_call(app, &call), visible).await? {
@@ -95,6 +99,19 @@ pub async fn call(
             Ok(DirectOutcome::Answered(CallOutcome::NotSent(refused.problem)))
         }
         other => Ok(DirectOutcome::Run(other)),
+    }
+}
+
+/// Notes a result, so that dry runs have it for calls that they do not make.
+fn note_result(app: &App, call: &NamedCall<'_>, outcome: &CallOutcome) {
+    let CallOutcome::Ok(result) = outcome else { return };
+    if app.config().memory.learn
+        && result.get().len() <= NOTED_BYTES
+        && let Ok(tool) = app.tools.snapshot().tool(call.tool)
+        && let Some(value) = complete_value(result)
+    {
+        let tool = (call.tool, &tool.definition.digest);
+        app.knowledge.mocks.note_result(&call.principal, tool, call.arguments, &value);
     }
 }
 
