@@ -8,6 +8,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ClientAccess;
+use super::dry_run::confirming_call;
 use super::reply::result_of;
 use super::request::{parse_arguments, session_id};
 use crate::app::App;
@@ -28,7 +29,9 @@ pub(super) fn definition() -> Box<RawValue> {
                 "intent": { "type": "string" },
                 "maxPaths": { "type": "integer" },
                 "maxDepth": { "type": "integer" },
-                "mockConfig": { "type": "object" }
+                "mockConfig": { "type": "object" },
+                "context": { "type": "object" },
+                "timeoutMs": { "type": "integer" }
             },
             "required": ["intent"]
         },
@@ -69,14 +72,7 @@ pub(super) async fn explore(
 fn text(exploration: &Exploration) -> String {
     let mut text = exploration.text(|path| format!(" {}", path.path_id));
     if let Some(path) = exploration.viable_paths.first() {
-        let context = match path.missing.is_empty() {
-            true => String::new(),
-            false => {
-                let open = path.missing.iter().map(|name| format!(r#""{name}": …"#));
-                format!(r#", "context": {{{}}}"#, open.collect::<Vec<_>>().join(", "))
-            }
-        };
-        let call = format!(r#"{{"explorePath": "{}", "confirm": true{context}}}"#, path.path_id);
+        let call = confirming_call(&path.path_id, &path.missing);
         text.push_str(&format!("\nrun the first with `pml_execute` {call}"));
     }
     text

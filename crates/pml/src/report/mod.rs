@@ -21,7 +21,8 @@ pub use dry_run::{
     DryRunWarning, EstimatedCost, ExploredPath,
 };
 pub use exploration::{
-    Exploration, ExplorationTrace, ExploredCall, FailedPath, PathOutput, ToolHistory, ViablePath,
+    Exploration, ExplorationTrace, ExploredCall, FailedPath, PathOutput, PathStanding, ToolHistory,
+    ViablePath,
 };
 pub use path::{ExecutedPath, LoopTurns, PathDecision};
 pub use pml_mock::MockOrigin as ValueOrigin;
