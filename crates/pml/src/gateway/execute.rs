@@ -149,7 +149,8 @@ impl ExecuteOptions {
     }
 }
 
-/// The definitions of these tools.
+/// The definitions of these tools. The input schema requires nothing, because `intent` is left out with `explorePath` and
+/// clients do not understand alternatives in a schema; [`ExecuteArguments::check`] says what is missing.
 pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
     let outcome = json!({
         "type": "object",
@@ -185,7 +186,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
         "inputSchema": {
             "type": "object",
             "properties": {
-                "intent": { "type": "string", "description": "what it is for, with its values" },
+                "intent": { "type": "string", "description": "what it is for, with its values; needed unless `explorePath`" },
                 "implementation": {
                     "type": "object",
                     "properties": {
@@ -207,9 +208,10 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                     "type": "object",
                     "description": "timeoutMs, waitMs, detach, learn, cache, speculate, idempotencyKey, dryRun, mocks, decisionPoints \
                          (none, per_layer, on_error, manual)"
-                }
-            },
-            "required": ["intent"]
+                },
+                "explorePath": { "type": "string" },
+                "confirm": { "type": "boolean" }
+            }
         },
         "outputSchema": outcome,
         "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true }
