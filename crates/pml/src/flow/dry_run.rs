@@ -158,6 +158,7 @@ pub(super) async fn dry_run_with_evidence(
     let (plan, learn) = match plan_request(app, &tried, &visible).await {
         Ok(mut plan) => {
             let learn = plan.learn.take();
+            plan.key = tried.key;
             (dry_plan(plan, options.seed), learn)
         }
         Err(refused) => return Ok((DryRunOutcome::Refused(refused), None)),

@@ -251,7 +251,7 @@ fn a_file_whose_write_has_a_given_result_is_written_all_the_same() {
     let options = json!({ "dryRun": true, "mocks": { "fs:write": { "path": "total.txt", "size": 99 } } });
     let told = dry(&mut place, code, &json!({}), &options);
     assert_eq!(told["report"]["result"], json!([99, "seven"]), "{told:#}");
-    assert_eq!(effects_of(&told["report"]), ["would write `total.txt` (5 bytes)"]);
+    assert_eq!(effects_of(&told["report"]), ["would create `total.txt` (5 bytes)"]);
     assert!(!place.home.path("total.txt").exists());
 }
 

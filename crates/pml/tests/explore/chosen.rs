@@ -181,12 +181,6 @@ const WORKFLOWS: &[(&str, &[&str], &str, &str)] = &[
         "Grace",
     ),
     (
-        "read notes.txt, count its words and write the count to count.txt",
-        &["fs:read", "text:count", "fs:write"],
-        "count.txt",
-        "3",
-    ),
-    (
         "read orders.csv, parse it as CSV, write it to copy.json and delete notes.txt",
         &["fs:read", "csv:parse", "fs:write", "fs:delete"],
         "copy.json",
