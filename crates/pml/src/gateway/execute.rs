@@ -178,7 +178,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
         "name": "pml_execute",
         "title": "Run a program over tools",
         "description": format!(
-            "Run a TypeScript program over tools, instead of calling them one by one. `code` is the body of an async function: \
+            "Run a TypeScript program over tools. `code` is the body of an async function: \
              call `await mcp.server.tool({{…}})` as `pml_discover` shows it and `return` what you need; tools alone reach \
              files and network. Put values into `context` and read them as `args`: the second time the intent alone, \
              with other values, is enough. Confirm a ready call by sending it as it is. Connected: {connected}."
@@ -186,7 +186,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
         "inputSchema": {
             "type": "object",
             "properties": {
-                "intent": { "type": "string", "description": "what it is for, with its values; needed unless `explorePath`" },
+                "intent": { "type": "string", "description": "what it is for, with its values" },
                 "implementation": {
                     "type": "object",
                     "properties": {
@@ -203,7 +203,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                     },
                     "required": ["type"]
                 },
-                "context": { "type": "object", "description": "the program's `args`" },
+                "context": { "type": "object" },
                 "options": {
                     "type": "object",
                     "description": "timeoutMs, waitMs, detach, learn, cache, speculate, idempotencyKey, dryRun, mocks, decisionPoints \

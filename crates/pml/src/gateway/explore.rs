@@ -21,8 +21,7 @@ pub(super) fn definition() -> Box<RawValue> {
     raw(&json!({
         "name": "pml_explore",
         "title": "Try ways to do something",
-        "description": "Find and try ways to do something new without changing anything: reads are real, the rest is made up. \
-                        Run one with `pml_execute`.",
+        "description": "Try ways to do something new, changing nothing: reads are real, the rest is made up.",
         "inputSchema": {
             "type": "object",
             "properties": {

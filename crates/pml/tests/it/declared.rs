@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{Client, Home, text};
 
 const ALL: &str =
-    "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n\"fs:delete\" = { approval_mode = \"ask\" }\n";
+    "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n\"fs:delete\" = { approval_mode = \"hil\" }\n";
 
 /// The declared input schemas, closed: what is not declared is refused.
 struct Declared(HashMap<String, jsonschema::Validator>);
