@@ -210,7 +210,7 @@ impl App {
             tracing::warn!(%error, "the last changes could not be stored");
         }
         knowledge::learn_all(&self.knowledge).await;
-        self.knowledge.mocks.flush().await;
+        self.knowledge.write_mocks().await;
         self.stop.cancel();
         // Tasks end before the servers: a reload under way could otherwise start another server.
         self.end_tasks().await;

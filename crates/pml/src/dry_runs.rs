@@ -103,7 +103,7 @@ impl KeptDryRuns {
         mut reads: Option<KeptReads>,
         now: Instant,
     ) -> Result<String, Problem> {
-        let id = new_run_id()?.to_string().replacen("run_", "dry_", 1);
+        let id = new_dry_run_id()?;
         reads.iter_mut().for_each(KeptReads::truncate);
         let mut kept = self.kept.lock();
         kept.retain(|one| one.until > now);
@@ -156,21 +156,36 @@ impl KeptDryRuns {
         }
     }
 
-    /// The request of a dry run of this principal, with its reads the first time.
+    /// The request of a dry run of this principal, with its reads until they are [used](Self::note_used).
     ///
     /// # Errors
     /// There is none, or no longer. That of another principal looks exactly like one that does not exist.
-    pub(crate) fn take(&self, principal: &Principal, id: &str, now: Instant) -> Result<KeptDryRun, Problem> {
-        let mut kept = self.kept.lock();
-        let is_it = |one: &&mut KeptDryRun| one.id == id && one.principal == *principal && one.until > now;
-        let Some(found) = kept.iter_mut().find(is_it) else {
+    pub(crate) fn find(&self, principal: &Principal, id: &str, now: Instant) -> Result<KeptDryRun, Problem> {
+        let kept = self.kept.lock();
+        let is_it = |one: &&KeptDryRun| one.id == id && one.principal == *principal && one.until > now;
+        let Some(found) = kept.iter().find(is_it) else {
             let id = printable(id);
             return Err(Problem::new(ErrorCode::NotFound, format!("there is no dry run `{id}` to confirm"))
                 .hint("dry runs are kept for one hour, by the process that made them; make it again"));
         };
-        let reads = found.reads.take();
-        Ok(KeptDryRun { reads, ..found.clone() })
+        Ok(found.clone())
     }
+
+    /// Notes that a run was given the reads of a dry run of this principal: later ones read anew.
+    pub(crate) fn note_used(&self, principal: &Principal, id: &str) {
+        let mut kept = self.kept.lock();
+        if let Some(one) = kept.iter_mut().find(|one| one.id == id && one.principal == *principal) {
+            one.reads = None;
+        }
+    }
+}
+
+/// The id of a dry run.
+///
+/// # Errors
+/// The system gives no random numbers.
+pub(crate) fn new_dry_run_id() -> Result<String, Problem> {
+    Ok(new_run_id()?.to_string().replacen("run_", "dry_", 1))
 }
 
 fn drop_oldest_reads(kept: &mut VecDeque<KeptDryRun>) {
@@ -321,7 +336,7 @@ mod tests {
     /// The refusal of a confirmation, with the id replaced.
     #[track_caller]
     fn refusal(kept: &KeptDryRuns, principal: &Principal, id: &str, now: Instant) -> String {
-        let problem = kept.take(principal, id, now).err().expect("it is refused");
+        let problem = kept.find(principal, id, now).err().expect("it is refused");
         assert_eq!((problem.code, problem.http_status().as_u16()), (ErrorCode::NotFound, 404));
         serde_json::to_string(&problem).unwrap().replace(id, "ID")
     }
@@ -332,7 +347,7 @@ mod tests {
         let (owner, other) = (Principal("owner".to_owned()), Principal("other".to_owned()));
         let id = kept.keep(&request(&owner), (&[], &nothing()), None, start).unwrap();
         let just_before = start + KEPT - Duration::from_millis(1);
-        assert_eq!(kept.take(&owner, &id, just_before).ok().unwrap().intent, "a test");
+        assert_eq!(kept.find(&owner, &id, just_before).ok().unwrap().intent, "a test");
         let unknown = refusal(&kept, &owner, "dry_00000000000000000000000000", start);
         assert_eq!(refusal(&kept, &other, &id, start), unknown);
         assert_eq!(refusal(&kept, &owner, &id, start + KEPT), unknown);
@@ -347,8 +362,8 @@ mod tests {
         let own = keep(&few);
         let ids: Vec<String> = (0..=MOST_OF_PRINCIPAL).map(|_| keep(&many)).collect();
         refusal(&kept, &many, &ids[0], now);
-        assert!(kept.take(&many, &ids[1], now).is_ok());
-        assert!(kept.take(&few, &own, now).is_ok());
+        assert!(kept.find(&many, &ids[1], now).is_ok());
+        assert!(kept.find(&few, &own, now).is_ok());
     }
 
     fn read(bytes: usize) -> EarlierRead {
@@ -364,7 +379,8 @@ mod tests {
             kept.keep(&request(&owner), (&[], &nothing()), Some(reads), now).unwrap()
         };
         let reads_of = |id: &str| {
-            let reads = kept.take(&owner, id, now).expect("it is kept").reads;
+            let reads = kept.find(&owner, id, now).expect("it is kept").reads;
+            kept.note_used(&owner, id);
             reads.map_or(0, |reads| reads.reads.len())
         };
         let large = READ_BYTES / 4;
@@ -380,6 +396,19 @@ mod tests {
     fn definition(description: &str, schema: &serde_json::Value) -> Arc<Definition> {
         let text = json!({ "name": "read", "description": description, "inputSchema": schema }).to_string();
         Arc::new(Definition::parse(RawValue::from_string(text).unwrap()).unwrap())
+    }
+
+    #[test]
+    fn reads_stay_until_a_run_is_given_them() {
+        let (kept, now, owner) = (KeptDryRuns::default(), Instant::now(), Principal::local());
+        let reads = KeptReads { generation: 0, reads: vec![read(1)] };
+        let id = kept.keep(&request(&owner), (&[], &nothing()), Some(reads), now).unwrap();
+        let has_reads = || kept.find(&owner, &id, now).expect("it is kept").reads.is_some();
+        assert!(has_reads() && has_reads(), "a refused confirmation takes nothing away");
+        kept.note_used(&Principal("other".to_owned()), &id);
+        assert!(has_reads(), "another principal cannot");
+        kept.note_used(&owner, &id);
+        assert!(!has_reads());
     }
 
     #[test]

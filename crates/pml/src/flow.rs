@@ -88,7 +88,7 @@ pub use capabilities::{
 };
 pub use direct::{DirectOutcome, NamedCall, call};
 pub use dry_run::{
-    DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
+    DEFAULT_BRANCH_RUNS, DryRunOptions, DryRunOutcome, KeptIf, MAX_BRANCH_RUNS, confirm_dry_run, dry_run,
 };
 pub use explore::{ExploreInput, ExploringClient, PATH_TIMEOUT_MS, explore};
 pub use exposed::{ExposedCapability, exposed_capabilities};

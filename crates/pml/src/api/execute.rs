@@ -251,6 +251,7 @@ async fn dry_run(
         explore_branches: body.max_branches,
         seed: body.seed,
         timeout: None,
+        ..DryRunOptions::default()
     };
     let work = match (body.capability, body.code, body.dag_structure) {
         (Some(name), None, None) => Work::Capability(name),

@@ -166,7 +166,7 @@ async fn add_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem
 
 /// Adds what recorded results were worth for dry runs, those of all principals together.
 async fn add_mock_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem> {
-    app.knowledge.mocks.flush().await;
+    app.knowledge.write_mocks().await;
     let MockTotals { mocks, lookups, checked, confirmed } = app.store.mock_totals().await?;
     let MockLookups { equal, similar, missing } = lookups;
     let by_outcome = [("equal", equal), ("similar", similar), ("missing", missing)]

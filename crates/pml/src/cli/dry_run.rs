@@ -63,6 +63,7 @@ impl DryRunArgs {
             explore_branches: self.explore_branches.then_some(DEFAULT_BRANCH_RUNS),
             seed: self.seed,
             timeout: timeout_ms.map(Duration::from_millis),
+            ..DryRunOptions::default()
         }))
     }
 }

@@ -22,6 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::dag::FrameMessage;
 use super::delivery::{CallFailure, RunDelivery};
+use super::driver::calls::wait_for_budget;
 use super::driver::work::{WorkEvent, WorkSource, sleep_until};
 use super::ending::{RunEnding, fault_failure};
 pub(crate) use super::frames::{FramePath, NodePlace};
@@ -39,11 +40,23 @@ use crate::knowledge::cache;
 use crate::plan::{Pause, Plan, PlannedWork};
 use crate::problem::Problem;
 use crate::report::{RunFailure, RunReport, ValueOrigin};
-use crate::tools::{self, Authority, CallContext, CallMode, CallOutcome, DrySending, Permit};
+use crate::tools::{self, Authority, CallContext, CallMode, CallOutcome, DryPermit, DrySending};
 use crate::trace::Recorder;
 
 /// 64 MiB: the limit of all results together, as for a run.
 const MAX_RECEIVED_BYTES: usize = 64 << 20;
+/// What helps where the limit of runs ends a dry run.
+pub(crate) const WALL_HINT: &str = "do less at once, or raise `limits.wall` in pml.toml";
+
+/// When a dry run ends at the latest, and what to tell the caller then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DryDeadline {
+    pub(crate) at: Instant,
+    /// The time that all of it may take.
+    pub(crate) limit: Duration,
+    /// What the caller can do about it.
+    pub(crate) hint: &'static str,
+}
 
 /// Answers the calls that a dry run does not make.
 pub(crate) trait AnswerSource: Send {
@@ -166,14 +179,16 @@ pub(crate) async fn run_dry(
     principal: &Principal,
     plan: &Arc<Plan>,
     answers: &mut dyn AnswerSource,
-    deadline: Instant,
+    deadline: DryDeadline,
 ) -> Result<DryRunRecord, Problem> {
     let mut work = WorkSource::new(Arc::clone(runs));
     let worker = match plan.program() {
         Some(_) => Some(take_worker(runs, PATIENCE).await?),
         None => None,
     };
-    let wall = Instant::now() + Duration::from_millis(plan.limits.wall_ms);
+    let limit = Duration::from_millis(plan.limits.wall_ms);
+    let wall = DryDeadline { at: Instant::now() + limit, limit, hint: WALL_HINT };
+    let deadline = if wall.at < deadline.at { wall } else { deadline };
     work.begin(plan, worker, &History::default());
     let (rules, tools) = run::core_setup(plan);
     let cancel = CancellationToken::new();
@@ -195,7 +210,7 @@ pub(crate) async fn run_dry(
         clock: VirtualClock { now: plan.start, ..VirtualClock::default() },
         calls: DryCalls::default(),
     };
-    Ok(dry.drive(deadline.min(wall)).await)
+    Ok(dry.drive(deadline).await)
 }
 
 /// A call in flight: issued, and its tool's own answer if that is there.
@@ -275,7 +290,7 @@ struct DryDriver<'d> {
 }
 
 impl DryDriver<'_> {
-    async fn drive(mut self, deadline: Instant) -> DryRunRecord {
+    async fn drive(mut self, deadline: DryDeadline) -> DryRunRecord {
         if let Some(dag) = &mut self.work.dag {
             dag.begin();
         }
@@ -293,7 +308,7 @@ impl DryDriver<'_> {
         }
     }
 
-    async fn next_event(&mut self, deadline: Instant) -> Option<RunEvent<RunEnding>> {
+    async fn next_event(&mut self, deadline: DryDeadline) -> Option<RunEvent<RunEnding>> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
@@ -316,17 +331,8 @@ impl DryDriver<'_> {
                 None
             }
             heard = self.work.next(false) => self.on_work_event(heard?),
-            () = sleep_until(Some(deadline)) => Some(RunEvent::Stop(RunEnding::Failed(self.out_of_time()))),
+            () = sleep_until(Some(deadline.at)) => Some(RunEvent::Stop(RunEnding::Failed(out_of_time(deadline)))),
         }
-    }
-
-    fn out_of_time(&self) -> RunFailure {
-        let limit = self.of.plan.limits.wall_ms;
-        RunFailure::new(
-            ErrorCode::Timeout,
-            format!("the dry run took longer than it may, at most {limit} ms"),
-        )
-        .hint("do less at once, give `timeoutMs`, or raise `limits.wall` in pml.toml")
     }
 
     fn on_work_event(&mut self, heard: WorkEvent) -> Option<RunEvent<RunEnding>> {
@@ -457,14 +463,18 @@ impl DryDriver<'_> {
         };
         let witness = ReadRecorder::default();
         let mark = self.of.runs.tools.epoch.mark_for_server(&granted.id.server).ok();
+        let sending = self.answers.sending(&call);
         let context = CallContext {
             principal: self.of.principal.clone(),
             run: Some(self.of.id.clone()),
             deadline: None,
             cancel: self.of.cancel.clone(),
-            mode: CallMode::Dry(self.answers.sending(&call)),
+            mode: CallMode::Dry(sending),
             caller: self.of.silent.clone(),
-            authority: Authority::Run(Permit { definition: granted.digest.clone(), approval: None }),
+            authority: Authority::DryRun(DryPermit {
+                definition: granted.digest.clone(),
+                key: self.of.plan.key,
+            }),
             witness: Some(witness.clone()),
         };
         let (toolset, id, number) = (Arc::clone(&self.of.runs.tools), granted.id.clone(), issued.call);
@@ -488,7 +498,17 @@ impl DryDriver<'_> {
         );
         let (since, took) = (Instant::now(), Duration::ZERO);
         self.calls.open.insert(number, OpenCall { issued, since, outcome: None, took, mark, witness });
+        let (keys, key) = (Arc::clone(&self.of.runs.keys), self.of.plan.key);
         self.calls.in_flight.push(Box::pin(async move {
+            // A call that is made counts for the key of the client like that of a run; one that is withheld costs
+            // nothing.
+            if tools::reaches_tool(&toolset, &id, context.mode) {
+                match keys.check_call(key, &id) {
+                    Ok(Some(key)) => wait_for_budget(&keys, &key, &context.cancel).await,
+                    Ok(None) => {}
+                    Err(problem) => return (number, CallOutcome::NotSent(problem)),
+                }
+            }
             (number, tools::call(&toolset, &context, &id, &arguments, Fields::default()).await)
         }));
     }
@@ -513,7 +533,8 @@ impl DryDriver<'_> {
                 (answer.origin, answer.unknown_state, self.made_up(issued.call, &tool, answer.content))
             }
             Some(outcome) => {
-                let stale = matches!(outcome, CallOutcome::Ok(_)) && self.answers.is_stale(&tool);
+                let is_reply = matches!(outcome, CallOutcome::Ok(_) | CallOutcome::ToolError(_));
+                let stale = is_reply && self.answers.is_stale(&tool);
                 (ValueOrigin::Real, stale, self.delivery(issued.call, &tool, outcome))
             }
         };
@@ -605,6 +626,11 @@ impl DryDriver<'_> {
         let within = self.observer.call_place(call).filter(|(path, _)| !path.is_empty());
         within.or_else(|| Some((Vec::new(), self.observer.node_of(call)?)))
     }
+}
+
+fn out_of_time(deadline: DryDeadline) -> RunFailure {
+    let text = format!("the dry run took longer than it may, at most {} ms", deadline.limit.as_millis());
+    RunFailure::new(ErrorCode::Timeout, text).hint(deadline.hint)
 }
 
 fn raw_arguments(issued: &IssuedCall) -> Box<RawValue> {

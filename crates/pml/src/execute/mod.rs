@@ -83,7 +83,7 @@ pub use results::{ResultPage, ResultRequest, RunDetails, dag_tasks, overview, re
 pub use resume::{abort, cancel, pause, resume};
 use speculation::Speculator;
 pub(crate) use speculation::{EarlierRead, speculation_threshold, try_ahead};
-pub(crate) use value::program_value;
+pub(crate) use value::complete_value;
 
 /// 15 s in milliseconds: how long the lease of a run holds without renewal.
 const LEASE_MS: i64 = 15_000;

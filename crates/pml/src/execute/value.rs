@@ -97,6 +97,16 @@ pub(super) fn told_result(value: &RawValue) -> Box<RawValue> {
 /// 1 MiB: the largest error of a direct call that is kept complete.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
+/// The value that a program would get for a result; `None` where that is not all of it, or the result is a question.
+pub(crate) fn complete_value(result: &RawValue) -> Option<Box<RawValue>> {
+    if pml_mcp::protocol::is_input_required(result) {
+        return None;
+    }
+    // Only parts are named after their call.
+    let (value, parts) = value(&RunId::new(0), 0, result);
+    parts.is_empty().then_some(value)
+}
+
 /// The delivery to the program for call number `call` of `run`.
 pub(super) fn outcome_delivery(
     run: &RunId,
@@ -191,7 +201,7 @@ fn value(run: &RunId, call: u32, result: &RawValue) -> (Box<RawValue>, Vec<Conte
 }
 
 /// The value that a program would receive for a result; `None` if it has parts that are no text.
-pub(crate) fn program_value(result: &RawValue) -> Option<Value> {
+pub(super) fn program_value(result: &RawValue) -> Option<Value> {
     let fields = Fields::parse(result.get()).unwrap_or_default();
     if let Some(structured) = fields.get("structuredContent") {
         return serde_json::from_str(structured.get()).ok();

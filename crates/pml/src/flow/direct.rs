@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ExecuteOutcome, RunLegacy, execute, execute_confirmed, find_repeated_run};
 use crate::app::App;
-use crate::execute::{CallUnderWay, OpenCall, RunHandle, program_value};
+use crate::execute::{CallUnderWay, OpenCall, RunHandle, complete_value};
 use crate::knowledge::SessionResult;
 use crate::planning::{RunRequest, Work};
 use crate::problem::{ErrorCode, Problem};
@@ -27,6 +27,8 @@ use crate::tools::{self, CallContext, CallOutcome, DirectCaller};
 
 /// 10 KiB: the largest result that a session remembers, as much as traces keep of one.
 const MOST_REMEMBERED: usize = 10 << 10;
+/// 64 KiB: larger results are not read again for the sake of dry runs.
+const NOTED_BYTES: usize = 64 << 10;
 
 /// A request to call a tool by name.
 pub struct NamedCall<'c> {
@@ -100,6 +102,7 @@ pub async fn call(
     if !matches!(outcome, CallOutcome::NeedsApproval(_)) {
         app.runs.metrics.note_call(call.tool, outcome.status(), began.elapsed());
         remember_in_session(app, &call, &outcome);
+        note_result(app, &call, &outcome);
         return Ok(DirectOutcome::Answered(outcome));
     }
     execute(app, run_of_call(app, &call), visible).await.map(run_outcome)
@@ -117,11 +120,23 @@ fn remember_in_session(app: &App, call: &NamedCall<'_>, outcome: &CallOutcome) {
     let CallOutcome::Ok(result) = outcome else { return };
     let (memory, tool) = (&app.knowledge.memory, call.tool.to_string());
     let is_whole = || result.get().len() <= MOST_REMEMBERED && !memory.sanitiser().clean_json(result).changed;
-    let value = (!pml_mcp::protocol::is_input_required(result) && is_whole())
-        .then(|| program_value(result))
-        .flatten();
+    let value = is_whole().then(|| complete_value(result)).flatten();
+    let value = value.and_then(|value| serde_json::from_str(value.get()).ok());
     let results = value.map(|value| SessionResult { tool: tool.clone(), value });
     memory.record_session_use((&call.principal, &call.session), &[&tool], results.into_iter().collect());
+}
+
+/// Notes a result, so that dry runs have it for calls that they do not make.
+fn note_result(app: &App, call: &NamedCall<'_>, outcome: &CallOutcome) {
+    let CallOutcome::Ok(result) = outcome else { return };
+    if app.config().memory.learn
+        && result.get().len() <= NOTED_BYTES
+        && let Ok(tool) = app.tools.snapshot().tool(call.tool)
+        && let Some(value) = complete_value(result)
+    {
+        let tool = (call.tool, &tool.definition.digest);
+        app.knowledge.mocks.note_result(&call.principal, tool, call.arguments, &value);
+    }
 }
 
 /// The run that a call becomes.

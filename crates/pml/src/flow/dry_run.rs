@@ -24,23 +24,28 @@ use pml_mock::{GivenMocks, MockError};
 use pml_model::ToolId;
 use pml_model::json::{Fields, raw};
 use pml_model::mocks::MockStatus;
+use pml_model::name::printable;
 use pml_model::structure::NodeId;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{ExecuteOutcome, RecallOutcome, RunLegacy, Suggestions, explored_choice, plan_request, recall};
 use crate::app::App;
 use crate::builtin::{FsOverlay, OverlayBase};
 use crate::dry_runs::KeptReads;
+use crate::dry_runs::new_dry_run_id;
 use crate::execute::EarlierRead;
-use crate::execute::dry_run::{DryCallRecord, DryRunRecord, dry_plan, run_dry};
+use crate::execute::dry_run::{DryCallRecord, DryDeadline, DryRunRecord, WALL_HINT, dry_plan, run_dry};
 use crate::knowledge::cache;
 use crate::knowledge::graph::output_of;
 use crate::plan::{LearningPlan, Plan};
 use crate::planning::{PlanRefusal, RunRequest};
 use crate::problem::{ErrorCode, Problem};
 use crate::report::{
-    BranchCoverage, CapturedCall, DryRunMode, DryRunReport, DryRunStatus, ExploredPath, ValueOrigin,
+    BranchCoverage, CapturedCall, DryRunMode, DryRunReport, DryRunStatus, DryRunWarning, ExploredPath,
+    ValueOrigin,
 };
+use crate::runtime::run_blocking;
 use answers::{AnswerBasis, Answers, DryEffect, DryTool};
 use explore::{Exploration, Steering};
 use recorded::{RecordedResults, UsedMock};
@@ -66,6 +71,32 @@ pub struct DryRunOptions {
     pub seed: u64,
     /// A time limit for all runs together.
     pub timeout: Option<Duration>,
+    /// What to tell a caller who reaches that limit, unless it gives `timeoutMs` itself.
+    pub timeout_hint: Option<&'static str>,
+    /// Which dry runs can be confirmed.
+    pub kept: KeptIf,
+    /// Who asks for its place among the runs of the key.
+    pub admission: DryAdmission,
+}
+
+/// Who asks for the place of a dry run among the runs of the key of its client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DryAdmission {
+    /// The dry run itself.
+    #[default]
+    Own,
+    /// Whoever makes several dry runs for one request.
+    OfCaller,
+}
+
+/// Which dry runs can be confirmed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KeptIf {
+    /// All.
+    #[default]
+    Always,
+    /// Those that returned: of many that are tried, the others are no choice.
+    Returned,
 }
 
 /// The outcome of a request for a dry run.
@@ -127,27 +158,36 @@ pub(super) async fn dry_run_with_evidence(
     let (plan, learn) = match plan_request(app, &tried, &visible).await {
         Ok(mut plan) => {
             let learn = plan.learn.take();
+            plan.key = tried.key;
             (dry_plan(plan, options.seed), learn)
         }
         Err(refused) => return Ok((DryRunOutcome::Refused(refused), None)),
     };
+    let _admission = match options.admission {
+        DryAdmission::Own => app.keys.admit_run(&app.store, plan.key).await?,
+        DryAdmission::OfCaller => None,
+    };
     let started = Instant::now();
-    let limit = options.timeout.unwrap_or(match options.explore_branches {
-        Some(_) => EXPLORATION,
-        None => Duration::from_millis(plan.limits.wall_ms),
-    });
+    let dictated = dictated_arguments(&asked.arguments, &tried.arguments, &given);
     let dry = DryRequest {
         app,
         asked: &tried,
-        basis: answer_basis(app, &asked, &plan, &options, given),
-        plan,
-        deadline: started + limit,
+        deadline: deadline(&plan, &options, started),
+        basis: Arc::new(answer_basis(app, &asked, &plan, &options, given)),
+        plan: Arc::new(plan),
     };
     let (mut first, exploration) = dry.explore(options.explore_branches).await?;
     let mut report = dry.report(&first, &exploration, &options, started);
+    dictated.add_to(&mut report);
     let reads = reusable_reads(app, &dry.plan, &mut first.record);
-    let tools = (&*dry.plan.tools, &*app.tools.snapshot());
-    report.id = app.dry_runs.keep(&tried, tools, reads, Instant::now())?;
+    if options.kept == KeptIf::Returned && report.status == DryRunStatus::Failed {
+        report.id = new_dry_run_id()?;
+    } else {
+        // What runs for real are the arguments of the request, never those of the mocks.
+        let tools = (&*dry.plan.tools, &*app.tools.snapshot());
+        report.id = app.dry_runs.keep(&asked, tools, reads, Instant::now())?;
+        app.dry_runs.note_made_up(&asked.principal, &report.id, dictated.missing.into_iter());
+    }
     let canonical = first.used.iter().filter(|mock| mock.status == MockStatus::Canonical);
     let evidence = DryRunEvidence {
         id: report.id.clone(),
@@ -156,7 +196,7 @@ pub(super) async fn dry_run_with_evidence(
         tainted: report.warnings.iter().filter_map(|warning| warning.node_id).collect(),
         took: started.elapsed(),
         record: first.record,
-        plan: dry.plan,
+        plan: Arc::unwrap_or_clone(dry.plan),
     };
     Ok((DryRunOutcome::Report(Box::new(report)), Some(evidence)))
 }
@@ -171,7 +211,8 @@ pub async fn confirm_dry_run(
     id: &str,
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<ExecuteOutcome, Problem> {
-    let kept = app.dry_runs.take(&asked.principal, id, Instant::now())?;
+    let principal = asked.principal.clone();
+    let kept = app.dry_runs.find(&principal, id, Instant::now())?;
     app.tools.ensure_manifests_loaded().await;
     if let Err(changed) = kept.check_tools(&app.tools.snapshot()) {
         explored_choice::note_changed_tools(app, &asked, &kept, &changed).await;
@@ -194,7 +235,62 @@ pub async fn confirm_dry_run(
     };
     let reads = reads.map(|reads| reads.reads).unwrap_or_default();
     let legacy = RunLegacy { reads, explored: kept.explored, ..RunLegacy::default() };
-    super::execute_confirmed(app, confirmed, legacy, visible).await
+    let executed = super::execute_confirmed(app, confirmed, legacy, visible).await;
+    if matches!(executed, Ok(ExecuteOutcome::Running(_) | ExecuteOutcome::Status(..))) {
+        app.dry_runs.note_used(&principal, id);
+    }
+    executed
+}
+
+/// When all runs of a dry run have to be over.
+fn deadline(plan: &Plan, options: &DryRunOptions, started: Instant) -> DryDeadline {
+    let (limit, hint) = match (options.timeout, options.explore_branches) {
+        (Some(limit), _) => {
+            (limit, options.timeout_hint.unwrap_or("do less at once, or give a longer `timeoutMs`"))
+        }
+        (None, Some(_)) => (EXPLORATION, "give `timeoutMs`, or do less at once"),
+        (None, None) => (Duration::from_millis(plan.limits.wall_ms), WALL_HINT),
+    };
+    DryDeadline { at: started + limit, limit, hint }
+}
+
+/// The arguments that only the mocks give, or give otherwise than the request.
+#[derive(Default)]
+struct DictatedArguments {
+    /// Those that the request does not have: whoever confirms the dry run has to give them.
+    missing: BTreeSet<String>,
+    /// Those that the request has its own values for, which a real run uses.
+    replaced: BTreeSet<String>,
+}
+
+fn dictated_arguments(own: &RawValue, tried: &RawValue, given: &GivenMocks) -> DictatedArguments {
+    let mut dictated = DictatedArguments::default();
+    if given.args().is_empty() {
+        return dictated;
+    }
+    let (own, tried) =
+        (Fields::parse(own.get()).unwrap_or_default(), Fields::parse(tried.get()).unwrap_or_default());
+    for (name, value) in tried.iter() {
+        match own.get(name) {
+            None => dictated.missing.insert(name.to_owned()),
+            Some(own) => own.get() != value.get() && dictated.replaced.insert(name.to_owned()),
+        };
+    }
+    dictated
+}
+
+impl DictatedArguments {
+    fn add_to(&self, report: &mut DryRunReport) {
+        report.missing = self.missing.iter().cloned().collect();
+        let warn = |message: String| DryRunWarning { message, tool: None, node_id: None, line: None };
+        let missing = self.missing.iter().map(|name| {
+            format!("`{}` comes from `mocks`; give it in `context` to run this for real", printable(name))
+        });
+        let replaced = self.replaced.iter().map(|name| {
+            format!("`{}` comes from `mocks`; a real run uses the value of the request", printable(name))
+        });
+        report.warnings.extend(missing.chain(replaced).map(warn));
+    }
 }
 
 /// The reads of a dry run that the run which confirms it may use, if they are still valid then: those that the result
@@ -238,14 +334,11 @@ pub(super) fn mock_problem(error: &MockError) -> Problem {
     }
 }
 
-fn parsed(schema: Option<&serde_json::value::RawValue>) -> Option<Value> {
+fn parsed(schema: Option<&RawValue>) -> Option<Value> {
     schema.and_then(|schema| serde_json::from_str(schema.get()).ok())
 }
 
-fn with_arguments(
-    arguments: &serde_json::value::RawValue,
-    given: &GivenMocks,
-) -> Result<Box<serde_json::value::RawValue>, Problem> {
+fn with_arguments(arguments: &RawValue, given: &GivenMocks) -> Result<Box<RawValue>, Problem> {
     let mut fields = Fields::parse(arguments.get()).unwrap_or_default();
     let current = |name: &str| serde_json::from_str(fields.get(name)?.get()).ok();
     let changed = given.changed_arguments(current).map_err(|error| mock_problem(&error))?;
@@ -296,9 +389,9 @@ fn answer_basis(
 struct DryRequest<'a> {
     app: &'a Arc<App>,
     asked: &'a RunRequest,
-    basis: AnswerBasis,
-    plan: Plan,
-    deadline: Instant,
+    basis: Arc<AnswerBasis>,
+    plan: Arc<Plan>,
+    deadline: DryDeadline,
 }
 
 /// One finished run.
@@ -337,36 +430,45 @@ impl DryRequest<'_> {
 
     /// Runs the program once.
     async fn run(&self, steering: &Steering) -> Result<FinishedDryRun, Problem> {
-        let mut plan = self.plan.clone();
-        let arguments: Map<String, Value> = serde_json::from_str(plan.arguments.get()).unwrap_or_default();
-        let changed = steering.apply(&arguments);
-        if changed != arguments {
-            plan.arguments = raw(&changed);
+        let mut plan = Arc::clone(&self.plan);
+        if steering.changes_arguments() {
+            let arguments: Map<String, Value> =
+                serde_json::from_str(plan.arguments.get()).unwrap_or_default();
+            Arc::make_mut(&mut plan).arguments = raw(&steering.apply(&arguments));
         }
         let mut answers = Answers::new(&self.basis, steering, self.files());
         let (runs, principal) = (&self.app.runs, &self.asked.principal);
-        let record = run_dry(runs, principal, &Arc::new(plan), &mut answers, self.deadline).await?;
+        let record = run_dry(runs, principal, &plan, &mut answers, self.deadline).await?;
         Ok(FinishedDryRun { record, effects: answers.effects, used: answers.used })
     }
 
     /// Runs the program, and again with other values if its branches are to be explored.
     async fn explore(&self, most: Option<u32>) -> Result<(FinishedDryRun, ExploredBranches), Problem> {
-        let make_up = |tool: &ToolId| self.basis.made_up(tool, &Value::Null).value;
-        let mut exploration = Exploration::new(&self.plan, self.basis.seed, &make_up);
+        let tools = self.plan.tools.iter().map(|planned| &planned.id);
+        let made_up =
+            tools.map(|tool| (tool.clone(), self.basis.made_up(tool, &Value::Null).value)).collect();
+        let exploration = Exploration::new(Arc::clone(&self.plan), self.basis.seed, made_up);
         let first = self.run(&Steering::default()).await?;
-        exploration.note(&Steering::default(), &first.record);
         // Later runs are steered to where values would not lead, so they judge nothing.
         self.basis.recorded.report(&self.plan, &first.record, &first.used);
         self.remember_reads(&first.record);
+        let (mut exploration, first, _) = noted(exploration, Steering::default(), first).await;
         let mut paths = Vec::new();
-        while most.is_some_and(|most| exploration.runs < most)
-            && Instant::now() < self.deadline
-            && let Some(steering) = exploration.next()
-        {
+        while most.is_some_and(|most| exploration.runs < most) {
+            let deadline = self.deadline.at;
+            // What to vary is found by computing with values as large as results may be.
+            let (explored, next) = run_blocking(move || {
+                let next = exploration.next(&|| Instant::now() >= deadline);
+                (exploration, next)
+            })
+            .await;
+            exploration = explored;
+            let Some(steering) = next else { break };
             let run = self.run(&steering).await?;
             let known = exploration.paths.len();
-            exploration.note(&steering, &run.record);
             self.remember_reads(&run.record);
+            let (explored, run, steering) = noted(exploration, steering, run).await;
+            exploration = explored;
             if exploration.paths.len() > known {
                 paths.push(self.explored_path(&steering, &run));
             }
@@ -380,14 +482,20 @@ impl DryRequest<'_> {
         Ok((first, found))
     }
 
-    /// Keeps what tools really returned, so that further runs do not call them again.
+    /// Keeps what tools really returned, so that further runs do not call them again, and later dry runs have it for
+    /// calls that they do not make.
     fn remember_reads(&self, record: &DryRunRecord) {
         let mut known = self.basis.known.lock();
+        let definitions = &self.basis.recorded.definitions;
         for call in record.calls.iter().filter(|call| call.origin == ValueOrigin::Real) {
             if let Some(Ok(value)) = &call.end
                 && call.tool.server.as_str() != "fs"
             {
-                known.insert((call.tool.clone(), call.arguments.get().to_owned()), value.clone());
+                known.insert(&call.tool, &call.arguments, value);
+                if let Some(definition) = definitions.get(&call.tool).filter(|_| self.asked.learn) {
+                    let (tool, principal) = ((&call.tool, definition), &self.asked.principal);
+                    self.app.knowledge.mocks.note_result(principal, tool, &call.arguments, value);
+                }
             }
         }
     }
@@ -436,17 +544,31 @@ impl DryRequest<'_> {
             estimated_api_calls: calls_by_server,
             paths: explored.paths.clone(),
             dag: explored.dag.clone(),
+            missing: Vec::new(),
             console: record.report.console.clone(),
         }
     }
+}
+
+/// Has the exploration take note of a run, on a thread that serves no requests.
+async fn noted(
+    mut exploration: Exploration,
+    steering: Steering,
+    run: FinishedDryRun,
+) -> (Exploration, FinishedDryRun, Steering) {
+    run_blocking(move || {
+        exploration.note(&steering, &run.record);
+        (exploration, run, steering)
+    })
+    .await
 }
 
 fn status(record: &DryRunRecord) -> DryRunStatus {
     if record.report.error.is_some() { DryRunStatus::Failed } else { DryRunStatus::Success }
 }
 
-fn unknown_state(call: &DryCallRecord) -> crate::report::DryRunWarning {
-    crate::report::DryRunWarning {
+fn unknown_state(call: &DryCallRecord) -> DryRunWarning {
+    DryRunWarning {
         message: format!(
             "`{}` was answered as if nothing had changed at its server, although the program would have changed something there before",
             call.tool

@@ -5,6 +5,7 @@
 //! each is run dry: tools that are safe are called, the others are answered with made-up values. The id of a dry run is
 //! the id to confirm the path with.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +23,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::dry_run::{
-    DryRunEvidence, DryRunOptions, DryRunOutcome, dry_run_with_evidence, mock_problem, parse_mocks,
+    DryAdmission, DryRunEvidence, DryRunOptions, DryRunOutcome, KeptIf, dry_run_with_evidence, mock_problem,
+    parse_mocks,
 };
 use super::explore_learning::ExplorationMemory;
 use super::path_search::PathSearch;
@@ -34,7 +36,7 @@ use crate::planning::{RunRequest, Work};
 use crate::problem::{ErrorCode, Problem};
 use crate::report::{
     CapturedCall, DryRunMode, DryRunReport, DryRunStatus, Exploration, ExplorationTrace, ExploredCall,
-    FailedPath, PathOutput, ToolHistory, ViablePath,
+    FailedPath, PathOutput, PathStanding, ToolHistory, ViablePath,
 };
 use crate::suggest::paths::{CandidatePath, PathCallee};
 
@@ -46,8 +48,14 @@ const MAX_DEPTH: u32 = 10;
 const EMBEDDING: Duration = Duration::from_secs(10);
 /// Paths tried at most for each path that is wanted: wrong wirings fail at once, and the next may be right.
 const TRIES_PER_PATH: u32 = 4;
-/// 20 s: after this no further path is begun, since clients give up after about 60 s.
+/// 50 s: the time of a whole exploration, since clients give up after about 60 s. A path that is tried then is told with
+/// what it has.
+const EXPLORATION: Duration = Duration::from_secs(50);
+/// 20 s: after this no further path is begun, so that those that are tried have time.
 const NEW_TRIES: Duration = Duration::from_secs(20);
+/// What helps where a path takes too long.
+const SLOW_HINT: &str =
+    "give a longer `timeoutMs`, at most 30000, or explore the steps of the intent one by one";
 /// The factor on the confidence of a path of which nothing was really called.
 const ALL_MOCKED: f64 = 0.5;
 
@@ -118,8 +126,10 @@ pub async fn explore(
     visible: impl Fn(&ToolId) -> bool + Send + Sync,
 ) -> Result<Exploration, Problem> {
     check_input(&input)?;
+    let ends = Instant::now() + EXPLORATION;
+    let _admission = app.keys.admit_run(&app.store, client.key).await?;
     app.tools.ensure_manifests_loaded().await;
-    let context = context_of(app, &input)?;
+    let (context, dictated) = context_of(app, &input)?;
     // Words alone rank tools too roughly for a chain of them.
     crate::knowledge::embed_for(&app.knowledge, EMBEDDING).await;
     let memory = ExplorationMemory::load(app, &client.principal, &input.intent).await?;
@@ -131,31 +141,40 @@ pub async fn explore(
         max_depth: input.max_depth,
         visible: &visible,
     };
-    let found = search.find().await?;
+    let mut found = search.find().await?;
+    let all = found.complete.iter_mut().chain(&mut found.paths).chain(&mut found.too_deep);
+    all.for_each(|path| path.take_dictated(&dictated));
     let mut candidates = memory.in_order(found.complete, found.paths).await?;
     // What cannot be run as it is comes after everything that can.
     candidates.sort_by_key(|path| !path.made_up.is_empty());
-    let (mut tried, evidence) = try_paths(app, &client, &input, candidates, &visible).await?;
+    let (mut tried, evidence) = try_paths(app, &client, (&input, ends), candidates, &visible).await?;
     // The beginning of a path that is too long shows what it would have to go on with.
     let partial = found.too_deep.filter(|path| !path.callees.is_empty() && tried.len() < most_tries(&input));
     if let Some(path) = partial {
-        let (outcome, learnable) = try_path(app, &client, &input, &path, &visible).await?;
         // What was tried in part is evidence for no path.
-        drop(learnable);
-        tried.push((path, outcome));
+        if let Some((outcome, _)) = try_path(app, &client, (&input, ends), &path, &visible).await? {
+            tried.push((path, outcome));
+        }
+    }
+    if tried.is_empty() && Instant::now() >= ends {
+        let text = "no path could be tried in time, because other explorations are under way";
+        return Err(Problem::new(ErrorCode::Timeout, text).hint("explore it again a little later"));
     }
     let uses = call_counts(app, &client.principal, &tried).await?;
-    let mut exploration = assemble(&input.intent, tried, &uses);
+    let mut exploration = assemble(&input, tried, &uses);
     memory.learn(&client.session, evidence, &mut exploration).await?;
     Ok(exploration)
 }
 
-/// The values that paths may use: those of the context, and the arguments that the caller dictates.
-fn context_of(app: &App, input: &ExploreInput) -> Result<Map<String, Value>, Problem> {
+/// The values that paths may use: those of the context, and the arguments that the caller dictates for the trial. The
+/// latter are returned by themselves too.
+fn context_of(app: &App, input: &ExploreInput) -> Result<(Map<String, Value>, Map<String, Value>), Problem> {
     let given = parse_mocks(app, input.mock_config.as_ref())?;
-    let mut context = given.changed_arguments(|_| None).map_err(|error| mock_problem(&error))?;
+    let mut dictated = given.changed_arguments(|_| None).map_err(|error| mock_problem(&error))?;
+    dictated.retain(|name, _| !input.context.contains_key(name));
+    let mut context = dictated.clone();
     context.extend(input.context.clone());
-    Ok(context)
+    Ok((context, dictated))
 }
 
 fn most_tries(input: &ExploreInput) -> usize {
@@ -188,7 +207,7 @@ type TriedPath = (CandidatePath, DryRunOutcome);
 async fn try_paths(
     app: &Arc<App>,
     client: &ExploringClient,
-    input: &ExploreInput,
+    (input, ends): (&ExploreInput, Instant),
     candidates: Vec<CandidatePath>,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<(Vec<TriedPath>, Vec<DryRunEvidence>), Problem> {
@@ -204,24 +223,33 @@ async fn try_paths(
         {
             // A path with the tools of another waits until that has failed.
             let tools = path.sorted_callees();
-            if batch.iter().any(|other| is_part_of(&other.sorted_callees(), &tools)) {
+            let is_waiting = batch.iter().any(|other| is_part_of(&other.sorted_callees(), &tools));
+            if is_waiting && !path.is_whole {
                 lessons.waiting.push(path);
             } else if lessons.is_open(&path) {
                 batch.push(path);
             }
         }
-        let runs = batch.iter().map(|path| try_path(app, client, input, path, visible));
+        let runs = batch.iter().map(|path| try_path(app, client, (input, ends), path, visible));
         let outcomes = join_all(runs).await;
         if batch.is_empty() {
             break;
         }
         for (path, outcome) in batch.into_iter().zip(outcomes) {
-            let (outcome, evidence) = outcome?;
+            let Some((outcome, evidence)) = outcome? else { continue };
             learnable.extend(evidence);
             lessons.note(&path, &outcome);
             tried.push((path, outcome));
         }
         lessons.waiting.drain(..).rev().for_each(|path| candidates.push_front(path));
+    }
+    // What reads the request as a whole is tried in any case: it is what the others have to be better than.
+    let whole = candidates.into_iter().find(|path| path.is_whole && !lessons.fails(path));
+    if let Some(path) = whole
+        && let Some((outcome, evidence)) = try_path(app, client, (input, ends), &path, visible).await?
+    {
+        learnable.extend(evidence);
+        tried.push((path, outcome));
     }
     Ok((tried, learnable))
 }
@@ -243,8 +271,13 @@ impl Lessons {
     /// Whether a path may bring something new. More calls than those of a path that returned are a detour.
     fn is_open(&self, path: &CandidatePath) -> bool {
         let tools = path.sorted_callees();
-        !self.served.iter().any(|served| is_part_of(served, &tools))
-            && !path.wirings().iter().any(|wiring| self.failing.contains(wiring))
+        let is_detour = self.served.iter().any(|served| is_part_of(served, &tools));
+        (path.is_whole || !is_detour) && !self.fails(path)
+    }
+
+    /// Whether a call of the path failed on another.
+    fn fails(&self, path: &CandidatePath) -> bool {
+        path.wirings().iter().any(|wiring| self.failing.contains(wiring))
     }
 
     fn note(&mut self, path: &CandidatePath, outcome: &DryRunOutcome) {
@@ -286,16 +319,20 @@ fn is_part_of(tools: &[String], others: &[String]) -> bool {
     tools.iter().all(|tool| others.any(|other| other == tool))
 }
 
-/// Runs one path dry. Only a few run at a time, whoever asks for them.
+/// Runs one path dry; `None` if its turn does not come before the exploration ends. Only a few run at a time, whoever
+/// asks for them.
 async fn try_path(
     app: &Arc<App>,
     client: &ExploringClient,
-    input: &ExploreInput,
+    (input, ends): (&ExploreInput, Instant),
     path: &CandidatePath,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
-) -> Result<(DryRunOutcome, Option<DryRunEvidence>), Problem> {
-    let _turn = app.explorations.acquire().await;
-    let (config, timeout) = (app.config(), Duration::from_millis(input.timeout_ms));
+) -> Result<Option<(DryRunOutcome, Option<DryRunEvidence>)>, Problem> {
+    let Ok(_turn) = tokio::time::timeout_at(ends.into(), app.explorations.acquire()).await else {
+        return Ok(None);
+    };
+    let left = ends.saturating_duration_since(Instant::now());
+    let (config, timeout) = (app.config(), Duration::from_millis(input.timeout_ms).min(left));
     let ExploringClient { principal, key, session, caller } = client.clone();
     let request = RunRequest {
         principal,
@@ -303,7 +340,7 @@ async fn try_path(
         session,
         intent: input.intent.clone(),
         work: Work::Dag { document: path.document.to_string(), pause: Pause::default() },
-        arguments: raw(&path.made_up),
+        arguments: raw(&path.made_up.iter().chain(&path.dictated).collect::<BTreeMap<_, _>>()),
         timeout: None,
         caller,
         idempotency: None,
@@ -321,13 +358,16 @@ async fn try_path(
         mode,
         mocks: input.mock_config.as_ref().map(mocked_tools),
         timeout: Some(timeout),
+        timeout_hint: Some(SLOW_HINT),
+        kept: KeptIf::Returned,
+        admission: DryAdmission::OfCaller,
         ..DryRunOptions::default()
     };
     let tried = dry_run_with_evidence(app, request, dry, visible).await?;
     if let DryRunOutcome::Report(report) = &tried.0 {
-        app.dry_runs.note_made_up(&client.principal, &report.id, path.made_up.keys().cloned());
+        app.dry_runs.note_made_up(&client.principal, &report.id, path.missing().cloned());
     }
-    Ok(tried)
+    Ok(Some(tried))
 }
 
 /// The answers that the caller dictates, without the arguments: the paths have them already.
@@ -339,8 +379,14 @@ fn mocked_tools(mocks: &Value) -> Value {
     mocks
 }
 
-/// Sorts the tried paths into those that returned and those that failed.
-fn assemble(intent: &str, tried: Vec<TriedPath>, uses: &ToolUseCounts) -> Exploration {
+/// The best path first.
+pub(super) fn order_of_paths(one: &ViablePath, other: &ViablePath) -> Ordering {
+    one.standing.cmp(&other.standing).then(other.confidence.total_cmp(&one.confidence))
+}
+
+/// Sorts the tried paths into those that returned, at most as many as are wanted, and those that failed.
+fn assemble(input: &ExploreInput, tried: Vec<TriedPath>, uses: &ToolUseCounts) -> Exploration {
+    let (intent, most) = (&*input.intent, input.max_paths as usize);
     let paths_explored = tried.len();
     let mut calls = Vec::new();
     let (mut viable, mut failed) = (Vec::new(), Vec::new());
@@ -366,7 +412,9 @@ fn assemble(intent: &str, tried: Vec<TriedPath>, uses: &ToolUseCounts) -> Explor
             DryRunOutcome::Suggested(_) => {}
         }
     }
-    viable.sort_by(|one: &ViablePath, other| other.confidence.total_cmp(&one.confidence));
+    viable.sort_by(order_of_paths);
+    // One more than wanted may have been tried.
+    viable.truncate(most);
     let mocked = calls.iter().filter(|call| call.mocked).count();
     Exploration {
         exploration_id: None,
@@ -386,17 +434,28 @@ fn assemble(intent: &str, tried: Vec<TriedPath>, uses: &ToolUseCounts) -> Explor
 fn viable_path(path: &CandidatePath, report: DryRunReport, uses: &ToolUseCounts) -> ViablePath {
     let real = report.captured_calls.iter().filter(|call| call.is_real()).count();
     let told = report.warnings.iter().map(|warning| warning.message.clone());
-    let open = path.made_up.keys().map(|name| {
+    let made_up = path.made_up.keys().map(|name| {
         format!("`{name}` is not said and was made up; give it in `context` when you run this path")
     });
+    let dictated = path
+        .dictated
+        .keys()
+        .map(|name| format!("`{name}` comes from `mockConfig`; give it in `context` when you run this path"));
+    let open = made_up.chain(dictated);
     ViablePath {
         path: path.callee_names(),
         confidence: confidence(path, &report),
         real_executions: real,
         mocked_executions: report.captured_calls.len() - real,
         outputs: report.captured_calls.iter().map(PathOutput::new).collect(),
-        missing: path.made_up.keys().cloned().collect(),
+        missing: path.missing().cloned().collect(),
         worked_before: 0,
+        standing: match (path.is_whole, path.missing().next().is_none() && path.warnings.is_empty()) {
+            (true, true) => PathStanding::Whole,
+            (true, false) => PathStanding::WholeWithGaps,
+            (false, _) if real > 0 => PathStanding::Tried,
+            (false, _) => PathStanding::MadeUp,
+        },
         warnings: open.chain(path.warnings.iter().cloned()).chain(told).collect(),
         history: history(path, uses),
         dag_structure: path.document.clone(),
@@ -429,11 +488,21 @@ fn failed_path(path: &CandidatePath, report: &DryRunReport) -> FailedPath {
     let error = report.error.as_ref().or(failed.and_then(|call| call.error.as_ref()));
     FailedPath {
         path: path.callee_names(),
-        failure_point: failed.map(|call| format!("{}:{}", call.server, call.tool)),
+        failure_point: failed
+            .or_else(|| open_call(report))
+            .map(|call| format!("{}:{}", call.server, call.tool)),
         code: error.map_or(ErrorCode::ProgramError, |error| error.code),
         error: error.map_or_else(|| "it did not return".to_owned(), |error| error.message.clone()),
         outputs: report.captured_calls.iter().map(PathOutput::new).collect(),
     }
+}
+
+/// The call that a path was waiting for when it was ended.
+fn open_call(report: &DryRunReport) -> Option<&CapturedCall> {
+    let is_open = |call: &&CapturedCall| {
+        call.error.is_none() && call.response.is_none() && call.mock_response.is_none()
+    };
+    report.captured_calls.iter().find(is_open)
 }
 
 /// The confidence in a path that returned: how likely its tools are what was asked for, lowered by the share of calls

@@ -95,7 +95,7 @@ pub struct MockStats {
 /// # Errors
 /// The database cannot be read.
 pub async fn mocks(app: &App, principal: &Principal, tool: Option<&str>) -> Result<Vec<MockRecord>, Problem> {
-    app.knowledge.mocks.flush().await;
+    app.knowledge.write_mocks().await;
     let all = app.store.mocks(principal).await?.into_iter();
     let wanted =
         all.filter(|mock| tool.is_none_or(|tool| mock.tool.to_string() == tool || mock.tool.tool == tool));
@@ -107,7 +107,7 @@ pub async fn mocks(app: &App, principal: &Principal, tool: Option<&str>) -> Resu
 /// # Errors
 /// There is none with this id, or the database cannot be read.
 pub async fn mock(app: &App, principal: &Principal, id: &str) -> Result<MockRecord, Problem> {
-    app.knowledge.mocks.flush().await;
+    app.knowledge.write_mocks().await;
     let found = app.store.mock(principal, &MockId::from_text(id)).await?;
     found.map(|mock| record(app, mock)).ok_or_else(|| unknown(id))
 }
@@ -130,7 +130,7 @@ pub async fn pin_mock(app: &App, principal: &Principal, id: &str) -> Result<Mock
 /// There is none with this id, or the change cannot be stored.
 pub async fn drop_mocks(app: &App, principal: &Principal, scope: MockScope) -> Result<usize, Problem> {
     // What is noted and not written yet would be back a moment later.
-    app.knowledge.mocks.flush().await;
+    app.knowledge.write_mocks().await;
     let one = if let MockScope::One(id) = &scope { Some(id.clone()) } else { None };
     let dropped = app.store.drop_mocks(principal, scope).await?;
     match one {
@@ -144,7 +144,7 @@ pub async fn drop_mocks(app: &App, principal: &Principal, scope: MockScope) -> R
 /// # Errors
 /// The database cannot be read.
 pub async fn mock_stats(app: &App, principal: &Principal) -> Result<Vec<MockStats>, Problem> {
-    app.knowledge.mocks.flush().await;
+    app.knowledge.write_mocks().await;
     let mut by_tool: BTreeMap<String, (MockStats, u64)> = BTreeMap::new();
     for mock in app.store.mocks(principal).await? {
         let (stats, confirmed) = by_tool.entry(mock.tool.to_string()).or_default();

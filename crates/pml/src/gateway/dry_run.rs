@@ -83,6 +83,7 @@ impl DryRunArgument {
             explore_branches: explores.then_some(most),
             seed: given.seed,
             timeout,
+            ..DryRunOptions::default()
         }))
     }
 }
@@ -145,11 +146,21 @@ fn text(report: &DryRunReport) -> String {
     });
     let untaken: Vec<String> = untaken.collect();
     section(&mut lines, "Branches not taken", untaken.iter().map(String::as_str));
-    lines.push(format!(
-        "Nothing was changed. To run it for real: pml_execute {{\"explorePath\": \"{}\", \"confirm\": true}}",
-        report.id
-    ));
+    let call = confirming_call(&report.id, &report.missing);
+    lines.push(format!("Nothing was changed. To run it for real: pml_execute {call}"));
     lines.join("\n")
+}
+
+/// The arguments of `pml_execute` that run what was tried. `missing` values are for the caller to fill in.
+pub(super) fn confirming_call(id: &str, missing: &[String]) -> String {
+    let context = match missing.is_empty() {
+        true => String::new(),
+        false => {
+            let open = missing.iter().map(|name| format!("{}: …", Value::from(name.as_str())));
+            format!(r#", "context": {{{}}}"#, open.collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!(r#"{{"explorePath": "{id}", "confirm": true{context}}}"#)
 }
 
 fn section<'t>(lines: &mut Vec<String>, title: &str, texts: impl Iterator<Item = &'t str>) {

@@ -149,7 +149,8 @@ impl ExecuteOptions {
     }
 }
 
-/// The definitions of these tools.
+/// The definitions of these tools. The input schema requires nothing, because `intent` is left out with `explorePath` and
+/// clients do not understand alternatives in a schema; [`ExecuteArguments::check`] says what is missing.
 pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
     let outcome = json!({
         "type": "object",
@@ -177,7 +178,7 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
         "name": "pml_execute",
         "title": "Run a program over tools",
         "description": format!(
-            "Run a TypeScript program over tools, instead of calling them one by one. `code` is the body of an async function: \
+            "Run a TypeScript program over tools. `code` is the body of an async function: \
              call `await mcp.server.tool({{…}})` as `pml_discover` shows it and `return` what you need; tools alone reach \
              files and network. Put values into `context` and read them as `args`: the second time the intent alone, \
              with other values, is enough. Confirm a ready call by sending it as it is. Connected: {connected}."
@@ -202,14 +203,15 @@ pub(super) fn definitions(connected: &str) -> Vec<Box<RawValue>> {
                     },
                     "required": ["type"]
                 },
-                "context": { "type": "object", "description": "the program's `args`" },
+                "context": { "type": "object" },
                 "options": {
                     "type": "object",
                     "description": "timeoutMs, waitMs, detach, learn, cache, speculate, idempotencyKey, dryRun, mocks, decisionPoints \
                          (none, per_layer, on_error, manual)"
-                }
-            },
-            "required": ["intent"]
+                },
+                "explorePath": { "type": "string" },
+                "confirm": { "type": "boolean" }
+            }
         },
         "outputSchema": outcome,
         "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true }

@@ -8,6 +8,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ClientAccess;
+use super::dry_run::confirming_call;
 use super::reply::result_of;
 use super::request::{parse_arguments, session_id};
 use crate::app::App;
@@ -20,15 +21,16 @@ pub(super) fn definition() -> Box<RawValue> {
     raw(&json!({
         "name": "pml_explore",
         "title": "Try ways to do something",
-        "description": "Find and try ways to do something new without changing anything: reads are real, the rest is made up. \
-                        Run one with `pml_execute`.",
+        "description": "Try ways to do something new, changing nothing: reads are real, the rest is made up.",
         "inputSchema": {
             "type": "object",
             "properties": {
                 "intent": { "type": "string" },
                 "maxPaths": { "type": "integer" },
                 "maxDepth": { "type": "integer" },
-                "mockConfig": { "type": "object" }
+                "mockConfig": { "type": "object" },
+                "context": { "type": "object" },
+                "timeoutMs": { "type": "integer" }
             },
             "required": ["intent"]
         },
@@ -69,14 +71,7 @@ pub(super) async fn explore(
 fn text(exploration: &Exploration) -> String {
     let mut text = exploration.text(|path| format!(" {}", path.path_id));
     if let Some(path) = exploration.viable_paths.first() {
-        let context = match path.missing.is_empty() {
-            true => String::new(),
-            false => {
-                let open = path.missing.iter().map(|name| format!(r#""{name}": …"#));
-                format!(r#", "context": {{{}}}"#, open.collect::<Vec<_>>().join(", "))
-            }
-        };
-        let call = format!(r#"{{"explorePath": "{}", "confirm": true{context}}}"#, path.path_id);
+        let call = confirming_call(&path.path_id, &path.missing);
         text.push_str(&format!("\nrun the first with `pml_execute` {call}"));
     }
     text

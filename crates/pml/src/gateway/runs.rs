@@ -84,7 +84,7 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_get_task_result",
             "title": "Read a result of a run",
-            "description": "Read the whole result of a task in pages of bytes; without `task_id`, the run's state, calls and question.",
+            "description": "Read a whole result in pages of bytes; without `task_id`, the run's state, calls and question.",
             "inputSchema": {
                 "type": "object",
                 "properties": {

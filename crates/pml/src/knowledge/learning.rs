@@ -42,7 +42,7 @@ pub(crate) async fn learning_task(knowledge: Arc<Knowledge>) {
         if learned && let Err(error) = knowledge.memory.refresh().await {
             tracing::debug!(%error, "what was learned could not be indexed");
         }
-        knowledge.mocks.flush().await;
+        knowledge.write_mocks().await;
         intents::check_all(&knowledge).await;
         // Another process may have learned from them.
         let changed = Some(changes.version()).filter(|version| seen != Some(*version));

@@ -1,9 +1,11 @@
 //! Real results that stand in for calls that a dry run does not make.
 //!
-//! Runs note their results; nothing is written before they have ended. The learning task writes what was noted, so
-//! that no reply waits for it. What is noted when the process dies is lost, and the next run notes it again.
+//! Runs note their results; nothing is written before they have ended. Calls by name and the reads of dry runs note
+//! theirs too. The learning task removes secrets and writes what was noted, so that no reply waits for it. What is noted
+//! when the process dies is lost, and the next run notes it again.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pml_model::mocks::{MockId, MockOutcome, MockStatus, adapt_result};
@@ -11,11 +13,16 @@ use pml_model::trace::{TaskResult, Trace};
 use pml_model::{Digest, Principal, ToolId};
 use pml_store::{MockLookups, NewMock, Store};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::clock::now_ms;
+use crate::runtime::run_blocking;
+use crate::sanitise::Sanitiser;
 
 /// Maximum number of results that wait to be written; further ones are not recorded.
 const MAX_PENDING: usize = 2_000;
+/// 10 KiB: larger arguments and results are not recorded, as those of runs.
+const MAX_BYTES: usize = 10 << 10;
 
 /// The recorded results of all principals.
 #[derive(Debug)]
@@ -28,6 +35,8 @@ pub struct MockRegistry {
 #[derive(Debug, Default)]
 struct PendingNotes {
     results: Vec<NewMock>,
+    /// Results outside runs, in which there may be secrets.
+    unchecked: Vec<NewMock>,
     uses: Vec<(Principal, MockId, MockOutcome)>,
     lookups: HashMap<(Principal, String), MockLookups>,
 }
@@ -63,6 +72,29 @@ impl MockRegistry {
         let mut pending = self.pending.lock();
         let room = MAX_PENDING.saturating_sub(pending.results.len());
         pending.results.extend(results.into_iter().take(room));
+    }
+
+    /// Notes what a tool really returned outside a run.
+    pub(crate) fn note_result(
+        &self,
+        principal: &Principal,
+        (tool, definition): (&ToolId, &Digest),
+        arguments: &RawValue,
+        result: &RawValue,
+    ) {
+        if arguments.get().len() > MAX_BYTES || result.get().len() > MAX_BYTES {
+            return;
+        }
+        let mut pending = self.pending.lock();
+        if pending.unchecked.len() < MAX_PENDING {
+            pending.unchecked.push(NewMock {
+                principal: principal.clone(),
+                tool: tool.clone(),
+                digest: definition.clone(),
+                arguments: arguments.to_owned(),
+                result: result.to_owned(),
+            });
+        }
     }
 
     /// The recorded result for a call of `tool` under the definition with this digest: for equal arguments, else for
@@ -105,9 +137,14 @@ impl MockRegistry {
         }
     }
 
-    /// Writes what was noted.
-    pub(crate) async fn flush(&self) {
-        let PendingNotes { results, uses, lookups } = std::mem::take(&mut *self.pending.lock());
+    /// Writes what was noted, apart from results with secrets.
+    pub(super) async fn flush(&self, sanitiser: &Arc<Sanitiser>) {
+        let PendingNotes { mut results, unchecked, uses, lookups } =
+            std::mem::take(&mut *self.pending.lock());
+        if !unchecked.is_empty() {
+            let sanitiser = Arc::clone(sanitiser);
+            results.extend(run_blocking(move || without_secrets(unchecked, &sanitiser)).await);
+        }
         let lookups =
             lookups.into_iter().map(|((principal, tool), counted)| (principal, tool, counted)).collect();
         let written = async {
@@ -120,6 +157,18 @@ impl MockRegistry {
             tracing::warn!(%error, "results of the last runs could not be recorded");
         }
     }
+}
+
+/// The latest of the results for the same arguments, without those that would have to be altered.
+fn without_secrets(results: Vec<NewMock>, sanitiser: &Sanitiser) -> Vec<NewMock> {
+    let mut seen = HashSet::new();
+    let call = |mock: &NewMock| (mock.principal.clone(), mock.tool.clone(), mock.arguments.get().to_owned());
+    let mut latest: Vec<NewMock> = results.into_iter().rev().filter(|mock| seen.insert(call(mock))).collect();
+    latest.retain(|mock| {
+        let sanitiser = sanitiser.with_secrets_in(&mock.arguments);
+        !sanitiser.clean_json(&mock.arguments).changed && !sanitiser.clean_json(&mock.result).changed
+    });
+    latest
 }
 
 /// Whether a task is a call whose arguments and result are in the trace as they were.

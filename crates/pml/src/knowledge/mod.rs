@@ -137,6 +137,11 @@ impl Knowledge {
         self.cache.clear();
     }
 
+    /// Writes the results that were noted for dry runs.
+    pub(crate) async fn write_mocks(&self) {
+        self.mocks.flush(&self.memory.sanitiser()).await;
+    }
+
     /// Adds the secrets of a configuration to the sanitiser of everything stored from now on.
     pub(crate) fn learn_secrets(&self, config: &config::Config) {
         self.memory.add_secrets(config::known_secrets(config, &self.settings.paths, &self.settings.env));

@@ -57,6 +57,9 @@ pub struct DryRunReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub dag: Option<Value>,
+    /// Arguments that only the mocks give: a real run needs them in `context`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// What the program printed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub console: Vec<ConsoleLine>,

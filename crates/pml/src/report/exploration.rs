@@ -78,6 +78,23 @@ pub struct ViablePath {
     /// The DAG document.
     #[schema(value_type = Object)]
     pub dag_structure: Value,
+    /// What speaks for it beside its confidence.
+    #[serde(skip)]
+    pub standing: PathStanding,
+}
+
+/// What speaks for a path that returned, beside its confidence: the best first. How a request reads as a whole says more
+/// than how well single tools fit its steps, unless calls that were really made say otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathStanding {
+    /// It serves the request as a whole, and nothing is missing.
+    Whole,
+    /// It was put together step by step, and some of its calls were really made.
+    Tried,
+    /// It serves the request as a whole, but something is missing or speaks against it.
+    WholeWithGaps,
+    /// It was put together step by step, and all its results are made up.
+    MadeUp,
 }
 
 /// The answer of one call.

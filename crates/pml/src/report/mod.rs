@@ -22,7 +22,8 @@ pub use dry_run::{
     DryRunWarning, EstimatedCost, ExploredPath,
 };
 pub use exploration::{
-    Exploration, ExplorationTrace, ExploredCall, FailedPath, PathOutput, ToolHistory, ViablePath,
+    Exploration, ExplorationTrace, ExploredCall, FailedPath, PathOutput, PathStanding, ToolHistory,
+    ViablePath,
 };
 pub use not_ahead::NotAhead;
 pub use path::{ExecutedPath, LoopTurns, PathDecision};

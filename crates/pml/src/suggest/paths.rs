@@ -458,6 +458,8 @@ impl<'r> PathDraft<'r> {
             probability: self.probability(path) * (-gap_cost).exp(),
             cost: path.cost + gap_cost,
             made_up: Map::new(),
+            dictated: Map::new(),
+            is_whole: false,
             beyond: Vec::new(),
         }
     }

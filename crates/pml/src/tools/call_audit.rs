@@ -1,4 +1,4 @@
-//! Writes every direct call to the audit log without delaying its reply.
+//! Writes every direct call, and every call that a dry run makes, to the audit log without delaying its reply.
 //!
 //! A call puts a short entry into a bounded queue; one task stores the queued entries in one commit. If the queue stays
 //! full, the call is refused: a call that cannot be audited is not made. A refusal is stored before it is reported,
@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use pml_model::{Digest, Principal, ToolId};
+use pml_model::{Digest, KeyId, Principal, ToolId};
 use pml_store::{NewAuditEntry, Store};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -37,21 +37,30 @@ const SMALL_BYTES: usize = 4 * 1024;
 #[derive(Debug)]
 pub(crate) struct CallAudit {
     store: Store,
-    queue: mpsc::Sender<DirectCall>,
+    queue: mpsc::Sender<AuditedCall>,
     closing: CancellationToken,
     task: TaskTracker,
 }
 
-/// A direct call and the decision about it.
+/// A call outside any run and the decision about it.
 #[derive(Debug)]
-pub(crate) struct DirectCall {
+pub(crate) struct AuditedCall {
     pub(crate) at: i64,
     pub(crate) principal: Principal,
     pub(crate) tool: ToolId,
     pub(crate) definition: Digest,
     pub(crate) arguments: AuditedArguments,
-    pub(crate) caller: DirectCaller,
+    pub(crate) caller: AuditedCaller,
     pub(crate) decision: DirectDecision,
+}
+
+/// Who makes a call.
+#[derive(Debug)]
+pub(crate) enum AuditedCaller {
+    /// A client, by the name of the tool.
+    Client(DirectCaller),
+    /// A dry run, for a client with this key.
+    DryRun { key: Option<KeyId> },
 }
 
 /// The decision about a direct call.
@@ -99,25 +108,33 @@ impl AuditedArguments {
     }
 }
 
-impl DirectCall {
+impl AuditedCall {
     /// The audit log entry. It contains only the digest of the arguments, because they may hold secrets.
     fn entry(&self) -> NewAuditEntry {
+        let mut body = json!({ "tool": self.tool, "definition": self.definition,
+            "arguments": self.arguments.digest() });
+        let (kind, key, asked) = match &self.caller {
+            AuditedCaller::Client(client) => {
+                body["client"] = json!(client.client);
+                ("direct call", client.key, client.asked_by_client)
+            }
+            AuditedCaller::DryRun { key } => ("dry run read", *key, None),
+        };
         let (decision, because) = match &self.decision {
             DirectDecision::Auto => ("auto", None),
             DirectDecision::AskedByClient => {
-                ("asked by the client", self.caller.asked_by_client.map(|asked| asked.reason().to_owned()))
+                ("asked by the client", asked.map(|asked| asked.reason().to_owned()))
             }
             DirectDecision::Denied(because) => ("denied", Some(because.clone())),
         };
-        let mut body = json!({ "tool": self.tool, "definition": self.definition,
-            "arguments": self.arguments.digest(), "client": self.caller.client, "decision": decision });
-        if let Some(key) = self.caller.key {
+        body["decision"] = json!(decision);
+        if let Some(key) = key {
             body["key"] = json!(key);
         }
         if let Some(because) = because {
             body["because"] = json!(because);
         }
-        NewAuditEntry { at: self.at, principal: self.principal.clone(), run: None, kind: "direct call", body }
+        NewAuditEntry { at: self.at, principal: self.principal.clone(), run: None, kind, body }
     }
 }
 
@@ -135,7 +152,7 @@ impl CallAudit {
     ///
     /// # Errors
     /// The log cannot be written, or the program is ending; then the call must not be made.
-    pub(crate) async fn record_call(&self, call: DirectCall) -> Result<(), Problem> {
+    pub(crate) async fn record_call(&self, call: AuditedCall) -> Result<(), Problem> {
         if let DirectDecision::Denied(_) = call.decision {
             return Ok(self.store.append_audit(vec![call.entry()]).await?);
         }
@@ -159,7 +176,7 @@ impl CallAudit {
     }
 }
 
-async fn keep(store: Store, mut entries: mpsc::Receiver<DirectCall>, closing: CancellationToken) {
+async fn keep(store: Store, mut entries: mpsc::Receiver<AuditedCall>, closing: CancellationToken) {
     loop {
         let first = tokio::select! {
             first = entries.recv() => first,
@@ -185,9 +202,9 @@ async fn keep(store: Store, mut entries: mpsc::Receiver<DirectCall>, closing: Ca
 }
 
 /// Stores a batch, retrying until it is stored or the program ends.
-async fn write(store: &Store, batch: Vec<DirectCall>, closing: &CancellationToken) {
+async fn write(store: &Store, batch: Vec<AuditedCall>, closing: &CancellationToken) {
     // A batch is large enough to be built on a thread that serves no requests.
-    let rows: Vec<NewAuditEntry> = run_blocking(move || batch.iter().map(DirectCall::entry).collect()).await;
+    let rows: Vec<NewAuditEntry> = run_blocking(move || batch.iter().map(AuditedCall::entry).collect()).await;
     loop {
         let Err(error) = store.append_audit(rows.clone()).await else { return };
         tracing::error!(%error, calls = rows.len(), "direct calls could not be written into the audit log");

@@ -27,7 +27,7 @@ use crate::metrics::CallStatus;
 use crate::problem::{ErrorCode, Problem};
 use crate::servers::{CallPurpose, ServerHandle, ServerStatus};
 use crate::telemetry::{add_trace_context, current, in_context};
-use call_audit::{AuditedArguments, DirectCall, DirectDecision};
+use call_audit::{AuditedArguments, AuditedCall, AuditedCaller, DirectDecision};
 use spans::log_call;
 pub(crate) use spans::{begin_call, end_call};
 pub(crate) use toolset::installation;
@@ -60,8 +60,19 @@ pub struct CallContext {
 pub enum Authority {
     /// The call belongs to a run that was granted the tool.
     Run(Permit),
+    /// The call belongs to a dry run that was planned with the tool. It is made only in mode [`CallMode::Dry`].
+    DryRun(DryPermit),
     /// A client calls the tool by name, outside any run.
     Direct(DirectCaller),
+}
+
+/// The permission of a dry run to call a tool.
+#[derive(Debug, Clone)]
+pub struct DryPermit {
+    /// The definition the tool had when the dry run was planned.
+    pub definition: Digest,
+    /// The key of the client.
+    pub key: Option<KeyId>,
 }
 
 /// The client that makes a direct call.
@@ -311,7 +322,7 @@ fn found<'s>(
 ) -> Result<&'s CatalogueTool, Problem> {
     snapshot.tool(id).map_err(|problem| {
         match (snapshot.find_quarantined(id).map(|held| &held.reason), &context.authority) {
-            (Some(QuarantineReason::Changed { .. }), Authority::Run(_)) => {
+            (Some(QuarantineReason::Changed { .. }), Authority::Run(_) | Authority::DryRun(_)) => {
                 Problem { code: ErrorCode::ToolChanged, ..problem }
             }
             (_, _) => problem,
@@ -364,17 +375,21 @@ fn authorize(
             format!("`{}` needs a person's approval for this call, because {}", tool.id, verdict.because);
         Problem::new(ErrorCode::Denied, text)
     };
-    let permit = match &context.authority {
+    let planned = match &context.authority {
         Authority::Direct(DirectCaller { asked_by_client: None, .. }) if asks => {
             return Err(NotAllowed::NeedsApproval(unasked()));
         }
         Authority::Direct(_) => return Ok(verdict),
-        Authority::Run(permit) => permit,
+        Authority::DryRun(_) if !matches!(context.mode, CallMode::Dry(_)) => {
+            return Err(NotAllowed::Refused(unasked()));
+        }
+        Authority::DryRun(permit) => &permit.definition,
+        Authority::Run(permit) if asks && !permit.covers(arguments) => {
+            return Err(NotAllowed::Refused(unasked().hint("run the program anew, and the person is asked")));
+        }
+        Authority::Run(permit) => &permit.definition,
     };
-    if asks && !permit.covers(arguments) {
-        return Err(NotAllowed::Refused(unasked().hint("run the program anew, and the person is asked")));
-    }
-    if permit.definition != tool.definition.digest {
+    if *planned != tool.definition.digest {
         let text = format!("the definition of `{}` changed after the run was allowed to call it", tool.id);
         return Err(NotAllowed::Refused(
             Problem::new(ErrorCode::ToolChanged, text)
@@ -384,7 +399,8 @@ fn authorize(
     Ok(verdict)
 }
 
-/// Writes the decision about a direct call to the audit log; the calls of runs are in their journals.
+/// Writes the decision about a direct call, and a call that a dry run makes, to the audit log; the calls of runs are in
+/// their journals.
 async fn audited(
     tools: &Toolset,
     context: &CallContext,
@@ -392,14 +408,20 @@ async fn audited(
     arguments: &RawValue,
     decision: DirectDecision,
 ) -> Result<(), Problem> {
-    let Authority::Direct(direct) = &context.authority else { return Ok(()) };
-    let call = DirectCall {
+    let caller = match &context.authority {
+        Authority::Run(_) => return Ok(()),
+        // What a dry run does not call is in no log.
+        Authority::DryRun(_) if matches!(decision, DirectDecision::Denied(_)) => return Ok(()),
+        Authority::DryRun(permit) => AuditedCaller::DryRun { key: permit.key },
+        Authority::Direct(direct) => AuditedCaller::Client(direct.clone()),
+    };
+    let call = AuditedCall {
         at: now_ms(),
         principal: context.principal.clone(),
         tool: tool.id.clone(),
         definition: tool.definition.digest.clone(),
         arguments: AuditedArguments::of(arguments),
-        caller: direct.clone(),
+        caller,
         decision,
     };
     tools.call_audit.record_call(call).await
@@ -412,6 +434,15 @@ fn is_withheld(mode: CallMode, verdict: &ToolVerdict) -> bool {
         CallMode::Dry(DrySending::Nothing) => true,
         CallMode::Dry(DrySending::ReadOnly) => !verdict.can_dry_run(),
     }
+}
+
+/// Whether a call in this mode is sent to its tool, as far as the present policy says.
+pub(crate) fn reaches_tool(tools: &Toolset, id: &ToolId, mode: CallMode) -> bool {
+    let snapshot = tools.snapshot();
+    snapshot.tool(id).is_ok_and(|tool| {
+        let verdict = tools.policy().verdict(id, &tool.definition.annotations);
+        verdict.refusal(id).is_none() && !is_withheld(mode, &verdict)
+    })
 }
 
 fn withheld(tool: &ToolId) -> CallOutcome {

@@ -28,6 +28,39 @@ fn a_confirmed_dry_run_is_run_for_real() {
 }
 
 #[test]
+fn arguments_of_mocks_are_never_run_for_real() {
+    let mut place = Place::start("");
+    let code =
+        "await mcp.a.write({ key: args.email }); await mcp.b.write({ key: args.own }); return args.email;";
+    let options = json!({ "dryRun": true, "mocks": { "args": { "email": "test@x", "own": "mocked" } } });
+    let told = crate::dry(&mut place, code, &json!({ "own": "mine" }), &options);
+    let report = &told["report"];
+    assert_eq!((&report["result"], &report["missing"]), (&json!("test@x"), &json!(["email"])), "{told:#}");
+    let refused = confirm(&mut place, &json!({ "explorePath": report["id"], "confirm": true }));
+    assert!(refused.to_string().contains("made-up values for `email`"), "{refused}");
+    assert_eq!(place.writes(), 0);
+    let context = json!({ "email": "ada@example.org" });
+    let request = json!({ "explorePath": report["id"], "confirm": true, "context": context });
+    let ran = confirm(&mut place, &request);
+    assert_eq!((&ran["status"], &ran["result"]), (&json!("success"), &json!("ada@example.org")), "{ran}");
+    assert_eq!(place.keys("a:write"), ["ada@example.org"]);
+    assert_eq!(place.keys("b:write"), ["mine"]);
+}
+
+#[test]
+fn a_refused_confirmation_takes_no_reads_away() {
+    let rules = "[permissions]\n\"*\" = { approval_mode = \"auto\" }\n\"a:read\" = { cache_ttl = \"1h\" }\n";
+    let mut place = Place::with_rules("", rules);
+    let code = "const r = await mcp.a.read({ key: 'k' }); return r.given.key;";
+    let report = crate::report(&mut place, code, &json!({}), &json!(true));
+    let wrong = json!({ "explorePath": report["id"], "confirm": true, "context": { "other": 1 } });
+    assert!(confirm(&mut place, &wrong).to_string().contains("takes no `other`"));
+    let ran = confirm(&mut place, &json!({ "explorePath": report["id"], "confirm": true }));
+    assert_eq!((&ran["result"], &ran["speculated"]["fromDryRun"]), (&json!("k"), &json!(1)), "{ran}");
+    assert_eq!(place.keys("a:read").len(), 1, "it is read once");
+}
+
+#[test]
 fn a_dry_run_that_is_not_there_is_not_found() {
     let mut place = Place::start("");
     let told =

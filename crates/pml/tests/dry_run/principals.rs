@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pml::app::{App, ProcessRole};
 use pml::config::{DynamicPolicy, Env, Paths};
-use pml::flow::{self, DryRunOptions, DryRunOutcome};
+use pml::flow::{self, DryRunOptions, DryRunOutcome, KeptIf};
 use pml::plan::Pause;
 use pml::planning::{RunRequest, Work};
 use pml::problem::{ErrorCode, Problem};
@@ -19,7 +19,11 @@ use crate::harness::Home;
 
 /// A document, because this process runs no programs.
 fn request(principal: &Principal) -> RunRequest {
-    let task = json!({ "id": "t", "tool": "json:parse", "arguments": { "json": "[1]" } });
+    request_to_parse(principal, "[1]")
+}
+
+fn request_to_parse(principal: &Principal, text: &str) -> RunRequest {
+    let task = json!({ "id": "t", "tool": "json:parse", "arguments": { "json": text } });
     RunRequest {
         key: None,
         principal: principal.clone(),
@@ -61,5 +65,24 @@ async fn the_dry_run_of_another_principal_looks_like_one_that_does_not_exist() {
     assert_eq!(shown(&refused, &report.id), shown(&nothing, unknown));
 
     confirm(&app, &owner, &report.id).await.unwrap();
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_try_that_failed_takes_no_place_among_those_that_can_be_confirmed() {
+    let home = Home::new("");
+    let paths = Paths { config: home.path("pml.toml"), data: home.path("") };
+    let app = App::open(paths, Env::default(), home.path(""), ProcessRole::Command).await.unwrap();
+    let owner = Principal::local();
+    let options = || DryRunOptions { kept: KeptIf::Returned, ..DryRunOptions::default() };
+    let mut ids = Vec::new();
+    for text in ["[1]", "no JSON"] {
+        let outcome = flow::dry_run(&app, request_to_parse(&owner, text), options(), |_| true).await.unwrap();
+        let DryRunOutcome::Report(report) = outcome else { panic!("there is a report") };
+        ids.push(report.id);
+    }
+    let refused = confirm(&app, &owner, &ids[1]).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NotFound);
+    confirm(&app, &owner, &ids[0]).await.unwrap();
     app.close().await;
 }

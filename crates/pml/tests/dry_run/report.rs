@@ -220,7 +220,53 @@ fn a_thing_that_was_created_is_read_back_and_other_reads_are_marked() {
     let options = json!({ "dryRun": true, "mocks": { "a:write": { "id": "i-1" } } });
     let told = dry(&mut place, code, &json!({}), &options);
     let calls = &told["report"]["capturedCalls"];
-    assert_eq!(told["report"]["result"][1], "else", "{told:#}");
+    assert_eq!(told["report"]["result"], json!(["T", "else"]), "{told:#}");
+    assert_eq!(calls[1]["origin"], "overlay", "{calls:#}");
     assert_eq!(calls[2]["unknownState"], true, "{calls:#}");
-    assert_eq!(place.writes(), 0);
+    assert_eq!(place.sorted_keys("a:read"), ["else"], "the server is asked for nothing that was made up");
+    assert_eq!((place.begun().len(), place.writes()), (1, 0));
+}
+
+#[test]
+fn an_id_that_was_made_up_is_sent_to_no_server() {
+    let mut place = Place::start("");
+    let code = "const made = await mcp.a.write({ title: 'T' });\n\
+        const orders = await mcp.b.orders({ user_id: made.user.id });\n\
+        const real = await mcp.b.orders({ user_id: 'u-k' });\n\
+        return [typeof orders.count, real.count];";
+    let options = json!({ "dryRun": true, "mocks": { "a:write": { "user": { "id": "c-831" } } } });
+    let told = dry(&mut place, code, &json!({}), &options);
+    assert_eq!(told["report"]["result"], json!(["number", 3]), "{told:#}");
+    let calls = &told["report"]["capturedCalls"];
+    assert_eq!((&calls[1]["origin"], &calls[2]["origin"]), (&json!("schema"), &json!("real")), "{calls:#}");
+    let sent: Vec<Value> = place.begun().into_iter().map(|call| call.given["user_id"].clone()).collect();
+    assert_eq!(sent, ["u-k"]);
+}
+
+#[test]
+fn a_file_whose_write_has_a_given_result_is_written_all_the_same() {
+    let mut place = Place::start("");
+    let code = "const made = await mcp.fs.write({ path: 'total.txt', content: 'seven' });\n\
+        const back = await mcp.fs.read({ path: 'total.txt' });\nreturn [made.size, back.content];";
+    let options = json!({ "dryRun": true, "mocks": { "fs:write": { "path": "total.txt", "size": 99 } } });
+    let told = dry(&mut place, code, &json!({}), &options);
+    assert_eq!(told["report"]["result"], json!([99, "seven"]), "{told:#}");
+    assert_eq!(effects_of(&told["report"]), ["would create `total.txt` (5 bytes)"]);
+    assert!(!place.home.path("total.txt").exists());
+}
+
+#[test]
+fn a_limit_is_told_as_the_one_that_was_reached() {
+    let mut place = Place::start("");
+    let code = "await mcp.a.read({ key: 'first' }); await mcp.a.read({ key: 'second', until: 'never' });";
+    let told = dry(&mut place, code, &json!({}), &json!({ "dryRun": true, "timeoutMs": 1500 }));
+    let error = &told["report"]["error"];
+    assert_eq!(error["code"], "TIMEOUT", "{told:#}");
+    assert!(error["message"].as_str().unwrap().contains("at most 1500 ms"), "{error}");
+    let hint = error["hint"].as_str().unwrap();
+    assert!(hint.contains("`timeoutMs`") && !hint.contains("limits.wall"), "{error}");
+    let calls = &told["report"]["capturedCalls"];
+    assert_eq!(calls[0]["response"]["given"]["key"], "first", "what was read is there: {calls:#}");
+    assert!(calls[1]["response"].is_null() && calls[1]["error"].is_null(), "{calls:#}");
+    place.allow("never");
 }

@@ -111,3 +111,38 @@ fn the_calls_of_a_capability_are_followed_within_it() {
     );
     assert_eq!(effects, [("a:write".to_owned(), false), ("b:write".to_owned(), true)], "{report:#}");
 }
+
+#[test]
+fn a_file_that_is_written_because_of_a_made_up_value_carries_it() {
+    check(
+        "const made = await mcp.a.write({ key: 'x' });\n\
+         if (made._mocked) {\nawait mcp.fs.write({ path: 'flag', content: 'set' });\n}\n\
+         const flag = await mcp.fs.stat({ path: 'flag' });\n\
+         if (flag.exists) {\nawait mcp.b.write({ key: 'constant' });\n}",
+        &[
+            "line 3: `fs:write` is called because of the made-up result of `a:write`",
+            "line 7: `b:write` is called because of the made-up result of `fs:stat`",
+            "line 2: `made._mocked` is decided by the made-up result of `a:write`",
+            "line 6: `flag.exists` is decided by the made-up result of `fs:stat`",
+        ],
+        &[("a:write", false), ("fs:write", true), ("b:write", true)],
+    );
+}
+
+#[test]
+fn a_file_that_is_not_written_because_of_a_made_up_value_carries_it() {
+    check(
+        "const made = await mcp.a.write({ key: 'x' });\n\
+         if (!made._mocked) {\nawait mcp.fs.write({ path: 'flag', content: 'set' });\n}\n\
+         const other = await mcp.fs.stat({ path: 'other' });\n\
+         if (!other.exists) {\nawait mcp.b.delete_file({ key: 'constant' });\n}\n\
+         const flag = await mcp.fs.stat({ path: './flag' });\n\
+         if (!flag.exists) {\nawait mcp.b.write({ key: 'constant' });\n}",
+        &[
+            "line 11: `b:write` is called because of the made-up result of `fs:stat`",
+            "line 2: `!made._mocked` is decided by the made-up result of `a:write`",
+            "line 10: `!flag.exists` is decided by the made-up result of `fs:stat`",
+        ],
+        &[("a:write", false), ("b:delete_file", false), ("b:write", true)],
+    );
+}

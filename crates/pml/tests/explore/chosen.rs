@@ -118,10 +118,19 @@ fn arguments_that_the_caller_dictates_are_values_of_the_paths() {
     let args = json!({ "path": "data/orders.csv", "schema": schema });
     let told = explore(
         &mut place,
-        &json!({ "intent": "parse the CSV and check it against the schema", "mockConfig": { "args": args } }),
+        &json!({ "intent": "parse the CSV and check it against the schema", "mockConfig": { "args": args.clone() } }),
     );
     let path = checking_path(&told);
     assert!(path["outputs"].to_string().contains("price"), "the check names what is missing: {told:#}");
+    // They are for the trial alone: running the path wants values of its own.
+    assert_eq!(path["missing"], json!(["path", "schema"]), "{told:#}");
+    let confirm = json!({ "explorePath": path["pathId"], "confirm": true });
+    let refused = place.gateway.call("pml_execute", &confirm);
+    assert!(refused.to_string().contains("made-up values for `path`, `schema`"), "{refused:#}");
+    let mut request = confirm;
+    request["context"] = args;
+    let ran = place.gateway.call("pml_execute", &request);
+    assert_eq!(ran["status"], "success", "{ran:#}");
 }
 
 #[test]
@@ -161,4 +170,39 @@ fn a_capability_that_serves_the_whole_intent_is_one_of_the_paths() {
     let path = viable.iter().find(|path| tools_of(path) == [name.as_str()]);
     let path = path.unwrap_or_else(|| panic!("{told:#}"));
     assert!(path["result"].to_string().contains('3'), "{told:#}");
+}
+
+/// Requests like the workflows that people build in n8n, with the calls that serve them and the file that they leave.
+const WORKFLOWS: &[(&str, &[&str], &str, &str)] = &[
+    (
+        "read orders.csv, parse it as CSV and write it to orders.json",
+        &["fs:read", "csv:parse", "fs:write"],
+        "orders.json",
+        "Grace",
+    ),
+    (
+        "read orders.csv, parse it as CSV, write it to copy.json and delete notes.txt",
+        &["fs:read", "csv:parse", "fs:write", "fs:delete"],
+        "copy.json",
+        "Ada",
+    ),
+];
+
+#[test]
+fn workflows_of_several_steps_are_explored_and_run() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("orders.csv"), "id,customer\n1,Ada\n2,Grace\n").unwrap();
+    std::fs::write(place.home.path("notes.txt"), "one two three").unwrap();
+    for (intent, tools, file, content) in WORKFLOWS {
+        let told = explore(&mut place, &json!({ "intent": intent, "maxPaths": 5 }));
+        let viable = told["viablePaths"].as_array().unwrap_or_else(|| panic!("“{intent}”: {told:#}"));
+        let path = viable.iter().find(|path| tools_of(path) == *tools);
+        let path = path.unwrap_or_else(|| panic!("“{intent}” is not served by {tools:?}: {told:#}"));
+        assert!(!place.home.path(file).exists(), "exploring “{intent}” wrote `{file}`");
+        let confirm = json!({ "explorePath": path["pathId"], "confirm": true });
+        let ran = place.gateway.call("pml_execute", &confirm);
+        assert_eq!(ran["status"], "success", "“{intent}”: {ran:#}");
+        let written = std::fs::read_to_string(place.home.path(file)).unwrap();
+        assert!(written.contains(content), "“{intent}”: {written}");
+    }
 }

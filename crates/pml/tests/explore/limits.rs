@@ -59,7 +59,24 @@ fn a_path_that_takes_too_long_is_told_with_what_it_has() {
     assert!(!failed.is_empty() && told["viablePaths"] == json!([]), "{told:#}");
     for path in failed {
         assert_eq!(path["code"], "TIMEOUT", "{told:#}");
+        assert!(path["error"].as_str().unwrap().contains("at most 1000 ms"), "{told:#}");
+        assert!(path["failurePoint"].as_str().unwrap().starts_with("scales:weigh_parcel"), "{told:#}");
     }
+}
+
+#[test]
+fn what_a_path_had_when_it_ran_out_of_time_is_there() {
+    let mut place = slow_place("60");
+    std::fs::write(place.home.path("parcel.txt"), "p1").unwrap();
+    let told = explore(
+        &mut place,
+        &json!({ "intent": "read parcel.txt and weigh the parcel", "context": { "name": "p1" }, "maxPaths": 1, "timeoutMs": 2_000 }),
+    );
+    let failed = told["failedPaths"].as_array().unwrap_or_else(|| panic!("{told:#}"));
+    let slow = failed.iter().find(|path| path["code"] == "TIMEOUT" && path["path"][0] == "fs:read");
+    let slow = slow.unwrap_or_else(|| panic!("{told:#}"));
+    assert!(slow["failurePoint"].as_str().unwrap().starts_with("scales:"), "{slow:#}");
+    assert!(slow["outputs"][0].to_string().contains("p1"), "what was read is there: {slow:#}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod changed;
 mod cli;
 mod clients;
 mod conformance;
+mod declared;
 mod direct;
 mod docs;
 mod epoch;

@@ -1,5 +1,7 @@
 //! Real results that stand in for calls which a dry run does not make: recorded, found, judged, shown and dropped.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
@@ -85,6 +87,30 @@ fn a_dry_run_gets_what_the_tool_returned_before() {
             serde_json::from_str(&place.home.run(&["mocks", "stats", "--json"]).stdout).unwrap();
         (&stats[0]["equal"], &stats[0]["similar"]) == (&json!(1), &json!(1))
     });
+}
+
+#[test]
+fn calls_by_name_and_the_reads_of_dry_runs_are_recorded_too() {
+    let mut place = place();
+    let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    for arguments in [json!({ "name": "Ana" }), json!({ "name": "Eve", "token": token })] {
+        let made =
+            place.gateway.begin("tools/call", &json!({ "name": "crm:create", "arguments": arguments }));
+        let made = place.gateway.answer(made, Duration::from_secs(60)).expect("it answers");
+        assert!(made.to_string().contains("c41"), "{made}");
+    }
+    let all = recorded(&place, 1);
+    assert_eq!(all[0]["arguments"], json!({ "name": "Ana" }), "nothing with a secret: {all:?}");
+    let told = dry(&mut place, CREATE, &json!({ "name": "Ana" }));
+    assert_eq!(told["capturedCalls"][0]["origin"], "recorded", "{told}");
+
+    let parse = "return await mcp.json.parse({ json: args.text });";
+    let told = dry(&mut place, parse, &json!({ "text": "[1]" }));
+    assert_eq!(told["capturedCalls"][0]["origin"], "real", "{told}");
+    recorded(&place, 2);
+    let mocked = json!({ "dryRun": { "mode": "mocked" } });
+    let told = place.run_with("make a customer", parse, &json!({ "text": "[1]" }), &mocked);
+    assert_eq!(told["report"]["capturedCalls"][0]["origin"], "recorded", "{told}");
 }
 
 #[test]

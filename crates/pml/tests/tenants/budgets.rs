@@ -99,6 +99,35 @@ fn calls_beyond_the_budget_of_a_minute_wait_and_none_is_lost() {
 }
 
 #[test]
+fn the_reads_of_dry_runs_count_and_are_in_the_audit_log() {
+    let home = Home::new(ALL);
+    let few = key_with_budget(&home, "ann", KeyBudget { calls_per_minute: Some(2), ..KeyBudget::default() });
+    let served = home.serve(&[]);
+    let code = "for (let n = 0; n < 2; n++) await mcp.math.evaluate({ expression: '1+' + n }); return 1;";
+    let dry = || run_with(&served, &few, "count", code, &json!({"dryRun": true, "timeoutMs": 300000}));
+    let first = dry();
+    assert_eq!((&first["status"], &first["result"]), (&json!("dry_run"), &json!(1)), "{first}");
+    // Where a new minute begins just then, one more is made.
+    eventually("a refusal", || dry()["error"]["code"] == "BUDGET_EXHAUSTED");
+    eventually("an exploration is refused", || {
+        dry();
+        let explored = call(&served, &few, "pml_explore", &json!({"intent": "evaluate 1 + 1"}));
+        explored["structuredContent"]["error"]["code"] == "BUDGET_EXHAUSTED"
+            || explored.to_string().contains("BUDGET_EXHAUSTED")
+    });
+    let reads = || -> Vec<Value> {
+        let rows: Value = serde_json::from_str(&home.run(&["audit", "list", "--json"]).stdout).unwrap();
+        let rows = rows.as_array().unwrap().iter();
+        rows.filter(|row| row["kind"] == "dry run read").map(|row| row["body"].clone()).collect()
+    };
+    eventually("the reads are in the log", || reads().len() >= 2);
+    for read in reads() {
+        assert_eq!((&read["tool"], &read["decision"]), (&json!("math:evaluate"), &json!("auto")), "{read}");
+        assert!(read["key"].is_i64() && read["arguments"].is_string(), "{read}");
+    }
+}
+
+#[test]
 fn processor_time_is_counted_and_limited() {
     let home = Home::new(ALL);
     let budget = KeyBudget { cpu_seconds_per_day: Some(1), ..KeyBudget::default() };

@@ -281,7 +281,11 @@ fn reason(miss: SpeculationMiss) -> NotAhead {
 
 /// Waits until the budget of the key allows one more call. The program just waits longer for the call, so nothing that
 /// it did is lost; the time limit of the run holds meanwhile.
-async fn wait_for_budget(keys: &ClientKeys, key: &ClientKey, cancel: &CancellationToken) {
+pub(in crate::execute) async fn wait_for_budget(
+    keys: &ClientKeys,
+    key: &ClientKey,
+    cancel: &CancellationToken,
+) {
     while let Err(pause) = keys.admit_call(key) {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}

@@ -5,7 +5,7 @@
 
 mod approvals;
 mod asking;
-mod calls;
+pub(super) mod calls;
 mod client;
 mod ending;
 mod journal_writer;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use pml_mock::{GivenAnswer, GivenMocks, Mock, MockRequest};
-use pml_model::ToolId;
 use pml_model::json::raw;
 use pml_model::structure::{Argument, EdgeBasis, EdgeLink, Structure};
+use pml_model::{Digest, ToolId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -22,6 +22,8 @@ use crate::report::{DryRunMode, ValueOrigin};
 use crate::runtime::run_blocking;
 use crate::tools::DrySending;
 
+/// 16 MiB: the results that further runs of the same request use again.
+const KNOWN_BYTES: usize = 16 << 20;
 /// The name of the built-in file server.
 const FS: &str = "fs";
 
@@ -45,7 +47,32 @@ pub(super) struct AnswerBasis {
     pub(super) structure: Structure,
     pub(super) recorded: RecordedResults,
     /// Results of calls that were really made in an earlier run of the same request, by tool and arguments.
-    pub(super) known: Mutex<HashMap<(ToolId, String), Box<RawValue>>>,
+    pub(super) known: Mutex<KnownReads>,
+}
+
+/// Results of calls that were really made, by tool and arguments.
+#[derive(Default)]
+pub(super) struct KnownReads {
+    results: HashMap<(ToolId, Digest), Box<RawValue>>,
+    bytes: usize,
+}
+
+impl KnownReads {
+    /// Keeps a result, if there is room. Without it the tool is called again.
+    pub(super) fn insert(&mut self, tool: &ToolId, arguments: &RawValue, result: &RawValue) {
+        let key = (tool.clone(), Digest::of(arguments.get().as_bytes()));
+        if self.bytes + result.get().len() <= KNOWN_BYTES && !self.results.contains_key(&key) {
+            self.bytes += result.get().len();
+            self.results.insert(key, result.to_owned());
+        }
+    }
+
+    fn get(&self, tool: &ToolId, arguments: &RawValue) -> Option<Box<RawValue>> {
+        if self.results.is_empty() {
+            return None;
+        }
+        self.results.get(&(tool.clone(), Digest::of(arguments.get().as_bytes()))).cloned()
+    }
 }
 
 impl AnswerBasis {
@@ -125,8 +152,7 @@ impl<'a> Answers<'a> {
 
     /// What the tool returned in an earlier run of the same request.
     fn known(&self, call: &DryCall<'_>) -> Option<Box<RawValue>> {
-        let key = (call.tool.clone(), call.arguments.get().to_owned());
-        self.basis.known.lock().get(&key).cloned()
+        self.basis.known.lock().get(call.tool, call.arguments)
     }
 
     fn note_effect(&mut self, call: u32, tool: &ToolId, effect_free: bool) {
@@ -142,34 +168,41 @@ impl<'a> Answers<'a> {
         if given.is_none()
             && let Some(steered) = self.steering.answer(call.place.as_ref())
         {
-            self.note_effect(number, call.tool, facts.effect_free);
             return match steered {
-                SteeredAnswer::Failure => answer(
-                    DryContent::Failure(format!("`{}` failed, for exploration", call.tool)),
-                    ValueOrigin::Schema,
-                ),
-                SteeredAnswer::Value(value) => answer(DryContent::Value(raw(value)), ValueOrigin::Schema),
+                SteeredAnswer::Failure => {
+                    self.note_effect(number, call.tool, facts.effect_free);
+                    let failure = format!("`{}` failed, for exploration", call.tool);
+                    answer(DryContent::Failure(failure), ValueOrigin::Schema)
+                }
+                SteeredAnswer::Value(value) => {
+                    self.dictated(call, &arguments, value, facts.effect_free).await;
+                    answer(DryContent::Value(raw(value)), ValueOrigin::Schema)
+                }
             };
         }
-        if let Some(known) = self.known(call) {
-            return answer(DryContent::Value(known), ValueOrigin::Real);
+        match given {
+            Some(GivenAnswer::Value(value)) => {
+                self.dictated(call, &arguments, &value, facts.effect_free).await;
+                return answer(DryContent::Value(raw(&value)), ValueOrigin::Given);
+            }
+            Some(GivenAnswer::Error(message)) => {
+                self.note_effect(number, call.tool, facts.effect_free);
+                return answer(DryContent::Failure(message), ValueOrigin::Given);
+            }
+            None => {}
         }
-        if given.is_none() && self.is_file_call(call) {
+        if !self.servers.names_thing(call.tool, &arguments)
+            && let Some(known) = self.known(call)
+        {
+            let unknown_state = self.servers.is_changed(call.tool);
+            return DryAnswer { content: DryContent::Value(known), origin: ValueOrigin::Real, unknown_state };
+        }
+        if self.is_file_call(call) {
             if let Some(answer) = self.answer_of_files(call, number).await {
                 return answer;
             }
         } else {
             self.note_effect(number, call.tool, facts.effect_free);
-        }
-        match given {
-            Some(GivenAnswer::Value(value)) => {
-                self.servers.note(call.tool, &arguments, &value, facts.effect_free);
-                return answer(DryContent::Value(raw(&value)), ValueOrigin::Given);
-            }
-            Some(GivenAnswer::Error(message)) => {
-                return answer(DryContent::Failure(message), ValueOrigin::Given);
-            }
-            None => {}
         }
         let (value, origin) = match self.basis.recorded.find(call.tool, &arguments).await {
             Some(recorded) => {
@@ -186,6 +219,20 @@ impl<'a> Answers<'a> {
         }
         self.servers.note(call.tool, &arguments, &value, facts.effect_free);
         answer(DryContent::Value(raw(&value)), origin)
+    }
+
+    /// Takes note of a call that somebody dictated the result of. A file that it writes is written: what the tool says
+    /// of it does not change that.
+    async fn dictated(&mut self, call: &DryCall<'_>, arguments: &Value, result: &Value, effect_free: bool) {
+        if !effect_free && self.is_file_call(call) {
+            let known = self.effects.len();
+            self.answer_of_files(call, call.number).await;
+            if self.effects.len() > known {
+                return self.servers.note_ids(result);
+            }
+        }
+        self.note_effect(call.number, call.tool, effect_free);
+        self.servers.note(call.tool, arguments, result, effect_free);
     }
 
     /// What the files of the dry run say; `None` if that is not known.
@@ -221,13 +268,16 @@ impl<'a> Answers<'a> {
 
 impl AnswerSource for Answers<'_> {
     fn sending(&mut self, call: &DryCall<'_>) -> DrySending {
-        let facts = self.facts(call.tool);
+        let (facts, arguments) = (self.facts(call.tool), arguments_of(call));
         let earlier = self.calls.get(call.tool).copied().unwrap_or(0);
         let own = self.needs_overlay(call)
             || self.basis.mode == DryRunMode::Mocked
             || self.given(call, earlier).is_some()
             || self.known(call).is_some()
             || self.steering.steers(call.place.as_ref())
+            // No server knows what only the dry run has created, or what was made up to stand for a thing.
+            || self.servers.names_thing(call.tool, &arguments)
+            || (self.servers.names_made_up(&arguments) && self.is_derived(call))
             // Neither what one tool returned nor what was made up must reach a network through another.
             || (facts.open_world && (self.is_derived(call) || self.steering.changes_arguments()));
         if own { DrySending::Nothing } else { DrySending::ReadOnly }

@@ -20,6 +20,9 @@ pub(super) struct ConditionWords {
     pub(super) loops: Vec<(String, Vec<String>)>,
 }
 
+/// 16 KiB: the lists of other lengths that one list is replaced with, all together.
+const MAX_LIST_BYTES: usize = 16 << 10;
+
 impl ConditionWords {
     /// What the conditions of a plan mention, those of the capabilities that it calls too, and the outcomes of its
     /// decisions.
@@ -125,6 +128,11 @@ impl ConditionWords {
                 let mut lengths: BTreeSet<usize> =
                     lengths.flat_map(|number| [*number as usize, *number as usize + 1]).collect();
                 lengths.extend([0, 1, 2]);
+                let (item_bytes, mut bytes) = (item.to_string().len(), 0);
+                lengths.retain(|length| {
+                    bytes += length * item_bytes;
+                    bytes <= MAX_LIST_BYTES
+                });
                 lengths.into_iter().map(|length| Value::Array(vec![item.clone(); length])).collect()
             }
             Value::Null => self.any_values(),

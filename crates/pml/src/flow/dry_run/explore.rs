@@ -3,10 +3,11 @@
 //! One run after the other, each with a few values changed: those that conditions mention first, then others, then
 //! several at once. The choice depends on nothing but the seed and the earlier runs, so it can be repeated exactly.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
-use pml_model::ToolId;
 use pml_model::structure::{DecisionForm, EdgeBasis, EdgeLink, NodeId, NodeKind, Structure};
+use pml_model::{Digest, ToolId};
 use serde_json::{Map, Value, json};
 
 use super::aim::{self, Aim};
@@ -20,6 +21,12 @@ use crate::report::{Branch, BranchCoverage, ExecutedPath, PathDecision};
 const MAX_PLACES: usize = 60;
 /// The most members of `args` that are varied.
 const MAX_PARAMETERS: usize = 20;
+/// 64 KiB: larger results are not varied place by place, since each try has a copy of its own.
+const MAX_VARIED_BYTES: usize = 64 << 10;
+/// 1 MiB: larger results are not varied at all; their calls are only made to fail or to return nothing.
+const MAX_AIMED_BYTES: usize = 1 << 20;
+/// What is varied after one run, the most promising first: more than any budget of runs can try.
+const MAX_VARIATIONS: usize = 5_000;
 
 /// The rank of a variation that should take a branch by what its condition says.
 const MOST_PROMISING: u32 = 9;
@@ -102,6 +109,11 @@ impl Steering {
         calls.chain(arguments).collect()
     }
 
+    /// Identifies what differs from the first run.
+    fn digest(&self) -> Digest {
+        Digest::of(format!("{self:?}").as_bytes())
+    }
+
     fn with(&self, variation: &Variation) -> Steering {
         let mut steering = self.clone();
         match variation {
@@ -114,7 +126,7 @@ impl Steering {
             Variation::Place(call, base, place, value) => {
                 let mut changed = match steering.calls.get(call) {
                     Some(Steered::Value(known)) => known.clone(),
-                    Some(Steered::Failure) | None => base.clone(),
+                    Some(Steered::Failure) | None => Value::clone(base),
                 };
                 put(&mut changed, place, value.as_ref());
                 steering.calls.insert(call.clone(), Steered::Value(changed));
@@ -138,7 +150,7 @@ enum Variation {
     Fail(NodePlace),
     Return(NodePlace, Value),
     /// The value of a call with one place in it replaced, or removed.
-    Place(NodePlace, Value, Vec<Step>, Option<Value>),
+    Place(NodePlace, Arc<Value>, Vec<Step>, Option<Value>),
     Argument(String, Option<Value>),
     Together(Vec<Variation>),
 }
@@ -150,45 +162,45 @@ enum Step {
 }
 
 /// A run that took a branch for the first time.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Explored {
     pub(super) steering: Steering,
     pub(super) decisions: BTreeSet<BranchId>,
     pub(super) nodes: BTreeSet<NodeId>,
-    /// What can be varied, with how promising it is.
+    /// What can be varied, with how promising it is, the most promising first.
     variations: Vec<(u32, Variation)>,
+    /// How many of these were tried.
+    tried: usize,
 }
 
 /// The search for branches.
-pub(super) struct Exploration<'p> {
-    plan: &'p Plan,
-    /// Makes up a result of a tool.
-    make_up: &'p (dyn Fn(&ToolId) -> Value + Sync),
+pub(super) struct Exploration {
+    plan: Arc<Plan>,
+    /// A made-up result of each tool.
+    made_up: HashMap<ToolId, Value>,
     /// The branches there are.
     all: BTreeSet<BranchId>,
     covered: BTreeSet<BranchId>,
     words: ConditionWords,
     /// The runs that took new branches, the first run first.
     pub(super) paths: Vec<Explored>,
-    tried: BTreeSet<String>,
+    /// The digests of what was tried.
+    tried: HashSet<Digest>,
     pub(super) runs: u32,
     random: u64,
 }
 
-impl<'p> Exploration<'p> {
-    pub(super) fn new(
-        plan: &'p Plan,
-        seed: u64,
-        make_up: &'p (dyn Fn(&ToolId) -> Value + Sync),
-    ) -> Exploration<'p> {
+impl Exploration {
+    pub(super) fn new(plan: Arc<Plan>, seed: u64, made_up: HashMap<ToolId, Value>) -> Exploration {
+        let all = all_branches(&plan);
         Exploration {
+            words: ConditionWords::of(&plan, &all),
+            all,
             plan,
-            make_up,
-            all: all_branches(plan),
+            made_up,
             covered: BTreeSet::new(),
-            words: ConditionWords::of(plan, &all_branches(plan)),
             paths: Vec::new(),
-            tried: BTreeSet::new(),
+            tried: HashSet::new(),
             runs: 0,
             random: seed ^ 0x9E37_79B9_7F4A_7C15,
         }
@@ -210,11 +222,11 @@ impl<'p> Exploration<'p> {
         let decisions: BTreeSet<BranchId> = taken(None, path).into_iter().chain(within).collect();
         let is_new = self.paths.is_empty() || decisions.iter().any(|taken| !self.covered.contains(taken));
         self.covered.extend(decisions.iter().cloned());
-        self.tried.insert(format!("{steering:?}"));
+        self.tried.insert(steering.digest());
         if is_new {
             let variations = self.variations(record);
             let nodes = path.nodes.iter().copied().collect();
-            self.paths.push(Explored { steering: steering.clone(), decisions, nodes, variations });
+            self.paths.push(Explored { steering: steering.clone(), decisions, nodes, variations, tried: 0 });
         }
     }
 
@@ -223,40 +235,48 @@ impl<'p> Exploration<'p> {
         self.all.iter().all(|branch| self.covered.contains(branch))
     }
 
-    /// What to try next; `None` if nothing is left to vary.
-    pub(super) fn next(&mut self) -> Option<Steering> {
+    /// What to try next; `None` if nothing is left to vary, or it is too late.
+    pub(super) fn next(&mut self, is_late: &dyn Fn() -> bool) -> Option<Steering> {
         if self.is_complete() {
             return None;
         }
         // The most promising first; among equals those of the latest path, which went furthest.
         for rank in (0..=MOST_PROMISING).rev() {
-            for path in self.paths.iter().rev() {
-                for (_, variation) in path.variations.iter().filter(|(ranked, _)| *ranked == rank) {
+            for path in self.paths.iter_mut().rev() {
+                while let Some((_, variation)) =
+                    path.variations.get(path.tried).filter(|(ranked, _)| *ranked == rank)
+                {
+                    if is_late() {
+                        return None;
+                    }
+                    path.tried += 1;
                     let steering = path.steering.with(variation);
-                    if self.tried.insert(format!("{steering:?}")) {
+                    if self.tried.insert(steering.digest()) {
                         return Some(steering);
                     }
                 }
             }
         }
-        self.several_at_once()
+        self.several_at_once(is_late)
     }
 
     /// A few variations of one path together, for conditions that test several values.
-    fn several_at_once(&mut self) -> Option<Steering> {
+    fn several_at_once(&mut self, is_late: &dyn Fn() -> bool) -> Option<Steering> {
         for _ in 0..50 {
-            let index = self.random_below(self.paths.len())?;
-            let path = self.paths[index].clone();
-            if path.variations.is_empty() {
+            if is_late() {
+                return None;
+            }
+            let of_path = self.random_below(self.paths.len())?;
+            let likely = self.paths[of_path].variations.len().min(40);
+            if likely == 0 {
                 continue;
             }
-            let mut steering = path.steering.clone();
-            let likely = path.variations.len().min(40);
+            let mut steering = self.paths[of_path].steering.clone();
             for _ in 0..2 + self.random_below(2)? {
                 let index = self.random_below(likely)?;
-                steering = steering.with(&path.variations[index].1);
+                steering = steering.with(&self.paths[of_path].variations[index].1);
             }
-            if self.tried.insert(format!("{steering:?}")) {
+            if self.tried.insert(steering.digest()) {
                 return Some(steering);
             }
         }
@@ -272,7 +292,7 @@ impl<'p> Exploration<'p> {
     /// What would take the branches that are left, as their conditions are written.
     fn vary_conditions(&self, record: &DryRunRecord, ranked: &mut Vec<(u32, Variation)>) {
         for branch in self.all.iter().filter(|branch| !self.covered.contains(*branch)) {
-            let Some(code) = PlacedCode::at(self.plan, branch.capability) else { continue };
+            let Some(code) = PlacedCode::at(&self.plan, branch.capability) else { continue };
             let Some(NodeKind::Decision { condition, form, .. }) =
                 code.structure.node(branch.node).map(|node| &node.kind)
             else {
@@ -325,8 +345,9 @@ impl<'p> Exploration<'p> {
             }
             for (call, at) in &read {
                 let base = match &call.end {
+                    Some(Ok(value)) if value.get().len() > MAX_AIMED_BYTES => continue,
                     Some(Ok(value)) => serde_json::from_str(value.get()).unwrap_or_default(),
-                    Some(Err(_)) | None => (self.make_up)(&call.tool),
+                    Some(Err(_)) | None => self.made_up(&call.tool),
                 };
                 let mut place: Vec<Step> = Vec::new();
                 let mut value = aim.value.clone();
@@ -341,7 +362,7 @@ impl<'p> Exploration<'p> {
                     }
                     None => place.extend(aim.path.iter().cloned().map(Step::Key)),
                 }
-                together.push(Variation::Place(at.clone(), base, place, Some(value)));
+                together.push(Variation::Place(at.clone(), Arc::new(base), place, Some(value)));
             }
         }
         together
@@ -356,7 +377,7 @@ impl<'p> Exploration<'p> {
             .all
             .iter()
             .filter(is_open)
-            .filter_map(|branch| Some(PlacedCode::at(self.plan, branch.capability)?.capability))
+            .filter_map(|branch| Some(PlacedCode::at(&self.plan, branch.capability)?.capability))
             .collect();
         for call in &record.calls {
             let Some(place) = &call.place else { continue };
@@ -367,22 +388,31 @@ impl<'p> Exploration<'p> {
             }
             ranked.push((if fails { 8 } else { 1 }, Variation::Fail(place.clone())));
             let Some(Ok(value)) = &call.end else {
-                let made_up = (self.make_up)(&call.tool);
+                let made_up = self.made_up(&call.tool);
                 ranked.push((6, Variation::Return(place.clone(), made_up.clone())));
-                self.vary_value(place, &made_up, &mut ranked);
+                self.vary_value(place, &Arc::new(made_up), &mut ranked);
                 continue;
             };
+            if value.get().len() > MAX_VARIED_BYTES {
+                ranked.push((0, Variation::Return(place.clone(), Value::Null)));
+                continue;
+            }
             let Ok(value) = serde_json::from_str::<Value>(value.get()) else { continue };
-            self.vary_value(place, &value, &mut ranked);
+            self.vary_value(place, &Arc::new(value), &mut ranked);
         }
         self.vary_arguments(&mut ranked);
         self.vary_conditions(record, &mut ranked);
         // Stable: within a rank the order of the program.
         ranked.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+        ranked.truncate(MAX_VARIATIONS);
         ranked
     }
 
-    fn vary_value(&self, call: &NodePlace, value: &Value, ranked: &mut Vec<(u32, Variation)>) {
+    fn made_up(&self, tool: &ToolId) -> Value {
+        self.made_up.get(tool).cloned().unwrap_or_default()
+    }
+
+    fn vary_value(&self, call: &NodePlace, value: &Arc<Value>, ranked: &mut Vec<(u32, Variation)>) {
         let mut places = Vec::new();
         collect_places(value, &mut Vec::new(), &mut places);
         for (place, at) in places.iter().take(MAX_PLACES) {
@@ -397,19 +427,19 @@ impl<'p> Exploration<'p> {
             for other in self.words.others(at) {
                 ranked.push((
                     rank + 1,
-                    Variation::Place(call.clone(), value.clone(), place.clone(), Some(other)),
+                    Variation::Place(call.clone(), Arc::clone(value), place.clone(), Some(other)),
                 ));
             }
             if matches!(place.last(), Some(Step::Key(_))) {
-                ranked.push((rank, Variation::Place(call.clone(), value.clone(), place.clone(), None)));
+                ranked.push((rank, Variation::Place(call.clone(), Arc::clone(value), place.clone(), None)));
             }
         }
         // Members that conditions mention and the value lacks.
-        if let Value::Object(members) = value {
+        if let Value::Object(members) = &**value {
             for name in self.words.names.iter().filter(|name| !members.contains_key(*name)) {
                 for other in self.words.any_values() {
                     let place = vec![Step::Key(name.clone())];
-                    ranked.push((2, Variation::Place(call.clone(), value.clone(), place, Some(other))));
+                    ranked.push((2, Variation::Place(call.clone(), Arc::clone(value), place, Some(other))));
                 }
             }
         }
@@ -437,7 +467,7 @@ impl<'p> Exploration<'p> {
     /// The branches that were taken and those that were not.
     pub(super) fn coverage(&self) -> BranchCoverage {
         let told = |branch: &BranchId| {
-            let code = PlacedCode::at(self.plan, branch.capability)?;
+            let code = PlacedCode::at(&self.plan, branch.capability)?;
             let found = code.structure.node(branch.node)?;
             let condition = match &found.kind {
                 NodeKind::Decision { condition, .. } => condition.clone(),
@@ -570,11 +600,11 @@ pub(super) fn merged(structure: &Structure, paths: &[Explored]) -> Value {
 }
 
 /// The places of a value, itself first.
-fn collect_places(value: &Value, place: &mut Vec<Step>, into: &mut Vec<(Vec<Step>, Value)>) {
+fn collect_places<'v>(value: &'v Value, place: &mut Vec<Step>, into: &mut Vec<(Vec<Step>, &'v Value)>) {
     if into.len() >= MAX_PLACES {
         return;
     }
-    into.push((place.clone(), value.clone()));
+    into.push((place.clone(), value));
     match value {
         Value::Object(members) => {
             for (name, member) in members {

@@ -4,6 +4,8 @@
 //!
 //! A variable that only gets another constant in a branch is not followed.
 
+mod files;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use pml_analysis::DecisionReads;
@@ -13,7 +15,8 @@ use super::control::ControlFlow;
 use super::places::{PlacedCode, reaches};
 use crate::execute::dry_run::{DryCallRecord, DryRunRecord};
 use crate::plan::Plan;
-use crate::report::{DryRunWarning, ExecutedPath, ValueOrigin};
+use crate::report::{DryRunWarning, ExecutedPath};
+use files::SkippedWrite;
 
 /// What depends on made-up values.
 #[derive(Debug, Default)]
@@ -21,6 +24,8 @@ pub(super) struct Taint {
     pub(super) warnings: Vec<DryRunWarning>,
     /// The calls whose arguments do, and those that are only made because of such values.
     pub(super) calls: BTreeSet<u32>,
+    /// Writes of files that were not made, because of such values.
+    skipped: Vec<SkippedWrite>,
 }
 
 /// The name of the tool or capability whose result was made up.
@@ -60,10 +65,26 @@ struct Entered {
 
 /// Follows made-up values through the program of `plan`, as far as `record` shows.
 pub(super) fn follow(plan: &Plan, record: &DryRunRecord) -> Taint {
-    let made_up = made_up_calls(&plan.structure, &record.calls);
-    let mut taint = Taint::default();
-    taint.follow_place(plan, record, &made_up, (PlacedCode::of_plan(plan), Vec::new()), &Entered::default());
-    taint
+    let mut made_up: BTreeSet<u32> =
+        record.calls.iter().filter(|call| is_made_up(call)).map(|call| call.call).collect();
+    loop {
+        let mut taint = Taint::default();
+        let program = (PlacedCode::of_plan(plan), Vec::new());
+        taint.follow_place(plan, record, &made_up, program, &Entered::default());
+        let before = made_up.len();
+        made_up.extend(files::affected_reads(&record.calls, &taint));
+        if made_up.len() == before {
+            return taint;
+        }
+    }
+}
+
+fn is_made_up(call: &DryCallRecord) -> bool {
+    call.node.is_some() && has_returned(call) && (call.is_made_up() || call.unknown_state)
+}
+
+fn has_returned(call: &DryCallRecord) -> bool {
+    call.end.as_ref().is_some_and(Result::is_ok)
 }
 
 impl Taint {
@@ -78,6 +99,7 @@ impl Taint {
         let run = PlacedRun::new(code, place, record);
         let spread = run.spread(record, made_up, entered);
         self.warn_of_calls(&run, &spread);
+        self.skipped.extend(run.skipped_writes(&spread));
         self.warn_of_decisions(&run, &spread);
         if run.place.is_empty() {
             self.warn_of_result(plan, &run, &spread);
@@ -184,6 +206,12 @@ impl<'r> PlacedRun<'r> {
                 || path.decisions.iter().any(|decided| decided.node == node)
                 || path.loops.iter().any(|turned| turned.node == node)
         })
+    }
+
+    /// The writes of files that a decision about made-up values kept from being made.
+    fn skipped_writes(&self, spread: &Spread) -> Vec<SkippedWrite> {
+        let skipped = spread.led_to.keys().filter(|node| !self.has_reached(**node));
+        skipped.filter_map(|node| SkippedWrite::of(self, *node)).collect()
     }
 
     /// What made-up values reach, until nothing more is reached.
@@ -297,26 +325,4 @@ fn name_of(structure: &Structure, node: NodeId) -> Source {
         Some(NodeKind::Capability { capability, .. }) => capability.clone(),
         _ => "a call".to_owned(),
     }
-}
-
-/// The calls whose answers are made up. What is read back from a file is, if a made-up value was written before.
-fn made_up_calls(structure: &Structure, calls: &[DryCallRecord]) -> BTreeSet<u32> {
-    let mut made_up: BTreeSet<u32> = BTreeSet::new();
-    let mut origins: BTreeSet<NodeId> = BTreeSet::new();
-    let mut wrote_made_up = false;
-    for call in calls {
-        let Some(node) = call.node else { continue };
-        let returned = call.end.as_ref().is_some_and(Result::is_ok);
-        if returned
-            && (call.is_made_up()
-                || call.unknown_state
-                || (wrote_made_up && call.origin == ValueOrigin::Overlay))
-        {
-            made_up.insert(call.call);
-            origins.insert(node);
-        }
-        wrote_made_up |=
-            call.origin == ValueOrigin::Overlay && reaches(structure, &origins).contains_key(&node);
-    }
-    made_up
 }

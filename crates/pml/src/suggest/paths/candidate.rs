@@ -6,6 +6,8 @@ use std::fmt;
 use pml_model::ToolId;
 use serde_json::{Map, Value, json};
 
+use crate::suggest::escape_braces;
+
 /// The tool or capability that a task of a path calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathCallee {
@@ -55,12 +57,16 @@ pub(crate) struct CandidatePath {
     pub(crate) cost: f64,
     /// Made-up values for what the request does not say, by parameter of the document.
     pub(crate) made_up: Map<String, Value>,
+    /// Values that the caller dictates for the trial alone, by parameter of the document.
+    pub(crate) dictated: Map<String, Value>,
+    /// Whether it was read from the request as a whole: a capability that serves it, or the DAG that would be suggested.
+    pub(crate) is_whole: bool,
     /// What it would call next if its chains of calls might be longer.
     pub(crate) beyond: Vec<String>,
 }
 
 impl CandidatePath {
-    /// A document that serves the intent with this probability; `None` if a task calls nothing.
+    /// A document that serves the intent as a whole with this probability; `None` if a task calls nothing.
     pub(crate) fn from_document(
         document: Value,
         probability: f64,
@@ -69,8 +75,17 @@ impl CandidatePath {
         let tasks = document["tasks"].as_array()?.iter();
         let callees = tasks.map(PathCallee::of_task).collect::<Option<Vec<PathCallee>>>()?;
         let (warnings, cost) = (warning.into_iter().collect(), -probability.max(f64::MIN_POSITIVE).ln());
-        let (made_up, beyond) = (Map::new(), Vec::new());
-        Some(CandidatePath { document, callees, warnings, probability, cost, made_up, beyond })
+        Some(CandidatePath {
+            document,
+            callees,
+            warnings,
+            probability,
+            cost,
+            made_up: Map::new(),
+            dictated: Map::new(),
+            is_whole: true,
+            beyond: Vec::new(),
+        })
     }
 
     /// Takes a required argument that the request does not say from a parameter of the document, for which `value` was
@@ -86,6 +101,29 @@ impl CandidatePath {
             of_task["arguments"][argument] = json!({ "$ref": format!("args.{parameter}") });
         }
         self.made_up.insert(parameter, value);
+    }
+
+    /// Takes the values that the caller dictates for the trial from parameters of the document. Whoever runs the path
+    /// has to give them.
+    pub(crate) fn take_dictated(&mut self, values: &Map<String, Value>) {
+        for (name, value) in values {
+            let parameter = match self.made_up.contains_key(name) {
+                false => name.clone(),
+                true => format!("given_{name}"),
+            };
+            let written = escape_braces(value.clone());
+            let reference = json!({ "$ref": format!("args.{parameter}") });
+            let tasks = self.document["tasks"].as_array_mut().into_iter().flatten();
+            let replaced = tasks.map(|task| replace_all(&mut task["arguments"], &written, &reference));
+            if replaced.sum::<usize>() > 0 {
+                self.dictated.insert(parameter, value.clone());
+            }
+        }
+    }
+
+    /// What has to be given to run it.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &String> {
+        self.made_up.keys().chain(self.dictated.keys())
     }
 
     /// The number of calls in the longest chain.
@@ -178,4 +216,17 @@ impl CandidatePath {
 /// What a task calls, with its arguments.
 fn call_text(task: &Value) -> String {
     format!("{} {} {}", task["tool"], task["capability"], task["arguments"])
+}
+
+/// Replaces a value wherever it is, and returns how often.
+fn replace_all(within: &mut Value, value: &Value, new: &Value) -> usize {
+    if within == value {
+        *within = new.clone();
+        return 1;
+    }
+    match within {
+        Value::Object(members) => members.values_mut().map(|member| replace_all(member, value, new)).sum(),
+        Value::Array(items) => items.iter_mut().map(|item| replace_all(item, value, new)).sum(),
+        _ => 0,
+    }
 }
