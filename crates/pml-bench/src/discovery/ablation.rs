@@ -30,6 +30,7 @@ const PARTS: &[(&str, Change)] = &[
     ("names", |weights| weights.name = 0.0),
     ("names of servers", |weights| weights.server = 0.0),
     ("adjacent words", |weights| weights.pair = 0.0),
+    ("related words", |weights| weights.related = 0.0),
     ("vectors", |weights| (weights.meaning, weights.meaning_of_few) = (0.0, 0.0)),
     ("more of vectors for few words", |weights| weights.meaning_of_few = 0.0),
     ("the usual similarity", |weights| weights.usual = 0.0),
