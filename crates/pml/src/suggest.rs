@@ -82,6 +82,9 @@ pub struct SuggestedDag {
     /// Whether every argument is a value of the intent or a whole result.
     #[serde(skip)]
     pub complete: bool,
+    /// Whether each tool was found for a step of the intent, and not because it served an earlier one.
+    #[serde(skip)]
+    pub from_intent: bool,
 }
 
 impl SuggestedDag {
@@ -303,6 +306,7 @@ pub fn build_dag(
         warning,
         complete: missing.is_empty() && !first_only && unused.is_empty() && unplaced.is_empty(),
         missing,
+        from_intent: steps.iter().all(|step| step.from_intent),
         tool_schemas: steps
             .iter()
             .zip(&tasks)

@@ -197,6 +197,18 @@ impl Store {
         self.ask(move |store| store.observed_schemas(&principal)).await
     }
 
+    /// Number of calls and failures of each tool by pattern of arguments.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::argument_pattern_counts`].
+    pub async fn argument_pattern_counts(
+        &self,
+        principal: &Principal,
+    ) -> Result<Vec<(String, String, CallCounts)>, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.argument_pattern_counts(&principal)).await
+    }
+
     /// Number of calls and failures of each tool.
     ///
     /// # Errors

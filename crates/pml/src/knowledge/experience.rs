@@ -3,6 +3,7 @@
 //! A background task builds this from the capabilities, a tool snapshot and the embeddings of both. Later intents are
 //! added; another catalogue or another model causes a rebuild.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ use crate::catalogue::{CatalogueTool, ToolSnapshot};
 const MOST_COMPARISONS: usize = 4_000_000;
 /// The number of intents learned from before the lock is released to readers.
 const AT_ONCE: usize = 8;
+/// The share of these, as a divisor, by which there may be more before everything is built again without the oldest.
+const SLACK: usize = 4;
 /// The number of intents per capability that count.
 const MOST_INTENTS: usize = 5;
 
@@ -271,14 +274,20 @@ pub fn update_experience(
     let vectors = embeddings.tool_vectors(&snapshot);
     let model = embeddings.version().0;
     let most = MOST_COMPARISONS / snapshot.tools.len().max(1);
-    let lessons = lessons(memory, embeddings, principal, most);
-    let there: HashSet<&(CapabilityId, Digest)> = lessons.iter().map(|lesson| &lesson.key).collect();
+    let capabilities = memory.active_capabilities(principal);
+    let there: HashSet<(&CapabilityId, &Digest)> = capabilities
+        .iter()
+        .flat_map(|known| counted_intents(known).map(|(_, digest)| (&known.id, digest)))
+        .collect();
+    let lessons = lessons(&capabilities, embeddings, most);
     let stands = learned.with_experience(|of| {
+        let new = lessons.iter().filter(|lesson| !of.known.contains(&lesson.key)).count();
         Arc::ptr_eq(&of.snapshot, &snapshot)
             && of.model == model
             && of.tools_read == vectors.vector_count()
+            && of.known.len() + new <= most + most / SLACK
             // Deleted capabilities must not count any more.
-            && of.known.iter().all(|known| there.contains(known))
+            && of.known.iter().all(|(id, digest)| there.contains(&(id, digest)))
     });
     if stands != Some(true) {
         let fresh = Experience::new(snapshot, model).of(&lessons, &vectors);
@@ -297,26 +306,46 @@ pub fn update_experience(
     }
 }
 
+/// The intents of a capability that count.
+fn counted_intents(known: &IndexedCapability) -> impl Iterator<Item = (&String, &Digest)> {
+    known.intents.with_digests().take(MOST_INTENTS)
+}
+
+/// At most `most` lessons: of every capability its first intent before others, the most recently used capabilities first.
 fn lessons(
-    memory: &CapabilityMemory,
+    capabilities: &[Arc<IndexedCapability>],
     embeddings: &Embeddings,
-    principal: &Principal,
     most: usize,
 ) -> Vec<IntentLesson> {
     let without_model = embeddings.progress().is_none();
     let mut lessons = Vec::new();
-    for known in memory.active_capabilities(principal) {
-        for (intent, digest) in known.intents.with_digests().take(MOST_INTENTS) {
-            let vector = embeddings.with_known(|read| read.get(digest).map(dequantised));
-            if vector.is_none() && !without_model {
-                continue;
-            }
-            let key = (known.id.clone(), digest.clone());
-            lessons.push(IntentLesson { known: Arc::clone(&known), intent: intent.clone(), key, vector });
-            if lessons.len() >= most {
-                return lessons;
-            }
+    for (known, intent, digest) in preferred_intents(capabilities) {
+        let vector = embeddings.with_known(|read| read.get(digest).map(dequantised));
+        if vector.is_none() && !without_model {
+            continue;
+        }
+        let key = (known.id.clone(), digest.clone());
+        lessons.push(IntentLesson { known: Arc::clone(known), intent: intent.clone(), key, vector });
+        if lessons.len() >= most {
+            break;
         }
     }
     lessons
+}
+
+/// All intents that count, in the order of preference.
+fn preferred_intents<'c>(
+    capabilities: &'c [Arc<IndexedCapability>],
+) -> impl Iterator<Item = (&'c Arc<IndexedCapability>, &'c String, &'c Digest)> {
+    let mut recent: Vec<&'c Arc<IndexedCapability>> = capabilities.iter().collect();
+    recent.sort_by_key(|known| {
+        (Reverse(known.statistics.last_used), Reverse(known.statistics.usage_count), &known.id)
+    });
+    (0..MOST_INTENTS).flat_map(move |number| {
+        let nth = |known: &'c Arc<IndexedCapability>| {
+            let (intent, digest) = counted_intents(known).nth(number)?;
+            Some((known, intent, digest))
+        };
+        recent.iter().copied().filter_map(nth).collect::<Vec<_>>()
+    })
 }

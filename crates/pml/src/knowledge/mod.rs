@@ -41,7 +41,9 @@ use embeddings::{Embeddings, IntentReading, SanitiserSource};
 use experience::Experience;
 use graph::ToolGraph;
 pub(crate) use learning::{checking_task, learn_all, learning_task};
-pub use memory::{CapabilityCandidate, CapabilityMemory, ObservedSchemas, ToolUseCounts};
+pub use memory::{
+    ArgumentPatternCounts, CapabilityCandidate, CapabilityMemory, ObservedSchemas, ToolUseCounts,
+};
 pub(crate) use memory::{IndexedCapability, SessionResult};
 pub use mocks::{MockRegistry, RecordedMock};
 pub(crate) use next::{add_next, next_related};
@@ -75,6 +77,7 @@ pub struct PrincipalKnowledge {
     rebuilding_graph: Mutex<()>,
     observed: RwLock<Arc<ObservedSchemas>>,
     uses: RwLock<Arc<ToolUseCounts>>,
+    patterns: RwLock<Arc<ArgumentPatternCounts>>,
     programs: Mutex<Option<ProgramCatalogue>>,
     /// Whether the tool call statistics were read at least once.
     is_read: AtomicBool,
@@ -89,6 +92,11 @@ impl PrincipalKnowledge {
     /// How often each tool was called and failed.
     pub(crate) fn uses(&self) -> Arc<ToolUseCounts> {
         Arc::clone(&self.uses.read())
+    }
+
+    /// How often the calls of each tool worked, by pattern of arguments.
+    pub(crate) fn patterns(&self) -> Arc<ArgumentPatternCounts> {
+        Arc::clone(&self.patterns.read())
     }
 
     /// The latest tool graph, if one was built.
