@@ -58,7 +58,7 @@ use crate::execute::{
 };
 use crate::knowledge::cache;
 use crate::knowledge::embeddings;
-use crate::knowledge::{CapabilityCandidate, may_call_capabilities};
+use crate::knowledge::{CapabilityCandidate, LearnedPart, may_call_capabilities};
 use crate::plan::{Bounds, ExploredChoice, Plan};
 use crate::planning;
 use crate::planning::{PlanRefusal, PlanningContext, RunRequest};
@@ -93,6 +93,7 @@ pub use preview::{ExecutePreview, preview_execute};
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
 pub use regression::{CapabilityTest, ReplayTest, test_capability};
+pub use related::learning_status;
 use related::{related_to_session, suggest_related};
 pub use repairs::{RepairOutcome, accept_repair, repair_capability, repair_task};
 pub use replan::replan;
@@ -167,7 +168,8 @@ fn rank_for_request(
         vectors: Some(&*vectors),
         advice: past.as_ref(),
         uses: Some(&*uses),
-        patterns: Some(&*patterns),
+        ranks_by_uses: learned.is_on(LearnedPart::Reliability),
+        patterns: Some(&*patterns).filter(|_| learned.is_on(LearnedPart::ArgumentPatterns)),
         intent_patterns: discover::intent_patterns(&request.intent),
         close_by_id: close,
     };

@@ -97,7 +97,9 @@ impl RetrievalScores {
         let set = BenchSet::read(bench.data, name)?;
         let vectors = vectors(&mut bench.reader, &set.tools)?;
         let mut measured = RetrievalScores::default();
-        for row in set.requests.iter().filter(|row| counts(row)) {
+        let rows: Vec<&BenchRequest> = set.requests.iter().filter(|row| counts(row)).collect();
+        let every = bench.most.map_or(1, |most| rows.len().div_ceil(most.max(1)).max(1));
+        for row in rows.into_iter().step_by(every) {
             let groups = row.groups();
             let (whole, parts) = bench.reader.embed_request(&row.query)?;
             let words = RankingEvidence { lexical: &set.index, dense: None, advice: None };

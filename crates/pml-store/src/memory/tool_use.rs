@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::sql::{Connection, params};
 use pml_model::Principal;
-use pml_model::learning::CallCounts;
+use pml_model::learning::{CallCounts, Lesson};
 
+use crate::column::json_column;
 use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};
 
@@ -26,6 +27,27 @@ impl BlockingStore {
                 })?
                 .collect()
         })
+    }
+
+    /// The lessons of the latest traces that count for tools, oldest first.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn latest_lessons(&self, principal: &Principal, limit: u32) -> Result<Vec<Lesson>, Error> {
+        let lessons: Result<Vec<Lesson>, Error> = self.read(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "SELECT trace_body.lesson FROM trace JOIN trace_body ON trace_body.seq = trace.seq
+                     WHERE trace.principal = ?1 AND NOT trace.exploratory AND NOT trace.cached AND {}
+                     ORDER BY trace.seq DESC LIMIT ?2",
+                    vouched_condition("trace_body", "trace_body")
+                ))?
+                .query_map(params![principal.0, limit], |row| json_column(row, 0))?
+                .collect()
+        });
+        let mut lessons = lessons?;
+        lessons.reverse();
+        Ok(lessons)
     }
 
     /// Number of calls and failures of each tool by pattern of arguments.

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::problem::{ErrorCode, Problem};
 
 /// The role that each route needs, by its method and its path as the OpenAPI document writes it.
-pub const ROUTE_ROLES: [(&str, &str, Role); 65] = [
+pub const ROUTE_ROLES: [(&str, &str, Role); 66] = [
     ("POST", "/mcp", Role::Agent),
     ("GET", "/mcp", Role::Agent),
     ("DELETE", "/mcp", Role::Agent),
@@ -73,6 +73,7 @@ pub const ROUTE_ROLES: [(&str, &str, Role); 65] = [
     ("GET", "/api/graph/node", Role::Agent),
     ("GET", "/api/graph/search", Role::Agent),
     ("GET", "/api/speculation", Role::Agent),
+    ("GET", "/api/learning", Role::Agent),
     ("GET", "/api/mocks", Role::Agent),
     ("GET", "/api/mocks/{id}", Role::Agent),
     ("GET", "/health", Role::Agent),

@@ -406,6 +406,8 @@ pub struct DiscoverMemory<'m> {
     pub advice: Option<&'m PastAdvice>,
     /// The number of calls and failures of each tool.
     pub uses: Option<&'m ToolUseCounts>,
+    /// Whether tools that fail sink.
+    pub ranks_by_uses: bool,
     /// The number of calls and failures of each tool by pattern of arguments.
     pub patterns: Option<&'m ArgumentPatternCounts>,
     /// The patterns of the values in the intent, see [`intent_patterns`].
@@ -431,7 +433,7 @@ const TOLD: f64 = 0.2;
 
 impl DiscoverMemory<'_> {
     fn prior(&self, id: &str) -> Prior {
-        let works = self.uses.and_then(|uses| uses.get(id));
+        let works = self.uses.filter(|_| self.ranks_by_uses).and_then(|uses| uses.get(id));
         let (worked, tried) =
             works.map_or((0, 0), |uses| (uses.calls.saturating_sub(uses.failures), uses.calls));
         let works = match self.patterns_of(id).map(|(_, counts)| counts).collect::<Vec<_>>().as_slice() {

@@ -17,7 +17,7 @@ use crate::discover::{
     count_before_falloff,
 };
 use crate::knowledge::graph::ToolGraph;
-use crate::knowledge::next_related;
+use crate::knowledge::{PartVerdict, next_related};
 
 /// The number of suggestions altogether, and of capabilities of the community.
 const MOST: usize = 5;
@@ -40,6 +40,11 @@ pub(super) fn related_to_session(
     let graph = app.knowledge.of_principal(principal).graph().filter(|_| !used.is_empty());
     let close = graph.map(|graph| graph.related_to(&used)).unwrap_or_default();
     close.into_iter().map(|close| (close.id.clone(), close)).collect()
+}
+
+/// What is known of the worth of each part of what was learned.
+pub fn learning_status(app: &App, principal: &Principal) -> Vec<PartVerdict> {
+    app.knowledge.of_principal(principal).verdicts()
 }
 
 /// Suggestions beside the results of a page, most probable first.

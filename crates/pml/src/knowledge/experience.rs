@@ -13,13 +13,14 @@ use pml_graph::next::{NextToolCandidate, predict_next_tools};
 use pml_graph::past::workflow::{WorkflowFeatures, score_workflows};
 use pml_graph::past::{EmbeddedIntent, IntentTrace, PastAdvice, PastIntents};
 use pml_graph::procedure::{self, ProcedureSuggestion, ToolMatch, ToolText, suggest_procedure};
-use pml_graph::rank::{self, RankingEvidence};
+use pml_graph::rank::{self, RankingEvidence, ScoredItem};
 use pml_graph::vectors::VectorTable;
 use pml_language::Reading;
 use pml_model::{CapabilityId, Digest, Principal};
 
 use super::PrincipalKnowledge;
 use super::embeddings::{Embeddings, IntentReading, IntentVectors, Vector, dequantised, evidence};
+use super::gate::{LearnedPart, PartVerdict, first_judged};
 use super::graph::ToolGraph;
 use super::memory::{CapabilityMemory, IndexedCapability};
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
@@ -109,8 +110,7 @@ impl Experience {
             intent: of_intent,
             item_cosines: &[],
         });
-        let meant = vector.map(|vector| IntentVectors { whole: Arc::clone(vector), parts });
-        let wanted = IntentReading { text: intent.clone(), vectors: meant };
+        let wanted = lesson.reading();
         let matches = self.matches(vectors, &wanted);
         self.procedures.learn_trace(&procedure::ProcedureTrace {
             intent,
@@ -262,6 +262,19 @@ struct IntentLesson {
     key: (CapabilityId, Digest),
     /// The embedding; `None` if there is no model.
     vector: Option<Vector>,
+    /// When it was served first, in milliseconds since the Unix epoch.
+    first_at: i64,
+}
+
+impl IntentLesson {
+    /// The intent as a new request would be read.
+    fn reading(&self) -> IntentReading {
+        let vectors = self
+            .vector
+            .as_ref()
+            .map(|vector| IntentVectors { whole: Arc::clone(vector), parts: vec![vector.to_vec()] });
+        IntentReading { text: self.intent.clone(), vectors }
+    }
 }
 
 /// Brings the experience up to date. This takes long, and never blocks readers for long.
@@ -289,6 +302,12 @@ pub fn update_experience(
             // Deleted capabilities must not count any more.
             && of.known.iter().all(|(id, digest)| there.contains(&(id, digest)))
     });
+    if learned.is_judging_due(lessons.len()) {
+        let (past, next) = gains(&lessons, &snapshot, model, &vectors);
+        let mut gate = learned.gate.write();
+        gate.set(PartVerdict::of(LearnedPart::PastIntents, &past));
+        gate.set(PartVerdict::of(LearnedPart::NextStep, &next));
+    }
     if stands != Some(true) {
         let fresh = Experience::new(snapshot, model).of(&lessons, &vectors);
         *learned.experience.write() = Some(fresh);
@@ -306,6 +325,61 @@ pub fn update_experience(
     }
 }
 
+/// The number of results that count for the gain of past intents.
+const RESULTS: usize = 5;
+/// The largest number of intents on which the parts are judged: the latest ones. It takes a second or two with thousands of
+/// tools, in the background.
+const MOST_JUDGED: usize = 300;
+
+/// What past intents gain for the later ones of these lessons: nDCG@5 of their tools, and right first guesses of their next
+/// tools.
+fn gains(
+    lessons: &[IntentLesson],
+    snapshot: &Arc<ToolSnapshot>,
+    model: u64,
+    vectors: &VectorTable,
+) -> (Vec<f64>, Vec<f64>) {
+    let mut in_time: Vec<&IntentLesson> = lessons.iter().collect();
+    in_time.sort_by(|one, other| {
+        (one.first_at, &one.key.0, &one.intent).cmp(&(other.first_at, &other.key.0, &other.intent))
+    });
+    let (earlier, later) = in_time.split_at(first_judged(in_time.len()));
+    let nothing = Experience::new(Arc::clone(snapshot), model);
+    let mut past = Experience::new(Arc::clone(snapshot), model);
+    earlier.iter().for_each(|lesson| past.take(lesson, vectors));
+    let (mut of_tools, mut of_steps) = (Vec::new(), Vec::new());
+    for lesson in &later[later.len().saturating_sub(MOST_JUDGED)..] {
+        let Some(calls) = past.calls(lesson) else { continue };
+        let wanted = lesson.reading();
+        let advice = past.advice(snapshot, &wanted);
+        let found = |advice: Option<&PastAdvice>| {
+            let evidence = evidence(snapshot, Some(vectors), &wanted, advice);
+            ndcg(&rank::rank_first(&wanted.text, &evidence, RESULTS), &calls)
+        };
+        of_tools.push(found(advice.as_ref()) - found(None));
+        let ids: Vec<String> =
+            calls.iter().map(|tool| snapshot.tools[*tool as usize].id.to_string()).collect();
+        let used: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let right = |by: &Experience, at: usize| {
+            let first = by.predict_next(vectors, &wanted, &used[..at], None).into_iter().next();
+            f64::from(u8::from(first.is_some_and(|first| first.tool == calls[at])))
+        };
+        if calls.len() > 1 {
+            let gained: f64 = (1..calls.len()).map(|at| right(&past, at) - right(&nothing, at)).sum();
+            of_steps.push(gained / (calls.len() - 1) as f64);
+        }
+    }
+    (of_tools, of_steps)
+}
+
+/// The nDCG of the first results for the tools of some calls.
+fn ndcg(ranked: &[ScoredItem], calls: &[u32]) -> f64 {
+    let wanted: HashSet<usize> = calls.iter().map(|tool| *tool as usize).collect();
+    let gain = |place: usize| 1.0 / (2.0 + place as f64).log2();
+    let found = ranked.iter().take(RESULTS).enumerate().filter(|(_, one)| wanted.contains(&one.item));
+    found.map(|(place, _)| gain(place)).sum::<f64>() / (0..wanted.len().min(RESULTS)).map(gain).sum::<f64>()
+}
+
 /// The intents of a capability that count.
 fn counted_intents(known: &IndexedCapability) -> impl Iterator<Item = (&String, &Digest)> {
     known.intents.with_digests().take(MOST_INTENTS)
@@ -319,13 +393,20 @@ fn lessons(
 ) -> Vec<IntentLesson> {
     let without_model = embeddings.progress().is_none();
     let mut lessons = Vec::new();
-    for (known, intent, digest) in preferred_intents(capabilities) {
+    for (number, known, intent, digest) in preferred_intents(capabilities) {
         let vector = embeddings.with_known(|read| read.get(digest).map(dequantised));
         if vector.is_none() && !without_model {
             continue;
         }
         let key = (known.id.clone(), digest.clone());
-        lessons.push(IntentLesson { known: Arc::clone(known), intent: intent.clone(), key, vector });
+        let first_at = known.intents.first_at(number);
+        lessons.push(IntentLesson {
+            known: Arc::clone(known),
+            intent: intent.clone(),
+            key,
+            vector,
+            first_at,
+        });
         if lessons.len() >= most {
             break;
         }
@@ -333,10 +414,10 @@ fn lessons(
     lessons
 }
 
-/// All intents that count, in the order of preference.
+/// All intents that count, each with its number in its capability, in the order of preference.
 fn preferred_intents<'c>(
     capabilities: &'c [Arc<IndexedCapability>],
-) -> impl Iterator<Item = (&'c Arc<IndexedCapability>, &'c String, &'c Digest)> {
+) -> impl Iterator<Item = (usize, &'c Arc<IndexedCapability>, &'c String, &'c Digest)> {
     let mut recent: Vec<&'c Arc<IndexedCapability>> = capabilities.iter().collect();
     recent.sort_by_key(|known| {
         (Reverse(known.statistics.last_used), Reverse(known.statistics.usage_count), &known.id)
@@ -344,7 +425,7 @@ fn preferred_intents<'c>(
     (0..MOST_INTENTS).flat_map(move |number| {
         let nth = |known: &'c Arc<IndexedCapability>| {
             let (intent, digest) = counted_intents(known).nth(number)?;
-            Some((known, intent, digest))
+            Some((number, known, intent, digest))
         };
         recent.iter().copied().filter_map(nth).collect::<Vec<_>>()
     })

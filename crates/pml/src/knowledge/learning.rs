@@ -82,6 +82,15 @@ async fn observe(knowledge: &Knowledge) {
     }
 }
 
+/// Reads the tool call statistics of a principal again, and judges what they teach.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn judge_calls(knowledge: &Knowledge, principal: &Principal) -> Result<(), pml_store::Error> {
+    learn_all(knowledge).await;
+    read_observed(&knowledge.store, principal, &knowledge.of_principal(principal)).await
+}
+
 async fn read_observed(
     store: &Store,
     principal: &Principal,
@@ -96,6 +105,7 @@ async fn read_observed(
     *learned.patterns.write() = Arc::new(patterns);
     let seen = store.observed_schemas(principal).await?.into_iter();
     let seen: ObservedSchemas = seen.map(|(tool, digest, schema)| ((tool, digest), schema)).collect();
+    learned.judge_calls(store, principal).await?;
     learned.is_read.store(true, Ordering::Release);
     let mut observed = learned.observed.write();
     // An equal value keeps its allocation, because derived data is compared by pointer.

@@ -12,8 +12,8 @@ use pml_model::{CapabilityId, Principal};
 use pml_store::LearnedEdge;
 
 use super::IndexedCapability;
-use super::Knowledge;
 use super::graph::ToolGraph;
+use super::{Knowledge, LearnedPart};
 use crate::report::NextSuggestion;
 
 /// The number of suggestions.
@@ -168,8 +168,12 @@ impl Knowledge {
         used: &[&str],
         graph: Option<&ToolGraph>,
     ) -> Vec<NextSuggestion> {
+        let learned = self.of_principal(principal);
         let Some(wanted) = self.embeddings.cached_reading(intent) else { return Vec::new() };
-        let likely = self.of_principal(principal).with_experience(|experience| {
+        if !learned.is_on(LearnedPart::NextStep) {
+            return Vec::new();
+        }
+        let likely = learned.with_experience(|experience| {
             let vectors = self.embeddings.tool_vectors(experience.snapshot());
             let mut likely = Vec::new();
             let name = |tool: u32| experience.snapshot().tools[tool as usize].id.to_string();

@@ -385,6 +385,11 @@ fn arguments_that_a_tool_refuses_lower_it_for_intents_with_such_values() {
     let rebuilt = place.home.run(&["learn", "rebuild"]);
     assert_eq!(rebuilt.code, 0, "{}", rebuilt.stderr);
     assert_eq!(place.store().argument_pattern_counts(&pml_model::Principal::local()).unwrap(), known);
+    let status = place.home.run(&["--json", "learn", "status"]);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap_or_else(|_| panic!("{status:?}"));
+    let parts = status["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 4, "{status}");
+    assert!(parts.iter().all(|part| part["state"] == "not_judged"), "five runs decide nothing: {status}");
     let found = |place: &mut Place, intent: &str| -> Value {
         let page =
             place.gateway.call("pml_discover", &json!({ "intent": intent, "filter": { "type": "tool" } }));
@@ -410,7 +415,7 @@ fn what_belongs_to_the_results_of_a_search_is_suggested_beside_them() {
         assert_eq!(told["status"], "success", "{told}");
     }
     place.settled();
-    let asked = json!({ "intent": "the content of a file on disk", "limit": 1, "filter": { "type": "all" } });
+    let asked = json!({ "intent": "read a text file", "limit": 1, "filter": { "type": "all" } });
     eventually("what follows is suggested", || {
         let page = place.gateway.call("pml_discover", &asked);
         let found = page["suggestions"].as_array().cloned().unwrap_or_default();
