@@ -102,10 +102,10 @@ fn every_part_has_its_own_meaning() {
     check(
         "Will it be sunny tomorrow? Read my document. Post a letter.",
         &expect![[r#"
-            0.84 read_file: name matches `Read`; means nearly what is asked (1.00)
-            0.72 forecast: means nearly what is asked (1.00)
-            0.72 send_email: means nearly what is asked (0.99)
-            0.56 write_file: means nearly what is asked (1.00)
+            0.82 forecast: means nearly what is asked (1.00)
+            0.67 read_file: name matches `Read`; means nearly what is asked (1.00)
+            0.61 send_email: means nearly what is asked (0.99)
+            0.49 write_file: means nearly what is asked (1.00)
         "#]],
     );
 }

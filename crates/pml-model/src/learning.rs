@@ -256,15 +256,12 @@ impl Fold {
         if trace.created_at.saturating_sub(previous.created_at) > FOLLOWS_MS {
             return;
         }
-        // Asking for the same again says nothing about what comes next.
-        let is_new = |call: &CallDigest| !previous.calls.contains(call);
-        let goes_on = trace.lesson.calls.iter().any(is_new);
-        let begins_anew = trace.lesson.calls.first().is_some_and(is_new);
-        if let (Some(from), Some(to)) = (&previous.capability, &trace.capability)
-            && (from != to || goes_on)
-        {
+        if let (Some(from), Some(to)) = (&previous.capability, &trace.capability) {
             self.relate(&trace.principal, from, EdgeKind::Follows, to);
         }
+        // The very same call again says nothing about what comes next.
+        let is_new = |call: &CallDigest| !previous.calls.contains(call);
+        let begins_anew = trace.lesson.calls.first().is_some_and(is_new);
         if let (Some(from), Some(to)) = (previous.last_tool, &trace.first_tool)
             && (from != *to || begins_anew)
         {

@@ -79,12 +79,9 @@ pub struct SuggestedDag {
     pub missing: Vec<MissingArgument>,
     /// The schemas and examples of each tool, by id.
     pub tool_schemas: BTreeMap<String, ToolSchema>,
-    /// Whether every argument is a value of the intent or a whole result.
-    #[serde(skip)]
+    /// Whether it can be executed as it is: every argument is a value of the intent or a whole result, and every value
+    /// of the intent has its place.
     pub complete: bool,
-    /// Whether each tool was found for a step of the intent, and not because it served an earlier one.
-    #[serde(skip)]
-    pub from_intent: bool,
 }
 
 impl SuggestedDag {
@@ -306,7 +303,6 @@ pub fn build_dag(
         warning,
         complete: missing.is_empty() && !first_only && unused.is_empty() && unplaced.is_empty(),
         missing,
-        from_intent: steps.iter().all(|step| step.from_intent),
         tool_schemas: steps
             .iter()
             .zip(&tasks)

@@ -151,7 +151,7 @@ impl AblationSet {
         let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
         let rows: Vec<BenchRequest> =
             std::mem::take(&mut set.requests).into_iter().filter(retrieval::counts).collect();
-        let step = rows.len().div_ceil(SAMPLE).max(1);
+        let step = rows.len().div_ceil(bench.most.map_or(SAMPLE, |most| most.clamp(1, SAMPLE))).max(1);
         let mut requests = Vec::new();
         for row in rows.into_iter().step_by(step) {
             let (whole, parts) = bench.reader.embed_request(&row.query)?;

@@ -66,6 +66,9 @@ fn filled() -> Fixture {
         let mut trace = trace(number);
         trace.intent = format!("read the file of project {}", number % 90);
         trace.session = format!("session {}", number % 4);
+        for call in &mut trace.body.task_results {
+            call.args = raw("{\"path\":\"a.json\"}");
+        }
         remember(store, memory(&format!("p{}", number % 80), trace));
     }
     learn(store);

@@ -228,14 +228,6 @@ fn also<'s>(found: &[(&'s CatalogueTool, f64)], place: usize) -> Vec<&'s Catalog
     others.map(|(_, (tool, _))| *tool).collect()
 }
 
-/// Whether the policy lets every tool of the DAG be called without approval, and none of them changes anything.
-pub(super) fn only_reads(app: &App, snapshot: &ToolSnapshot, dag: &SuggestedDag) -> bool {
-    dag.tool_schemas.keys().all(|id| {
-        let tool = ToolId::parse(id).ok().and_then(|id| snapshot.tool(&id).ok());
-        tool.is_some_and(|tool| reads(app, tool))
-    })
-}
-
 /// Whether a tool may be called without approval and changes nothing.
 pub(super) fn reads(app: &App, tool: &CatalogueTool) -> bool {
     let verdict = app.policy().verdict(&tool.id, &tool.definition.annotations);

@@ -86,7 +86,10 @@ async fn observe(knowledge: &Knowledge) {
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn judge_calls(knowledge: &Knowledge, principal: &Principal) -> Result<(), pml_store::Error> {
+pub(crate) async fn judge_calls(
+    knowledge: &Knowledge,
+    principal: &Principal,
+) -> Result<(), pml_store::Error> {
     learn_all(knowledge).await;
     read_observed(&knowledge.store, principal, &knowledge.of_principal(principal)).await
 }

@@ -76,8 +76,8 @@ fn callable(known: &IndexedCapability) -> CallableCapability {
 }
 
 impl Knowledge {
-    /// The usual successors of a run of `capability` whose last call was of `tool`, without what `ran` in it; the two
-    /// themselves only where they usually run again with other arguments.
+    /// The usual successors of a run of `capability` whose last call was of `tool`, without what `ran` in it; the
+    /// tool itself only where it is usually called again with other arguments.
     pub(crate) fn next_after(
         &self,
         principal: &Principal,
@@ -96,12 +96,10 @@ impl Knowledge {
         match after_run.and_then(|after_run| Ok((after_run, read(tool)?))) {
             Ok((after_run, after_tool)) => {
                 let mut next = Vec::new();
-                let without = |item: Option<&str>| -> HashSet<&str> {
-                    ran.iter().copied().filter(|ran| Some(*ran) != item).collect()
-                };
-                let others = without(capability.map(CapabilityId::as_str));
-                add_next(&mut next, self.likely(principal, &after_run, "this"), &others);
-                add_next(&mut next, self.likely(principal, &after_tool, "its last tool"), &without(tool));
+                add_next(&mut next, self.likely(principal, &after_run, "this"), ran);
+                // The tool itself follows only where it was called with other arguments.
+                let others = ran.iter().copied().filter(|ran| Some(*ran) != tool).collect();
+                add_next(&mut next, self.likely(principal, &after_tool, "its last tool"), &others);
                 next
             }
             Err(error) => {

@@ -356,10 +356,8 @@ fn what_usually_runs_again_with_other_arguments_is_a_next_step() {
     }
     let next = told["next"].as_array().unwrap();
     let again = |id: &Value| next.iter().find(|next| next["id"] == *id).unwrap_or_else(|| panic!("{told}"));
-    for id in [&told["capabilityId"], &json!("fs:read")] {
-        let reason = again(id)["reason"].as_str().unwrap();
-        assert!(reason.contains("with other arguments"), "{told}");
-    }
+    let reason = again(&json!("fs:read"))["reason"].as_str().unwrap();
+    assert!(reason.contains("with other arguments"), "{told}");
     let before = place.store().learned_edges(&pml_model::Principal::local()).unwrap();
     let rebuilt = place.home.run(&["learn", "rebuild"]);
     assert_eq!(rebuilt.code, 0, "{}", rebuilt.stderr);
@@ -391,8 +389,9 @@ fn arguments_that_a_tool_refuses_lower_it_for_intents_with_such_values() {
     assert_eq!(parts.len(), 4, "{status}");
     assert!(parts.iter().all(|part| part["state"] == "not_judged"), "five runs decide nothing: {status}");
     let found = |place: &mut Place, intent: &str| -> Value {
-        let page =
-            place.gateway.call("pml_discover", &json!({ "intent": intent, "filter": { "type": "tool" } }));
+        let page = place
+            .gateway
+            .call("pml_discover", &json!({ "intent": intent, "limit": 50, "filter": { "type": "tool" } }));
         let all = page["results"].as_array().unwrap();
         all.iter().find(|found| found["id"] == "fs:read").unwrap_or_else(|| panic!("{page}")).clone()
     };
