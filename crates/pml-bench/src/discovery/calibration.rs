@@ -144,10 +144,11 @@ struct FittedConstants {
 }
 
 impl FittedConstants {
-    fn of<'s>(sets: impl Iterator<Item = &'s [JudgedSigns]> + Clone) -> FittedConstants {
-        let weights = fitted(sets.clone());
+    fn of<'s>(sets: impl Iterator<Item = &'s [JudgedSigns]>) -> FittedConstants {
+        let sets: Vec<&[JudgedSigns]> = sets.collect();
+        let weights = fitted(sets.iter().copied());
         let steps = (0..=BENDS).map(|step| 0.8 + f64::from(step) * 0.15 / f64::from(BENDS));
-        let loss = |bend: f64| -> f64 { sets.clone().map(|set| loss(set, &weights, bend)).sum() };
+        let loss = |bend: f64| -> f64 { sets.iter().map(|set| loss(set, &weights, bend)).sum() };
         let bend = steps.map(|bend| (loss(bend), bend)).min_by(|one, other| one.0.total_cmp(&other.0));
         FittedConstants { weights, bend: bend.map_or(BEND, |(_, bend)| bend) }
     }

@@ -305,8 +305,8 @@ pub fn update_experience(
     if learned.is_judging_due(lessons.len()) {
         let (past, next) = gains(&lessons, &snapshot, model, &vectors);
         let mut gate = learned.gate.write();
-        gate.set(PartVerdict::of(LearnedPart::PastIntents, &past));
-        gate.set(PartVerdict::of(LearnedPart::NextStep, &next));
+        gate.set(&PartVerdict::of(LearnedPart::PastIntents, &past));
+        gate.set(&PartVerdict::of(LearnedPart::NextStep, &next));
     }
     if stands != Some(true) {
         let fresh = Experience::new(snapshot, model).of(&lessons, &vectors);

@@ -148,8 +148,8 @@ impl PrincipalKnowledge {
         let (tools, patterns) = run_blocking(move || gains_of_counts(&lessons)).await;
         self.judged.lock().1 = calls;
         let mut gate = self.gate.write();
-        gate.set(PartVerdict::of(LearnedPart::Reliability, &tools));
-        gate.set(PartVerdict::of(LearnedPart::ArgumentPatterns, &patterns));
+        gate.set(&PartVerdict::of(LearnedPart::Reliability, &tools));
+        gate.set(&PartVerdict::of(LearnedPart::ArgumentPatterns, &patterns));
         Ok(())
     }
 }
@@ -184,9 +184,9 @@ impl Gate {
         &self.verdicts
     }
 
-    pub(super) fn set(&mut self, verdict: PartVerdict) {
+    pub(super) fn set(&mut self, verdict: &PartVerdict) {
         for known in self.verdicts.iter_mut().filter(|known| known.part == verdict.part) {
-            known.clone_from(&verdict);
+            known.clone_from(verdict);
         }
     }
 }
@@ -348,9 +348,9 @@ mod tests {
     #[test]
     fn a_part_that_does_not_help_is_off_and_no_other() {
         let mut gate = Gate::default();
-        gate.set(PartVerdict::of(LearnedPart::NextStep, &[0.0; 40]));
+        gate.set(&PartVerdict::of(LearnedPart::NextStep, &[0.0; 40]));
         assert!(!gate.is_on(LearnedPart::NextStep) && gate.is_on(LearnedPart::PastIntents));
-        gate.set(PartVerdict::of(LearnedPart::NextStep, &[0.2; 40]));
+        gate.set(&PartVerdict::of(LearnedPart::NextStep, &[0.2; 40]));
         assert!(gate.is_on(LearnedPart::NextStep));
     }
 
