@@ -53,15 +53,15 @@ const FALL: f32 = 2.0;
 impl ConfidenceSignals {
     /// Probability that the item is right.
     pub(crate) fn probability(&self) -> f64 {
-        self.probability_with_weights(if self.cosine.is_some() { &WITH_MEANING } else { &WORDS_ALONE })
+        self.probability_with(if self.cosine.is_some() { &WITH_MEANING } else { &WORDS_ALONE }, BEND)
     }
 
-    /// The same with other weights.
-    pub fn probability_with_weights(&self, weights: &ConfidenceWeights) -> f64 {
+    /// The same with other constants.
+    pub fn probability_with(&self, weights: &ConfidenceWeights, bend: f64) -> f64 {
         let odds: f64 = self.features().iter().zip(weights).map(|(feature, weight)| feature * weight).sum();
         let likeness = self.cosine.unwrap_or(0.0);
         let related = (self.coverage / RELATED_BY_WORDS).max(likeness / RELATED_BY_MEANING);
-        let probability = bent(1.0 / (1.0 + (-odds).exp())) * f64::from(related.clamp(0.0, 1.0));
+        let probability = bent(1.0 / (1.0 + (-odds).exp()), bend) * f64::from(related.clamp(0.0, 1.0));
         if self.parts < MANY_PARTS { probability } else { probability.min(MOST_FOR_MANY) }
     }
 
@@ -74,13 +74,16 @@ impl ConfidenceSignals {
     }
 }
 
+/// What 0.9 means, see [`bent`].
+pub const BEND: f64 = 0.85;
+
 /// Calibration: additive log-odds overestimate just below certainty. Items between 0.8 and 0.9 are right about as often
-/// as those at 0.8, and from 0.9 on the rate rises steeply.
-fn bent(probability: f64) -> f64 {
+/// as those at 0.8, and from 0.9, which means `bend`, the rate rises steeply.
+fn bent(probability: f64, bend: f64) -> f64 {
     match probability {
         ..=0.8 => probability,
-        ..=0.9 => 0.8 + (probability - 0.8) / 2.0,
-        _ => 0.85 + (probability - 0.9) * 1.5,
+        ..=0.9 => 0.8 + (probability - 0.8) * (bend - 0.8) * 10.0,
+        _ => bend + (probability - 0.9) * (1.0 - bend) * 10.0,
     }
 }
 
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn probabilities_rise_without_a_jump_and_stay_below_one() {
-        let steps: Vec<f64> = (0..=1000).map(|step| bent(f64::from(step) / 1000.0)).collect();
+        let steps: Vec<f64> = (0..=1000).map(|step| bent(f64::from(step) / 1000.0, BEND)).collect();
         assert!(steps.windows(2).all(|pair| pair[0] < pair[1] && pair[1] - pair[0] < 0.002));
         assert!((steps[1000] - 1.0).abs() < 1e-9);
     }

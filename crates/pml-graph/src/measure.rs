@@ -44,10 +44,10 @@ impl PartScores {
         let mut parts = vec![vec![0.0; index.len()]; if only { 0 } else { request.parts }];
         for term in &request.terms {
             let Some(number) = term.number else { continue };
-            add_postings(&mut whole, number, index);
+            add_postings(&mut whole, number, term.weight, index);
             for (part, worth) in parts.iter_mut().enumerate() {
                 if term.occurs_in(part) {
-                    add_postings(worth, number, index);
+                    add_postings(worth, number, term.weight, index);
                 }
             }
         }
@@ -144,8 +144,8 @@ impl PartScores {
     }
 }
 
-fn add_postings(worth: &mut [f32], term: u32, index: &LexicalIndex) {
-    index.postings(term).for_each(|posting| worth[posting.item] += posting.score);
+fn add_postings(worth: &mut [f32], term: u32, weight: f32, index: &LexicalIndex) {
+    index.postings(term).for_each(|posting| worth[posting.item] += weight * posting.score);
 }
 
 /// Adds `weight` times each of `others`.

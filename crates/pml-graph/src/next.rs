@@ -7,7 +7,7 @@
 pub mod capabilities;
 pub mod paths;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::linear::sigmoid;
 use crate::procedure::{ProcedureBeliefs, ProcedureMemory, ProcedureRequest};
@@ -56,13 +56,11 @@ pub enum NextReason {
     },
 }
 
-/// Weight of the log probability that a tool serves the intent. This and the next two weights were fitted on three sets
-/// of requests together; each alone gives nearly the same.
+/// Weight of the log probability that a tool serves the intent. This and the next weight were fitted on three sets of
+/// requests together; each alone gives nearly the same.
 const SERVES: f32 = 0.9;
 /// Weight of the share of traces in which the tool came next.
 const CONTINUES: f32 = 4.0;
-/// Added for a tool that was used already.
-const USED: f32 = -2.0;
 
 /// Vote weight of the general successors; the votes of all similar intents sum to about 1.
 const IN_GENERAL: f32 = 0.1;
@@ -110,7 +108,7 @@ pub fn predict_next_tools(
         sigmoid(END * continued.share(None) + LEFT * left + END_OFFSET)
     };
     let value = |tool: u32| {
-        let again = if already.contains(&tool) { USED } else { 0.0 };
+        let again = if already.contains(&tool) { memory.repeat_ratio(tool).ln() } else { 0.0 };
         SERVES * recall.tool_probability(tool).ln() + CONTINUES * continued.share(Some(tool)) + again
     };
     let valued: Vec<(u32, f32)> = candidates.into_iter().map(|tool| (tool, value(tool))).collect();
@@ -201,8 +199,16 @@ impl Continuations {
     }
 }
 
-/// Jaccard similarity of two sets of tools.
+/// Jaccard similarity of two sequences of calls, whatever their order. Repeated calls count as often as they are there, so
+/// that a run is compared with where another had got as far.
 fn likeness(a: &[u32], b: &[u32]) -> f32 {
-    let (a, b): (HashSet<u32>, HashSet<u32>) = (a.iter().copied().collect(), b.iter().copied().collect());
-    a.intersection(&b).count() as f32 / a.union(&b).count() as f32
+    let times = |calls: &[u32], tool: u32| calls.iter().filter(|call| **call == tool).count();
+    let tools: BTreeSet<u32> = a.iter().chain(b).copied().collect();
+    let (mut both, mut either) = (0, 0);
+    for tool in tools {
+        let (one, other) = (times(a, tool), times(b, tool));
+        both += one.min(other);
+        either += one.max(other);
+    }
+    both as f32 / either as f32
 }

@@ -165,7 +165,7 @@ fn order_first(
     eligible: impl Fn(usize) -> bool,
     count: usize,
 ) -> Option<(Vec<ValuedItem>, ConfidenceSignals)> {
-    let request = RequestTerms::parse(request, evidence.lexical);
+    let request = RequestTerms::parse(request, evidence.lexical, weights.related);
     if request.terms.is_empty() {
         return None;
     }
@@ -212,8 +212,9 @@ fn order_first(
 /// Fit of every item by words and vectors alone, without past requests: 0 is the usual fit in this catalogue, 1 a
 /// standard deviation.
 pub fn standard_scores(request: &str, evidence: &RankingEvidence<'_>) -> Vec<f32> {
-    let request = RequestTerms::parse(request, evidence.lexical);
-    let mut values = CatalogueFit::measure(&request, evidence, &RankWeights::default()).values();
+    let weights = RankWeights::default();
+    let request = RequestTerms::parse(request, evidence.lexical, weights.related);
+    let mut values = CatalogueFit::measure(&request, evidence, &weights).values();
     let (mean, deviation) = mean_and_deviation(&values);
     values.iter_mut().for_each(|value| *value = (*value - mean) / deviation);
     values
@@ -295,7 +296,7 @@ impl CatalogueFit {
                     .standardise(ALL_ALIKE, |item| dense.is_some_and(|dense| dense.items.has_vector(item)));
                 all.add_scores(
                     &meaning,
-                    weights.meaning + weights.meaning_of_few / request.terms.len().max(FEW_WORDS) as f32,
+                    weights.meaning + weights.meaning_of_few / request.own_terms().max(FEW_WORDS) as f32,
                 );
                 likeness
             });
@@ -403,7 +404,7 @@ impl AnswerWeights {
             }
             let times = fit.all.whole_weight() + if term.occurs_in(best) { fit.weights.part } else { 0.0 };
             let posting = term.number.and_then(|number| index.find_posting(number, item));
-            posting.map_or(0.0, |posting| times * posting.score / fit.deviation)
+            posting.map_or(0.0, |posting| times * term.gain(&posting) / fit.deviation)
         };
         AnswerWeights { words: request.terms.iter().map(worth).collect(), parts }
     }

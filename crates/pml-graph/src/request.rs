@@ -5,10 +5,12 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::mem;
+use std::ops::Range;
 
-use pml_language::clauses::sentences;
+use pml_language::clauses::{sentences, step_spans, without_joints};
+use pml_language::related::related_words;
 
-use crate::lexical::{DocumentField, FULL_MATCH, LexicalIndex};
+use crate::lexical::{DocumentField, FULL_MATCH, LexicalIndex, TermPosting};
 use crate::tokens::{self, Token};
 use crate::vectors;
 
@@ -62,22 +64,36 @@ pub(crate) struct RequestTerm {
     pub(crate) number: Option<u32>,
     /// Rarity of the term.
     pub(crate) idf: f32,
+    /// Weight: 1 for a word of the request, [`RankWeights::related`](crate::weights::RankWeights) for one that it is
+    /// only related to.
+    pub(crate) weight: f32,
     /// Parts that contain the term, one bit each.
     parts: u32,
 }
 
 impl RequestTerm {
+    /// Whether the request has the term itself.
+    fn is_own(&self) -> bool {
+        self.weight >= 1.0
+    }
+
+    /// What an item gains by the term.
+    pub(crate) fn gain(&self, posting: &TermPosting) -> f32 {
+        self.weight * posting.score
+    }
+
     pub(crate) fn occurs_in(&self, part: usize) -> bool {
         self.parts & (1 << part) != 0
     }
 }
 
 impl RequestTerms {
-    /// Parses a request for the items of `index`.
-    pub(crate) fn parse(text: &str, index: &LexicalIndex) -> RequestTerms {
+    /// Parses a request for the items of `index`; words that it is only related to have the weight `related`.
+    pub(crate) fn parse(text: &str, index: &LexicalIndex, related: f32) -> RequestTerms {
         let mut request = RequestTerms { terms: Vec::new(), pairs: Vec::new(), parts: 0 };
         let (mut known, mut known_pairs) = (HashMap::new(), HashMap::new());
-        for piece in sentences(pml_language::byte_prefix(text, MAX_BYTES)) {
+        let mut meant: Vec<(String, u32)> = Vec::new();
+        for piece in pieces(pml_language::byte_prefix(text, MAX_BYTES)) {
             let tokens = tokens::tokenize(piece);
             let is_part = is_part(&tokens) && request.parts < MAX_PARTS;
             let part = if is_part { 1 << request.parts } else { 0 };
@@ -90,6 +106,11 @@ impl RequestTerms {
                     request.add_pair(mem::replace(&mut before, number), number, part, &mut known_pairs);
                 }
             }
+            let words = related_words(piece).into_iter().filter_map(tokens::stem_word);
+            meant.extend(words.map(|term| (term.into_owned(), part)));
+        }
+        if related > 0.0 {
+            request.add_related(meant, &known, index, related);
         }
         if request.parts == 0 {
             request.parts = 1;
@@ -116,12 +137,37 @@ impl RequestTerms {
                 let number = index.term_number(free.key());
                 // The two words of a compound are added already; the compound itself may be unknown.
                 if !token.compound || number.is_some() {
-                    self.terms.push(RequestTerm { number, idf: index.idf(number), parts: part });
+                    self.terms.push(RequestTerm { number, idf: index.idf(number), weight: 1.0, parts: part });
                     free.insert(self.terms.len() - 1);
                 }
                 number
             }
         }
+    }
+
+    /// Adds the terms that the request is only related to, as far as items have them.
+    fn add_related(
+        &mut self,
+        meant: Vec<(String, u32)>,
+        known: &HashMap<String, usize>,
+        index: &LexicalIndex,
+        weight: f32,
+    ) {
+        let mut added: HashMap<u32, usize> = HashMap::new();
+        for (term, part) in meant.into_iter().filter(|(term, _)| !known.contains_key(term)) {
+            let Some(number) = index.term_number(&term) else { continue };
+            let at = *added.entry(number).or_insert_with(|| {
+                let idf = weight * index.idf(Some(number));
+                self.terms.push(RequestTerm { number: Some(number), idf, weight, parts: 0 });
+                self.terms.len() - 1
+            });
+            self.terms[at].parts |= part;
+        }
+    }
+
+    /// Number of terms that the request itself has.
+    pub(crate) fn own_terms(&self) -> usize {
+        self.terms.iter().filter(|term| term.is_own()).count()
     }
 
     /// Adds two adjacent terms when items have both.
@@ -161,22 +207,50 @@ impl RequestTerms {
     fn share(&self, item: usize, index: &LexicalIndex, counts: impl Fn(&RequestTerm) -> bool) -> f64 {
         let (mut asked, mut covered) = (DOUBT, 0.0);
         for term in self.terms.iter().filter(|term| counts(term)) {
-            asked += f64::from(term.idf);
+            asked += if term.is_own() { f64::from(term.idf) } else { 0.0 };
             if let Some(posting) = term.number.and_then(|number| index.find_posting(number, item)) {
-                covered += f64::from((posting.score / FULL_MATCH).min(term.idf));
+                covered += f64::from((term.gain(&posting) / FULL_MATCH).min(term.idf));
             }
         }
-        covered / asked
+        (covered / asked).min(1.0)
     }
 }
 
-/// The parts of `text`: its sentences, lines and list items with at least two meaningful words, without surrounding
+/// The sentences, lines and list items of `text`; where these are few, each is split further where a second verb with an
+/// object of its own begins. A text of many sentences says enough of each task as it is.
+fn pieces(text: &str) -> Vec<&str> {
+    let whole: Vec<&str> = sentences(text).collect();
+    let said = whole.iter().filter(|piece| is_part(&tokens::tokenize(piece))).count();
+    if said >= MANY_PARTS { whole } else { whole.into_iter().flat_map(steps).collect() }
+}
+
+/// The steps of a sentence. A step that does not make sense alone belongs to the one before it, or to the next one.
+fn steps(sentence: &str) -> Vec<&str> {
+    let mut spans: Vec<Range<usize>> = Vec::new();
+    for span in step_spans(sentence) {
+        let makes_sense = |span: &Range<usize>| is_part(&tokens::tokenize(&sentence[span.clone()]));
+        match spans.last_mut() {
+            Some(last) if !makes_sense(last) || !makes_sense(&span) => last.end = span.end,
+            _ => spans.push(span),
+        }
+    }
+    match spans.len() {
+        0 | 1 => vec![sentence],
+        _ => spans.into_iter().map(|span| without_joints(&sentence[span])).collect(),
+    }
+}
+
+/// The parts of `text`: its sentences, lines and list items, and the steps within them, with at least two meaningful words, without surrounding
 /// punctuation; the whole text when there are none. [`DenseEvidence`](crate::rank::DenseEvidence) needs their vectors
 /// beside that of the whole.
 pub fn split_parts(text: &str) -> Vec<&str> {
     let text = pml_language::byte_prefix(text, MAX_BYTES);
-    let parts: Vec<&str> =
-        sentences(text).filter(|piece| is_part(&tokens::tokenize(piece))).take(MAX_PARTS).map(bare).collect();
+    let parts: Vec<&str> = pieces(text)
+        .into_iter()
+        .filter(|piece| is_part(&tokens::tokenize(piece)))
+        .take(MAX_PARTS)
+        .map(bare)
+        .collect();
     if parts.is_empty() { vec![bare(text)] } else { parts }
 }
 
@@ -261,6 +335,8 @@ mod tests {
             (" weather ", "weather"),
             ("🙂", "🙂"),
             ("", ""),
+            ("read a csv file and sum a column", "read a csv file | sum a column"),
+            ("read and parse a JSON file, then post it", "read and parse a JSON file, then post it"),
         ] {
             assert_eq!(split_parts(text).join(" | "), expected);
         }
@@ -273,7 +349,7 @@ mod tests {
         {
             assert_eq!(
                 split_parts(text).len(),
-                RequestTerms::parse(text, &LexicalIndex::default()).parts,
+                RequestTerms::parse(text, &LexicalIndex::default(), 0.0).parts,
                 "{text}"
             );
         }
@@ -282,9 +358,9 @@ mod tests {
     #[test]
     fn pieces_of_one_word_are_no_parts_and_there_is_always_one_part() {
         let index = LexicalIndex::default();
-        assert_eq!(RequestTerms::parse("Hello. Translate text. Thanks!", &index).parts, 1);
-        assert_eq!(RequestTerms::parse("Translate. Summarise.", &index).parts, 1);
-        assert_eq!(RequestTerms::parse("", &index).parts, 1);
-        assert_eq!(RequestTerms::parse(&"read file. ".repeat(100), &index).parts, MAX_PARTS);
+        assert_eq!(RequestTerms::parse("Hello. Translate text. Thanks!", &index, 0.0).parts, 1);
+        assert_eq!(RequestTerms::parse("Translate. Summarise.", &index, 0.0).parts, 1);
+        assert_eq!(RequestTerms::parse("", &index, 0.0).parts, 1);
+        assert_eq!(RequestTerms::parse(&"read file. ".repeat(100), &index, 0.0).parts, MAX_PARTS);
     }
 }

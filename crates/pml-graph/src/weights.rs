@@ -15,6 +15,8 @@ pub struct RankWeights {
     pub server: f32,
     /// Two adjacent words of the request that are adjacent in an item, relative to their usual weight.
     pub pair: f32,
+    /// A word that the request is only related to, relative to one that it has.
+    pub related: f32,
     /// A standard deviation of vector scores, relative to one of word scores: this, plus `meaning_of_few` divided by the
     /// number of words of the request, since few words say little.
     pub meaning: f32,
@@ -38,6 +40,7 @@ impl Default for RankWeights {
             name: 0.8,
             server: 0.48,
             pair: 1.0,
+            related: 0.5,
             meaning: 0.6,
             meaning_of_few: 20.0,
             usual: 0.5,

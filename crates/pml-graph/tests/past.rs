@@ -37,9 +37,9 @@ fn order(request: &str, past: Option<&[ItemHint]>) -> Vec<usize> {
 #[test]
 fn an_item_is_found_by_what_it_served_though_no_word_is_its_own() {
     let mut past = PastIntents::default();
-    let intent = EmbeddedIntent { text: "shall I take an umbrella to Lyon", vector: None, parts: &[] };
+    let intent = EmbeddedIntent { text: "shall I take a raincoat to Lyon", vector: None, parts: &[] };
     past.learn_trace(&IntentTrace { items: &[0], intent, item_cosines: &[] });
-    let request = "do I need an umbrella in Lyon";
+    let request = "do I need a raincoat in Lyon";
     assert!(!order(request, None).contains(&0));
     let hints = past.hints(&EmbeddedIntent { text: request, vector: None, parts: &[] }, 4);
     assert!(hints[0].gain(0.0) > 0.0, "{hints:?}");

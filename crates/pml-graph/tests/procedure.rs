@@ -275,6 +275,25 @@ fn what_the_request_asks_for_comes_next_where_nothing_was_learned() {
 }
 
 #[test]
+fn a_tool_comes_next_again_where_it_usually_does() {
+    let mut often = empty();
+    let mut once = empty();
+    for name in ["ann", "bob", "eve", "joe"] {
+        let intent = format!("collect the notes of {name}");
+        let steps: Vec<u32> =
+            ["read_file", "read_file", "read_file", "write_file"].into_iter().map(tool).collect();
+        learn(&mut often, &intent, &steps, &[(0, 3), (1, 3), (2, 3)]);
+        learn(&mut once, &intent, &steps[2..], &[(0, 1)]);
+    }
+    let first = |memory: &ProcedureMemory, used: &[&str]| {
+        TOOLS[after(memory, "collect the notes of sue", used).tools[0].tool as usize].0
+    };
+    assert_eq!(first(&often, &["read_file"]), "read_file");
+    assert_eq!(first(&often, &["read_file", "read_file", "read_file"]), "write_file");
+    assert_eq!(first(&once, &["read_file"]), "write_file");
+}
+
+#[test]
 fn the_end_is_seen() {
     let memory = memory(TRAVEL);
     let intent = "look for flights to Bern and book one";

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::literals::{IntentLiteral, LiteralClass};
+use crate::literals::{IntentLiteral, LiteralClass, literals};
 
 /// Verbs that a step can begin with.
 #[rustfmt::skip]
@@ -129,6 +129,40 @@ fn connects(before: &str, word: &str) -> Option<bool> {
 
 /// The steps of `text`, in its words; the whole text where it asks for one thing.
 pub fn steps(text: &str, clauses: &[Clause]) -> Vec<String> {
+    let steps: Vec<String> = spans_of_steps(text, clauses)
+        .into_iter()
+        .map(|span| step_text(&text[span]))
+        .filter(|step| !step.is_empty())
+        .collect();
+    let steps = with_objects(steps);
+    if steps.len() < 2 || steps.len() > MOST_STEPS { vec![text.trim().to_owned()] } else { steps }
+}
+
+/// The byte ranges of the steps of `text`, one after the other; a single one where it asks for one thing.
+pub fn step_spans(text: &str) -> Vec<Range<usize>> {
+    let mut spans = spans_of_steps(text, &clauses(text, &literals(text)));
+    if spans.len() < 2 || spans.len() > MOST_STEPS {
+        return std::iter::once(0..text.len()).collect();
+    }
+    // Words before the first step belong to it.
+    spans[0].start = 0;
+    spans
+}
+
+/// A step without the words and punctuation that join it to the next one.
+pub fn without_joints(step: &str) -> &str {
+    let mut step = step;
+    loop {
+        step = step.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | ':'));
+        let last = step.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        if last == 0 || !is_connecting(&bare(&step[last..])) {
+            return step;
+        }
+        step = &step[..last];
+    }
+}
+
+fn spans_of_steps(text: &str, clauses: &[Clause]) -> Vec<Range<usize>> {
     let mut spans: Vec<Range<usize>> = Vec::new();
     for Clause { span, .. } in clauses {
         let mut words = text[span.clone()].split_whitespace().map(bare);
@@ -140,10 +174,7 @@ pub fn steps(text: &str, clauses: &[Clause]) -> Vec<String> {
             _ => spans.push(span.clone()),
         }
     }
-    let steps: Vec<String> =
-        spans.into_iter().map(|span| step_text(&text[span])).filter(|step| !step.is_empty()).collect();
-    let steps = with_objects(steps);
-    if steps.len() < 2 || steps.len() > MOST_STEPS { vec![text.trim().to_owned()] } else { steps }
+    spans
 }
 
 /// The text of a step without the words and punctuation that join it to the next one.
@@ -218,7 +249,6 @@ fn is_numbered(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literals::literals;
 
     fn steps_of(text: &str) -> Vec<String> {
         steps(text, &clauses(text, &literals(text)))
@@ -240,6 +270,22 @@ mod tests {
             ("🙂", "🙂"),
         ] {
             assert_eq!(steps_of(text).join(" | "), expected);
+        }
+    }
+
+    #[test]
+    fn spans_of_steps_cover_the_text() {
+        for (text, expected) in [
+            ("Please read a csv file and sum a column", "Please read a csv file | sum a column"),
+            ("what time is it in Paris", "what time is it in Paris"),
+            ("list the files, then delete what is old.", "list the files | then delete what is old"),
+            ("", ""),
+        ] {
+            let spans = step_spans(text);
+            assert!(spans.windows(2).all(|pair| pair[0].end == pair[1].start), "{spans:?}");
+            assert_eq!((spans[0].start, spans[spans.len() - 1].end), (0, text.len()));
+            let parts: Vec<&str> = spans.into_iter().map(|span| without_joints(&text[span])).collect();
+            assert_eq!(parts.join(" | "), expected);
         }
     }
 

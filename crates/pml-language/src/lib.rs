@@ -12,6 +12,7 @@ pub mod kinds;
 pub mod literals;
 pub mod polarity;
 pub mod reading;
+pub mod related;
 pub mod units;
 pub mod vocabulary;
 pub mod words;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::paths::learn_mean;
 pub use crate::paths::{DecisionStats, LearnedPaths, OutcomeStats, PathStats};
-pub use lesson::{CallCounts, Lesson, is_intent_evidence, result_digest};
+pub use lesson::{CallCounts, CallDigest, Lesson, is_intent_evidence, result_digest};
 
 use crate::capability::{CapabilityStatistics, DEGRADING_FAILURES};
 use crate::observed::ObservedShape;
@@ -107,6 +107,8 @@ pub struct PreviousTrace {
     pub created_at: i64,
     /// The last tool that it called.
     pub last_tool: Option<String>,
+    /// Its calls, see [`Lesson::calls`].
+    pub calls: Vec<CallDigest>,
 }
 
 /// The changes from a batch of traces.
@@ -122,6 +124,8 @@ pub struct LearningChanges {
     pub edges: BTreeMap<(Principal, String, EdgeKind, String), u64>,
     /// Calls and failures to be added, by principal and tool.
     pub tool_uses: BTreeMap<(Principal, String), CallCounts>,
+    /// Calls and failures to be added, by principal, tool and pattern of arguments.
+    pub argument_patterns: BTreeMap<(Principal, String, String), CallCounts>,
     /// The new state of the observed results of tools.
     pub observed: HashMap<ObservedTool, ObservedShape>,
     /// The capabilities that one of the traces degraded.
@@ -225,6 +229,10 @@ impl Fold {
         for (tool, uses) in lesson.call_counts {
             self.changes.tool_uses.entry((principal.clone(), tool)).or_default().add(uses);
         }
+        for (tool, pattern, counts) in lesson.argument_patterns {
+            let key = (principal.clone(), tool, pattern);
+            self.changes.argument_patterns.entry(key).or_default().add(counts);
+        }
         for (tool, digest, shape) in lesson.observed_shapes {
             let key = (principal.clone(), tool, digest);
             let before = self.state.observed.remove(&key).unwrap_or_default();
@@ -241,6 +249,7 @@ impl Fold {
             capability: trace.capability.clone(),
             created_at: trace.created_at,
             last_tool: trace.last_tool.clone(),
+            calls: trace.lesson.calls.clone(),
         };
         let session = (trace.principal.clone(), trace.session.clone());
         let Some(previous) = self.state.sessions.insert(session, present) else { return };
@@ -250,7 +259,12 @@ impl Fold {
         if let (Some(from), Some(to)) = (&previous.capability, &trace.capability) {
             self.relate(&trace.principal, from, EdgeKind::Follows, to);
         }
-        if let (Some(from), Some(to)) = (previous.last_tool, &trace.first_tool) {
+        // The very same call again says nothing about what comes next.
+        let is_new = |call: &CallDigest| !previous.calls.contains(call);
+        let begins_anew = trace.lesson.calls.first().is_some_and(is_new);
+        if let (Some(from), Some(to)) = (previous.last_tool, &trace.first_tool)
+            && (from != *to || begins_anew)
+        {
             self.add_edge(&trace.principal, from, EdgeKind::Follows, to.clone());
         }
     }

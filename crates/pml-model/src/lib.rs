@@ -4,6 +4,7 @@
 //! it means the same in every crate.
 
 mod access;
+pub mod argument_pattern;
 pub mod capability;
 mod error_code;
 pub mod exploration;

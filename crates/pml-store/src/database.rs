@@ -48,6 +48,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0044_copies.sql"),
     include_str!("../migrations/0045_client_runs.sql"),
     include_str!("../migrations/0046_publications.sql"),
+    include_str!("../migrations/0047_argument_patterns.sql"),
 ];
 
 /// The migration that introduced row marks; existing rows are marked right after it.

@@ -183,6 +183,13 @@ pub(crate) const TABLES: &[MarkedTable] = &[
         marks_key: true,
     },
     MarkedTable {
+        name: "argument_pattern",
+        mark: "mark",
+        key: &["principal", "tool", "pattern"],
+        columns: &["calls", "failures"],
+        marks_key: true,
+    },
+    MarkedTable {
         name: "observed",
         mark: "mark",
         key: &["principal", "tool", "digest"],

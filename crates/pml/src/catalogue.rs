@@ -39,7 +39,9 @@ pub struct CatalogueTool {
     pub exposed_name: String,
     /// The definition from its server.
     pub definition: Arc<Definition>,
-    /// Since when it has had this definition without interruption, in milliseconds since the Unix epoch.
+    /// When a tool of that name was first seen, in milliseconds since the Unix epoch.
+    pub first_seen_at: i64,
+    /// Since when it has had this definition without interruption, in the same unit.
     pub defined_at: i64,
     /// The parameters that HTTP clients mirror into headers.
     pub header_parameters: Vec<MirroredParameter>,
@@ -233,7 +235,7 @@ impl ToolSnapshot {
         self.tools.iter().filter(move |tool| tool.id.server == *server)
     }
 
-    /// The first tool that does the same as the tool `item` of the snapshot; itself where there is none before it.
+    /// The tool whose number stands for all tools that do the same as the tool `item` of the snapshot: the first of them.
     pub(crate) fn first_alike(&self, item: usize) -> usize {
         self.kinds().first_alike[item]
     }
@@ -269,13 +271,14 @@ impl ToolSnapshot {
 
 impl CatalogueTool {
     fn new(server: &ServerName, offer: Offer, mirrored: Vec<MirroredParameter>) -> CatalogueTool {
-        let Offer { definition, identifier, defined_at, .. } = offer;
+        let Offer { definition, identifier, first_seen_at, defined_at } = offer;
         let id = ToolId { server: server.clone(), tool: definition.name.clone() };
         CatalogueTool {
             id,
             identifier,
             exposed_name: String::new(),
             definition,
+            first_seen_at,
             defined_at,
             header_parameters: mirrored,
         }

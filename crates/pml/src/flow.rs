@@ -31,6 +31,7 @@ mod recall;
 mod record;
 mod regression;
 mod remote;
+mod related;
 mod repairs;
 mod repeated;
 mod replan;
@@ -60,7 +61,7 @@ use crate::execute::{
     self, AskFirstOutcome, EarlierRead, OpenCall, PlannedRun, ResultPage, ResumeOutcome, RunDetails,
     RunHandle,
 };
-use crate::knowledge::CapabilityCandidate;
+use crate::knowledge::{CapabilityCandidate, LearnedPart};
 use crate::knowledge::cache;
 use crate::knowledge::embeddings;
 use crate::plan::{Bounds, ExploredChoice, Plan};
@@ -104,6 +105,8 @@ pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, Miss
 pub use record::{TakenTraces, TraceReceipt, take_client_traces};
 pub use regression::{CapabilityTest, ReplayTest, test_capability};
 pub use remote::{RoutedOutcome, execute_for_client};
+pub use related::learning_status;
+use related::{related_to_session, suggest_related};
 pub use repairs::{RepairOutcome, accept_repair, repair_capability, repair_task};
 pub use replan::replan;
 pub use share::{
@@ -140,9 +143,12 @@ pub async fn discover(
     };
     let close = session.map(|session| related_to_session(app, principal, session)).unwrap_or_default();
     let ready = compute(|| recall::ready_call(app, &request.intent, &capabilities));
-    let mut page = rank_for_request(app, principal, &wanted, (capabilities, close), request, visible)?;
-    if let Some((id, call)) = ready.filter(|_| request.offset == 0) {
-        page.put_first(id.as_str(), call);
+    let mut page = rank_for_request(app, principal, &wanted, (capabilities, close), request, &visible)?;
+    if request.offset == 0 {
+        page.suggestions = compute(|| suggest_related(app, principal, &page, &request.filter, &visible));
+        if let Some((id, call)) = ready {
+            page.put_first(id.as_str(), call);
+        }
     }
     page.add_notes(readiness_notes(app));
     counting::note_search(app, request, &page);
@@ -152,15 +158,6 @@ pub async fn discover(
 /// Why a search may find less than there is: texts that are not embedded yet, and servers whose tools are not known.
 pub fn readiness_notes(app: &App) -> Vec<String> {
     discover::readiness_notes(app.knowledge.embeddings.progress(), &app.tools.unready_servers())
-}
-
-/// The tools and capabilities related to those just used in a session.
-fn related_to_session(app: &App, principal: &Principal, session: &str) -> HashMap<String, CloseNode> {
-    let used = app.knowledge.memory.recent_session_tools(principal, session);
-    let used: Vec<&str> = used.iter().map(String::as_str).collect();
-    let graph = app.knowledge.of_principal(principal).graph().filter(|_| !used.is_empty());
-    let close = graph.map(|graph| graph.related_to(&used)).unwrap_or_default();
-    close.into_iter().map(|close| (close.id.clone(), close)).collect()
 }
 
 /// Ranks the tools and capabilities for a request, with everything recorded about them.
@@ -173,7 +170,7 @@ fn rank_for_request(
     visible: impl Fn(&CatalogueTool) -> bool,
 ) -> Result<DiscoverPage, Problem> {
     let (snapshot, learned) = (app.tools.snapshot(), app.knowledge.of_principal(principal));
-    let (observed, uses) = (learned.observed(), learned.uses());
+    let (observed, uses, patterns) = (learned.observed(), learned.uses(), learned.patterns());
     let vectors = app.knowledge.embeddings.tool_vectors(&snapshot);
     let past = learned.advice(&snapshot, wanted);
     let known = discover::DiscoverMemory {
@@ -183,6 +180,9 @@ fn rank_for_request(
         vectors: Some(&*vectors),
         advice: past.as_ref(),
         uses: Some(&*uses),
+        ranks_by_uses: learned.is_on(LearnedPart::Reliability),
+        patterns: Some(&*patterns).filter(|_| learned.is_on(LearnedPart::ArgumentPatterns)),
+        intent_patterns: discover::intent_patterns(&request.intent),
         close_by_id: close,
     };
     compute(|| discover::find(&snapshot, &known, request, visible))

@@ -79,8 +79,8 @@ pub struct SuggestedDag {
     pub missing: Vec<MissingArgument>,
     /// The schemas and examples of each tool, by id.
     pub tool_schemas: BTreeMap<String, ToolSchema>,
-    /// Whether every argument is a value of the intent or a whole result.
-    #[serde(skip)]
+    /// Whether it can be executed as it is: every argument is a value of the intent or a whole result, and every value
+    /// of the intent has its place.
     pub complete: bool,
 }
 

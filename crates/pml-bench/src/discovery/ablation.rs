@@ -30,6 +30,7 @@ const PARTS: &[(&str, Change)] = &[
     ("names", |weights| weights.name = 0.0),
     ("names of servers", |weights| weights.server = 0.0),
     ("adjacent words", |weights| weights.pair = 0.0),
+    ("related words", |weights| weights.related = 0.0),
     ("vectors", |weights| (weights.meaning, weights.meaning_of_few) = (0.0, 0.0)),
     ("more of vectors for few words", |weights| weights.meaning_of_few = 0.0),
     ("the usual similarity", |weights| weights.usual = 0.0),
@@ -150,7 +151,7 @@ impl AblationSet {
         let vectors = retrieval::vectors(&mut bench.reader, &set.tools)?;
         let rows: Vec<BenchRequest> =
             std::mem::take(&mut set.requests).into_iter().filter(retrieval::counts).collect();
-        let step = rows.len().div_ceil(SAMPLE).max(1);
+        let step = rows.len().div_ceil(bench.most.map_or(SAMPLE, |most| most.clamp(1, SAMPLE))).max(1);
         let mut requests = Vec::new();
         for row in rows.into_iter().step_by(step) {
             let (whole, parts) = bench.reader.embed_request(&row.query)?;

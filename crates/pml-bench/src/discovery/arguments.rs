@@ -243,15 +243,51 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether a value is a result or occurs in the request.
+/// Whether a value is a result or one of the request. Texts have to stand there as whole words, and numbers as numbers: a
+/// `2` is not known from `2024`.
 fn known(value: &Value, query: &str) -> bool {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    // A request may write numbers with thousands separators.
-    let said = |query: &str| query.to_lowercase().contains(&text.to_lowercase());
-    // A request may write a decimal as a percentage.
-    let share =
-        value.as_f64().is_some_and(|number| query.contains(&format!("{}%", (number * 1e6).round() / 1e4)));
-    value.get("$ref").is_some() || said(query) || said(&query.replace(',', "")) || share
+    match value {
+        Value::Object(members) if members.contains_key("$ref") => true,
+        Value::Object(members) => members.values().all(|value| known(value, query)),
+        Value::Array(items) => items.iter().all(|item| known(item, query)),
+        Value::Number(number) => number.as_f64().is_some_and(|number| says_number(query, number)),
+        Value::String(text) => match text.parse::<f64>() {
+            Ok(number) => says_number(query, number) || says_words(query, text),
+            Err(_) => says_words(query, text),
+        },
+        Value::Bool(_) | Value::Null => says_words(query, &value.to_string()),
+    }
+}
+
+/// Whether a text occurs in a request, not as a part of a longer word.
+fn says_words(query: &str, text: &str) -> bool {
+    let (query, text) = (query.to_lowercase(), text.to_lowercase());
+    let joins = |one: Option<char>, other: Option<char>| {
+        one.zip(other).is_some_and(|(one, other)| one.is_alphanumeric() && other.is_alphanumeric())
+    };
+    !text.is_empty()
+        && query.match_indices(&text).any(|(at, found)| {
+            let (before, after) = (&query[..at], &query[at + found.len()..]);
+            !joins(before.chars().next_back(), text.chars().next())
+                && !joins(text.chars().next_back(), after.chars().next())
+        })
+}
+
+/// Whether a number stands in a request, also with thousands separators or as a percentage.
+fn says_number(query: &str, wanted: f64) -> bool {
+    let same = |one: f64, other: f64| (one - other).abs() <= 1e-9 * one.abs().max(1.0);
+    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '%');
+    query.split(|c: char| !is_part(c)).any(|written| {
+        let percent = written.trim_end_matches(['.', ',']).ends_with('%');
+        let digits: String = written.trim_matches(['.', ',', '%']).replace(',', "");
+        let of = |text: &str| text.parse::<f64>().ok();
+        // Without spaces between them, `1,2,3` are three numbers.
+        let each = written.split(',').filter_map(|text| of(text.trim_matches(['.', '%'])));
+        of(&digits)
+            .into_iter()
+            .chain(each)
+            .any(|said| same(said.abs(), wanted.abs()) || (percent && same(said.abs() / 100.0, wanted.abs())))
+    })
 }
 
 #[cfg(test)]
@@ -272,5 +308,24 @@ mod tests {
         let mut count = ArgumentCounts::default();
         count.add(&[&snapshot.tools[0]], &of(suggested), &of(gold), "weather in Lyon");
         assert_eq!(count, ArgumentCounts { required: 4, right: 1, wrong: 2, invented: 1 });
+    }
+
+    #[test]
+    fn a_value_is_known_by_itself_and_not_by_a_part_of_another() {
+        let query = "Take 1,500 of the 20% in 2024, for New York and 3.5 km";
+        for value in [
+            json!(1500),
+            json!(20),
+            json!(0.2),
+            json!("new york"),
+            json!(3.5),
+            json!("2024"),
+            json!([20, 3.5]),
+        ] {
+            assert!(known(&value, query), "{value}");
+        }
+        for value in [json!(2), json!(5), json!("ew York"), json!(true), json!([20, 7])] {
+            assert!(!known(&value, query), "{value}");
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Calibration: whether probabilities come true, on sets that the weights were not fitted to.
 //!
-//! The weights in [`pml_graph::confidence`] were fitted on all sets. To estimate how good they are on an unseen set,
-//! each set is left out in turn and judged with the weights fitted on the others.
+//! The constants in [`pml_graph::confidence`] were fitted on all sets. To estimate how good they are on an unseen set,
+//! each set is left out in turn and judged with the constants fitted on the others: the weights, and the bend below
+//! certainty. The thresholds of relatedness took no part in any fit, since no set has unrelated requests.
 
-use pml_graph::confidence::{ConfidenceSignals, ConfidenceWeights, FEATURES};
+use pml_graph::confidence::{BEND, ConfidenceSignals, ConfidenceWeights, FEATURES};
 
 use super::score;
 use crate::figure::BenchFigure;
@@ -20,6 +21,51 @@ const RIDGE: f64 = 0.01;
 
 /// The confidence signals of a first result, and whether it was right.
 pub(super) type JudgedSigns = (ConfidenceSignals, bool);
+
+/// The confidence signals of the best tool for each step of a request, and whether these tools are the right ones.
+pub(super) struct ComposedDag {
+    pub(super) steps: Vec<ConfidenceSignals>,
+    pub(super) right: bool,
+}
+
+/// The confidences from which on composed DAGs are judged.
+const COMPOSED: [f64; 4] = [0.85, 0.9, 0.95, 0.97];
+
+/// How often DAGs with a tool for each step are right where they are this sure, each set with the constants of the
+/// others.
+pub(super) fn composed(
+    names: &[&str],
+    sets: &[Vec<JudgedSigns>],
+    dags: &[Vec<ComposedDag>],
+) -> Vec<BenchFigure> {
+    let said: Vec<Vec<(f64, bool)>> = (0..sets.len())
+        .map(|out| {
+            let others = sets.iter().enumerate().filter(|(at, _)| *at != out);
+            let constants = FittedConstants::of(others.map(|(_, set)| set.as_slice()));
+            let likely =
+                |dag: &ComposedDag| dag.steps.iter().map(|signs| constants.probability(signs)).product();
+            dags[out].iter().map(|dag| (likely(dag), dag.right)).collect()
+        })
+        .collect();
+    COMPOSED
+        .iter()
+        .map(|least| {
+            let by_set: Vec<String> = names
+                .iter()
+                .zip(&said)
+                .map(|(name, of_set)| {
+                    let sure = of_set.iter().filter(|(likely, _)| likely >= least);
+                    let right: Vec<bool> = sure.map(|(_, right)| *right).collect();
+                    format!("{name} {:.3} of {}", share_right(&right), right.len())
+                })
+                .collect();
+            BenchFigure::of(
+                format!("composed DAG: right where it is {least} sure or more"),
+                by_set.join(", "),
+            )
+        })
+        .collect()
+}
 
 /// The calibration where embeddings are available.
 pub(super) fn by_meaning(names: &[&str], sets: &[Vec<JudgedSigns>]) -> Vec<BenchFigure> {
@@ -41,11 +87,8 @@ fn measure(
     let said: Vec<Vec<(f64, bool)>> = (0..sets.len())
         .map(|out| {
             let others = sets.iter().enumerate().filter(|(at, _)| *at != out);
-            let weights = fitted(others.map(|(_, set)| set.as_slice()));
-            sets[out]
-                .iter()
-                .map(|(signs, right)| (signs.probability_with_weights(&weights), *right))
-                .collect()
+            let constants = FittedConstants::of(others.map(|(_, set)| set.as_slice()));
+            sets[out].iter().map(|(signs, right)| (constants.probability(signs), *right)).collect()
         })
         .collect();
     // Every set has the same weight, however many requests it has.
@@ -67,7 +110,9 @@ fn measure(
         .collect();
     let on_every_set = sure_by_set.iter().all(|sure| sure.is_empty() || share_right(sure) >= PRECISION);
     let precision = share_right(&sure);
-    let all = fitted(sets.iter().map(Vec::as_slice)).map(|weight| format!("{weight:.2}"));
+    let all = FittedConstants::of(sets.iter().map(Vec::as_slice));
+    let bend = format!("; {:.2}", all.bend);
+    let all = all.weights.map(|weight| format!("{weight:.2}"));
     let said = BenchFigure::of(
         format!("{evidence}: calibration error, each set with the constants of the others"),
         format!("{error:.3} ({})", single.join(" ")),
@@ -84,12 +129,45 @@ fn measure(
             format!("≥ {PRECISION} on every set"),
             on_every_set,
         ),
-        BenchFigure::of(format!("{evidence}: constants that all sets give"), all.join(" ")),
+        BenchFigure::of(format!("{evidence}: constants that all sets give"), all.join(" ") + &bend),
     ]
 }
 
 fn share_right(judged: &[bool]) -> f64 {
     judged.iter().filter(|right| **right).count() as f64 / judged.len().max(1) as f64
+}
+
+/// The constants that some sets give.
+struct FittedConstants {
+    weights: ConfidenceWeights,
+    bend: f64,
+}
+
+impl FittedConstants {
+    fn of<'s>(sets: impl Iterator<Item = &'s [JudgedSigns]>) -> FittedConstants {
+        let sets: Vec<&[JudgedSigns]> = sets.collect();
+        let weights = fitted(sets.iter().copied());
+        let steps = (0..=BENDS).map(|step| 0.8 + f64::from(step) * 0.15 / f64::from(BENDS));
+        let loss = |bend: f64| -> f64 { sets.iter().map(|set| loss(set, &weights, bend)).sum() };
+        let bend = steps.map(|bend| (loss(bend), bend)).min_by(|one, other| one.0.total_cmp(&other.0));
+        FittedConstants { weights, bend: bend.map_or(BEND, |(_, bend)| bend) }
+    }
+
+    fn probability(&self, signs: &ConfidenceSignals) -> f64 {
+        signs.probability_with(&self.weights, self.bend)
+    }
+}
+
+/// The number of steps in which a bend is sought between 0.8 and 0.95.
+const BENDS: u32 = 15;
+
+/// The log loss of a set, weighted as in [`fitted`].
+fn loss(set: &[JudgedSigns], weights: &ConfidenceWeights, bend: f64) -> f64 {
+    let of = |(signs, right): &JudgedSigns| {
+        let likely = signs.probability_with(weights, bend).clamp(1e-6, 1.0 - 1e-6);
+        -if *right { likely } else { 1.0 - likely }.ln()
+    };
+    set.iter().map(of).sum::<f64>() / (set.len().max(1) as f64).sqrt()
 }
 
 /// The maximum-likelihood weights (logistic regression by Newton's method). The weight of a set grows with the square
@@ -166,7 +244,7 @@ mod tests {
     fn constants_give_back_how_often_each_kind_was_right() {
         let weights = fitted([set(70, 30).as_slice()].into_iter());
         for (signs, expected) in [(set(70, 30)[0].0, 0.7), (set(70, 30)[150].0, 0.3)] {
-            let likely = signs.probability_with_weights(&weights);
+            let likely = signs.probability_with(&weights, 0.9);
             assert!((likely - expected).abs() < 0.02, "{likely} for {expected}");
         }
     }

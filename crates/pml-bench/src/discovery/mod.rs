@@ -47,6 +47,9 @@ pub(crate) struct DiscoveryBenchArgs {
     /// Measure with this embedding model instead of the built-in one: a model directory, or a file of packed weights
     #[arg(long, value_name = "PATH")]
     model: Option<PathBuf>,
+    /// Rank at most this many requests of each set, spread evenly over it: for a quick look, since targets are for all
+    #[arg(long, value_name = "NUMBER")]
+    most: Option<usize>,
 }
 
 /// The parts of the measurement.
@@ -108,6 +111,7 @@ struct DiscoveryBench<'s> {
     data: &'s Path,
     out: Option<&'s Path>,
     reader: BenchEmbedder,
+    most: Option<usize>,
 }
 
 impl DiscoveryBench<'_> {
@@ -119,6 +123,7 @@ impl DiscoveryBench<'_> {
             data: &settings.data,
             out: settings.out.as_deref(),
             reader: BenchEmbedder::open(settings.vectors.as_deref(), settings.model.as_deref())?,
+            most: settings.most,
         })
     }
 

@@ -18,7 +18,7 @@ use crate::figure::{BenchFigure, failed};
 use crate::lines::json_lines;
 
 /// The sets with recorded executions, each with the required share of right first guesses.
-const SETS: [(&str, Option<f64>); 2] = [("ultratool", Some(0.74)), ("traject", None)];
+const SETS: [(&str, Option<f64>); 2] = [("ultratool", Some(0.79)), ("traject", None)];
 /// A set whose tools declare what they return, so that paths lead from one to another.
 const TYPED_SET: &str = "nestful";
 
@@ -198,10 +198,8 @@ impl NextBenchScores {
         BenchFigure::of(format!("{what}, of {}", self.moments), self.told(self.with_paths))
     }
 
-    /// The same without paths, which have to earn their place.
+    /// The same without paths. There is no target: paths overtake nothing, so they cannot be worse.
     fn without_paths(&self, name: &str) -> BenchFigure {
-        let not_worse = self.with_paths.0 >= self.plain.0 && self.with_paths.1 >= self.plain.1;
         BenchFigure::of(format!("{name}: the same without paths"), self.told(self.plain))
-            .target("not above those with paths", not_worse)
     }
 }

@@ -3,11 +3,11 @@
 use pml::problem::Problem;
 use pml_graph::rank::{self, DenseEvidence, RankingEvidence, ScoredItem};
 use pml_graph::vectors::VectorTable;
-use pml_language::french;
+use pml_language::{Reading, french};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::calibration::{self, JudgedSigns};
+use super::calibration::{self, ComposedDag, JudgedSigns};
 use super::data::{self, BenchRequest, BenchSet};
 use super::score::{self, RankingScore};
 use super::{BenchEmbedder, DiscoveryBench};
@@ -32,7 +32,7 @@ const FRENCH: &str = include_str!("french.jsonl");
 pub(super) fn measure(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>, Problem> {
     let mut figures = Vec::new();
     let (mut sum, mut held) = (0.0, true);
-    let (mut by_meaning, mut by_words) = (Vec::new(), Vec::new());
+    let (mut by_meaning, mut by_words, mut composed) = (Vec::new(), Vec::new(), Vec::new());
     for (name, recipe) in SETS {
         let measured = RetrievalScores::measure_set(bench, name)?;
         bench.write(name, &measured.predictions)?;
@@ -48,11 +48,13 @@ pub(super) fn measure(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>
         );
         by_meaning.push(measured.by_meaning);
         by_words.push(measured.by_words);
+        composed.push(measured.composed);
     }
     for name in MORE_SETS {
         let measured = RetrievalScores::measure_set(bench, name)?;
         by_meaning.push(measured.by_meaning);
         by_words.push(measured.by_words);
+        composed.push(measured.composed);
     }
     let mean = sum / SETS.len() as f64;
     figures.push(
@@ -62,6 +64,7 @@ pub(super) fn measure(bench: &mut DiscoveryBench<'_>) -> Result<Vec<BenchFigure>
     let names: Vec<&str> = set_names().collect();
     figures.extend(calibration::by_meaning(&names, &by_meaning));
     figures.extend(calibration::by_words(&names, &by_words));
+    figures.extend(calibration::composed(&names, &by_meaning, &composed));
     figures.push(in_french(bench)?);
     Ok(figures)
 }
@@ -86,6 +89,7 @@ struct RetrievalScores {
     said: Vec<(f64, bool)>,
     by_meaning: Vec<JudgedSigns>,
     by_words: Vec<JudgedSigns>,
+    composed: Vec<ComposedDag>,
 }
 
 impl RetrievalScores {
@@ -93,7 +97,9 @@ impl RetrievalScores {
         let set = BenchSet::read(bench.data, name)?;
         let vectors = vectors(&mut bench.reader, &set.tools)?;
         let mut measured = RetrievalScores::default();
-        for row in set.requests.iter().filter(|row| counts(row)) {
+        let rows: Vec<&BenchRequest> = set.requests.iter().filter(|row| counts(row)).collect();
+        let every = bench.most.map_or(1, |most| rows.len().div_ceil(most.max(1)).max(1));
+        for row in rows.into_iter().step_by(every) {
             let groups = row.groups();
             let (whole, parts) = bench.reader.embed_request(&row.query)?;
             let words = RankingEvidence { lexical: &set.index, dense: None, advice: None };
@@ -107,6 +113,7 @@ impl RetrievalScores {
             let score = set.score(&ranked, &groups);
             let right = score.first > 0.0;
             measured.by_meaning.extend(signs.map(|signs| (signs, right)));
+            measured.composed.extend(compose(bench, &set, &vectors, row)?);
             measured.said.push((ranked.first().map_or(0.0, |first| first.score), right));
             let ids: Vec<&str> = set.ids(&ranked).take(WRITTEN).collect();
             measured.predictions.push(json!({ "id": row.id, "ranked": ids }));
@@ -128,6 +135,29 @@ impl RetrievalScores {
             score::calibration_error(&self.said)
         )
     }
+}
+
+/// The best tool for each step of a request, and whether these are the right ones; `None` if a step has none.
+fn compose(
+    bench: &mut DiscoveryBench<'_>,
+    set: &BenchSet,
+    vectors: &VectorTable,
+    row: &BenchRequest,
+) -> Result<Option<ComposedDag>, Problem> {
+    let (mut steps, mut tools) = (Vec::new(), Vec::new());
+    for step in Reading::of(&row.query).steps() {
+        let (whole, parts) = bench.reader.embed_request(&step)?;
+        let dense = DenseEvidence { items: vectors, whole: &whole, parts: &parts };
+        let evidence = RankingEvidence { lexical: &set.index, dense: Some(dense), advice: None };
+        let Some((ranked, signs)) = rank::rank_with_signals(&step, &evidence) else { return Ok(None) };
+        tools.extend(set.ids(&ranked).next());
+        steps.push(signs);
+    }
+    let groups = row.groups();
+    let has = |group: &Vec<String>, tool: &str| group.iter().any(|member| member == tool);
+    let right = tools.iter().all(|tool| groups.iter().any(|group| has(group, tool)))
+        && groups.iter().all(|group| tools.iter().any(|tool| has(group, tool)));
+    Ok(Some(ComposedDag { steps, right }))
 }
 
 /// The embeddings of all tools.

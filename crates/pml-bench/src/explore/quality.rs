@@ -139,7 +139,7 @@ async fn wait_until_embedded(gateway: &Connection) -> Result<(), Problem> {
             // Embedding begins shortly after the first request has had the tools listed.
             tokio::time::sleep(Duration::from_secs(1)).await;
             let (_, again) = call(gateway, "pml_discover", &json!({ "intent": "measure" })).await?;
-            let notes = [&found, &again].map(|page| page["suggestions"].as_array().into_iter().flatten());
+            let notes = [&found, &again].map(|page| page["notes"].as_array().into_iter().flatten());
             if !notes.into_iter().flatten().filter_map(Value::as_str).any(|note| note.contains("embedded")) {
                 return Ok(());
             }

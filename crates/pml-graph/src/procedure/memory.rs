@@ -85,6 +85,25 @@ pub struct ProcedureMemory {
     before: HashMap<(u32, u32), u32>,
     /// Direct successors of each tool with counts; a `None` successor is the end.
     follows: BTreeMap<Option<u32>, BTreeMap<Option<u32>, u32>>,
+    /// Repeated calls, by tool and of all tools.
+    repeats: HashMap<u32, RepeatCounts>,
+    all_repeats: RepeatCounts,
+}
+
+/// How often a tool that was called came next again.
+#[derive(Debug, Clone, Copy, Default)]
+struct RepeatCounts {
+    /// Number of times it came next again.
+    times: f32,
+    /// Number of times it would have, if every tool of a run were equally likely at every step.
+    expected: f32,
+}
+
+impl RepeatCounts {
+    /// The ratio of both, as if `weight` further repetitions had been expected and the share `prior` of them had come.
+    fn ratio(self, prior: f32, weight: f32) -> f32 {
+        (self.times + weight * prior) / (self.expected + weight)
+    }
 }
 
 /// Learned facts about a tool.
@@ -137,6 +156,13 @@ const DESCRIBED: f32 = 2.0;
 
 /// Number of intents at which the observations of a word weigh as much as its usual rate.
 const USUAL: f32 = 4.0;
+
+/// Share of the expected repetitions that come, when nothing was learned: few runs call a tool again.
+const USUAL_REPEATS: f32 = 0.135;
+/// Number of expected repetitions at which the observations of all tools weigh as much as that.
+const USUAL_REPEATS_WEIGHT: f32 = 10.0;
+/// The same for the observations of one tool, relative to those of all.
+const TOOL_REPEATS_WEIGHT: f32 = 2.0;
 
 /// The same for the earliness of tools with a word in their name.
 const USUAL_PLACE: f32 = 2.0;
@@ -203,10 +229,30 @@ impl ProcedureMemory {
                 *self.before.entry((*tool, *later)).or_default() += 1;
             }
         }
+        self.learn_repeats(tools);
         let steps = [None].into_iter().chain(tools.iter().copied().map(Some));
         for (from, to) in steps.zip(tools.iter().copied().map(Some).chain([None])) {
             *self.follows.entry(from).or_default().entry(to).or_default() += 1;
         }
+    }
+
+    fn learn_repeats(&mut self, tools: &[u32]) {
+        let chance = 1.0 / sorted(tools.to_vec()).len().max(1) as f32;
+        for at in 1..tools.len() {
+            for tool in sorted(tools[..at].to_vec()) {
+                let came = RepeatCounts { times: f32::from(u8::from(tool == tools[at])), expected: chance };
+                for counts in [self.repeats.entry(tool).or_default(), &mut self.all_repeats] {
+                    counts.times += came.times;
+                    counts.expected += came.expected;
+                }
+            }
+        }
+    }
+
+    /// How much likelier `tool` is to come next once it was called, as a factor.
+    pub(crate) fn repeat_ratio(&self, tool: u32) -> f32 {
+        let usual = self.all_repeats.ratio(USUAL_REPEATS, USUAL_REPEATS_WEIGHT);
+        self.repeats.get(&tool).copied().unwrap_or_default().ratio(usual, TOOL_REPEATS_WEIGHT)
     }
 
     /// Terms of a text, in order.

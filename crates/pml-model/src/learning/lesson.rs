@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::argument_pattern::argument_patterns;
 use crate::observed::ObservedShape;
 use crate::structure::NodeId;
 use crate::trace::{DecisionOutcome, EdgeKind, ErrorType, TaskResult, TraceBody, TraceStatus};
@@ -34,7 +35,19 @@ pub struct Lesson {
     /// Calls and failures by tool.
     #[serde(rename = "c", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub call_counts: BTreeMap<String, CallCounts>,
+    /// Calls and failures by tool and pattern of arguments. Arguments that the tool refuses count as failures here.
+    #[serde(rename = "g", default, skip_serializing_if = "Vec::is_empty")]
+    pub argument_patterns: Vec<(String, String, CallCounts)>,
+    /// The calls with their arguments, as digests in order, as far as they are kept.
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallDigest>,
 }
+
+/// A digest of a tool and the arguments of a call: its first 16 hexadecimal digits.
+pub type CallDigest = String;
+
+/// Maximum number of calls of which a digest is kept: those at the beginning.
+const MOST_CALLS: usize = 32;
 
 /// Calls and failures of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +85,8 @@ impl Lesson {
                 .collect(),
             observed_shapes: seen(body),
             call_counts: uses(body),
+            argument_patterns: patterns(body),
+            calls: body.task_results.iter().filter(|task| task.call > 0).take(MOST_CALLS).map(call).collect(),
         }
     }
 }
@@ -85,6 +100,12 @@ pub fn result_digest(capability: &CapabilityId) -> Digest {
 /// Whether a trace shows which intent its procedure serves, and with which values.
 pub fn is_intent_evidence(status: TraceStatus, cached: bool, exploratory: bool) -> bool {
     status.evidence() == Some(true) && !cached && !exploratory
+}
+
+fn call(task: &TaskResult) -> CallDigest {
+    let mut digest = Digest::of(format!("{} {}", task.tool, task.args.get()).as_bytes()).as_str().to_owned();
+    digest.truncate(16);
+    digest
 }
 
 fn edges(body: &TraceBody) -> Vec<(String, String, EdgeKind)> {
@@ -127,6 +148,23 @@ fn uses(body: &TraceBody) -> BTreeMap<String, CallCounts> {
         }
     }
     uses
+}
+
+fn patterns(body: &TraceBody) -> Vec<(String, String, CallCounts)> {
+    let mut counts: BTreeMap<(String, String), CallCounts> = BTreeMap::new();
+    for task in body.task_results.iter().filter(|task| task.call > 0) {
+        let Ok(arguments) = serde_json::from_str::<Value>(task.args.get()) else { continue };
+        // What is not there, or may not be called, says nothing of its kind.
+        let cause = task.error.as_ref().map(|error| error.error_type);
+        if matches!(cause, Some(ErrorType::NotFound | ErrorType::Cancelled | ErrorType::Permission)) {
+            continue;
+        }
+        let one = CallCounts { calls: 1, failures: u64::from(!task.success) };
+        for pattern in argument_patterns(&arguments) {
+            counts.entry((task.tool.clone(), pattern)).or_default().add(one);
+        }
+    }
+    counts.into_iter().map(|((tool, pattern), counts)| (tool, pattern, counts)).collect()
 }
 
 /// Whether the tool is to blame for a failure; `None` if it was not called after all.

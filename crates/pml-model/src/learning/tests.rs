@@ -82,6 +82,7 @@ struct Stored {
     intents: BTreeMap<(CapabilityId, String), IntentCount>,
     edges: BTreeMap<(Principal, String, EdgeKind, String), u64>,
     tool_uses: BTreeMap<(Principal, String), CallCounts>,
+    argument_patterns: BTreeMap<(Principal, String, String), CallCounts>,
     observed: HashMap<ObservedTool, ObservedShape>,
     degraded: Vec<DegradedCapability>,
 }
@@ -104,6 +105,7 @@ impl Stored {
                 capability: trace.capability.clone(),
                 created_at: trace.created_at,
                 last_tool: trace.last_tool.clone(),
+                calls: trace.lesson.calls.clone(),
             };
             state.sessions.insert((trace.principal.clone(), trace.session.clone()), previous);
         }
@@ -124,6 +126,9 @@ impl Stored {
         }
         for (key, more) in changes.tool_uses {
             self.tool_uses.entry(key).or_default().add(more);
+        }
+        for (key, more) in changes.argument_patterns {
+            self.argument_patterns.entry(key).or_default().add(more);
         }
         self.observed.extend(changes.observed);
         self.degraded.extend(changes.degraded);
@@ -191,7 +196,13 @@ fn mixed(count: i64, seed: u64) -> Vec<NewTrace> {
                     Digest::of(b"d"),
                     ObservedShape::of(&json!({ format!("m{}", pick % 5): pick })),
                 )],
+                argument_patterns: vec![(
+                    tool.clone(),
+                    format!("*.e{}", pick % 3),
+                    CallCounts { calls: 1, failures: pick % 2 },
+                )],
                 call_counts: [(tool, CallCounts { calls: 1, failures: pick % 2 })].into_iter().collect(),
+                calls: vec![format!("call {}", pick % 7)],
             },
             ..base
         }
@@ -319,6 +330,23 @@ fn runs_of_a_session_follow_each_other_for_half_an_hour() {
     };
     assert_eq!(edges(30 * MINUTE), 1);
     assert_eq!(edges(30 * MINUTE + 1), 0);
+}
+
+#[test]
+fn a_tool_follows_itself_only_with_other_arguments() {
+    let run = |seq, calls: &[&str]| {
+        let tool = Some("fs:read".to_owned());
+        let calls = calls.iter().map(|&call| call.to_owned()).collect();
+        let lesson = Lesson { calls, ..Lesson::default() };
+        NewTrace { capability: None, first_tool: tool.clone(), last_tool: tool, lesson, ..trace(seq) }
+    };
+    let times = |one: &[&str], other: &[&str]| {
+        fold_traces(known(&[]), vec![run(1, one), run(2, other)]).edges.into_values().sum::<u64>()
+    };
+    assert_eq!(times(&["a.txt"], &["b.txt"]), 1);
+    assert_eq!(times(&["a.txt"], &["a.txt"]), 0);
+    assert_eq!(times(&["a.txt", "b.txt"], &["a.txt", "c.txt"]), 0, "it begins with the same call");
+    assert_eq!(times(&[], &[]), 0, "what is not known is no evidence");
 }
 
 #[test]

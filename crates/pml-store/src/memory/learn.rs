@@ -149,6 +149,7 @@ pub(super) fn reset(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM observed", params![])?;
     connection.execute("DELETE FROM edge", params![])?;
     connection.execute("DELETE FROM tool_use", params![])?;
+    connection.execute("DELETE FROM argument_pattern", params![])?;
     connection.execute("UPDATE memory SET learned_to = 0", params![]).map(drop)
 }
 

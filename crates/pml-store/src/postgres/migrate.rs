@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0014_copies.sql"),
     include_str!("../../migrations/postgres/0015_client_runs.sql"),
     include_str!("../../migrations/postgres/0016_publications.sql"),
+    include_str!("../../migrations/postgres/0017_argument_patterns.sql"),
 ];
 
 /// Identifies the lock under which migrations are applied.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pml_model::exploration::ExploredPath;
-use pml_model::learning::CallCounts;
+use pml_model::learning::{CallCounts, Lesson};
 use pml_model::trace::EdgeKind;
 use pml_model::trace::Trace;
 use pml_model::{Digest, Principal, RunId, TraceId};
@@ -195,6 +195,27 @@ impl Store {
     ) -> Result<Vec<(String, Digest, ObservedSchema)>, Error> {
         let principal = principal.clone();
         self.ask(move |store| store.observed_schemas(&principal)).await
+    }
+
+    /// The lessons of the latest traces that count for tools, oldest first.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::latest_lessons`].
+    pub async fn latest_lessons(&self, principal: &Principal, limit: u32) -> Result<Vec<Lesson>, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.latest_lessons(&principal, limit)).await
+    }
+
+    /// Number of calls and failures of each tool by pattern of arguments.
+    ///
+    /// # Errors
+    /// Those of [`BlockingStore::argument_pattern_counts`].
+    pub async fn argument_pattern_counts(
+        &self,
+        principal: &Principal,
+    ) -> Result<Vec<(String, String, CallCounts)>, Error> {
+        let principal = principal.clone();
+        self.ask(move |store| store.argument_pattern_counts(&principal)).await
     }
 
     /// Number of calls and failures of each tool.

@@ -66,6 +66,9 @@ fn filled() -> Fixture {
         let mut trace = trace(number);
         trace.intent = format!("read the file of project {}", number % 90);
         trace.session = format!("session {}", number % 4);
+        for call in &mut trace.body.task_results {
+            call.args = raw("{\"path\":\"a.json\"}");
+        }
         remember(store, memory(&format!("p{}", number % 80), trace));
     }
     learn(store);
@@ -147,6 +150,7 @@ fn served(store: &BlockingStore) -> (BTreeSet<String>, Vec<Error>) {
     }
     take("edge", store.learned_edges(&me()).map(words));
     take("use", store.tool_call_counts(&me()).map(words));
+    take("pattern", store.argument_pattern_counts(&me()).map(words));
     take("observed", store.observed_schemas(&me()).map(words));
     take("mock", store.mocks(&me()).map(words));
     (all, refused)
@@ -344,6 +348,7 @@ fn a_row_that_was_altered_by_hand_is_left_out_and_named() {
         ("tool", "UPDATE tool SET definition = 5 WHERE server = 'fs' AND tool = 'tool3'"),
         ("edge", "UPDATE edge SET count = count + 1"),
         ("tool use", "UPDATE tool_use SET failures = 0, calls = 99"),
+        ("argument pattern", "UPDATE argument_pattern SET failures = 0, calls = 99"),
         ("observed", "UPDATE observed SET shape = replace(shape, '1', '2')"),
         ("mock", "UPDATE mock SET result = replace(result, '1', '2')"),
         ("mock", "UPDATE mock SET status = 'pinned'"),

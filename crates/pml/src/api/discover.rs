@@ -14,7 +14,7 @@ use super::extract::ApiJson;
 use super::reply::{Reply, SCHEMA_VERSION};
 use super::runs::CapabilityName;
 use crate::app::App;
-use crate::discover::{DiscoverRequest, DiscoverResult, MAX_LIMIT, default_limit};
+use crate::discover::{DiscoverRequest, DiscoverResult, MAX_LIMIT, RelatedSuggestion, default_limit};
 use crate::flow;
 use crate::problem::{ErrorCode, Problem};
 use crate::suggest::SuggestedDag;
@@ -48,6 +48,8 @@ struct DiscoverReply {
     results: Vec<DiscoverResult>,
     /// The number of results without the limit.
     total: usize,
+    /// What belongs to the results without being among them, at most five.
+    suggestions: Vec<RelatedSuggestion>,
     /// Why results may be incomplete.
     notes: Vec<String>,
     /// A DAG of tools that could serve the intent, with its confidence and what it lacks.
@@ -97,7 +99,8 @@ async fn discover(
         schema_version: SCHEMA_VERSION,
         results: page.results,
         total: page.total,
-        notes: page.suggestions.unwrap_or_default(),
+        suggestions: page.suggestions,
+        notes: page.notes,
         suggestion: preview.suggested_dag,
         would_run,
     }))

@@ -153,6 +153,16 @@ async fn add_gauges(app: &App, report: &mut MetricsReport) -> Result<(), Problem
             count(embedding.remaining),
         );
     }
+    let off = app.knowledge.parts_off();
+    let off: Vec<_> = off
+        .into_iter()
+        .map(|(part, of)| (vec![("part", part.name().replace(' ', "_"))], count(of)))
+        .collect();
+    report.gauge(
+        "pml_learned_parts_off",
+        "Principals for whom a learned part is off, because it does not help.",
+        &off,
+    );
     add_mock_gauges(app, report).await?;
     add_model_gauge(app, report);
     add_key_gauges(app, report).await?;

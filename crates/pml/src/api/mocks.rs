@@ -1,4 +1,5 @@
-//! `/api/mocks`: recorded results; `/api/speculation`: what came of calls made ahead.
+//! `/api/mocks`: recorded results; `/api/speculation`: what came of calls made ahead; `/api/learning`: which learned parts
+//! are on.
 
 use std::sync::Arc;
 
@@ -14,10 +15,11 @@ use super::extract::{ApiPath, ApiQuery};
 use super::reply::{Reply, SCHEMA_VERSION};
 use crate::app::App;
 use crate::flow::{self, MockRecord, MockStats};
+use crate::knowledge::PartVerdict;
 use crate::problem::Problem;
 
 #[derive(OpenApi)]
-#[openapi(paths(list, show, speculation))]
+#[openapi(paths(list, show, learning, speculation))]
 pub(super) struct Docs;
 
 pub(super) fn router() -> Router<Arc<App>> {
@@ -25,6 +27,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/api/mocks", get(list))
         .route("/api/mocks/{id}", get(show))
         .route("/api/speculation", get(speculation))
+        .route("/api/learning", get(learning))
 }
 
 /// Which recorded results to list.
@@ -76,6 +79,24 @@ async fn show(
 ) -> Result<Reply<MockReply>, Problem> {
     let mock = flow::mock(&app, &principal, &id).await?;
     Ok(Reply(MockReply { schema_version: SCHEMA_VERSION, mock }))
+}
+
+/// Which parts of what was learned are on.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LearningReply {
+    schema_version: u32,
+    /// Each part with what it gains on later runs.
+    parts: Vec<PartVerdict>,
+}
+
+/// Tells which parts of what was learned are on, and what they gain on your own runs.
+#[utoipa::path(get, path = "/api/learning", tag = "learning", responses((status = 200, body = LearningReply)))]
+async fn learning(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+) -> Reply<LearningReply> {
+    Reply(LearningReply { schema_version: SCHEMA_VERSION, parts: flow::learning_status(&app, &principal) })
 }
 
 /// What came of calls made ahead.

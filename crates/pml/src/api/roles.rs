@@ -75,6 +75,7 @@ pub const ROUTE_ROLES: [(&str, &str, Role); 66] = [
     ("GET", "/api/graph/node", Role::Agent),
     ("GET", "/api/graph/search", Role::Agent),
     ("GET", "/api/speculation", Role::Agent),
+    ("GET", "/api/learning", Role::Agent),
     ("GET", "/api/mocks", Role::Agent),
     ("GET", "/api/mocks/{id}", Role::Agent),
     ("GET", "/health", Role::Agent),

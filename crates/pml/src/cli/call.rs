@@ -262,7 +262,10 @@ pub(super) async fn discover(here: &CommandContext, discover: DiscoverArgs) -> R
     if page.total > page.results.len() {
         out::note(format!("{} of {}; see more with --offset and --limit", page.results.len(), page.total));
     }
-    page.suggestions.iter().flatten().for_each(out::note);
+    for related in page.suggestions.iter().filter(|related| related.is_likely()) {
+        out::line(format!("{}see also {}: {}{}", out::DIM, related.name, related.reason, out::RESET));
+    }
+    page.notes.iter().for_each(out::note);
     Ok(if page.total == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

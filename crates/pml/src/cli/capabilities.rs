@@ -16,10 +16,12 @@ use pml_store::CapabilityQuery;
 use serde_json::{Value, json};
 
 use super::ask::require_passphrase;
+use super::call::embed_with_bar;
 use super::run_table::format_time;
 use super::{CommandContext, analyse, out, regression, results, share, versions};
 use crate::app::{App, ProcessRole};
 use crate::flow::{self, CapabilityRecord, ContainedCapability, NewCapability, TakenName};
+use crate::knowledge::{self, PartState};
 use crate::plan::Pause;
 use crate::planning::Work;
 use crate::problem::{ErrorCode, Problem};
@@ -193,11 +195,50 @@ pub(super) struct CreateCapabilityArgs {
 pub(super) enum LearnCommand {
     /// Recompute all statistics from the traces
     Rebuild,
+    /// Show which learned parts are on, and what they gain on your own runs
+    Status,
 }
 
 pub(super) async fn learn(here: &CommandContext, learn: LearnCommand) -> Result<ExitCode, Problem> {
+    match learn {
+        LearnCommand::Rebuild => relearn(here).await,
+        LearnCommand::Status => learning_status(here).await,
+    }
+}
+
+async fn learning_status(here: &CommandContext) -> Result<ExitCode, Problem> {
     let app = here.open_app(ProcessRole::Command).await?;
-    let LearnCommand::Rebuild = learn;
+    app.tools.ensure_manifests_loaded().await;
+    embed_with_bar(&app).await;
+    let judged = knowledge::judge_calls(&app.knowledge, &app.principal).await;
+    let verdicts = flow::learning_status(&app, &app.principal);
+    app.close().await;
+    judged?;
+    if here.json {
+        out::json(&json!({ "parts": verdicts }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for verdict in &verdicts {
+        let name = verdict.part.name();
+        let state = match (verdict.state, verdict.gain, verdict.low.zip(verdict.high)) {
+            (PartState::NotJudged, ..) => {
+                format!("on; too few runs to judge it ({} later ones)", verdict.judged)
+            }
+            (state, Some(gain), Some((low, high))) => format!(
+                "{}; gains {gain:+.3} ({low:+.3} to {high:+.3}) in {} on {} later runs",
+                if state == PartState::Off { "off" } else { "on" },
+                verdict.part.measure(),
+                verdict.judged
+            ),
+            (state, ..) => if state == PartState::Off { "off" } else { "on" }.to_owned(),
+        };
+        out::line(format!("{name}: {state}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn relearn(here: &CommandContext) -> Result<ExitCode, Problem> {
+    let app = here.open_app(ProcessRole::Command).await?;
     let bar = ProgressBar::new("learning from traces");
     let learned = flow::relearn(&app, move |done, all| bar.show(done, Some(all))).await;
     app.close().await;

@@ -15,18 +15,22 @@ use pml_graph::graph::closeness::CloseNode;
 use pml_graph::past::PastAdvice;
 use pml_graph::rank;
 use pml_graph::vectors::VectorTable;
+use pml_language::Reading;
 use pml_model::ServerName;
-use pml_model::capability::{CapabilitySource, reliability};
+use pml_model::argument_pattern::text_pattern;
+use pml_model::capability::{CapabilitySource, expected_success, reliability};
 use pml_model::json::strip_hidden_characters;
-use pml_model::name::{is_plain, truncate_text};
+use pml_model::learning::CallCounts;
+use pml_model::name::{is_plain, printable, truncate_text};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
 use crate::knowledge::embeddings::{EmbeddingProgress, IntentReading, evidence};
-use crate::knowledge::{CapabilityCandidate, ObservedSchemas, ToolUseCounts};
+use crate::knowledge::{ArgumentPatternCounts, CapabilityCandidate, ObservedSchemas, ToolUseCounts};
 use crate::problem::{ErrorCode, Problem};
+use crate::report::NextSuggestion;
 pub(crate) use falloff::count_before_falloff;
 pub use prior::Prior;
 pub use ready_call::{OpenInput, ReadyCall};
@@ -124,9 +128,71 @@ pub struct DiscoverPage {
     /// The call that runs the first result, a capability that probably does what is wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_call: Option<ReadyCall>,
-    /// Hints: what to do where nothing fits, and why results may be incomplete.
+    /// What belongs to the results without being among them, at most five, most probable first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<RelatedSuggestion>,
+    /// What to do where nothing fits, and why results may be incomplete.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A tool or capability that belongs to the results of a search.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RelatedSuggestion {
+    /// How it belongs to them.
+    #[serde(rename = "type")]
+    pub kind: RelatedKind,
+    /// The id of a capability.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub suggestions: Option<Vec<String>>,
+    pub id: Option<String>,
+    /// The id of a tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<String>,
+    /// The name that programs call a capability by, or the id of a tool.
+    pub name: String,
+    /// Why it is suggested.
+    pub reason: String,
+    /// The probability that it is of use, from 0 to 1.
+    pub confidence: f64,
+}
+
+/// How a suggestion belongs to the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RelatedKind {
+    /// A capability of the same community.
+    Capability,
+    /// A tool with the same neighbours, or tied to a result.
+    Tool,
+    /// A tool that usually comes after the first result.
+    NextTool,
+}
+
+/// The least confidence of a suggestion that texts name; structured content has them all.
+const LIKELY: f64 = 0.35;
+
+impl RelatedSuggestion {
+    pub(crate) fn of_tool(kind: RelatedKind, next: &NextSuggestion) -> RelatedSuggestion {
+        RelatedSuggestion {
+            kind,
+            id: None,
+            tool_id: Some(next.id.clone()),
+            name: next.name.clone(),
+            reason: next.reason.clone(),
+            confidence: next.confidence,
+        }
+    }
+
+    /// Whether it is worth a line of text. What schemas alone say is less than that.
+    pub(crate) fn is_likely(&self) -> bool {
+        self.confidence >= LIKELY
+    }
+
+    /// The id of the tool or capability.
+    pub(crate) fn subject(&self) -> &str {
+        self.id.as_deref().or(self.tool_id.as_deref()).unwrap_or_default()
+    }
 }
 
 impl DiscoverPage {
@@ -149,9 +215,7 @@ impl DiscoverPage {
 
     /// Adds hints why results may be incomplete.
     pub(crate) fn add_notes(&mut self, notes: Vec<String>) {
-        if !notes.is_empty() {
-            self.suggestions.get_or_insert_default().extend(notes);
-        }
+        self.notes.extend(notes);
     }
 }
 
@@ -168,7 +232,7 @@ pub(crate) fn readiness_notes(
     }
     if let Some(EmbeddingProgress { remaining: left @ 1.., last_error: trouble, .. }) = progress {
         let why = match trouble {
-            Some(trouble) => format!(": {}", pml_model::name::printable(&trouble)),
+            Some(trouble) => format!(": {}", printable(&trouble)),
             None => String::new(),
         };
         notes.push(format!("{left} texts are not embedded yet; until then words alone find them{why}"));
@@ -285,8 +349,15 @@ pub fn find(
     // stable).
     let mut ranked: Vec<(f64, RankedItem<'_>)> = capabilities.chain(tools).collect();
     ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
-    ranked.retain(|(score, item)| asked_for(item) && rounded_score(*score) >= request.filter.min_score);
-    let groups = arrange::group_alike(snapshot, arrange::deprecated_last(snapshot, ranked));
+    ranked.retain(|(_, item)| asked_for(item));
+    let mut ranked = arrange::deprecated_last(snapshot, ranked);
+    // Only now: a deprecated tool loses a part of its score.
+    ranked.retain(|(score, _)| rounded_score(*score) >= request.filter.min_score);
+    arrange::order_alike(snapshot, known.uses, &mut ranked, |(_, item)| match item {
+        RankedItem::Tool(tool) => Some(tool),
+        RankedItem::Capability(_) => None,
+    });
+    let groups = arrange::group_alike(snapshot, ranked);
     let total = groups.len();
     let page = groups.iter().skip(request.offset).take(request.limit);
     let results = page
@@ -301,8 +372,8 @@ pub fn find(
             RankedItem::Capability(found) => capability_entry(found, known, *score, request.detail),
         })
         .collect();
-    let suggestions = (total == 0).then(|| suggestions(snapshot));
-    Ok(DiscoverPage { results, total, ready_call: None, suggestions })
+    let notes = if total == 0 { what_to_do(snapshot) } else { Vec::new() };
+    Ok(DiscoverPage { results, total, ready_call: None, suggestions: Vec::new(), notes })
 }
 
 /// The most probable tools among those that are `eligible`, best first, with their probabilities.
@@ -310,12 +381,13 @@ pub(crate) fn best_tools<'s>(
     snapshot: &'s ToolSnapshot,
     vectors: Option<&VectorTable>,
     wanted: &IntentReading,
-    past: Option<&PastAdvice>,
+    (past, uses): (Option<&PastAdvice>, &ToolUseCounts),
     most: usize,
     eligible: impl Fn(&CatalogueTool) -> bool,
 ) -> Vec<(&'s CatalogueTool, f64)> {
     let evidence = evidence(snapshot, vectors, wanted, past);
-    let ranked = rank::rank_among(&wanted.text, &evidence, |item| eligible(&snapshot.tools[item]));
+    let mut ranked = rank::rank_among(&wanted.text, &evidence, |item| eligible(&snapshot.tools[item]));
+    arrange::order_alike(snapshot, Some(uses), &mut ranked, |found| Some(&mut found.item));
     ranked.into_iter().take(most).map(|found| (&snapshot.tools[found.item], found.score)).collect()
 }
 
@@ -334,24 +406,58 @@ pub struct DiscoverMemory<'m> {
     pub advice: Option<&'m PastAdvice>,
     /// The number of calls and failures of each tool.
     pub uses: Option<&'m ToolUseCounts>,
+    /// Whether tools that fail sink.
+    pub ranks_by_uses: bool,
+    /// The number of calls and failures of each tool by pattern of arguments.
+    pub patterns: Option<&'m ArgumentPatternCounts>,
+    /// The patterns of the values in the intent, see [`intent_patterns`].
+    pub intent_patterns: Vec<String>,
     /// Neighbours in the tool graph of what was just used, by id.
     pub close_by_id: HashMap<String, CloseNode>,
 }
 
+/// The patterns of the values in an intent: those that arguments may have.
+pub(crate) fn intent_patterns(intent: &str) -> Vec<String> {
+    let reading = Reading::of(intent);
+    let mut patterns: Vec<String> =
+        reading.literals().filter_map(|literal| text_pattern(&literal.text)).collect();
+    patterns.sort_unstable();
+    patterns.dedup();
+    patterns
+}
+
+/// The least number of calls with a pattern that is given as a reason.
+const TOLD_CALLS: u64 = 2;
 /// The lowest closeness that is given as a reason.
 const TOLD: f64 = 0.2;
 
 impl DiscoverMemory<'_> {
     fn prior(&self, id: &str) -> Prior {
-        let works = self.uses.and_then(|uses| uses.get(id));
-        let works =
-            works.map_or(1.0, |uses| reliability(uses.calls.saturating_sub(uses.failures), uses.calls));
+        let works = self.uses.filter(|_| self.ranks_by_uses).and_then(|uses| uses.get(id));
+        let (worked, tried) =
+            works.map_or((0, 0), |uses| (uses.calls.saturating_sub(uses.failures), uses.calls));
+        let works = match self.patterns_of(id).map(|(_, counts)| counts).collect::<Vec<_>>().as_slice() {
+            [] if tried == 0 => 1.0,
+            [] => reliability(worked, tried),
+            patterns => prior::reliability_by_patterns(expected_success(worked, tried), patterns),
+        };
         Prior { reliability: works, closeness: self.close_by_id.get(id).map_or(0.0, |close| close.score) }
+    }
+
+    /// The patterns of the intent that the tool was called with, and what came of it.
+    fn patterns_of(&self, id: &str) -> impl Iterator<Item = (&String, CallCounts)> {
+        let known = self.patterns.and_then(|patterns| patterns.get(id));
+        known.into_iter().flat_map(|known| {
+            self.intent_patterns.iter().filter_map(|pattern| Some((pattern, *known.get(pattern)?)))
+        })
     }
 
     /// The priors of the tools that have one, by their index in the snapshot.
     fn priors(&self, snapshot: &ToolSnapshot) -> HashMap<usize, Prior> {
-        let known = self.uses.into_iter().flat_map(HashMap::keys).chain(self.close_by_id.keys());
+        let by_pattern = self.patterns.filter(|_| !self.intent_patterns.is_empty());
+        let by_pattern = by_pattern.into_iter().flat_map(HashMap::keys);
+        let known =
+            self.uses.into_iter().flat_map(HashMap::keys).chain(self.close_by_id.keys()).chain(by_pattern);
         known.filter_map(|id| Some((snapshot.index_of(id)?, self.prior(id)))).collect()
     }
 
@@ -465,6 +571,11 @@ fn tool_entry(
     // Success is the expected case, so a brief page only mentions failures.
     let uses = uses.filter(|uses| detail == ResultDetail::Full || uses.failures > 0);
     reasons.extend(recalled.closeness(&id));
+    let patterns = recalled.patterns_of(&id).filter(|(_, counts)| counts.calls >= TOLD_CALLS);
+    reasons.extend(patterns.map(|(pattern, counts)| {
+        let worked = 100.0 * (counts.calls - counts.failures) as f64 / counts.calls as f64;
+        format!("`{}` succeeds {worked:.0} % ({} calls)", printable(pattern), counts.calls)
+    }));
     let failed = uses.filter(|uses| uses.failures > 0);
     reasons.extend(failed.map(|uses| format!("failed {} of {} times", uses.failures, uses.calls)));
     let seen = match definition.output_schema {
@@ -511,7 +622,8 @@ fn shorten(text: &str) -> String {
     truncate_text(clean.trim().lines().next().unwrap_or_default(), DESCRIPTION_CHARACTERS)
 }
 
-fn suggestions(snapshot: &ToolSnapshot) -> Vec<String> {
+/// What to do where nothing is found.
+fn what_to_do(snapshot: &ToolSnapshot) -> Vec<String> {
     let servers: Vec<&str> = snapshot.servers.iter().map(|server| server.name.as_str()).take(30).collect();
     let unknown: Vec<&str> = snapshot
         .servers
@@ -520,13 +632,13 @@ fn suggestions(snapshot: &ToolSnapshot) -> Vec<String> {
         .map(|server| server.name.as_str())
         .take(10)
         .collect();
-    let mut suggestions =
+    let mut notes =
         vec![format!("say it in other words; these servers are connected: {}", servers.join(", "))];
     if !unknown.is_empty() {
-        suggestions.push(format!(
+        notes.push(format!(
             "the tools of {} are not known yet; they are listed once it has started",
             unknown.join(", ")
         ));
     }
-    suggestions
+    notes
 }

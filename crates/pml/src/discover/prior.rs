@@ -1,5 +1,8 @@
 //! Priors: evidence for or against a tool that does not depend on the request, namely reliability and closeness.
 
+use pml_model::capability::expected_success;
+use pml_model::learning::CallCounts;
+
 /// The largest share of the remaining distance to 1 that closeness to recently used tools can add to a score.
 const CLOSE: f64 = 0.5;
 
@@ -27,6 +30,20 @@ impl Prior {
     }
 }
 
+/// The number of calls of the tool in general that weigh as much as the calls with a pattern.
+const GENERAL: f64 = 2.0;
+
+/// The factor for the rank of a tool that is expected to succeed with the probability `general`, and was called with
+/// `patterns` that the intent has too. The one that worked least decides.
+pub(super) fn reliability_by_patterns(general: f64, patterns: &[CallCounts]) -> f64 {
+    let rate = |counts: &CallCounts| {
+        let worked = counts.calls.saturating_sub(counts.failures) as f64;
+        (worked + GENERAL * general) / (counts.calls as f64 + GENERAL)
+    };
+    let lowest = patterns.iter().map(rate).fold(1.0, f64::min);
+    (lowest / expected_success(0, 0)).min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +55,17 @@ mod tests {
         assert!(close.apply(0.001) < 0.05);
         assert!((0.0..=1.0).contains(&close.apply(1.0)));
         assert!((Prior::default().apply(0.4) - 0.4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_fails_with_such_values_sinks_and_a_single_call_says_little() {
+        let of = |calls, failures| reliability_by_patterns(0.8, &[CallCounts { calls, failures }]);
+        assert!((of(10, 0) - 1.0).abs() < 1e-12);
+        assert!(of(10, 9) < 0.4 && of(1, 1) > 0.6, "{} {}", of(10, 9), of(1, 1));
+        // Where the tool fails otherwise, values that work with it make up for that.
+        assert!(reliability_by_patterns(0.3, &[CallCounts { calls: 20, failures: 1 }]) > 0.95);
+        let both = [CallCounts { calls: 10, failures: 0 }, CallCounts { calls: 10, failures: 9 }];
+        assert!(reliability_by_patterns(0.8, &both) < 0.4);
     }
 
     #[test]

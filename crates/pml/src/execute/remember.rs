@@ -383,7 +383,9 @@ pub(super) fn add_learned_to_report(
     let graph = runs.knowledge.of_principal(&trace.principal).graph().filter(|_| !used.is_empty());
     let like =
         runs.knowledge.next_in_similar_requests(&trace.principal, &trace.intent, &used, graph.as_deref());
-    crate::knowledge::add_next(&mut next, like, &ran);
+    // Of these, only tools that are usually called again at this point are among the used ones.
+    let elsewhere = ran.iter().copied().filter(|ran| !used.contains(ran)).collect();
+    crate::knowledge::add_next(&mut next, like, &elsewhere);
     if let Some(graph) = graph {
         let reached = runs.knowledge.next_on_capability_paths(&trace.principal, &used, &graph);
         crate::knowledge::add_next(&mut next, reached, &ran);

@@ -126,6 +126,7 @@ impl<'a, 's> StepSearch<'a, 's> {
         let clauses = clauses(intent, text);
         let effects = effect::asked_effects(&clauses);
         let vectors = self.app.knowledge.embeddings.tool_vectors(self.snapshot);
+        let uses = self.past_runs.uses();
         let mut steps = Vec::with_capacity(clauses.len());
         for (clause, asked) in clauses.into_iter().zip(effects) {
             let wanted = self.app.knowledge.embeddings.read_intent(&clause).await;
@@ -135,8 +136,9 @@ impl<'a, 's> StepSearch<'a, 's> {
                 false => effect::suitability(asked, effect::tool_effect(&self.policy, tool)),
             };
             let eligible = |tool: &CatalogueTool| (self.visible)(&tool.id) && suits(tool).is_some();
+            let known = (past.as_ref(), &*uses);
             let mut found = compute(|| {
-                discover::best_tools(self.snapshot, Some(&vectors), &wanted, past.as_ref(), most, eligible)
+                discover::best_tools(self.snapshot, Some(&vectors), &wanted, known, most, eligible)
             });
             found.iter_mut().for_each(|(tool, score)| *score *= suits(tool).unwrap_or_default());
             let found = without_deprecated(self.snapshot, found, eligible);
@@ -148,11 +150,13 @@ impl<'a, 's> StepSearch<'a, 's> {
     /// The tools that earlier, similar requests make likely, each with its confidence. Empty if words and embeddings
     /// tell more.
     async fn learned(&self, intent: &str, text: &str) -> Vec<StepTools<'s>> {
-        let effects = effect::asked_effects(&clauses(intent, text));
+        let clauses = clauses(intent, text);
+        let effects = effect::asked_effects(&clauses);
         let only_reads = effects.iter().all(|effect| *effect == Some(Effect::Reads));
         let fits = |tool: &CatalogueTool| {
             let writes = effect::tool_effect(&self.policy, tool) == Some(Effect::Writes);
-            (self.visible)(&tool.id) && !(only_reads && writes)
+            let unasked = (only_reads && writes) || effect::none_asks_to_remove(&clauses, tool);
+            (self.visible)(&tool.id) && !unasked
         };
         let wanted = self.app.knowledge.embeddings.read_intent(text).await;
         let vectors = self.app.knowledge.embeddings.tool_vectors(self.snapshot);
@@ -164,7 +168,13 @@ impl<'a, 's> StepSearch<'a, 's> {
         let Some((ids, confidence)) = found.flatten().filter(|(_, confidence)| *confidence >= LEARNED) else {
             return Vec::new();
         };
-        let tools: Vec<&CatalogueTool> = ids.iter().filter_map(|id| self.snapshot.tool(id).ok()).collect();
+        // A tool that was deprecated since gives way to its replacement; without one, the steps are searched again.
+        let current = |tool: &'s CatalogueTool| match deprecated::is_deprecated(tool) {
+            true => deprecated::replacement(self.snapshot, tool),
+            false => Some(tool),
+        };
+        let known = ids.iter().filter_map(|id| self.snapshot.tool(id).ok());
+        let tools: Vec<&CatalogueTool> = known.filter_map(current).collect();
         if tools.len() != ids.len() || !tools.iter().all(|tool| fits(tool)) {
             return Vec::new();
         }
@@ -216,14 +226,6 @@ fn without_deprecated<'s>(
 fn also<'s>(found: &[(&'s CatalogueTool, f64)], place: usize) -> Vec<&'s CatalogueTool> {
     let others = found.iter().enumerate().filter(|(other, (_, score))| *other != place && *score >= ALSO);
     others.map(|(_, (tool, _))| *tool).collect()
-}
-
-/// Whether the policy lets every tool of the DAG be called without approval, and none of them changes anything.
-pub(super) fn only_reads(app: &App, snapshot: &ToolSnapshot, dag: &SuggestedDag) -> bool {
-    dag.tool_schemas.keys().all(|id| {
-        let tool = ToolId::parse(id).ok().and_then(|id| snapshot.tool(&id).ok());
-        tool.is_some_and(|tool| reads(app, tool))
-    })
 }
 
 /// Whether a tool may be called without approval and changes nothing.

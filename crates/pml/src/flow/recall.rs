@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::approve::CallPermission;
-use crate::catalogue::{CatalogueTool, ToolSnapshot};
+use crate::catalogue::CatalogueTool;
 use crate::discover::{self, DiscoverResult, OpenInput, ReadyCall};
 use crate::execute;
 use crate::knowledge::cache;
@@ -28,7 +28,7 @@ use crate::reuse::{
 use crate::runtime::compute;
 use crate::suggest::SuggestedDag;
 
-use super::compose::{compose, only_reads};
+use super::compose::compose;
 use super::read_request::ReadRequest;
 use super::version_names::resolve_alias;
 pub(super) use for_step::{StepCapability, capabilities_for_step};
@@ -36,8 +36,6 @@ use quality::is_worth_suggesting;
 
 /// The number of capabilities and of tools that are suggested.
 const SUGGESTED: usize = 5;
-/// The likelihood from which on a capability keeps a composed DAG from running in its place.
-const LIKELY: f64 = 0.5;
 /// The likelihood from which on a capability is offered as a ready call, without tools beside it.
 const READY: f64 = 0.4;
 /// Candidates with this share of the best one's score are offered beside it, up to this many.
@@ -277,13 +275,12 @@ async fn by_name(app: &Arc<App>, name: &str, asked: RunRequest) -> Result<Recall
 
 async fn by_intent(
     app: &Arc<App>,
-    mut asked: RunRequest,
+    asked: RunRequest,
     visible: &(dyn Fn(&ToolId) -> bool + Send + Sync),
 ) -> Result<RecallOutcome, Problem> {
     let request = discover::DiscoverRequest::new(asked.intent.clone(), SUGGESTED);
     discover::check_request(&request)?;
     let wanted = app.knowledge.embeddings.read_intent(&asked.intent).await;
-    let snapshot = app.tools.snapshot();
     let close = super::related_to_session(app, &asked.principal, &asked.session);
     let seen = |tool: &CatalogueTool| visible(&tool.id);
     let tools =
@@ -324,18 +321,8 @@ async fn by_intent(
             }
         }
     };
+    // A composed DAG is only suggested: the confidence in it is not right often enough to act on (`pml bench retrieval`).
     let composed = compose(app, &asked.principal, &asked.intent, &read.context, &wanted.text, visible).await;
-    // A composed DAG must not bypass a likely capability, nor do in another way what a contradicted constant rules out.
-    let is_proven = |candidate: &CapabilityCandidate| !candidate.capability.is_unproven();
-    let likely = found.first().is_some_and(|(best, _)| is_proven(best) && likelihood(best) >= LIKELY)
-        || contradictions.first().is_some_and(Option::is_some)
-        || composed.as_ref().is_some_and(|dag| {
-            found.iter().any(|(candidate, _)| is_proven(candidate) && does_more(candidate, dag))
-        });
-    if let Some(dag) = composed.as_ref().filter(|dag| !likely && sure(app, &snapshot, dag)) {
-        asked.work = Work::Dag { document: dag.dag_structure.to_string(), pause: Pause::None };
-        return Ok(RecallOutcome::Run(Box::new(asked)));
-    }
     let is_outranked = is_outranked(&found, &contradictions);
     let best = found.first().map_or(0.0, |(best, _)| best.score);
     let candidates: Vec<CapabilitySuggestion> = found
@@ -410,13 +397,6 @@ fn worth(place: usize, candidate: &CapabilityCandidate, best: f64) -> bool {
     place == 0 || (place < OFFERED && candidate.score >= NEARLY * best)
 }
 
-/// Whether a learned procedure calls every tool of a DAG: then it is what this client does with these tools.
-fn does_more(candidate: &CapabilityCandidate, dag: &SuggestedDag) -> bool {
-    let tasks = dag.dag_structure.get("tasks").and_then(Value::as_array);
-    let mut tools = tasks.into_iter().flatten().filter_map(|task| task.get("tool")?.as_str());
-    tools.all(|tool| candidate.capability.tools.iter().any(|used| used.id == tool))
-}
-
 /// Pairs each offered candidate with the constant it contradicts. Likely candidates without a contradiction come first,
 /// so that of two procedures that differ in a constant, the one with the requested value wins.
 fn without_contradiction_first(
@@ -454,12 +434,6 @@ fn is_outranked(
 /// Whether a contradiction is told: opposite words of a capability that is not likely anyway say nothing.
 fn is_serious(contradiction: &Contradiction, candidate: &CapabilityCandidate) -> bool {
     contradiction.grounds == ContradictionGrounds::Constant || likelihood(candidate) >= READY
-}
-
-/// Whether a composed DAG runs without a choice by the client: it is surely right, lacks nothing, and only reads.
-fn sure(app: &App, snapshot: &ToolSnapshot, dag: &SuggestedDag) -> bool {
-    let enough = dag.confidence * 100.0 >= f64::from(app.config().memory.confidence);
-    enough && dag.complete && only_reads(app, snapshot, dag)
 }
 
 /// The result of nearly the same intent with the same values, if the user has enabled that.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::ClientAccess;
 use super::request::{parse_arguments, session_id};
 use crate::app::App;
-use crate::discover::{DiscoverPage, DiscoverRequest, DiscoverResult, ResultDetail, ResultKind};
+use crate::discover::{DiscoverPage, DiscoverRequest, DiscoverResult, RelatedKind, ResultDetail, ResultKind};
 use crate::flow;
 use crate::problem::Problem;
 
@@ -54,7 +54,16 @@ pub(super) fn definition(connected: &str) -> Box<RawValue> {
                 } },
                 "total": { "type": "integer" },
                 "readyCall": { "type": "object" },
-                "suggestions": { "type": "array", "items": { "type": "string" } }
+                "suggestions": { "type": "array", "items": {
+                    "type": "object",
+                    "properties": {
+                        "type": { "enum": ["capability", "tool", "next_tool"] }, "id": { "type": "string" },
+                        "toolId": { "type": "string" }, "name": { "type": "string" }, "reason": { "type": "string" },
+                        "confidence": { "type": "number" }
+                    },
+                    "required": ["type", "name", "reason", "confidence"]
+                } },
+                "notes": { "type": "array", "items": { "type": "string" } }
             }
         },
         "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false }
@@ -105,9 +114,9 @@ fn says_how_many(arguments: &RawValue) -> bool {
 
 /// A page of results as text for a model.
 fn text(page: &DiscoverPage, detail: ResultDetail) -> String {
-    let mut lines = match detail {
+    let (mut lines, room) = match detail {
         ResultDetail::Brief => brief_lines(page),
-        ResultDetail::Full => page.results.iter().map(full_block).collect(),
+        ResultDetail::Full => (page.results.iter().map(full_block).collect(), TEXT_BYTES),
     };
     if let Some(call) = &page.ready_call {
         lines.insert(1.min(lines.len()), format!("If it is right, send:\n{}", call.text()));
@@ -115,13 +124,32 @@ fn text(page: &DiscoverPage, detail: ResultDetail) -> String {
     if page.total > page.results.len() && !page.results.is_empty() {
         lines.push(format!("{} of {} results; more with `limit`", page.results.len(), page.total));
     }
+    lines.extend(related_line(page, room));
     let about = if page.total == 0 { "nothing found" } else { "note" };
-    lines.extend(page.suggestions.iter().flatten().map(|suggestion| format!("{about}: {suggestion}")));
+    lines.extend(page.notes.iter().map(|note| format!("{about}: {note}")));
     lines.join("\n")
 }
 
-/// One line per result, with as much detail as fits.
-fn brief_lines(page: &DiscoverPage) -> Vec<String> {
+/// The suggestions beside the results in one line, as many as fit into the room that is left.
+fn related_line(page: &DiscoverPage, room: usize) -> Option<String> {
+    let mut line = String::new();
+    for related in page.suggestions.iter().filter(|related| related.is_likely()) {
+        let next = match related.kind {
+            RelatedKind::NextTool => "next ",
+            RelatedKind::Capability => "capability ",
+            RelatedKind::Tool => "",
+        };
+        let more = format!("{}{next}`{}`", if line.is_empty() { "see also: " } else { ", " }, related.name);
+        if line.len() + more.len() > room {
+            break;
+        }
+        line.push_str(&more);
+    }
+    (!line.is_empty()).then_some(line)
+}
+
+/// One line per result, with as much detail as fits, and the room that is left.
+fn brief_lines(page: &DiscoverPage) -> (Vec<String>, usize) {
     let mut room = TEXT_BYTES.saturating_sub(page.ready_call.as_ref().map_or(0, |call| call.text().len()));
     let mut lines = Vec::with_capacity(page.results.len());
     for (rank, found) in page.results.iter().enumerate() {
@@ -133,7 +161,7 @@ fn brief_lines(page: &DiscoverPage) -> Vec<String> {
         room = room.saturating_sub(line.len() + 1);
         lines.push(line);
     }
-    lines
+    (lines, room)
 }
 
 /// The id of a tool, which is also its name over MCP with `__` for the colon.

@@ -3,6 +3,7 @@
 //! A background task builds this from the capabilities, a tool snapshot and the embeddings of both. Later intents are
 //! added; another catalogue or another model causes a rebuild.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -12,13 +13,14 @@ use pml_graph::next::{NextToolCandidate, predict_next_tools};
 use pml_graph::past::workflow::{WorkflowFeatures, score_workflows};
 use pml_graph::past::{EmbeddedIntent, IntentTrace, PastAdvice, PastIntents};
 use pml_graph::procedure::{self, ProcedureSuggestion, ToolMatch, ToolText, suggest_procedure};
-use pml_graph::rank::{self, RankingEvidence};
+use pml_graph::rank::{self, RankingEvidence, ScoredItem};
 use pml_graph::vectors::VectorTable;
 use pml_language::Reading;
 use pml_model::{CapabilityId, Digest, Principal};
 
 use super::PrincipalKnowledge;
 use super::embeddings::{Embeddings, IntentReading, IntentVectors, Vector, dequantised, evidence};
+use super::gate::{LearnedPart, PartVerdict, first_judged};
 use super::graph::ToolGraph;
 use super::memory::{CapabilityMemory, IndexedCapability};
 use crate::catalogue::{CatalogueTool, ToolSnapshot};
@@ -27,6 +29,8 @@ use crate::catalogue::{CatalogueTool, ToolSnapshot};
 const MOST_COMPARISONS: usize = 4_000_000;
 /// The number of intents learned from before the lock is released to readers.
 const AT_ONCE: usize = 8;
+/// The share of these, as a divisor, by which there may be more before everything is built again without the oldest.
+const SLACK: usize = 4;
 /// The number of intents per capability that count.
 const MOST_INTENTS: usize = 5;
 
@@ -106,8 +110,7 @@ impl Experience {
             intent: of_intent,
             item_cosines: &[],
         });
-        let meant = vector.map(|vector| IntentVectors { whole: Arc::clone(vector), parts });
-        let wanted = IntentReading { text: intent.clone(), vectors: meant };
+        let wanted = lesson.reading();
         let matches = self.matches(vectors, &wanted);
         self.procedures.learn_trace(&procedure::ProcedureTrace {
             intent,
@@ -259,6 +262,19 @@ struct IntentLesson {
     key: (CapabilityId, Digest),
     /// The embedding; `None` if there is no model.
     vector: Option<Vector>,
+    /// When it was served first, in milliseconds since the Unix epoch.
+    first_at: i64,
+}
+
+impl IntentLesson {
+    /// The intent as a new request would be read.
+    fn reading(&self) -> IntentReading {
+        let vectors = self
+            .vector
+            .as_ref()
+            .map(|vector| IntentVectors { whole: Arc::clone(vector), parts: vec![vector.to_vec()] });
+        IntentReading { text: self.intent.clone(), vectors }
+    }
 }
 
 /// Brings the experience up to date. This takes long, and never blocks readers for long.
@@ -271,15 +287,27 @@ pub fn update_experience(
     let vectors = embeddings.tool_vectors(&snapshot);
     let model = embeddings.version().0;
     let most = MOST_COMPARISONS / snapshot.tools.len().max(1);
-    let lessons = lessons(memory, embeddings, principal, most);
-    let there: HashSet<&(CapabilityId, Digest)> = lessons.iter().map(|lesson| &lesson.key).collect();
+    let capabilities = memory.active_capabilities(principal);
+    let there: HashSet<(&CapabilityId, &Digest)> = capabilities
+        .iter()
+        .flat_map(|known| counted_intents(known).map(|(_, digest)| (&known.id, digest)))
+        .collect();
+    let lessons = lessons(&capabilities, embeddings, most);
     let stands = learned.with_experience(|of| {
+        let new = lessons.iter().filter(|lesson| !of.known.contains(&lesson.key)).count();
         Arc::ptr_eq(&of.snapshot, &snapshot)
             && of.model == model
             && of.tools_read == vectors.vector_count()
+            && of.known.len() + new <= most + most / SLACK
             // Deleted capabilities must not count any more.
-            && of.known.iter().all(|known| there.contains(known))
+            && of.known.iter().all(|(id, digest)| there.contains(&(id, digest)))
     });
+    if learned.is_judging_due(lessons.len()) {
+        let (past, next) = gains(&lessons, &snapshot, model, &vectors);
+        let mut gate = learned.gate.write();
+        gate.set(&PartVerdict::of(LearnedPart::PastIntents, &past));
+        gate.set(&PartVerdict::of(LearnedPart::NextStep, &next));
+    }
     if stands != Some(true) {
         let fresh = Experience::new(snapshot, model).of(&lessons, &vectors);
         *learned.experience.write() = Some(fresh);
@@ -297,26 +325,108 @@ pub fn update_experience(
     }
 }
 
+/// The number of results that count for the gain of past intents.
+const RESULTS: usize = 5;
+/// The largest number of intents on which the parts are judged: the latest ones. It takes a second or two with thousands of
+/// tools, in the background.
+const MOST_JUDGED: usize = 300;
+
+/// What past intents gain for the later ones of these lessons: nDCG@5 of their tools, and right first guesses of their next
+/// tools.
+fn gains(
+    lessons: &[IntentLesson],
+    snapshot: &Arc<ToolSnapshot>,
+    model: u64,
+    vectors: &VectorTable,
+) -> (Vec<f64>, Vec<f64>) {
+    let mut in_time: Vec<&IntentLesson> = lessons.iter().collect();
+    in_time.sort_by(|one, other| {
+        (one.first_at, &one.key.0, &one.intent).cmp(&(other.first_at, &other.key.0, &other.intent))
+    });
+    let (earlier, later) = in_time.split_at(first_judged(in_time.len()));
+    let nothing = Experience::new(Arc::clone(snapshot), model);
+    let mut past = Experience::new(Arc::clone(snapshot), model);
+    earlier.iter().for_each(|lesson| past.take(lesson, vectors));
+    let (mut of_tools, mut of_steps) = (Vec::new(), Vec::new());
+    for lesson in &later[later.len().saturating_sub(MOST_JUDGED)..] {
+        let Some(calls) = past.calls(lesson) else { continue };
+        let wanted = lesson.reading();
+        let advice = past.advice(snapshot, &wanted);
+        let found = |advice: Option<&PastAdvice>| {
+            let evidence = evidence(snapshot, Some(vectors), &wanted, advice);
+            ndcg(&rank::rank_first(&wanted.text, &evidence, RESULTS), &calls)
+        };
+        of_tools.push(found(advice.as_ref()) - found(None));
+        let ids: Vec<String> =
+            calls.iter().map(|tool| snapshot.tools[*tool as usize].id.to_string()).collect();
+        let used: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let right = |by: &Experience, at: usize| {
+            let first = by.predict_next(vectors, &wanted, &used[..at], None).into_iter().next();
+            f64::from(u8::from(first.is_some_and(|first| first.tool == calls[at])))
+        };
+        if calls.len() > 1 {
+            let gained: f64 = (1..calls.len()).map(|at| right(&past, at) - right(&nothing, at)).sum();
+            of_steps.push(gained / (calls.len() - 1) as f64);
+        }
+    }
+    (of_tools, of_steps)
+}
+
+/// The nDCG of the first results for the tools of some calls.
+fn ndcg(ranked: &[ScoredItem], calls: &[u32]) -> f64 {
+    let wanted: HashSet<usize> = calls.iter().map(|tool| *tool as usize).collect();
+    let gain = |place: usize| 1.0 / (2.0 + place as f64).log2();
+    let found = ranked.iter().take(RESULTS).enumerate().filter(|(_, one)| wanted.contains(&one.item));
+    found.map(|(place, _)| gain(place)).sum::<f64>() / (0..wanted.len().min(RESULTS)).map(gain).sum::<f64>()
+}
+
+/// The intents of a capability that count.
+fn counted_intents(known: &IndexedCapability) -> impl Iterator<Item = (&String, &Digest)> {
+    known.intents.with_digests().take(MOST_INTENTS)
+}
+
+/// At most `most` lessons: of every capability its first intent before others, the most recently used capabilities first.
 fn lessons(
-    memory: &CapabilityMemory,
+    capabilities: &[Arc<IndexedCapability>],
     embeddings: &Embeddings,
-    principal: &Principal,
     most: usize,
 ) -> Vec<IntentLesson> {
     let without_model = embeddings.progress().is_none();
     let mut lessons = Vec::new();
-    for known in memory.active_capabilities(principal) {
-        for (intent, digest) in known.intents.with_digests().take(MOST_INTENTS) {
-            let vector = embeddings.with_known(|read| read.get(digest).map(dequantised));
-            if vector.is_none() && !without_model {
-                continue;
-            }
-            let key = (known.id.clone(), digest.clone());
-            lessons.push(IntentLesson { known: Arc::clone(&known), intent: intent.clone(), key, vector });
-            if lessons.len() >= most {
-                return lessons;
-            }
+    for (number, known, intent, digest) in preferred_intents(capabilities) {
+        let vector = embeddings.with_known(|read| read.get(digest).map(dequantised));
+        if vector.is_none() && !without_model {
+            continue;
+        }
+        let key = (known.id.clone(), digest.clone());
+        let first_at = known.intents.first_at(number);
+        lessons.push(IntentLesson {
+            known: Arc::clone(known),
+            intent: intent.clone(),
+            key,
+            vector,
+            first_at,
+        });
+        if lessons.len() >= most {
+            break;
         }
     }
     lessons
+}
+
+/// All intents that count, each with its number in its capability, in the order of preference.
+fn preferred_intents<'c>(
+    capabilities: &'c [Arc<IndexedCapability>],
+) -> impl Iterator<Item = (usize, &'c Arc<IndexedCapability>, &'c String, &'c Digest)> {
+    let mut recent: Vec<&'c Arc<IndexedCapability>> = capabilities.iter().collect();
+    recent.sort_by_key(|known| {
+        (Reverse(known.statistics.last_used), Reverse(known.statistics.usage_count), &known.id)
+    });
+    (0..MOST_INTENTS).flat_map(move |number| {
+        let nth = |known: &'c Arc<IndexedCapability>| {
+            let (intent, digest) = counted_intents(known).nth(number)?;
+            Some((number, known, intent, digest))
+        };
+        recent.iter().copied().filter_map(nth).collect::<Vec<_>>()
+    })
 }

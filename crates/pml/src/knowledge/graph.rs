@@ -5,7 +5,7 @@
 
 mod map;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use pml_graph::graph::closeness::{CloseNode, closest_nodes};
@@ -30,6 +30,17 @@ const WAYS: usize = 3;
 
 /// The inputs of a graph: the tools, their observed schemas, and the version of the capabilities.
 pub(super) type GraphInputs = (Arc<ToolSnapshot>, Arc<ObservedSchemas>, i64);
+
+/// A community of the graph that most of some nodes are in.
+#[derive(Debug)]
+pub(crate) struct DominantCommunity<'n> {
+    /// The first of these nodes that is in it.
+    pub(crate) likeliest: &'n str,
+    /// Its share of these nodes, from 0 to 1.
+    pub(crate) share: f64,
+    /// All its nodes, the most important ones first.
+    pub(crate) members: Vec<&'n str>,
+}
 
 /// The relations between tools and capabilities at one moment.
 #[derive(Debug)]
@@ -124,6 +135,33 @@ impl ToolGraph {
     /// The nodes close to those just used, given most recent last.
     pub(crate) fn related_to(&self, used: &[&str]) -> Vec<CloseNode> {
         closest_nodes(&self.graph, &self.insights.snapshot, used)
+    }
+
+    /// The community that has the largest share of these nodes by their weights; `None` if the graph has none of them.
+    pub(crate) fn dominant_community<'n>(
+        &'n self,
+        weights: &[(&'n str, f64)],
+    ) -> Option<DominantCommunity<'n>> {
+        let snapshot = &self.insights.snapshot;
+        let mut shares: BTreeMap<usize, f64> = BTreeMap::new();
+        let known: Vec<(&str, f64, usize)> = weights
+            .iter()
+            .filter_map(|(id, weight)| {
+                Some((*id, *weight, self.insights.communities[snapshot.node_index(id)?]))
+            })
+            .collect();
+        for (_, weight, community) in &known {
+            *shares.entry(*community).or_default() += weight;
+        }
+        let all: f64 = shares.values().sum();
+        let (community, share) =
+            shares.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
+        let (likeliest, ..) = known.into_iter().find(|(.., of)| *of == community)?;
+        let mut members = self.insights.community(likeliest);
+        members.sort_by(|one, other| {
+            self.insights.importance(other).total_cmp(&self.insights.importance(one)).then(one.cmp(other))
+        });
+        Some(DominantCommunity { likeliest, share: if all > 0.0 { share / all } else { 0.0 }, members })
     }
 
     /// The tools from which this one could best get what it needs.

@@ -9,7 +9,7 @@ use pml_model::Principal;
 use pml_store::{InvalidationScope, Store};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{Knowledge, ObservedSchemas, PrincipalKnowledge, check, intents};
+use super::{ArgumentPatternCounts, Knowledge, ObservedSchemas, PrincipalKnowledge, check, intents};
 use crate::clock::now_ms;
 
 /// The number of traces learned from in one batch.
@@ -82,6 +82,18 @@ async fn observe(knowledge: &Knowledge) {
     }
 }
 
+/// Reads the tool call statistics of a principal again, and judges what they teach.
+///
+/// # Errors
+/// The database cannot be read.
+pub(crate) async fn judge_calls(
+    knowledge: &Knowledge,
+    principal: &Principal,
+) -> Result<(), pml_store::Error> {
+    learn_all(knowledge).await;
+    read_observed(&knowledge.store, principal, &knowledge.of_principal(principal)).await
+}
+
 async fn read_observed(
     store: &Store,
     principal: &Principal,
@@ -89,8 +101,14 @@ async fn read_observed(
 ) -> Result<(), pml_store::Error> {
     let uses = store.tool_call_counts(principal).await?;
     *learned.uses.write() = Arc::new(uses.into_iter().collect());
+    let mut patterns = ArgumentPatternCounts::new();
+    for (tool, pattern, counts) in store.argument_pattern_counts(principal).await? {
+        patterns.entry(tool).or_default().insert(pattern, counts);
+    }
+    *learned.patterns.write() = Arc::new(patterns);
     let seen = store.observed_schemas(principal).await?.into_iter();
     let seen: ObservedSchemas = seen.map(|(tool, digest, schema)| ((tool, digest), schema)).collect();
+    learned.judge_calls(store, principal).await?;
     learned.is_read.store(true, Ordering::Release);
     let mut observed = learned.observed.write();
     // An equal value keeps its allocation, because derived data is compared by pointer.

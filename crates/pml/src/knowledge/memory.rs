@@ -51,6 +51,9 @@ pub type ObservedSchemas = HashMap<(String, Digest), ObservedSchema>;
 /// How often each tool was called and failed, by tool id.
 pub type ToolUseCounts = HashMap<String, CallCounts>;
 
+/// The calls and failures of each tool by pattern of arguments.
+pub type ArgumentPatternCounts = HashMap<String, HashMap<String, CallCounts>>;
+
 impl CapabilityMemory {
     /// The memory in `store`; `secrets` are never stored.
     pub fn new(store: Store, secrets: impl IntoIterator<Item = KnownSecret>) -> CapabilityMemory {

@@ -9,6 +9,7 @@ mod check;
 mod embedding_task;
 pub mod embeddings;
 pub mod experience;
+mod gate;
 pub mod graph;
 pub(crate) mod intents;
 mod learning;
@@ -39,9 +40,13 @@ pub(crate) use catalogue::may_call_capabilities;
 pub(crate) use embedding_task::{embed_for, embedding_task};
 use embeddings::{Embeddings, IntentReading, SanitiserSource};
 use experience::Experience;
+pub(crate) use gate::Gate;
+pub use gate::{LearnedPart, PartState, PartVerdict};
 use graph::ToolGraph;
-pub(crate) use learning::{checking_task, learn_all, learning_task};
-pub use memory::{CapabilityCandidate, CapabilityMemory, ObservedSchemas, ToolUseCounts};
+pub(crate) use learning::{checking_task, judge_calls, learn_all, learning_task};
+pub use memory::{
+    ArgumentPatternCounts, CapabilityCandidate, CapabilityMemory, ObservedSchemas, ToolUseCounts,
+};
 pub(crate) use memory::{IndexedCapability, SessionResult};
 pub use mocks::{MockRegistry, RecordedMock};
 pub(crate) use next::{add_next, next_related};
@@ -75,6 +80,10 @@ pub struct PrincipalKnowledge {
     rebuilding_graph: Mutex<()>,
     observed: RwLock<Arc<ObservedSchemas>>,
     uses: RwLock<Arc<ToolUseCounts>>,
+    patterns: RwLock<Arc<ArgumentPatternCounts>>,
+    gate: RwLock<Gate>,
+    /// The number of intents and of calls when the parts were judged.
+    judged: Mutex<(usize, u64)>,
     programs: Mutex<Option<ProgramCatalogue>>,
     /// Whether the tool call statistics were read at least once.
     is_read: AtomicBool,
@@ -91,6 +100,21 @@ impl PrincipalKnowledge {
         Arc::clone(&self.uses.read())
     }
 
+    /// How often the calls of each tool worked, by pattern of arguments.
+    pub(crate) fn patterns(&self) -> Arc<ArgumentPatternCounts> {
+        Arc::clone(&self.patterns.read())
+    }
+
+    /// Whether a learned part is on.
+    pub(crate) fn is_on(&self, part: LearnedPart) -> bool {
+        self.gate.read().is_on(part)
+    }
+
+    /// What is known of the worth of each learned part.
+    pub(crate) fn verdicts(&self) -> Vec<PartVerdict> {
+        self.gate.read().verdicts().to_vec()
+    }
+
     /// The latest tool graph, if one was built.
     pub(crate) fn graph(&self) -> Option<Arc<ToolGraph>> {
         self.graph.read().clone()
@@ -103,6 +127,9 @@ impl PrincipalKnowledge {
 
     /// The advice of past intents about the tools of `snapshot`; `None` if it is not built for that yet.
     pub fn advice(&self, snapshot: &Arc<ToolSnapshot>, wanted: &IntentReading) -> Option<PastAdvice> {
+        if !self.is_on(LearnedPart::PastIntents) {
+            return None;
+        }
         self.with_experience(|experience| experience.advice(snapshot, wanted)).flatten()
     }
 }
@@ -163,6 +190,13 @@ impl Knowledge {
         // The background task reads the knowledge of a new principal.
         self.memory.notify_learning();
         new
+    }
+
+    /// For each learned part, the number of principals in memory for whom it is off.
+    pub(crate) fn parts_off(&self) -> Vec<(LearnedPart, usize)> {
+        let principals = self.principals();
+        let off = |part: LearnedPart| principals.iter().filter(|(_, learned)| !learned.is_on(part)).count();
+        LearnedPart::ALL.map(|part| (part, off(part))).to_vec()
     }
 
     /// The principals whose knowledge is in memory.

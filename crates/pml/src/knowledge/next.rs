@@ -7,13 +7,13 @@ use pml_graph::graph::fields::{FieldsDefinition, ToolFields};
 use pml_graph::next::NextReason;
 use pml_graph::next::capabilities::{CallableCapability, ReachedCapability, reached_capabilities};
 use pml_model::name::printable;
-use pml_model::trace::EdgeKind;
+use pml_model::trace::{EdgeKind, is_operation};
 use pml_model::{CapabilityId, Principal};
 use pml_store::LearnedEdge;
 
 use super::IndexedCapability;
-use super::Knowledge;
 use super::graph::ToolGraph;
+use super::{Knowledge, LearnedPart};
 use crate::report::NextSuggestion;
 
 /// The number of suggestions.
@@ -27,7 +27,8 @@ const LEAST: f64 = 0.2;
 /// The weight of the prior, in observations.
 const DOUBT: f64 = 1.0;
 
-/// Adds further suggestions, sorts by probability and keeps the first few. What just `ran` is not suggested.
+/// Adds further suggestions, sorts by probability and keeps the first few. What just `ran` is not suggested: the caller
+/// leaves out what is observed to run again with other arguments.
 pub(crate) fn add_next(next: &mut Vec<NextSuggestion>, more: Vec<NextSuggestion>, ran: &HashSet<&str>) {
     let known: Vec<String> = next.iter().map(|next| next.id.clone()).collect();
     let is_new = |more: &NextSuggestion| !known.contains(&more.id) && !ran.contains(more.id.as_str());
@@ -75,7 +76,8 @@ fn callable(known: &IndexedCapability) -> CallableCapability {
 }
 
 impl Knowledge {
-    /// The usual successors of a run of `capability` whose last call was of `tool`, without what `ran` in it.
+    /// The usual successors of a run of `capability` whose last call was of `tool`, without what `ran` in it; the
+    /// tool itself only where it is usually called again with other arguments.
     pub(crate) fn next_after(
         &self,
         principal: &Principal,
@@ -95,7 +97,9 @@ impl Knowledge {
             Ok((after_run, after_tool)) => {
                 let mut next = Vec::new();
                 add_next(&mut next, self.likely(principal, &after_run, "this"), ran);
-                add_next(&mut next, self.likely(principal, &after_tool, "its last tool"), ran);
+                // The tool itself follows only where it was called with other arguments.
+                let others = ran.iter().copied().filter(|ran| Some(*ran) != tool).collect();
+                add_next(&mut next, self.likely(principal, &after_tool, "its last tool"), &others);
                 next
             }
             Err(error) => {
@@ -105,18 +109,47 @@ impl Knowledge {
         }
     }
 
+    /// What was observed to come after a tool or capability, in a run or as the next one.
+    pub(crate) fn usual_successors(
+        &self,
+        principal: &Principal,
+        id: &str,
+        name: &str,
+    ) -> Vec<NextSuggestion> {
+        let edges = match self.store.blocking().learned_edges_from(principal, id, None, LOOKED_AT) {
+            Ok(edges) => edges,
+            Err(error) => {
+                tracing::debug!(%error, "what usually comes next could not be read");
+                return Vec::new();
+            }
+        };
+        let mut following: Vec<LearnedEdge> = Vec::new();
+        for edge in
+            edges.into_iter().filter(|edge| edge.kind != EdgeKind::Contains && !is_operation(&edge.to))
+        {
+            match following.iter_mut().find(|known| known.to == edge.to) {
+                Some(known) => known.count += edge.count,
+                None => following.push(edge),
+            }
+        }
+        let mut next = self.likely(principal, &following, &format!("`{}`", printable(name)));
+        next.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
+        next
+    }
+
     fn likely(&self, principal: &Principal, edges: &[LearnedEdge], what: &str) -> Vec<NextSuggestion> {
         let all: u64 = edges.iter().map(|edge| edge.count).sum();
         let next = edges.iter().filter_map(|edge| {
             let (kind, name) = self.item(principal, &edge.to)?;
             let times = if all == 1 { "time" } else { "times" };
+            let again = if edge.from == edge.to { " with other arguments" } else { "" };
             Some(NextSuggestion {
                 kind: kind.to_owned(),
                 id: edge.to.clone(),
                 name,
                 confidence: ((edge.count as f64 / (all as f64 + DOUBT)) * 100.0).round() / 100.0,
                 reason: format!(
-                    "came next {} of the {all} {times} that something followed {what}",
+                    "came next{again} {} of the {all} {times} that something followed {what}",
                     edge.count
                 ),
             })
@@ -133,14 +166,23 @@ impl Knowledge {
         used: &[&str],
         graph: Option<&ToolGraph>,
     ) -> Vec<NextSuggestion> {
+        let learned = self.of_principal(principal);
         let Some(wanted) = self.embeddings.cached_reading(intent) else { return Vec::new() };
-        let likely = self.of_principal(principal).with_experience(|experience| {
+        if !learned.is_on(LearnedPart::NextStep) {
+            return Vec::new();
+        }
+        let likely = learned.with_experience(|experience| {
             let vectors = self.embeddings.tool_vectors(experience.snapshot());
             let mut likely = Vec::new();
             let name = |tool: u32| experience.snapshot().tools[tool as usize].id.to_string();
             for next in experience.predict_next(&vectors, &wanted, used, graph) {
                 let id = name(next.tool);
-                if f64::from(next.confidence) < LEAST || used.contains(&id.as_str()) {
+                let is_observed = matches!(
+                    next.reason,
+                    NextReason::SimilarRequests { .. } | NextReason::FollowsOften { .. }
+                );
+                // The request asks for a tool that was used whether or not it is to be used again.
+                if f64::from(next.confidence) < LEAST || (used.contains(&id.as_str()) && !is_observed) {
                     continue;
                 }
                 let reason = match next.reason {

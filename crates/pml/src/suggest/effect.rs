@@ -129,6 +129,11 @@ fn asked_effect(step: &str) -> Option<Effect> {
 /// Whether a tool removes something by the verb in its name while the step asks for something else: to commit what is
 /// staged is not to reset it. A step whose verb is not known may ask for anything.
 pub(crate) fn removes_unasked(step: &str, tool: &CatalogueTool) -> bool {
+    asks_to_keep(step) && names_taking_away(tool.id.server.as_str(), &tool.definition.name)
+}
+
+/// Whether a step asks for a change that removes nothing.
+fn asks_to_keep(step: &str) -> bool {
     let words = words(step);
     let Some(first) = words.iter().position(|word| !has(BEFORE, word)) else { return false };
     let first = if has(PREPOSITIONS, &words[first]) { verb_after(&words, first) } else { Some(first) };
@@ -137,8 +142,18 @@ pub(crate) fn removes_unasked(step: &str, tool: &CatalogueTool) -> bool {
     };
     // "get rid of", "turn off", "check off".
     let phrasal = matches!(words[first].as_str(), "get" | "turn" | "check");
-    let asked = phrasal || words[first..].iter().any(|word| takes_away(word));
-    !asked && names_taking_away(tool.id.server.as_str(), &tool.definition.name)
+    !phrasal && !words[first..].iter().any(|word| takes_away(word))
+}
+
+/// Whether a tool removes something by the verb in its name while no step of a request may ask for that.
+pub(crate) fn none_asks_to_remove(steps: &[String], tool: &CatalogueTool) -> bool {
+    names_taking_away(tool.id.server.as_str(), &tool.definition.name)
+        && !steps.iter().any(|step| may_ask_to_remove(step))
+}
+
+/// Whether a step may ask to remove something; one whose verb is not known may ask for anything.
+fn may_ask_to_remove(step: &str) -> bool {
+    asked_effect(step) != Some(Effect::Reads) && !asks_to_keep(step)
 }
 
 fn takes_away(word: &str) -> bool {
@@ -374,6 +389,21 @@ mod tests {
             ("calendar", "cancelEvent", true),
         ] {
             assert_eq!(names_taking_away(server, name), expected, "{server}:{name}");
+        }
+    }
+
+    #[test]
+    fn only_steps_that_may_ask_for_it_let_a_tool_take_something_away() {
+        for (step, expected) in [
+            ("list the old notes", false),
+            ("commit the changes", false),
+            ("add a note about tea", false),
+            ("delete the old notes", true),
+            ("get rid of the old notes", true),
+            ("tidy the notes", true),
+            ("read the list and delete what is old", true),
+        ] {
+            assert_eq!(may_ask_to_remove(step), expected, "{step}");
         }
     }
 

@@ -27,6 +27,7 @@ fn tool(
         definition: Arc::new(
             Definition::parse(RawValue::from_string(definition.to_string()).unwrap()).unwrap(),
         ),
+        first_seen_at: 0,
         defined_at: 0,
         header_parameters: Vec::new(),
     };

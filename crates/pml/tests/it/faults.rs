@@ -407,7 +407,7 @@ fn a_server_that_still_starts_is_told_as_starting_and_not_as_unknown() {
     assert_problem(&told, "SERVER_STARTING", "`slow` is still starting");
 
     let found = client.call("pml_discover", &json!({ "intent": "anything at all" }));
-    let notes = found["structuredContent"]["suggestions"].to_string();
+    let notes = found["structuredContent"]["notes"].to_string();
     assert!(notes.contains("`slow` is still starting") && notes.contains("server `dead` is"), "{found}");
     let listed = home.run(&["list"]).stdout;
     assert!(listed.lines().any(|line| line.starts_with("slow") && line.contains("starting")), "{listed}");

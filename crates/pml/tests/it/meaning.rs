@@ -8,7 +8,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::cli;
-use crate::harness::{Home, eventually, node, text};
+use crate::harness::{Home, eventually, node, npm_server, text};
 
 fn discovered(home: &Home, intent: &str) -> Vec<Value> {
     let found = home.run(&["--json", "discover", intent]);
@@ -264,13 +264,13 @@ fn the_first_request_after_a_start_finds_tools_by_what_they_mean_or_says_that_it
     let first = client.call("pml_discover", &json!({ "intent": intent, "limit": 3 }));
     let told = &first["structuredContent"];
     let by_meaning = told["results"].to_string().contains("means nearly");
-    let says_why = told["suggestions"].to_string().contains("until then words alone find them");
+    let says_why = told["notes"].to_string().contains("until then words alone find them");
     assert!(by_meaning || says_why, "{first}");
 
     let bare = Home::new("");
     let mut client = bare.stdio(&[]);
     let first = client.call("pml_discover", &json!({ "intent": intent, "limit": 3 }));
-    let notes = first["structuredContent"]["suggestions"].to_string();
+    let notes = first["structuredContent"]["notes"].to_string();
     assert!(notes.contains("until then words alone find them"), "{first}");
 }
 
@@ -334,6 +334,69 @@ fn one_result_stands_for_the_same_tool_of_several_servers() {
         "intent": "rotate it", "implementation": { "type": "tool", "toolId": other, "defaultArgs": { "picture": "a.png" } },
     }));
     assert_eq!(called["isError"], false, "{called}");
+}
+
+#[test]
+fn a_server_that_copies_the_tools_of_another_stands_behind_it() {
+    let home = with_twins();
+    let (script, file) = (home.path("small.mjs"), home.path("studio.json"));
+    let server =
+        |name: &str| format!("[servers.{name}]\ncommand = {:?}\nargs = [{script:?}, {file:?}]\n", node());
+    home.configure(&server("studio"));
+    assert_eq!(home.run(&["doctor"]).code, 0);
+    let id = |home: &Home| first(home, "rotate a picture by some degrees");
+    assert_eq!(id(&home), "studio:rotate_picture");
+    // Its name comes first in the alphabet, and the request says it.
+    home.configure(&format!("{}{}", server("degrees"), server("studio")));
+    assert_eq!(home.run(&["doctor"]).code, 0);
+    let found = discovered(&home, "rotate a picture by some degrees");
+    assert_eq!(found[0]["also"], json!(["degrees:rotate_picture"]), "{found:?}");
+    assert_eq!(found[0]["id"], "studio:rotate_picture");
+}
+
+#[test]
+fn no_result_is_less_probable_than_what_was_asked_for() {
+    let home = with_twins();
+    let mut client = home.stdio(&[]);
+    let mut found = |least: f64| {
+        let asked = json!({ "intent": "turn the picture", "limit": 100, "filter": { "type": "tool", "minScore": least } });
+        client.call("pml_discover", &asked)["structuredContent"]["results"].as_array().unwrap().clone()
+    };
+    let scores =
+        |found: &[Value]| -> Vec<f64> { found.iter().map(|one| one["score"].as_f64().unwrap()).collect() };
+    let lowest = scores(&found(0.0)).into_iter().fold(1.0, f64::min);
+    let least = lowest + 0.001;
+    let left = scores(&found(least));
+    assert!(left.iter().all(|score| *score >= least), "{left:?}");
+}
+
+#[test]
+fn the_steps_of_a_sentence_and_everyday_words_find_their_tools() {
+    let home = Home::new("");
+    home.configure(&format!(
+        "[servers.memory]\n{}\nenv = {{ MEMORY_FILE_PATH = {:?} }}\n",
+        npm_server("server-memory"),
+        home.path("memory.jsonl"),
+    ));
+    assert_eq!(home.run(&["doctor"]).code, 0);
+    let among = |intent: &str| -> Vec<String> {
+        let found = discovered(&home, intent);
+        found.iter().take(5).map(|found| found["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let steps = among("read a csv file and sum a column");
+    for tool in ["fs:read", "csv:parse", "math:statistics"] {
+        assert!(steps.iter().any(|id| id == tool), "{tool}: {steps:?}");
+    }
+    for (intent, tools) in [
+        (
+            "remember that Bob prefers tea",
+            &["memory:create_entities", "memory:add_observations", "memory:create_relations"][..],
+        ),
+        ("what do you know about Bob", &["memory:search_nodes", "memory:open_nodes", "memory:read_graph"]),
+    ] {
+        let found = among(intent);
+        assert!(found.iter().any(|id| tools.contains(&id.as_str())), "{intent}: {found:?}");
+    }
 }
 
 #[test]

@@ -330,6 +330,7 @@ fn what_just_ran_is_no_next_step() {
         let all = told["next"].as_array().cloned().unwrap_or_default();
         all.iter().map(|next| next["id"].as_str().unwrap().to_owned()).collect()
     };
+    // The very same call with the same arguments is no step.
     let told = place.run("read the text", read, &json!({}));
     let own = [id.as_str().unwrap(), "fs:read"];
     assert!(offered(&told).iter().all(|next| !own.contains(&next.as_str())), "{told}");
@@ -341,6 +342,95 @@ fn what_just_ran_is_no_next_step() {
     assert!(offered(&told).iter().all(|next| !ran.contains(&next.as_str())), "{told}");
     let cached = place.run_with("read the text and do the sum", both, &json!({}), &json!({}));
     assert!(offered(&cached).iter().all(|next| !ran.contains(&next.as_str())), "{cached}");
+}
+
+#[test]
+fn what_usually_runs_again_with_other_arguments_is_a_next_step() {
+    let mut place = Place::start(ALL);
+    let read = "return mcp.fs.read({ path: args.path })";
+    let mut told = Value::Null;
+    for name in ["a.txt", "b.txt", "c.txt", "d.txt"] {
+        std::fs::write(place.home.path(name), name).unwrap();
+        told = place.run("read one more text", read, &json!({ "path": name }));
+        place.settled();
+    }
+    let next = told["next"].as_array().unwrap();
+    let again = |id: &Value| next.iter().find(|next| next["id"] == *id).unwrap_or_else(|| panic!("{told}"));
+    let reason = again(&json!("fs:read"))["reason"].as_str().unwrap();
+    assert!(reason.contains("with other arguments"), "{told}");
+    let before = place.store().learned_edges(&pml_model::Principal::local()).unwrap();
+    let rebuilt = place.home.run(&["learn", "rebuild"]);
+    assert_eq!(rebuilt.code, 0, "{}", rebuilt.stderr);
+    assert_eq!(place.store().learned_edges(&pml_model::Principal::local()).unwrap(), before);
+}
+
+#[test]
+fn arguments_that_a_tool_refuses_lower_it_for_intents_with_such_values() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.json"), "{}").unwrap();
+    std::fs::write(place.home.path("b.bin"), [0xff_u8, 0xfe, 0x00, 0xff]).unwrap();
+    let read = "return mcp.fs.read({ path: args.path })";
+    for name in ["a.json", "a.json", "b.bin", "b.bin", "b.bin"] {
+        place.run("read it", read, &json!({ "path": name }));
+    }
+    place.settled();
+    let known = place.store().argument_pattern_counts(&pml_model::Principal::local()).unwrap();
+    let counts = |pattern: &str| {
+        let found = known.iter().find(|(tool, of, _)| tool == "fs:read" && of == pattern);
+        found.map(|(.., counts)| (counts.calls, counts.failures)).unwrap_or_else(|| panic!("{known:?}"))
+    };
+    assert_eq!((counts("*.json"), counts("*.bin").0), ((2, 0), 3));
+    let rebuilt = place.home.run(&["learn", "rebuild"]);
+    assert_eq!(rebuilt.code, 0, "{}", rebuilt.stderr);
+    assert_eq!(place.store().argument_pattern_counts(&pml_model::Principal::local()).unwrap(), known);
+    let status = place.home.run(&["--json", "learn", "status"]);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap_or_else(|_| panic!("{status:?}"));
+    let parts = status["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 4, "{status}");
+    assert!(parts.iter().all(|part| part["state"] == "not_judged"), "five runs decide nothing: {status}");
+    let found = |place: &mut Place, intent: &str| -> Value {
+        let page = place
+            .gateway
+            .call("pml_discover", &json!({ "intent": intent, "limit": 50, "filter": { "type": "tool" } }));
+        let all = page["results"].as_array().unwrap();
+        all.iter().find(|found| found["id"] == "fs:read").unwrap_or_else(|| panic!("{page}")).clone()
+    };
+    let said = |of: &Value, pattern: &str| of["reasons"].to_string().contains(pattern);
+    eventually("what came of such arguments is a reason", || {
+        said(&found(&mut place, "read the file c.json"), "`*.json` succeeds 100 %")
+            && said(&found(&mut place, "read the file c.bin"), "`*.bin` succeeds")
+    });
+    assert!(!said(&found(&mut place, "read the file c.json"), "*.bin"));
+}
+
+#[test]
+fn what_belongs_to_the_results_of_a_search_is_suggested_beside_them() {
+    let mut place = Place::start(ALL);
+    std::fs::write(place.home.path("a.json"), "{}").unwrap();
+    let code = "const file = await mcp.fs.read({ path: args.path });\n\
+        return mcp.json.parse({ json: file.content });";
+    for _ in 0..4 {
+        let told = place.run("load the settings", code, &json!({ "path": "a.json" }));
+        assert_eq!(told["status"], "success", "{told}");
+    }
+    place.settled();
+    let asked = json!({ "intent": "read a text file", "limit": 1, "filter": { "type": "all" } });
+    eventually("what follows is suggested", || {
+        let page = place.gateway.call("pml_discover", &asked);
+        let found = page["suggestions"].as_array().cloned().unwrap_or_default();
+        assert!(found.len() <= 5, "{page}");
+        let of = |kind: &str| found.iter().filter(|one| one["type"] == kind).cloned().collect::<Vec<_>>();
+        assert!(of("capability").len() <= 3, "{page}");
+        for one in &found {
+            assert_eq!(one.get("id").is_some(), one["type"] == "capability", "{page}");
+            assert_eq!(one.get("toolId").is_some(), one["type"] != "capability", "{page}");
+            assert!(one["reason"].is_string() && one["confidence"].as_f64().is_some_and(|sure| sure <= 1.0));
+            assert!(page["results"].as_array().unwrap().iter().all(|found| found["id"] != one["toolId"]));
+        }
+        page["results"][0]["id"] == "fs:read"
+            && of("next_tool").iter().any(|next| next["toolId"] == "json:parse")
+            && of("capability").iter().any(|known| known["name"].is_string())
+    });
 }
 
 #[test]

@@ -159,6 +159,7 @@ fn what_is_anothers_looks_like_what_is_not_there() {
         "/api/graph/layout?expand=all",
         "/api/graph/search?q=note",
         "/api/speculation",
+        "/api/learning",
         "/api/servers",
         "/api/quarantine",
     ] {

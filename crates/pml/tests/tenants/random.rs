@@ -151,6 +151,7 @@ fn step(served: &Served, random: &mut Random, who: &mut Person, other: &Person) 
                 "/api/graph/layout?expand=all",
                 "/api/graph/search?q=thing",
                 "/api/speculation",
+                "/api/learning",
                 "/api/servers",
             ];
             ask("GET", lists[random.below(lists.len())].to_owned(), Value::Null)

@@ -218,17 +218,22 @@ impl<'a> TraceBatch<'a> {
         let previous = self
             .connection
             .prepare_cached(
-                "SELECT capability, created_at, last_tool FROM trace
-                 WHERE principal = ?1 AND session = ?2 AND parent IS NULL AND NOT exploratory AND seq < ?3
-                 ORDER BY seq DESC LIMIT 1",
+                "SELECT trace.capability, trace.created_at, trace.last_tool, trace_body.lesson
+                 FROM trace LEFT JOIN trace_body ON trace_body.seq = trace.seq
+                 WHERE trace.principal = ?1 AND trace.session = ?2 AND trace.parent IS NULL
+                     AND NOT trace.exploratory AND trace.seq < ?3
+                 ORDER BY trace.seq DESC LIMIT 1",
             )?
             .query_row(params![row.principal.0, row.session, row.seq], |row| {
-                Ok((row.get::<_, Option<i64>>(0)?, row.get(1)?, row.get(2)?))
+                let lesson: Option<String> = row.get(3)?;
+                let lesson = lesson.and_then(|lesson| serde_json::from_str::<Lesson>(&lesson).ok());
+                let calls = lesson.unwrap_or_default().calls;
+                Ok((row.get::<_, Option<i64>>(0)?, row.get(1)?, row.get(2)?, calls))
             })
             .optional()?;
-        let Some((capability, created_at, last_tool)) = previous else { return Ok(()) };
+        let Some((capability, created_at, last_tool, calls)) = previous else { return Ok(()) };
         let capability = capability.map(|number| self.id(number)).transpose()?.flatten();
-        self.state.sessions.insert(session, PreviousTrace { capability, created_at, last_tool });
+        self.state.sessions.insert(session, PreviousTrace { capability, created_at, last_tool, calls });
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use pml_model::learning::{DegradedCapability, IntentCount, LearnedCapability, Le
 
 use crate::memory::edge::add_edges;
 use crate::memory::observed::put_observed;
-use crate::memory::tool_use::add_call_counts;
+use crate::memory::tool_use::{add_argument_patterns, add_call_counts};
 use crate::memory::{cache, next_version};
 use crate::vouch::changed_mark_sql;
 
@@ -35,6 +35,7 @@ impl LearningWriter<'_> {
         add_edges(self.connection, changes.edges)?;
         put_observed(self.connection, changes.observed)?;
         add_call_counts(self.connection, changes.tool_uses)?;
+        add_argument_patterns(self.connection, changes.argument_patterns)?;
         let changed = changes.capabilities.keys().cloned().collect();
         self.put_capabilities(changes.capabilities)?;
         self.add_intents(&changes.intents)?;

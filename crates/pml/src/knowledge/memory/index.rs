@@ -154,6 +154,8 @@ impl From<Capability> for IndexedCapability {
 #[derive(Debug, Clone)]
 pub(crate) struct ServedIntents {
     texts: Vec<String>,
+    /// When each was served first, in milliseconds since the Unix epoch.
+    first_at: Vec<i64>,
     /// What is embedded of each intent: its text, and its text without its values. Finding the values takes far longer than
     /// embedding is looked after, so it is done once.
     embedded: Vec<String>,
@@ -169,7 +171,9 @@ impl ServedIntents {
     fn new(mut intents: Vec<CapabilityIntent>) -> ServedIntents {
         // The literals of the first intent are the defaults.
         intents.sort_by_key(|intent| intent.first_at);
-        let texts: Vec<String> = intents.into_iter().take(MOST_INTENTS).map(|intent| intent.text).collect();
+        intents.truncate(MOST_INTENTS);
+        let first_at = intents.iter().map(|intent| intent.first_at).collect();
+        let texts: Vec<String> = intents.into_iter().map(|intent| intent.text).collect();
         let whole: Vec<String> = texts.iter().map(|text| embeddings::intent_text(text)).collect();
         let masked: Vec<String> = texts.iter().map(|text| embeddings::masked_intent_text(text)).collect();
         let digests = |texts: &[String]| texts.iter().map(|text| Digest::of(text.as_bytes())).collect();
@@ -177,6 +181,7 @@ impl ServedIntents {
             digests: digests(&whole),
             masked_digests: digests(&masked),
             embedded: whole.into_iter().chain(masked).collect(),
+            first_at,
             texts,
             read: OnceLock::new(),
         }
@@ -207,6 +212,11 @@ impl ServedIntents {
     /// The intents, each with the digest of its text.
     pub(crate) fn with_digests(&self) -> impl Iterator<Item = (&String, &Digest)> {
         self.texts.iter().zip(&self.digests)
+    }
+
+    /// When the intent with that number was served first.
+    pub(crate) fn first_at(&self, number: usize) -> i64 {
+        self.first_at.get(number).copied().unwrap_or_default()
     }
 
     /// The intent most similar to `asked`, and how similar it is.

@@ -24,6 +24,7 @@ fn tools() -> Vec<CatalogueTool> {
         identifier: definition.name.clone(),
         exposed_name: definition.name.clone(),
         definition: Arc::new(definition),
+        first_seen_at: 0,
         defined_at: 0,
         header_parameters: Vec::new(),
     };

@@ -92,7 +92,16 @@ function Ranking({ found }) {
     return html`<${Empty} title="Nothing fits">${(found.notes?.length ? found.notes : ['Try other words, or connect a server that can do it.']).map((note) => html`<p><${Sentence} text=${note} /></p>`)}</${Empty}>`;
   }
   return html`<section aria-label="Ranking"><ol class="ranking">${found.results.map((result, index) => html`<${Result} key=${`${result.type} ${result.id}`} result=${result} place=${index + 1} />`)}</ol>
+    ${found.suggestions?.length > 0 && html`<h4>See also</h4><ul class="plain-list">${found.suggestions.map((one) => html`<li key=${one.id ?? one.toolId}><${Related} one=${one} /></li>`)}</ul>`}
     ${found.notes?.length > 0 && html`<ul class="fine notes-list">${found.notes.map((note) => html`<li><${Sentence} text=${note} /></li>`)}</ul>`}</section>`;
+}
+
+const RELATED_AS = { capability: 'capability', tool: 'tool', next_tool: 'comes next' };
+
+function Related({ one }) {
+  const name = html`<${Code} text=${one.name} />`;
+  const linked = one.type === 'capability' && offered.has('capability') ? html`<a href=${href('capability', { name: one.id })}>${name}</a>` : name;
+  return html`${linked} <span class="fine">${RELATED_AS[one.type] ?? one.type}: <${Sentence} text=${one.reason} /></span>`;
 }
 
 function Result({ result, place }) {
