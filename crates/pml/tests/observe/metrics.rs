@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use crate::door::{ALL, call, get, run, send};
-use crate::harness::{Home, Served};
+use crate::harness::{Home, Served, eventually};
 
 /// The samples by name and labels.
 type Samples = BTreeMap<String, f64>;
@@ -192,7 +192,8 @@ fn figures_equal_what_was_done() {
     expect("pml_sandbox_workers_total{event=\"taken\"}", done["pml_runs_started_total{kind=\"code\"}"]);
     expect("pml_runs_open{state=\"running\"}", 0.0);
     assert_eq!(done.keys().filter(|series| series.contains("build_info")).count(), 1);
-    // The JSON has the same figures, apart from the buckets.
+    // The JSON has the same figures, apart from the buckets, once nothing is being written any more.
+    eventually("all is written", || scrape(&served)["pml_store_backlog_bytes"] == 0.0);
     let (told, done) = (summary(&served), scrape(&served));
     let without_buckets: Samples =
         done.into_iter().filter(|(series, _)| !series.contains("_bucket{")).collect();
