@@ -45,10 +45,11 @@ struct AnalyseBody {
 
 /// The analysis of a program or of a DAG document, complaints included.
 #[derive(Serialize, ToSchema)]
-#[serde(untagged, rename_all_fields = "camelCase")]
+#[serde(untagged)]
 enum AnalyseReply<'a> {
     /// That of a program.
     Program {
+        #[serde(rename = "schemaVersion")]
         schema_version: u32,
         /// The JavaScript that would run, and the meaning of its probes.
         #[schema(value_type = Object)]
@@ -58,6 +59,7 @@ enum AnalyseReply<'a> {
     },
     /// That of a DAG document.
     Dag {
+        #[serde(rename = "schemaVersion")]
         schema_version: u32,
         /// The tasks that could be understood, as an equivalent document.
         #[schema(value_type = Object)]

@@ -14,7 +14,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use pml_mcp::server::access::Admission;
 use pml_model::question::Question;
-use pml_model::{Principal, RunId};
+use pml_model::{Digest, Principal, RunId};
 use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
@@ -76,7 +76,9 @@ async fn list(
 async fn open_list(app: &App, principal: &Principal, headers: &HeaderMap) -> Result<Response, Problem> {
     // Every open page asks every few seconds, and questions are sealed and may be large.
     let mark = flow::open_questions_mark(app, principal).await?;
-    let tag = format!("\"{SCHEMA_VERSION}-{}-{}\"", env!("PML_VERSION"), mark.digest);
+    // Another version may give the same questions another shape.
+    let shape = format!("{} {}", env!("PML_VERSION"), mark.digest);
+    let tag = format!("\"{}\"", Digest::of(shape.as_bytes()));
     if is_known(headers, &tag) {
         return Ok(not_modified_response(&tag));
     }

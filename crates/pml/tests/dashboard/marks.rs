@@ -15,7 +15,7 @@ fn place() -> Place {
     place.home.configure(&format!(
         "[approvals]\nby = \"human\"\n[speculation]\nsample = 0\n[servers.tools]\ncommand = {}\nargs = {args}\n[permissions]\n\
          tools = {{ approval_mode = \"auto\" }}\n\"tools:echo\" = {{ read_only = true }}\n\
-         \"tools:flaky\" = {{ idempotent = true }}\n\"fs:read\" = {{ cache_ttl = \"1h\" }}\n",
+         \"tools:flaky\" = {{ idempotent = true }}\n",
         json!(python("python3"))
     ));
     place
@@ -43,10 +43,10 @@ fn what_was_sent_again_or_made_ahead_is_marked() {
         const two = await mcp.tools.echo({ value: 'second', wait: 50 });\nreturn [one.value, two.value];";
     let program = json!({"type": "code", "code": code});
     let ahead = run(&mut agent, "what can be read ahead", &program, &json!({"cache": false}));
-    // The run that confirms a dry run takes what that one read.
+    // The run that confirms a dry run takes what that one computed; a file may have changed since.
     std::fs::write(place.home.path("notes.md"), "hello").unwrap();
     let code = "const notes = await mcp.fs.read({ path: 'notes.md' });\n\
-        const told = await mcp.tools.echo({ value: notes.content });\nreturn told.value;";
+        const told = await mcp.text.case({ text: notes.content, to: 'upper' });\nreturn told.text;";
     let implementation = json!({"type": "code", "code": code});
     let dry =
         json!({"intent": "tell the notes", "implementation": implementation, "options": {"dryRun": true}});
@@ -69,7 +69,7 @@ fn what_was_sent_again_or_made_ahead_is_marked() {
     let from_dry_run = calls(&confirmed);
     assert_eq!(
         (&from_dry_run[0]["cached"], &from_dry_run[1]["cached"]),
-        (&json!(true), &json!(false)),
+        (&json!(false), &json!(true)),
         "{from_dry_run}"
     );
     let name = |run: &str| {
@@ -91,6 +91,6 @@ fn what_was_sent_again_or_made_ahead_is_marked() {
         json!([false, true]),
         "the bar of the second call is marked as speculated: {seen}"
     );
-    assert_eq!(seen["cached"], json!([true, false]), "the read of the dry run is marked as cached: {seen}");
+    assert_eq!(seen["cached"], json!([false, true]), "what the dry run computed is marked as cached: {seen}");
     assert!(seen["savings"].as_str().unwrap().contains("tools:echo"), "{seen}");
 }

@@ -192,8 +192,7 @@ fn figures_equal_what_was_done() {
     expect("pml_sandbox_workers_total{event=\"taken\"}", done["pml_runs_started_total{kind=\"code\"}"]);
     expect("pml_runs_open{state=\"running\"}", 0.0);
     assert_eq!(done.keys().filter(|series| series.contains("build_info")).count(), 1);
-    // The JSON has the same figures, apart from the buckets.
-    // What is recorded after the replies must not come between the two.
+    // The JSON has the same figures, apart from the buckets, where nothing is recorded between the two.
     let (mut done, mut told) = (scrape(&served), summary(&served));
     eventually("nothing changes meanwhile", || {
         let before = std::mem::replace(&mut done, scrape(&served));

@@ -373,11 +373,13 @@ fn a_collector_that_is_not_there_costs_one_warning() {
 #[test]
 fn the_spans_of_thousands_of_calls_all_arrive() {
     let collector = Collector::start();
-    let home = home(&exporting(&collector));
+    let home = home(&format!("{}[limits]\ncalls = 5000\n", exporting(&collector)));
     let served = home.serve(&[]);
     let code =
         "for (let i = 0; i < 3000; i++) await mcp.math.evaluate({ expression: '1 + 1' }); return 'all'";
-    assert_eq!(run(&served, "count for long", code)["result"], "all");
+    // The reply may come before the end: only the spans count.
+    let reply = run(&served, "count for long", code);
+    assert!(reply["workflowId"].is_string(), "{reply}");
     let is_call = |span: &Span| span.name() == "tools/call evaluate";
     eventually("all spans are there", || {
         collector.spans().iter().filter(|span| is_call(span)).count() == 3_000
