@@ -223,7 +223,7 @@ function Decisions({ run }) {
   })}</ol>`;
 }
 
-const KINDS = { approval: 'Approval of calls', in_doubt: 'Calls in doubt', layer: 'Go on after a layer' };
+const KINDS = { approval: 'Approval of calls', in_doubt: 'Calls in doubt', layer: 'Go on after a layer', sign_in: 'Sign-in to a server' };
 
 function Questions({ run }) {
   if (!run.questions?.length) return html`<${Empty} title="No questions"><p>This run asked nobody. What needs your approval is set by the policy.</p></${Empty}>`;
