@@ -367,13 +367,17 @@ fn a_run_waits_for_a_sign_in_and_goes_on_after_it() {
         let run = waits_for_sign_in(&mut client);
         assert_eq!(notes.count("calls"), 1);
         let listed = home.run(&["runs", "show", &run]);
-        assert!(listed.stdout.contains("pml login notes"), "{listed:?}");
-        if restarts {
-            assert_eq!(client.finish(), 0);
-        }
+        assert!(listed.stderr.contains("pml login notes"), "{listed:?}");
+        let kept = match restarts {
+            true => {
+                assert_eq!(client.finish(), 0);
+                None
+            }
+            false => Some(client),
+        };
         let signed_in = login(&home, &[]);
         assert!(signed_in.stdout.contains(&format!("run {run} goes on")), "{signed_in:?}");
-        let mut client = if restarts { home.stdio(&[]) } else { client };
+        let mut client = kept.unwrap_or_else(|| home.stdio(&[]));
         let ended = call_own(&mut client, "pml_continue", &json!({ "workflow_id": run }));
         assert_eq!(
             ended["structuredContent"]["result"],
