@@ -3,7 +3,7 @@
     python3 packaging/package.py --program target/dist/pml --target x86_64-unknown-linux-gnu --out target/packages
 
 Needs nothing but Cargo and Python. The same program gives the same bytes: no package has a time or a user of this machine in it.
-`--also DIR` takes the archives of other targets into the checksums and the Homebrew formula.
+`--also DIR` takes the packages of other targets into the checksums, and their archives into the Homebrew formula.
 """
 
 import argparse
@@ -70,22 +70,22 @@ def zip_file(files):
     return packed.getvalue()
 
 
-def documents(program, third_party, runs_here):
-    """README, licences, manual page and completions, beside the program in an archive."""
+def documents(teller, third_party):
+    """README, licences, manual page and completions, beside the program in an archive. `teller` is a `pml` of this version that
+    runs on this machine: the manual page and completions are the same for every target."""
     files = [(name, (ROOT / name).read_bytes(), 0o644) for name in ("README.md", "LICENSE")]
     files.append((THIRD_PARTY, third_party, 0o644))
-    if runs_here:
-        said = lambda *words: subprocess.run([program, *words], check=True, capture_output=True).stdout
-        files.append(("pml.1", said("man"), 0o644))
-        files += [(f"completions/{file}", said("completions", shell), 0o644) for shell, file in SHELLS.items()]
+    said = lambda *words: subprocess.run([teller, *words], check=True, capture_output=True).stdout
+    files.append(("pml.1", said("man"), 0o644))
+    files += [(f"completions/{file}", said("completions", shell), 0o644) for shell, file in SHELLS.items()]
     return files
 
 
-def archive(out, version, target, program, content, third_party, runs_here):
+def archive(out, version, target, teller, content, third_party):
     """`pml-VERSION-TARGET.tar.gz`, or `.zip` for Windows."""
     folder = f"pml-{version}-{target}"
     windows = "windows" in target
-    files = [("pml.exe" if windows else "pml", content, 0o755), *documents(program, third_party, runs_here)]
+    files = [("pml.exe" if windows else "pml", content, 0o755), *documents(teller, third_party)]
     files = [(f"{folder}/{path}", data, mode) for path, data, mode in files]
     path = out / f"{folder}{'.zip' if windows else '.tar.gz'}"
     path.write_bytes(zip_file(files) if windows else tarball(files))
@@ -267,13 +267,19 @@ end
 """
 
 
+def packages_in(directory, version):
+    """The archives, wheels and npm packages that were made for another target."""
+    names = [f"pml-{version}-*", f"{NAME.replace('-', '_')}-{version}-*.whl", f"{NAME}-pml-*-{version}.tgz"]
+    return sorted(path for name in names for path in directory.glob(name))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--target", choices=TARGETS, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--also", type=Path, action="append", default=[])
-    parser.add_argument("--foreign", action="store_true", help="the program does not run on this machine")
+    parser.add_argument("--foreign", type=Path, metavar="PML", help="the program does not run on this machine; PML, of the same version, does")
     parser.add_argument("--level", type=int, default=level, help="of compression, from 1 to 9")
     options = parser.parse_args()
     globals()["level"] = options.level
@@ -283,15 +289,20 @@ def main():
     options.out.mkdir(parents=True)
     out, program = options.out, options.program.resolve()
     content = program.read_bytes()
+    teller = (options.foreign or program).resolve()
+    told = subprocess.run([teller, "--version"], check=True, capture_output=True, text=True).stdout.split()
+    if version not in told:
+        sys.exit(f"{teller} is not version {version}, whose manual page and completions are packed")
     third_party = licences.third_party(options.target)
-    archives = [archive(out, version, options.target, program, content, third_party, not options.foreign)]
+    archives = [archive(out, version, options.target, teller, content, third_party)]
     made = [*archives, wheel(out, version, options.target, content, third_party)]
     made += npm(out, version, options.target, content, third_party)
     for other in options.also:
-        for path in sorted(other.glob(f"pml-{version}-*")):
+        for path in packages_in(other, version):
             if not (out / path.name).exists():
-                archives.append(Path(shutil.copy(path, out / path.name)))
-                made.append(archives[-1])
+                made.append(Path(shutil.copy(path, out / path.name)))
+                if path.name.startswith("pml-"):
+                    archives.append(made[-1])
     (out / "pml.rb").write_text(formula(version, archives))
     (out / "server.json").write_text(json.dumps(server_json(version), indent=2) + "\n")
     shutil.copy(ROOT / "packaging/Containerfile", out / "Containerfile")

@@ -1,13 +1,15 @@
 // What the JavaScript clients share: the command line, the scenarios and the printing of the outcome.
 //
 //   node sdk1.mjs SCENARIO --stdio '["command","argument"]' | --url URL [--token T]
-//        [--tool NAME] [--args JSON] [--answer JSON] [--timeout MS]
+//        [--tool NAME] [--args JSON] [--answer JSON] [--timeout MS] [--limit MS]
 //
 // Prints one JSON object and exits with 0, or with 1 when the scenario could not be played to its end.
 //
 //   list          server info, protocol version and the names of all tools
 //   call          calls --tool with --args: the result as it came
 //   progress      the same, with the progress values received meanwhile
+//   long          the same, where each request is given up after --limit ms (the SDK's own limit without it): waits for a run
+//                 that the call became with pml_continue, and counts the requests
 //   resume        the same, over HTTP, with the connection of the reply cut after some events: how often it was cut
 //   cancel        as `call`, cancelled at the first progress notification: how the call ended
 //   elicit        the same, with a client that accepts each elicitation with --answer: what it was asked
@@ -25,6 +27,7 @@ const { values, positionals } = parseArgs({
     args: { type: 'string', default: '{}' },
     answer: { type: 'string', default: '{}' },
     timeout: { type: 'string', default: '15000' },
+    limit: { type: 'string' },
   },
 });
 
@@ -64,6 +67,19 @@ const scenarios = {
     const progress = [];
     const result = await client.callTool(call, { onprogress: (update) => progress.push(update.progress) });
     return { progress, result };
+  },
+
+  long: async (client) => {
+    const progress = [];
+    const options = { onprogress: (update) => progress.push(update.progress), ...(values.limit && { timeout: Number(values.limit) }) };
+    let result = await client.callTool(call, options);
+    let requests = 1;
+    const workflow_id = result._meta?.['pml/workflowId'];
+    const goesOn = () => [result._meta?.['pml/status'], result.structuredContent?.status].includes('running');
+    for (; goesOn(); requests += 1) {
+      result = await client.callTool({ name: 'pml_continue', arguments: { workflow_id } }, options);
+    }
+    return { progress, requests, result };
   },
 
   resume: async (client) => ({ ...(await scenarios.progress(client)), cut: client.cut() }),

@@ -1,7 +1,7 @@
 """Client made with the official Python SDK, which asks for the stateless era and falls back to the stateful one.
 
     python sdk.py SCENARIO --stdio '["command","argument"]' | --url URL [--token T]
-           [--tool NAME] [--args JSON] [--answer JSON] [--timeout MS]
+           [--tool NAME] [--args JSON] [--answer JSON] [--timeout MS] [--limit MS]
 
 Plays the scenarios described in `scenarios.mjs`, prints one JSON object and exits with 0, or with 1 when the scenario
 could not be played to its end.
@@ -108,6 +108,23 @@ class Player:
         result = await self.call(client, note)
         return {"progress": progress, "result": result}
 
+    async def play_long(self, client):
+        progress, requests = [], 0
+        limit = self.options.limit / 1000 if self.options.limit else None
+
+        async def note(value, _total, _message):
+            progress.append(value)
+
+        name, arguments = self.options.tool, self.arguments
+        while True:
+            requests += 1
+            result = plain(await client.call_tool(name, arguments, limit, note))
+            meta, told = result.get("_meta", {}), result.get("structuredContent", {})
+            if "running" not in (meta.get("pml/status"), told.get("status")):
+                return {"progress": progress, "requests": requests, "result": result}
+            arguments = {"workflow_id": meta.get("pml/workflowId") or told["workflowId"]}
+            name = "pml_continue"
+
     async def play_cancel(self, client):
         progress, outcome = [], {"ended": "cancelled"}
 
@@ -153,7 +170,7 @@ class Player:
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("scenario", choices=["list", "call", "progress", "cancel", "elicit", "list-changed"])
+    parser.add_argument("scenario", choices=["list", "call", "progress", "long", "cancel", "elicit", "list-changed"])
     parser.add_argument("--stdio")
     parser.add_argument("--url")
     parser.add_argument("--token")
@@ -161,6 +178,7 @@ def main():
     parser.add_argument("--args", default="{}")
     parser.add_argument("--answer", default="{}")
     parser.add_argument("--timeout", type=int, default=15000)
+    parser.add_argument("--limit", type=int)
     player = Player(parser.parse_args())
     try:
         outcome = anyio.run(player.play)

@@ -94,6 +94,20 @@ const SOAKS: &[Soak] = &[
         count: 500,
     },
     Soak {
+        name: "long-life",
+        what: "minutes of a gateway whose servers die and whose clients leave, and which holds no more at the end",
+        test: ("pml", "it", "long_life::"),
+        variable: "PML_LONG_LIFE_MINUTES",
+        count: 15,
+    },
+    Soak {
+        name: "long-call",
+        what: "seconds of one call through clients that wait for a minute",
+        test: ("pml", "it", "clients::a_call_longer"),
+        variable: "PML_LONG_CALL_SECONDS",
+        count: 600,
+    },
+    Soak {
         name: "hyperpaths",
         what: "random hypergraphs whose cheapest hyperpaths are those of brute force",
         test: ("pml-graph", "hyperpaths", ""),

@@ -74,15 +74,6 @@ pub enum ServerAddress {
     },
 }
 
-impl ClientServer {
-    /// Whether this is PML itself.
-    pub fn is_pml(&self) -> bool {
-        let ServerAddress::Stdio { command, args, .. } = &self.address else { return false };
-        let program = command.rsplit(['/', '\\']).next().unwrap_or_default();
-        matches!(program, "pml" | "pml.exe") && args.iter().any(|arg| arg == "stdio")
-    }
-}
-
 /// An entry that PML cannot use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableServer {

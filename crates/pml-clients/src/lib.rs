@@ -14,6 +14,7 @@ mod json;
 mod known;
 mod layout;
 mod merge;
+mod own_entry;
 mod toml;
 mod tree;
 mod variables;
@@ -26,5 +27,6 @@ pub use known::{
     CLIENTS, Client, ConfigLocation, Directories, ResolvedLocation, Scope, System, find, nearest,
 };
 pub use merge::{MergedServer, merge};
+pub use own_entry::package_command;
 pub use tree::Error;
 pub use variables::VariableValues;

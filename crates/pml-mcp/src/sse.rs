@@ -70,10 +70,19 @@ impl SseDecoder {
         self.retry_ms
     }
 
+    /// A decoder for the stream that continues this one on another connection. An event that was cut comes again, whole.
+    pub(crate) fn continued(self) -> SseDecoder {
+        SseDecoder { last_id: self.last_id, retry_ms: self.retry_ms, ..SseDecoder::default() }
+    }
+
     fn end_line(&mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
+            // Only now: an event that is cut after its id has not been read.
+            if event.id.is_some() {
+                self.last_id.clone_from(&event.id);
+            }
             let worth_it =
                 std::mem::take(&mut self.has_data) || event.id.is_some() || event.retry_ms.is_some();
             return worth_it.then_some(event);
@@ -94,10 +103,7 @@ impl SseDecoder {
                 self.event.data = line;
             }
             "event" => self.event.kind = value.to_owned(),
-            "id" if !value.contains('\0') => {
-                self.event.id = Some(value.to_owned());
-                self.last_id = Some(value.to_owned());
-            }
+            "id" if !value.contains('\0') => self.event.id = Some(value.to_owned()),
             "retry" => {
                 self.event.retry_ms = value.parse().ok();
                 self.retry_ms = self.event.retry_ms.or(self.retry_ms);
@@ -145,6 +151,20 @@ mod tests {
         assert_eq!((whole[1].retry_ms, whole[1].data.as_str()), (Some(50), ""));
         let letters: Vec<String> = text.chars().map(String::from).collect();
         assert_eq!(decode(&letters.iter().map(String::as_str).collect::<Vec<_>>()), whole);
+    }
+
+    #[test]
+    fn a_stream_continues_after_the_last_whole_event() {
+        let mut decoder = SseDecoder::default();
+        decoder.push(b"retry: 50\nid: 1\ndata: a\n\nid: 2\ndata: b", 1000, |_| {}).unwrap();
+        assert_eq!((decoder.last_id(), decoder.retry_ms()), (Some("1"), Some(50)));
+        let mut decoder = decoder.continued();
+        let mut events = Vec::new();
+        decoder.push(b"id: 2\ndata: b\n\n", 1000, |event| events.push(event.data)).unwrap();
+        assert_eq!(
+            (events, decoder.last_id(), decoder.retry_ms()),
+            (vec!["b".to_owned()], Some("2"), Some(50))
+        );
     }
 
     #[test]

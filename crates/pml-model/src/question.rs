@@ -21,6 +21,12 @@ pub enum Question {
     },
     /// Calls that need a person's approval before they are made.
     Approval(ApprovalQuestion),
+    /// Calls that cannot be sent before a person signs in to their servers. An approval sends them again, and nothing is
+    /// allowed by it.
+    SignIn {
+        /// The calls that wait.
+        calls: Vec<CallAwaitingSignIn>,
+    },
     /// A layer of a DAG has run, and a person or client wants to see it before the next one starts.
     Layer(LayerQuestion),
 }
@@ -42,6 +48,23 @@ pub struct CallInDoubt {
     pub sent_at: i64,
 }
 
+/// A call that was not sent, because its server needs a sign-in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallAwaitingSignIn {
+    /// Number of the call within its run.
+    pub call: u32,
+    /// Id of the node of the structure, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// `server:tool`.
+    pub tool: String,
+    /// The server.
+    pub server: String,
+    /// Why it needs a sign-in.
+    pub because: String,
+}
+
 /// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -51,7 +74,7 @@ pub enum Answer {
         /// One verdict for each call of the question.
         calls: Vec<ResolvedDoubt>,
     },
-    /// To calls that need approval.
+    /// To calls that need approval, or a sign-in.
     Approval(ApprovalDecision),
     /// To a layer that has run.
     Layer(LayerDecision),

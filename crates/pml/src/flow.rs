@@ -36,6 +36,7 @@ mod repairs;
 mod repeated;
 mod replan;
 mod share;
+mod sign_ins;
 mod spans;
 mod speculation;
 mod version_names;
@@ -113,6 +114,7 @@ pub use share::{
     ExportedPackage, ImportedCapability, PackageOptions, PackageReview, export_package, import_package,
     review_package,
 };
+pub use sign_ins::note_sign_in;
 pub use speculation::{ConfidenceStats, SpeculationStats, speculation_stats};
 pub use versions::{
     EffectChange, VersionDiff, VersionList, VersionRecord, capability_versions, diff_versions, roll_back,

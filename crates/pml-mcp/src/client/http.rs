@@ -1,5 +1,8 @@
 //! The streamable HTTP transport of the client.
 
+mod events;
+
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,7 +25,7 @@ use crate::client::stream::{answer_question, too_many_questions};
 use crate::message::{self, MAX_MESSAGE_BYTES, RequestId, RpcError, RpcMessage, RpcResponse, code};
 use crate::param_headers;
 use crate::protocol::{Era, MODERN};
-use crate::sse;
+use crate::sse::SseEvent;
 
 /// A server that is reached by URL.
 #[derive(Debug, Clone)]
@@ -39,11 +42,6 @@ pub struct RemoteServer {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a message without a waiting caller may take to be delivered, also while the connection closes.
 const SHORT_PATIENCE: Duration = Duration::from_secs(2);
-/// The pause before the event stream of a server is opened again, which doubles up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Longest pause before the event stream of a server is opened again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
 /// The transport to one server; clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpTransport {
@@ -156,7 +154,8 @@ impl HttpTransport {
         body: String,
     ) -> Result<HttpResponse, RequestFailure> {
         let request = self.inner.http.post(address).headers(self.inner.headers.clone());
-        self.send(request.header(CONTENT_TYPE, "application/json").body(body)).await
+        let request = request.header(CONTENT_TYPE, "application/json").body(body);
+        self.send(request, Refused::NewToken, &Wire::default()).await
     }
 
     /// Returns to the state before a version was negotiated.
@@ -166,16 +165,23 @@ impl HttpTransport {
 
     pub(crate) async fn request(&self, post: PostRequest<'_>) -> Result<Box<RawValue>, RequestFailure> {
         let inner = &self.inner;
-        let mut open = HttpRequestGuard { link: self, id: post.id, answered: false };
+        let wire = Wire::default();
+        let mut open = HttpRequestGuard { link: self, id: post.id, answered: false, wire: &wire };
         drop(inner.pending.register(post.id, post.caller.clone(), Arc::clone(post.clock)));
         let outcome = tokio::select! {
-            outcome = self.exchange(&post) => {
+            outcome = self.exchange(&post, &wire) => {
                 open.answered = true;
                 outcome
             }
-            () = post.cancel.cancelled() => Err(RequestFailure::Unknown(LostReason::Cancelled)),
-            () = post.caller.wait_until(|| post.clock.deadline()) => Err(RequestFailure::Unknown(LostReason::Timeout)),
-            () = inner.stop.cancelled() => Err(RequestFailure::Unknown(LostReason::ServerEnded("PML closed the connection".into()))),
+            () = post.cancel.cancelled() => Err(wire.failure(NotSentReason::Cancelled, LostReason::Cancelled)),
+            () = post.caller.wait_until(|| post.clock.deadline()) => {
+                let waiting = "its authorization server gave no token before the deadline".to_owned();
+                Err(wire.failure(NotSentReason::Connect(waiting), LostReason::Timeout))
+            }
+            () = inner.stop.cancelled() => {
+                let why = "PML closed the connection".to_owned();
+                Err(wire.failure(NotSentReason::Closed(why.clone()), LostReason::ServerEnded(why)))
+            }
         };
         if let Err(RequestFailure::NotSent(reason @ NotSentReason::SessionEnded)) = &outcome {
             self.close(reason.to_string());
@@ -186,7 +192,7 @@ impl HttpTransport {
     /// Sends a notification and waits until the server has accepted it.
     pub(crate) async fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), RequestFailure> {
         let body = message::encode_notification(method, params);
-        let response = self.post(body, method, None, &[]).await?;
+        let response = self.post(body, (method, None), &[], &Wire::default()).await?;
         if response.status().is_success() { Ok(()) } else { Err(self.refused(response).await) }
     }
 
@@ -205,47 +211,15 @@ impl HttpTransport {
         });
     }
 
-    /// Opens the event stream of a legacy server, if it has one.
-    pub(crate) fn spawn_listener(&self) {
-        let link = self.clone();
-        self.inner.tasks.spawn(async move {
-            link.inner.stop.run_until_cancelled(link.keep_listening()).await;
-        });
-    }
-
-    async fn keep_listening(&self) {
-        let mut last_id = None;
-        let mut pause = FIRST_PAUSE;
-        loop {
-            match self.get(last_id.as_deref()).await {
-                Ok(response) if is_event_stream(&response) => {
-                    let opened = Instant::now();
-                    let mut decoder = sse::SseDecoder::default();
-                    if let Err(error) = self.read_events(response, &mut decoder, None).await {
-                        tracing::debug!(error, "an event stream was left");
-                    }
-                    last_id = decoder.last_id().map(str::to_owned).or(last_id);
-                    // A stream that lasted was cut by something temporary.
-                    if opened.elapsed() > LONGEST_PAUSE {
-                        pause = FIRST_PAUSE;
-                    }
-                }
-                Ok(response) if !may_stream_later(response.status()) => return,
-                Ok(response) => tracing::debug!(status = %response.status(), "no event stream for now"),
-                Err(error) => tracing::debug!(%error, "no event stream for now"),
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-    }
-
     /// Ends the session at the server, if there is one.
     pub(crate) async fn end_session(&self) {
         let standing = self.standing().clone();
         if let Some(session) = standing.session {
             let request = self.inner.http.delete(&self.inner.url).headers(self.inner.headers.clone());
             let request = request.header("Mcp-Session-Id", session).timeout(SHORT_PATIENCE);
-            let ended = tokio::time::timeout(SHORT_PATIENCE, self.send(request)).await;
+            let ended =
+                tokio::time::timeout(SHORT_PATIENCE, self.send(request, Refused::Final, &Wire::default()))
+                    .await;
             if let Ok(Err(error)) = ended {
                 tracing::debug!(%error, "a session could not be ended");
             }
@@ -271,12 +245,12 @@ impl HttpTransport {
         self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn exchange(&self, post: &PostRequest<'_>) -> Result<Box<RawValue>, RequestFailure> {
+    async fn exchange(&self, post: &PostRequest<'_>, wire: &Wire) -> Result<Box<RawValue>, RequestFailure> {
         let body = message::encode_request(&RequestId::from_number(post.id), post.method, post.params);
         if body.len() > MAX_MESSAGE_BYTES {
             return Err(RequestFailure::NotSent(NotSentReason::TooLarge));
         }
-        let response = self.post(body, post.method, post.params, post.mirrored).await?;
+        let response = self.post(body, (post.method, post.params), post.mirrored, wire).await?;
         if !response.status().is_success() {
             self.standing().refused = Some(response.status());
             return Err(self.refused(response).await);
@@ -300,58 +274,7 @@ impl HttpTransport {
         self.follow(response, post.id).await
     }
 
-    /// Reads the event stream that answers a request, and resumes it if it is cut.
-    async fn follow(&self, mut response: HttpResponse, id: u64) -> Result<Box<RawValue>, RequestFailure> {
-        loop {
-            let mut decoder = sse::SseDecoder::default();
-            let read = self.read_events(response, &mut decoder, Some(id)).await;
-            if let Some(answer) =
-                read.map_err(|reason| RequestFailure::Unknown(LostReason::UnusableAnswer(reason)))?.answer
-            {
-                return self.settle(id, answer).await;
-            }
-            let Some(last_id) = decoder.last_id() else {
-                return Err(RequestFailure::Unknown(LostReason::ServerEnded(
-                    "it ended the stream without an answer".into(),
-                )));
-            };
-            tokio::time::sleep(Duration::from_millis(decoder_pause(&decoder))).await;
-            // The request was accepted: whatever fails now, the server may have acted on it.
-            let resumed = self.get(Some(last_id)).await;
-            response = resumed
-                .map_err(|failure| RequestFailure::Unknown(LostReason::ServerEnded(failure.to_string())))?;
-            if !is_event_stream(&response) {
-                return Err(RequestFailure::Unknown(LostReason::ServerEnded(
-                    "it cut the stream and did not take it up again".into(),
-                )));
-            }
-        }
-    }
-
-    /// Reads events until the stream ends or the response to `id` arrives.
-    async fn read_events(
-        &self,
-        response: HttpResponse,
-        decoder: &mut sse::SseDecoder,
-        id: Option<u64>,
-    ) -> Result<EventStreamRead, String> {
-        let mut chunks = response.bytes_stream();
-        let mut events = Vec::new();
-        while let Some(chunk) = chunks.next().await {
-            // A broken stream is treated like one that ended: it may be resumed.
-            let Ok(chunk) = chunk else { break };
-            let pushed = decoder.push(&chunk, MAX_MESSAGE_BYTES, |event| events.push(event));
-            pushed.map_err(|sse::EventTooLong| "an event longer than a message may be".to_owned())?;
-            for event in events.drain(..) {
-                if let Some(answer) = self.take(event, id).await {
-                    return Ok(EventStreamRead { answer: Some(answer) });
-                }
-            }
-        }
-        Ok(EventStreamRead { answer: None })
-    }
-
-    async fn take(&self, event: sse::SseEvent, about: Option<u64>) -> Option<RpcResponse> {
+    async fn take(&self, event: SseEvent, about: Option<u64>) -> Option<RpcResponse> {
         if event.data.is_empty() {
             return None;
         }
@@ -374,7 +297,7 @@ impl HttpTransport {
                 let caller = about.and_then(|id| pending.caller_of(id)).or_else(|| pending.only_caller());
                 let Some(room) = pending.question_permit() else {
                     let body = message::encode_response(Some(&request.id), &Err(too_many_questions()));
-                    if let Err(error) = self.post(body, "", None, &[]).await {
+                    if let Err(error) = self.post(body, ("", None), &[], &Wire::default()).await {
                         tracing::debug!(%error, "an answer did not reach the server");
                     }
                     return None;
@@ -384,7 +307,7 @@ impl HttpTransport {
                     let answering = async {
                         let outcome = answer_question(&request.method, request.params, caller).await;
                         let body = message::encode_response(Some(&request.id), &outcome);
-                        if let Err(error) = link.post(body, "", None, &[]).await {
+                        if let Err(error) = link.post(body, ("", None), &[], &Wire::default()).await {
                             tracing::debug!(%error, "an answer did not reach the server");
                         }
                     };
@@ -416,9 +339,9 @@ impl HttpTransport {
     async fn post(
         &self,
         body: String,
-        method: &str,
-        params: Option<&RawValue>,
+        (method, params): (&str, Option<&RawValue>),
         mirrored: &[(String, String)],
+        wire: &Wire,
     ) -> Result<HttpResponse, RequestFailure> {
         let standing = self.standing().clone();
         let mut request = self
@@ -443,28 +366,47 @@ impl HttpTransport {
                 request = request.header(header, param_headers::encode(value));
             }
         }
-        self.send(request.body(body)).await
+        self.send(request.body(body), Refused::NewToken, wire).await
     }
 
     /// Sends a request with the token of the server, if it has one. A request that is refused for its token was not
-    /// acted on, so it is sent once more with another.
-    async fn send(&self, request: RequestBuilder) -> Result<HttpResponse, RequestFailure> {
+    /// acted on, so it may be sent once more with another.
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        refused: Refused,
+        wire: &Wire,
+    ) -> Result<HttpResponse, RequestFailure> {
         let failed = |error: reqwest::Error| unreachable_server(&error);
-        let Some(authorizer) = &self.inner.authorizer else { return request.send().await.map_err(failed) };
+        let Some(authorizer) = &self.inner.authorizer else {
+            wire.set_used();
+            return request.send().await.map_err(failed);
+        };
         let again = request.try_clone();
         let used = authorizer.token().await.map_err(|refusal| no_token(&refusal))?;
-        let response = with_token(request, used.as_deref())?.send().await.map_err(failed)?;
-        let Some(challenge) = challenge(&response, used.is_some()) else { return Ok(response) };
+        let request = with_token(request, used.as_deref())?;
+        wire.set_used();
+        let response = request.send().await.map_err(failed)?;
+        let challenge = challenge(&response, used.is_some()).filter(|_| refused == Refused::NewToken);
+        let Some(challenge) = challenge else { return Ok(response) };
         drop(response);
+        wire.set_free();
         let token = authorizer.replace(used.as_deref(), &challenge).await;
         let token = token.map_err(|refusal| no_token(&refusal))?;
         let Some(again) = again else {
             return Err(RequestFailure::NotSent(NotSentReason::Unauthorized(challenge.status)));
         };
-        with_token(again, Some(&token))?.send().await.map_err(failed)
+        let again = with_token(again, Some(&token))?;
+        wire.set_used();
+        again.send().await.map_err(failed)
     }
 
-    pub(crate) async fn get(&self, last_id: Option<&str>) -> Result<HttpResponse, RequestFailure> {
+    /// Asks for an event stream, after the event `last_id` if there is one.
+    pub(crate) async fn get(
+        &self,
+        last_id: Option<&str>,
+        refused: Refused,
+    ) -> Result<HttpResponse, RequestFailure> {
         let standing = self.standing().clone();
         let mut request = self
             .inner
@@ -481,7 +423,7 @@ impl HttpTransport {
                 request = request.header(name, value);
             }
         }
-        self.send(request).await
+        self.send(request, refused, &Wire::default()).await
     }
 
     /// The failure that an HTTP status other than success stands for.
@@ -526,27 +468,56 @@ impl HttpTransport {
     }
 }
 
+/// What follows when a server refuses the token of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Another token is asked for, and the request is sent again.
+    NewToken,
+    /// The refusal is returned. Some servers refuse all requests of a kind with 401, which says nothing of the token.
+    Final,
+}
+
+/// Whether a request may have reached the server. While its token is renewed it has not.
+#[derive(Debug, Default)]
+struct Wire(AtomicBool);
+
+impl Wire {
+    fn set_used(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn set_free(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    fn carries_request(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The failure of a request that is given up now.
+    fn failure(&self, not_sent: NotSentReason, lost: LostReason) -> RequestFailure {
+        if self.carries_request() { RequestFailure::Unknown(lost) } else { RequestFailure::NotSent(not_sent) }
+    }
+}
+
 /// A request that is not finished. However it ends, also by being dropped, it is removed and cancelled.
 struct HttpRequestGuard<'a> {
     link: &'a HttpTransport,
     id: u64,
     answered: bool,
+    wire: &'a Wire,
 }
 
 impl Drop for HttpRequestGuard<'_> {
     fn drop(&mut self) {
         self.link.inner.pending.forget(self.id);
         // A stateless server sees the closed stream; a legacy one needs a notification.
-        if !self.answered && self.link.era() == Era::Legacy {
+        if !self.answered && self.wire.carries_request() && self.link.era() == Era::Legacy {
             let params =
                 raw(&serde_json::json!({"requestId": self.id, "reason": "the caller no longer waits"}));
             self.link.notify_later("notifications/cancelled", params);
         }
     }
-}
-
-struct EventStreamRead {
-    answer: Option<RpcResponse>,
 }
 
 /// A request with a token in its header, which logs do not show.
@@ -583,10 +554,6 @@ fn challenge(response: &HttpResponse, has_token: bool) -> Option<AuthChallenge> 
     refuses.then(|| AuthChallenge { status: response.status().as_u16(), headers })
 }
 
-fn decoder_pause(decoder: &sse::SseDecoder) -> u64 {
-    decoder.retry_ms().unwrap_or(500).clamp(50, 30_000)
-}
-
 fn unreachable_server(error: &reqwest::Error) -> RequestFailure {
     // The text of reqwest is only "error sending request"; the cause is at the end of the chain.
     let mut cause: &dyn std::error::Error = error;
@@ -598,19 +565,6 @@ fn unreachable_server(error: &reqwest::Error) -> RequestFailure {
     } else {
         RequestFailure::Unknown(LostReason::ServerEnded(cause.to_string()))
     }
-}
-
-/// Whether a server that answers a request for its event stream like this may have one later: most say 405 where there
-/// is none, and 404 where the session has ended.
-fn may_stream_later(status: StatusCode) -> bool {
-    let for_now = [
-        StatusCode::UNAUTHORIZED,
-        StatusCode::REQUEST_TIMEOUT,
-        StatusCode::CONFLICT,
-        StatusCode::TOO_EARLY,
-        StatusCode::TOO_MANY_REQUESTS,
-    ];
-    (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED) || for_now.contains(&status)
 }
 
 /// Whether a URL leads to this machine.
@@ -644,6 +598,7 @@ pub(crate) fn mirrored_name(method: &str, params: Option<&RawValue>) -> Option<S
     let key = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return None,
     };
     Fields::parse(params?.get()).ok()?.read(key)

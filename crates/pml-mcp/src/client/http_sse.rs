@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{ClientTransport, OpenError, ServerProfile};
 use crate::client::failure::RequestFailure;
-use crate::client::http::{HttpTransport, is_event_stream};
+use crate::client::http::{HttpTransport, Refused, is_event_stream};
 use crate::client::pending::ConnectionEvent;
 use crate::client::process::StderrTail;
 use crate::client::stream::{ProcessEnd, StreamTransport};
@@ -74,7 +74,7 @@ async fn open(
     events: mpsc::Sender<ConnectionEvent>,
     (stop, tasks): (CancellationToken, TaskTracker),
 ) -> Result<StreamTransport, String> {
-    let response = http.get(None).await.map_err(|failure| failure.to_string())?;
+    let response = http.get(None, Refused::NewToken).await.map_err(|failure| failure.to_string())?;
     if !is_event_stream(&response) {
         return Err("it has no event stream".to_owned());
     }

@@ -132,7 +132,7 @@ pub(super) struct CapabilityName {
 struct QuestionSummary {
     /// The id of the question, which an answer names.
     id: String,
-    /// `approval`, `layer` or `in_doubt`.
+    /// `approval`, `layer`, `in_doubt` or `sign_in`.
     kind: &'static str,
     summary: String,
 }
@@ -206,6 +206,12 @@ fn question_summary(question: &Question) -> String {
         Question::InDoubt { calls, .. } => {
             let tools = named(calls.iter().map(|call| call.tool.as_str()).collect());
             format!("does not know whether {tools} acted")
+        }
+        Question::SignIn { calls } => {
+            format!(
+                "waits for a sign-in to {}",
+                named(calls.iter().map(|call| call.server.as_str()).collect())
+            )
         }
         Question::Layer(layer) => {
             format!("has run layer {} of {}", layer.layer_index + 1, layer.total_layers)
@@ -391,7 +397,7 @@ struct RunConsoleLine {
 #[serde(rename_all = "camelCase")]
 struct RunQuestion {
     id: String,
-    /// `approval`, `layer` or `in_doubt`.
+    /// `approval`, `layer`, `in_doubt` or `sign_in`.
     kind: &'static str,
     asked_at: i64,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,8 @@
 
 use pml_model::name::printable;
 use pml_model::question::{
-    ApprovalArguments, ApprovalQuestion, ArgumentOrigin, CallToApprove, LayerQuestion, Question,
+    ApprovalArguments, ApprovalQuestion, ArgumentOrigin, CallAwaitingSignIn, CallToApprove, LayerQuestion,
+    Question,
 };
 
 /// The question of a run, phrased to follow the run's name.
@@ -19,9 +20,34 @@ pub fn question(question: &Question) -> String {
                 .collect();
             format!("was interrupted; whether these acted is not known:\n{}", calls.join("\n"))
         }
+        Question::SignIn { calls } => sign_in(calls),
         Question::Approval(asked) => approval(asked),
         Question::Layer(layer) => self::layer(layer),
     }
+}
+
+/// The sign-ins that calls wait for, by server.
+fn sign_in(calls: &[CallAwaitingSignIn]) -> String {
+    let mut text = "waits for a sign-in".to_owned();
+    for server in servers_of(calls) {
+        let own: Vec<&CallAwaitingSignIn> = calls.iter().filter(|call| call.server == server).collect();
+        let tools: Vec<String> =
+            own.iter().map(|call| format!("call {} of `{}`", call.call, call.tool)).collect();
+        let because = own.first().map(|call| printable(&call.because)).unwrap_or_default();
+        text.push_str(&format!(
+            "\n{because}\n  run `pml login {server}`: {} follows then by itself",
+            tools.join(", ")
+        ));
+    }
+    text
+}
+
+/// The servers that calls wait for, each once.
+pub fn servers_of(calls: &[CallAwaitingSignIn]) -> Vec<&str> {
+    let mut servers: Vec<&str> = calls.iter().map(|call| call.server.as_str()).collect();
+    servers.sort_unstable();
+    servers.dedup();
+    servers
 }
 
 /// The approval that a person is asked for.

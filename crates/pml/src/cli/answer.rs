@@ -113,7 +113,7 @@ async fn decide(
     decision: ApprovalDecision,
 ) -> Result<(), Problem> {
     let (name, question) = require_open_question(app, id).await?;
-    if !matches!(question, Question::Approval(_)) {
+    if !matches!(question, Question::Approval(_) | Question::SignIn { .. }) {
         print_question(here, id, &question);
         return Err(Problem::new(ErrorCode::InvalidRequest, format!("run `{id}` does not ask for approval")));
     }

@@ -136,6 +136,11 @@ pub(super) fn print_question(here: &CommandContext, id: &RunId, question: &Quest
         Question::InDoubt { .. } => format!(
             "look what happened, then say so: `pml runs resume {id} --call N=again`, `N=failed` or `N='{{…}}'` (its result)"
         ),
+        Question::SignIn { calls } => format!(
+            "`pml login {}`; then the run goes on by itself, or now with `pml runs approve {id}`, and without these calls \
+             with `pml runs deny {id}`",
+            words::servers_of(calls).join("`, `pml login ")
+        ),
         Question::Approval(_) => format!("say so with `pml runs approve {id}` or `pml runs deny {id}`"),
         Question::Layer(_) => {
             format!("go on with `pml runs continue {id}`, or end it with `pml runs abort {id}`")

@@ -1,6 +1,7 @@
 //! `pml login` and `pml logout`: a person signs in to a remote server, or out.
 
 use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
@@ -11,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{CommandContext, out};
 use crate::app::{App, ProcessRole};
 use crate::config::{Env, ServerConfig};
+use crate::flow::{self, AnswerChannel};
 use crate::problem::{Problem, unknown_server};
 use crate::sign_in::{self, SignInPrompt, SignInRequest, SignInWay};
 
@@ -44,7 +46,7 @@ pub(super) async fn login(here: &CommandContext, login: &LoginArgs) -> Result<Ex
     done.map(|()| ExitCode::SUCCESS)
 }
 
-async fn login_with(here: &CommandContext, app: &App, login: &LoginArgs) -> Result<(), Problem> {
+async fn login_with(here: &CommandContext, app: &Arc<App>, login: &LoginArgs) -> Result<(), Problem> {
     let config = app.config();
     let server = configured(&config.servers, &login.server)?;
     let browser = if login.no_browser { None } else { browser(&here.env) };
@@ -73,6 +75,7 @@ async fn login_with(here: &CommandContext, app: &App, login: &LoginArgs) -> Resu
         }
     })
     .await?;
+    let resumed = flow::note_sign_in(app, server.name.as_str(), &AnswerChannel::Shell).await?;
     let listed = list_tools(app, server).await;
     if let Err(problem) = &listed {
         out::error(problem);
@@ -85,11 +88,15 @@ async fn login_with(here: &CommandContext, app: &App, login: &LoginArgs) -> Resu
             "expiresAt": tokens.and_then(|tokens| tokens.expires_at),
             "renews": tokens.is_some_and(|tokens| tokens.refresh.is_some()),
             "tools": listed.ok(),
+            "resumed": resumed,
         }));
         return Ok(());
     }
     let tools = listed.map_or_else(|_| String::new(), |tools| format!(": {tools} tools"));
     out::line(format!("signed in to `{}`{tools}", server.name));
+    for run in resumed {
+        out::line(format!("  run {run} goes on"));
+    }
     if !granted.is_empty() {
         out::line(format!("  scopes: {}", printable(&granted.to_string())));
     }

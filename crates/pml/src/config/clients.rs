@@ -59,6 +59,8 @@ pub struct ClientChange {
     pub trace: EntryTrace,
     /// The servers that are taken out, by name.
     pub taken_out: Vec<String>,
+    /// Whether an entry of PML that said something else, or a server of that name that PML has now, makes room.
+    pub replaces_entry: bool,
 }
 
 impl ClientFile {
@@ -78,7 +80,8 @@ impl ClientFile {
     /// The change that puts PML in and takes the servers `without` out; `None` where nothing is to change.
     ///
     /// # Errors
-    /// The file is broken, or cannot be edited without changing something else.
+    /// The file is broken, cannot be edited without changing something else, or has another server called [`ENTRY`]
+    /// that is not among `without`.
     pub fn registration(
         &self,
         launch: &LaunchCommand,
@@ -89,16 +92,27 @@ impl ClientFile {
             FileContent::Readable { text, .. } => Some(text.clone()),
             FileContent::Broken(why) => return Err(self.refused(why)),
         };
+        if self.has_foreign_entry() && !without.iter().any(|name| name == ENTRY) {
+            let message =
+                format!("`{}` was left alone: it has another server called `{ENTRY}`", self.path.display());
+            let hint =
+                "give that server another name in the file, or let `pml init` import it and add `--replace`";
+            return Err(Error::refused(message, hint));
+        }
         let shape = &self.location.shape;
         let start = before.as_deref().unwrap_or(self.location.starter);
         let put = pml_clients::put(start, shape, ENTRY, launch).map_err(|error| self.refused(&error))?;
-        let (mut after, trace) = match put {
-            Put::Unchanged => (start.to_owned(), EntryTrace::default()),
-            Put::Inserted { text, trace } => (text, trace),
-            Put::Replaced { text } => (text, EntryTrace::default()),
-        };
         let mut taken_out = Vec::new();
-        for name in without {
+        let (mut after, trace, replaces_entry) = match put {
+            Put::Unchanged => (start.to_owned(), EntryTrace::default(), false),
+            Put::Inserted { text, trace } => (text, trace, false),
+            Put::Replaced { text } => {
+                taken_out.extend(self.has_foreign_entry().then(|| ENTRY.to_owned()));
+                (text, EntryTrace::default(), true)
+            }
+        };
+        // The new entry stands where a server of the same name stood.
+        for name in without.iter().filter(|name| *name != ENTRY) {
             let rest = pml_clients::take_out(&after, shape, name, &EntryTrace::default());
             if let Some(rest) = rest.map_err(|error| self.refused(&error))? {
                 after = rest;
@@ -106,7 +120,20 @@ impl ClientFile {
             }
         }
         let changes = before.as_deref() != Some(after.as_str());
-        Ok(changes.then_some(ClientChange { before, after, trace, taken_out }))
+        Ok(changes.then_some(ClientChange { before, after, trace, taken_out, replaces_entry }))
+    }
+
+    /// Whether the entry with PML's name is another server, or one that PML cannot read.
+    fn has_foreign_entry(&self) -> bool {
+        let FileContent::Readable { read, .. } = &self.content else { return false };
+        read.servers.iter().any(|server| server.name == ENTRY && !server.is_pml())
+            || read.unreadable.iter().any(|entry| entry.name == ENTRY)
+    }
+
+    /// The names of the entries of PML itself that do not have its name.
+    pub fn other_own_entries(&self) -> impl Iterator<Item = &str> {
+        let own = self.servers().iter().filter(|server| server.is_pml() && server.name != ENTRY);
+        own.map(|server| server.name.as_str())
     }
 
     fn refused(&self, why: &impl std::fmt::Display) -> Error {
@@ -209,28 +236,38 @@ fn directories(env: &Env, cwd: &Path) -> Option<Directories> {
     })
 }
 
-/// The command that a client is to start. The name alone is enough where it leads to this program.
+/// The command that a client is to start: the name alone where it leads to this program, and the package runner where it
+/// fetched this program into a cache.
 ///
 /// # Errors
 /// The operating system does not say where this program is.
 pub fn launch_command(env: &Env, paths: &Paths, given_config: Option<&Path>) -> Result<LaunchCommand, Error> {
     let program = std::env::current_exe().map_err(Error::io("find", Path::new("pml")))?;
-    let name = if cfg!(windows) { "pml.exe" } else { "pml" };
-    let on_path = env.get("PATH").is_some_and(|path| {
-        let first = std::env::split_paths(path).map(|dir| dir.join(name)).find(|file| file.is_file());
-        first.is_some_and(|file| same_file(&file, &program))
-    });
-    let mut args = vec!["stdio".to_owned()];
+    let mut words = start_words(env, &program).into_iter();
+    let command = words.next().unwrap_or_default();
+    let mut args: Vec<String> = words.chain(["stdio".to_owned()]).collect();
     if given_config.is_some() {
         args.extend(["--config".to_owned(), paths.config.display().to_string()]);
     }
     // A client does not have the variables of this shell.
     let home = env.get("PML_HOME").filter(|home| !home.is_empty());
-    Ok(LaunchCommand {
-        command: if on_path { "pml".to_owned() } else { program.display().to_string() },
-        args,
-        env: home.map(|home| ("PML_HOME".to_owned(), home.to_owned())).into_iter().collect(),
-    })
+    let env = home.map(|home| ("PML_HOME".to_owned(), home.to_owned())).into_iter().collect();
+    Ok(LaunchCommand { command, args, env })
+}
+
+/// The words that start `program`.
+fn start_words(env: &Env, program: &Path) -> Vec<String> {
+    let shown = program.display().to_string();
+    // Asked first: such a runner puts its cache on the `PATH` of what it starts.
+    if let Some(words) = pml_clients::package_command(&shown, cfg!(windows)) {
+        return words;
+    }
+    let name = if cfg!(windows) { "pml.exe" } else { "pml" };
+    let on_path = env.get("PATH").is_some_and(|path| {
+        let first = std::env::split_paths(path).map(|dir| dir.join(name)).find(|file| file.is_file());
+        first.is_some_and(|file| same_file(&file, program))
+    });
+    vec![if on_path { "pml".to_owned() } else { shown }]
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

@@ -34,6 +34,24 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(bytes))
 }
 
+/// The directories above `path` that do not exist, the outermost first.
+pub(crate) fn missing_directories(path: &Path) -> Vec<PathBuf> {
+    let above = path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty());
+    let mut missing: Vec<PathBuf> = above.take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
+    missing.reverse();
+    missing
+}
+
+/// Removes directories, the innermost last in the list, as far as they are empty.
+pub(crate) fn remove_empty(directories: &[PathBuf]) {
+    for dir in directories.iter().rev() {
+        if let Err(error) = fs::remove_dir(dir) {
+            tracing::debug!(%error, dir = %dir.display(), "a directory stays");
+            return;
+        }
+    }
+}
+
 /// Creates `dir` and its parents, readable by the user alone; an existing one keeps its mode.
 pub(crate) fn create_private_dir(dir: &Path) -> Result<(), Error> {
     let mut builder = fs::DirBuilder::new();

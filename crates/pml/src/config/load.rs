@@ -15,7 +15,7 @@ use super::server::ServerDraft;
 use super::settings::{self, BUILT_IN, UserSettings};
 use super::trust::{self, ProjectConfig};
 use super::variables::VariableExpander;
-use super::{Config, ConfigFindings, ConfigSource, ServerConfig, disk, yaml};
+use super::{CLIENT_WAIT, Config, ConfigFindings, ConfigSource, ServerConfig, disk, yaml};
 
 /// Reads the user's configuration, its imports, and the trusted configuration of the project that `cwd` is in.
 /// Without any of these files the defaults hold.
@@ -50,6 +50,7 @@ pub fn load(paths: &Paths, cwd: &Path, env: &Env) -> Result<Config, Error> {
     Ok(Config {
         servers,
         expose: settings.expose,
+        client_wait: settings.client_wait.unwrap_or(CLIENT_WAIT),
         clients: settings.clients,
         builtin: settings.builtin,
         serve: settings.serve,

@@ -79,6 +79,8 @@ pub use watch::{ConfigWatcher, POLL_INTERVAL};
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest call of a server that reports progress, where nothing is configured.
 pub const LONGEST_CALL: Duration = Duration::from_secs(3_600);
+/// How long a client waits for a reply, where nothing is configured: most give up after a minute.
+pub const CLIENT_WAIT: Duration = Duration::from_secs(45);
 /// The default time for a server to become ready. It is long because `npx` downloads first.
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -89,6 +91,8 @@ pub struct Config {
     pub servers: Vec<ServerConfig>,
     /// The tools that clients see, unless `clients` overrides it.
     pub expose: Expose,
+    /// How long clients wait for a reply, unless `clients` overrides it.
+    pub client_wait: Duration,
     /// Settings for single clients, by the names that clients give themselves.
     pub clients: BTreeMap<String, ClientSettings>,
     /// Settings of the built-in servers.
@@ -138,6 +142,11 @@ impl Config {
     /// The tools that the client named `client` sees.
     pub fn expose_to(&self, client: &str) -> &Expose {
         self.clients.get(client).and_then(|client| client.expose.as_ref()).unwrap_or(&self.expose)
+    }
+
+    /// How long the client named `client` waits for a reply.
+    pub fn wait_of(&self, client: &str) -> Duration {
+        self.clients.get(client).and_then(|client| client.client_wait).unwrap_or(self.client_wait)
     }
 }
 

@@ -79,6 +79,13 @@ pub const TABLES: &[ReferenceTable] = &[
                  where no other tool has it.",
             ),
             setting(
+                "client_wait",
+                DURATION,
+                "\"45s\"",
+                "How long a client waits for a reply. A call or a run that takes longer goes on, and the client is told its \
+                 `workflowId`. Most clients give up after 60 s, also those that ask for progress.",
+            ),
+            setting(
                 "import",
                 TEXTS,
                 "[]",
@@ -236,6 +243,12 @@ pub const TABLES: &[ReferenceTable] = &[
                 itself any name, so this is a convenience and no protection.",
         settings: &[
             setting("expose", "as above", "", "The tools that this client is shown."),
+            setting(
+                "client_wait",
+                DURATION,
+                "",
+                "How long this client waits for a reply, for clients whose limit is longer, or moves with progress.",
+            ),
             setting(
                 "interactive",
                 FLAG,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use url::Url;
 
@@ -53,6 +54,8 @@ pub enum Expose {
 pub struct ClientSettings {
     /// The tools that the client sees; `None` means the general setting.
     pub expose: Option<Expose>,
+    /// How long the client waits for a reply; `None` means the general setting.
+    pub client_wait: Option<Duration>,
 }
 
 /// Settings of the built-in servers.
@@ -91,6 +94,7 @@ impl Default for ServeSettings {
 #[derive(Default)]
 pub(super) struct UserSettings {
     pub(super) expose: Expose,
+    pub(super) client_wait: Option<Duration>,
     pub(super) clients: BTreeMap<String, ClientSettings>,
     /// The imported files, each with the position that names it.
     pub(super) imports: Vec<(PathBuf, ConfigComplaint)>,
@@ -124,6 +128,7 @@ pub(super) fn read_user(file: &ConfigFile, env: &Env) -> Result<UserSettings, Co
         .collect();
     Ok(UserSettings {
         expose: expose(&root)?,
+        client_wait: client_wait(&root)?,
         clients: clients(&root)?,
         imports,
         builtin: builtin(&root, env)?,
@@ -212,6 +217,11 @@ fn names(root: &Section<'_>) -> Result<ToolNaming, ConfigComplaint> {
     }
 }
 
+/// How long a client waits for a reply.
+fn client_wait(table: &Section<'_>) -> Result<Option<Duration>, ConfigComplaint> {
+    table.duration_in("client_wait", Duration::from_millis(100)..=Duration::from_secs(24 * 3_600))
+}
+
 fn clients(root: &Section<'_>) -> Result<BTreeMap<String, ClientSettings>, ConfigComplaint> {
     let Some(node) = root.get("clients") else { return Ok(BTreeMap::new()) };
     let clients = Section::open(root.file, node, "clients")?;
@@ -225,8 +235,10 @@ fn clients(root: &Section<'_>) -> Result<BTreeMap<String, ClientSettings>, Confi
                 &clients.member_path(key),
                 &reference::keys("clients.NAME"),
             )?;
-            let settings =
-                ClientSettings { expose: client.get("expose").map(|_| expose(&client)).transpose()? };
+            let settings = ClientSettings {
+                expose: client.get("expose").map(|_| expose(&client)).transpose()?,
+                client_wait: client_wait(&client)?,
+            };
             Ok((key.clone(), settings))
         })
         .collect()

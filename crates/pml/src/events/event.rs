@@ -226,6 +226,10 @@ impl FeedEvent {
                 let tools = distinct(calls.iter().map(|call| call.tool.as_str()));
                 FeedEvent::ApprovalRequired(of("in_doubt", format!("did {tools} take effect?")))
             }
+            Question::SignIn { calls } => {
+                let servers = distinct(calls.iter().map(|call| call.server.as_str()));
+                FeedEvent::ApprovalRequired(of("sign_in", format!("sign in to {servers}")))
+            }
             Question::Layer(layer) => FeedEvent::DecisionRequired(of(
                 "layer",
                 format!("layer {} of {} is done; go on?", layer.layer_index + 1, layer.total_layers),

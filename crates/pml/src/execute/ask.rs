@@ -5,8 +5,8 @@
 use std::collections::{HashMap, HashSet};
 
 use pml_model::question::{
-    ApprovalArguments, ApprovalDecision, ApprovalQuestion, ArgumentOrigin, CallInDoubt, CallToApprove,
-    LayerQuestion,
+    ApprovalArguments, ApprovalDecision, ApprovalQuestion, ArgumentOrigin, CallAwaitingSignIn, CallInDoubt,
+    CallToApprove, LayerQuestion, Question,
 };
 use pml_model::{Digest, Principal, RunId};
 use pml_store::NewAuditEntry;
@@ -47,6 +47,21 @@ pub(super) fn question_id(run: &RunId, asked: &ApprovalQuestion) -> String {
 pub(super) fn layer_id(run: &RunId, layer: &LayerQuestion) -> String {
     let text = serde_json::to_string(layer).expect("a question is plain data");
     Digest::of(format!("{run}\n{text}").as_bytes()).as_str()[..24].to_owned()
+}
+
+/// The id of a question about a sign-in. The same is asked again where it was answered and the sign-in is still missing.
+pub(super) fn sign_in_id(run: &RunId, question: &Question, answered: u32) -> String {
+    let text = serde_json::to_string(question).expect("a question is plain data");
+    Digest::of(format!("{run}\n{answered}\n{text}").as_bytes()).as_str()[..24].to_owned()
+}
+
+/// The ends of calls that a person does not want to sign in for.
+pub(super) fn end_unsigned_calls(calls: &[CallAwaitingSignIn], reason: Option<&str>) -> Vec<RunDelivery> {
+    let end = |unsigned: &CallAwaitingSignIn| RunDelivery::Error {
+        call: unsigned.call,
+        error: CallFailure::not_signed_in(unsigned, reason),
+    };
+    calls.iter().map(end).collect()
 }
 
 /// The question about calls that wait for approval. `says` gives the annotations of a tool.

@@ -3,6 +3,7 @@
 //! Replay makes the same deliveries again, so their format is that of the journal.
 
 use pml_model::ErrorCode;
+use pml_model::question::CallAwaitingSignIn;
 use pml_sandbox::DeliveryPayload;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -165,6 +166,16 @@ impl CallFailure {
             hint: Some("do without it; asking again for the same is answered the same".to_owned()),
             data: None,
             unknown: false,
+        }
+    }
+
+    /// Nobody signs in to the server of the call.
+    pub(super) fn not_signed_in(unsigned: &CallAwaitingSignIn, reason: Option<&str>) -> CallFailure {
+        let reason =
+            reason.map(|reason| format!("; a person does not sign in: {reason}")).unwrap_or_default();
+        CallFailure {
+            hint: Some(format!("do without it, or run `pml login {}` and try again", unsigned.server)),
+            ..CallFailure::new(ErrorCode::LoginRequired, format!("{}{reason}", unsigned.because))
         }
     }
 

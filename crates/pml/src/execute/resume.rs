@@ -191,6 +191,17 @@ async fn take_up(
             };
             history = note(runs, lease, &recorded, &records, audit, now).await?;
         }
+        Some((id, Question::SignIn { calls }, Answer::Approval(decision))) => {
+            let now = now_ms();
+            let audit = vec![ask::decided_audit(&principal, lease.run(), id, decision, now)];
+            // Calls without an end are sent again.
+            let ends = match decision.approved {
+                true => Vec::new(),
+                false => ask::end_unsigned_calls(calls, decision.reason.as_deref()),
+            };
+            let records = still_open(&history, ends, now);
+            history = note(runs, lease, &recorded, &records, audit, now).await?;
+        }
         Some((_, Question::InDoubt { .. }, Answer::Doubts { calls })) => {
             let now = now_ms();
             if let Ok(mut records) = history.resolve(calls, now) {
@@ -216,6 +227,10 @@ async fn take_up(
             history =
                 note(runs, lease, &recorded, &[JournalRecord::Delivered { at: now, what }], Vec::new(), now)
                     .await?;
+        }
+        // A timer was due, or somebody resumes it: the calls are sent again without an answer.
+        None if matches!(recorded.question, Some((_, Question::SignIn { .. }))) => {
+            history = note(runs, lease, &recorded, &[], Vec::new(), now_ms()).await?;
         }
         Some(_) | None => {
             if let Some(question) = plan.question.clone().filter(|_| !history.has_begun() && voided.is_none())
@@ -327,7 +342,9 @@ async fn wait_for_word(
         Question::InDoubt { calls, .. } if !known => {
             vec![ask::doubt_audit(&recorded.run.principal, lease.run(), &id, calls, now)]
         }
-        Question::Approval(_) | Question::InDoubt { .. } | Question::Layer(_) => Vec::new(),
+        Question::Approval(_) | Question::InDoubt { .. } | Question::SignIn { .. } | Question::Layer(_) => {
+            Vec::new()
+        }
     };
     let asks = RunChange {
         state: Some(RunState::Waiting),

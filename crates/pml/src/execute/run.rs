@@ -70,6 +70,8 @@ enum CallStage {
     Promised,
     /// Sent; its end is awaited.
     Sent,
+    /// Not sent: its server needs a sign-in first.
+    Unsigned,
 }
 
 #[derive(Debug)]
@@ -148,6 +150,7 @@ impl<E> RunCore<E> {
             RunEvent::Quiet { taken } => self.on_quiet(taken, now, &mut actions),
             RunEvent::Stored { call } => self.on_stored(call, &mut actions),
             RunEvent::Answered(what) => self.on_answered(what, now, &mut actions),
+            RunEvent::NeedsSignIn { what } => self.on_needs_sign_in(what, now, &mut actions),
             RunEvent::TimerDue { timer } => {
                 if self.ending.is_none() && self.timers.remove(&timer).is_some() {
                     actions.push(Action::Record(JournalRecord::Delivered {
@@ -251,13 +254,17 @@ impl<E> RunCore<E> {
 
     /// The calls that wait for approval.
     pub(super) fn calls_awaiting_approval(&self) -> Vec<u32> {
-        let asking = self.calls.iter().filter(|(_, call)| call.stage == CallStage::Asking);
-        asking.map(|(number, _)| *number).collect()
+        self.calls_at(CallStage::Asking)
+    }
+
+    fn calls_at(&self, stage: CallStage) -> Vec<u32> {
+        self.calls.iter().filter(|(_, call)| call.stage == stage).map(|(number, _)| *number).collect()
     }
 
     /// The number of calls under way.
     pub(super) fn in_flight(&self) -> usize {
-        self.calls.len() - self.calls_awaiting_approval().len()
+        let waits = |call: &&OpenCall| matches!(call.stage, CallStage::Asking | CallStage::Unsigned);
+        self.calls.len() - self.calls.values().filter(waits).count()
     }
 
     /// All calls without an end, also those that wait for approval.
@@ -340,6 +347,24 @@ impl<E> RunCore<E> {
         self.pump(actions);
     }
 
+    /// Has a call that was not sent wait for a sign-in. Whatever else goes on meanwhile goes on; then the run is parked.
+    fn on_needs_sign_in(&mut self, what: RunDelivery, now: i64, actions: &mut Vec<Action<E>>) {
+        let Some(number) = what.call() else { return };
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        if self.ending.is_some() || call.stage != CallStage::Sent {
+            return self.on_answered(what, now, actions);
+        }
+        call.stage = CallStage::Unsigned;
+        let tool = &self.tools[call.issued.handle as usize];
+        self.send_queue.release(&tool.server);
+        if !tool.idempotent {
+            // It was announced and not sent: without this record it would be in doubt.
+            actions.push(Action::Record(JournalRecord::Resend { call: number, at: now }));
+        }
+        self.pump(actions);
+        self.park_if_idle(now, actions);
+    }
+
     /// Handles the end of a frame: its queued calls are dropped, its idempotent calls are cancelled, and its other sent
     /// calls are awaited, although nothing needs their results, so that they do not stay in doubt.
     fn on_frame_over(&mut self, what: RunDelivery, now: i64, actions: &mut Vec<Action<E>>) {
@@ -370,7 +395,7 @@ impl<E> RunCore<E> {
                 CallStage::Promised => {
                     actions.push(Action::Record(JournalRecord::Resend { call: number, at: now }));
                 }
-                CallStage::Asking | CallStage::Waiting => {}
+                CallStage::Asking | CallStage::Waiting | CallStage::Unsigned => {}
             }
             self.forget(number);
         }
@@ -462,18 +487,19 @@ impl<E> RunCore<E> {
         if self.send_queue.is_busy() {
             return;
         }
-        let asking = self.calls_awaiting_approval();
+        let (asking, unsigned) = (self.calls_awaiting_approval(), self.calls_at(CallStage::Unsigned));
         let idle = self.replay.is_none()
             && !self.closed
             && self.ending.is_none()
-            && self.calls.len() == asking.len()
+            && self.calls.len() == asking.len() + unsigned.len()
             && self.clock.is_quiet();
         let wake_at = self.timers.values().min().copied();
         let far = wake_at.is_none_or(|next| next > now.saturating_add(self.rules.park_after_ms));
         let awake = self.awake_until.is_some_and(|until| wake_at.is_none_or(|wake| until <= wake));
-        if idle && far && !awake && (wake_at.is_some() || !asking.is_empty() || self.paused) {
+        let waits = wake_at.is_some() || !asking.is_empty() || !unsigned.is_empty() || self.paused;
+        if idle && far && !awake && waits {
             actions.push(Action::Kill);
-            actions.push(Action::Park { wake_at, asking });
+            actions.push(Action::Park { wake_at, asking, unsigned });
             self.closed = true;
         }
     }
@@ -495,7 +521,7 @@ impl<E> RunCore<E> {
                 CallStage::Sent if !keep => cancelled.push(*number),
                 // The announcement may be on disk, but the call was never sent.
                 CallStage::Promised => unkept.push(*number),
-                CallStage::Sent | CallStage::Waiting | CallStage::Asking => {}
+                CallStage::Sent | CallStage::Waiting | CallStage::Asking | CallStage::Unsigned => {}
             }
             keep
         });

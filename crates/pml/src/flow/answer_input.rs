@@ -69,7 +69,7 @@ impl AnswerInput {
                 Err(Problem::new(ErrorCode::InvalidRequest, "a layer that has run cannot be denied")
                     .hint("`pml_abort` or `pml runs abort` ends the run"))
             }
-            (Some(Question::Approval(_)) | None, None, Some(approved)) => {
+            (Some(Question::Approval(_) | Question::SignIn { .. }) | None, None, Some(approved)) => {
                 Ok(Answer::Approval(ApprovalDecision {
                     approved,
                     reason: self.reason,

@@ -279,11 +279,11 @@ fn fits(question: &Question, answer: &Answer, run: &RunId) -> Result<(), Problem
             return Err(Problem::new(ErrorCode::InvalidRequest, "an approval must cover at least one call")
                 .hint("give `anyArguments` of 1 or more, or deny the call"));
         }
-        (Question::Approval(_), Answer::Approval(_)) | (Question::Layer(_), Answer::Layer(_)) => {
-            return Ok(());
-        }
+        (Question::Approval(_) | Question::SignIn { .. }, Answer::Approval(_))
+        | (Question::Layer(_), Answer::Layer(_)) => return Ok(()),
         (Question::InDoubt { .. }, _) => "what became of calls in doubt",
         (Question::Approval(_), _) => "whether calls are allowed",
+        (Question::SignIn { .. }, _) => "whether calls are sent again after a sign-in",
         (Question::Layer(_), _) => "how it goes on after a layer",
     };
     Err(Problem::new(ErrorCode::InvalidRequest, format!("run `{run}` asks {wanted}")))

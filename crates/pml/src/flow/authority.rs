@@ -143,8 +143,9 @@ fn started_under(question: &Question) -> Option<Answerer> {
     match question {
         Question::Approval(asked) => Some(asked.by),
         Question::InDoubt { by, .. } => Some(*by),
-        // The next layer was approved before, or its calls need approval when they are reached.
-        Question::Layer(_) => None,
+        // The next layer was approved before, or its calls need approval when they are reached; so was a call that waits
+        // for a sign-in.
+        Question::Layer(_) | Question::SignIn { .. } => None,
     }
 }
 

@@ -64,6 +64,7 @@ pub fn question_kind(question: &Question) -> &'static str {
         Question::Approval(_) => "approval",
         Question::Layer(_) => "layer",
         Question::InDoubt { .. } => "in_doubt",
+        Question::SignIn { .. } => "sign_in",
     }
 }
 

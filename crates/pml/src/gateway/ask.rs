@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::reply::{self, status_result};
 use super::wait::resume_and_wait;
-use super::{ClientAccess, client_name};
+use super::{ClientAccess, client_name, tasks};
 use crate::app::App;
 use crate::approve::words;
 use crate::flow::{self, AnswerChannel};
@@ -90,7 +90,7 @@ pub(super) async fn ask_user(
         let Some(decision) = decision(&answer) else { break };
         let reserved = app.runs.reserve(id);
         store_decision(app, id, name, decision, &by).await?;
-        standing = resume_and_wait(app, request, id, name, reserved).await?;
+        standing = resume_and_wait(app, (request, door.patience), id, name, reserved).await?;
     }
     Ok(AskOutcome::Status(standing))
 }
@@ -154,7 +154,7 @@ pub(super) async fn answer_retry(
                 Some(decision) => {
                     let reserved = app.runs.reserve(&id);
                     store_decision(app, &id, &name, decision, &client_answerer(app, request, door)).await?;
-                    resume_and_wait(app, request, &id, &name, reserved).await?
+                    resume_and_wait(app, (request, door.patience), &id, &name, reserved).await?
                 }
                 // The user dismissed the dialog: the question stays open.
                 None => {
@@ -166,8 +166,11 @@ pub(super) async fn answer_retry(
         ask_user(app, request, door, &id, standing).await
     };
     Some(Ok(match answered.await {
-        Ok(settled) if is_direct => settled.told_of_direct_call(&id),
-        Ok(settled) => settled.to_tool_result(&id),
+        Ok(settled) => match tasks::created(app, request, &id, &settled).await {
+            Some(task) => task,
+            None if is_direct => settled.told_of_direct_call(&id),
+            None => settled.to_tool_result(&id),
+        },
         Err(problem) if is_direct => problem.to_typed_tool_result(),
         Err(problem) => problem.to_tool_result(),
     }))
@@ -181,7 +184,7 @@ async fn names_own_run(app: &App, state: &str) -> bool {
 }
 
 /// The channel of an answer from this client. Only its key can say that a person sits in front of it.
-fn client_answerer(app: &App, request: &IncomingRequest, door: &ClientAccess) -> AnswerChannel {
+pub(super) fn client_answerer(app: &App, request: &IncomingRequest, door: &ClientAccess) -> AnswerChannel {
     let key = request.client.key.and_then(|key| app.keys.get(key));
     AnswerChannel::Client {
         name: client_name(app, &request.client),
@@ -191,7 +194,7 @@ fn client_answerer(app: &App, request: &IncomingRequest, door: &ClientAccess) ->
     }
 }
 
-async fn store_decision(
+pub(super) async fn store_decision(
     app: &Arc<App>,
     id: &RunId,
     name: &str,
@@ -206,7 +209,7 @@ async fn store_decision(
 }
 
 /// The parameters of `elicitation/create`; `None` where the client cannot ask or its user's answer does not count.
-fn elicitation_params(
+pub(super) fn elicitation_params(
     app: &App,
     request: &IncomingRequest,
     id: &RunId,
@@ -238,7 +241,7 @@ fn elicitation_params(
 }
 
 /// The decision in the client's reply; `None` where the user dismissed the dialog.
-fn decision(answer: &RawValue) -> Option<ApprovalDecision> {
+pub(super) fn decision(answer: &RawValue) -> Option<ApprovalDecision> {
     let fields = Fields::parse(answer.get()).ok()?;
     let content: Value = fields.read("content").unwrap_or_default();
     let decision = |approved, reason: Option<&str>| ApprovalDecision {

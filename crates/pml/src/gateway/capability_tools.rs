@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use pml_mcp::RpcError;
@@ -13,9 +12,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ClientAccess;
-use super::direct::{PATIENCE, follow_run};
+use super::direct::follow_run;
 use super::request::{read_idempotency, session_id};
-use super::wait::WAIT_MS;
 use crate::app::App;
 use crate::config::Expose;
 use crate::flow::{self, ExposedCapability};
@@ -88,7 +86,7 @@ async fn run(
         arguments: arguments.to_owned(),
         timeout: None,
         caller: request.caller.clone(),
-        max_wait: Duration::from_millis(WAIT_MS),
+        max_wait: door.patience,
         answerer: config.approvals.answerer.unwrap_or(door.default_answerer),
         dynamic: config.approvals.dynamic,
         learn: config.memory.learn,
@@ -104,7 +102,7 @@ async fn run(
             return Err(Problem::new(ErrorCode::Cancelled, "the request was cancelled before anything ran"));
         }
     };
-    follow_run(app, request, door, (executed, PATIENCE)).await
+    follow_run(app, request, door, (executed, door.patience)).await
 }
 
 /// The capabilities that each principal is shown, as their clients know them.

@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 
 use super::ask::{self, RunOrigin};
 use super::request::{read_idempotency, session_id};
-use super::wait::{TURN, WAIT_MS, wait_for_run};
-use super::{ClientAccess, client_name};
+use super::wait::{TURN, wait_for_run};
+use super::{ClientAccess, client_name, tasks};
 use crate::app::App;
 use crate::flow::{self, DirectOutcome, ExecuteOutcome, NamedCall};
 use crate::problem::{ErrorCode, Problem, SentStatus};
@@ -48,8 +48,8 @@ pub(super) async fn call(
                 Digest::of(format!("{tool} {arguments}").as_bytes())
             })?,
             max_wait: TURN,
-            // Progress keeps the others waiting.
-            take_over_after: (!request.caller.wants_progress()).then_some(PATIENCE),
+            // Also of a client that wants progress: for most of them it does not move the time at which they give up.
+            take_over_after: Some(door.patience),
         };
         flow::call(app, call, |id| door.may_call(id)).await
     };
@@ -61,7 +61,7 @@ pub(super) async fn call(
         Ok(DirectOutcome::Answered(outcome)) => return outcome_result(outcome, told),
         // Its client has waited as long as clients do.
         Ok(DirectOutcome::TakenOver(handle)) => (ExecuteOutcome::Running(handle), Duration::ZERO),
-        Ok(DirectOutcome::Run(run)) => (run, PATIENCE),
+        Ok(DirectOutcome::Run(run)) => (run, door.patience),
         Err(problem) => return Ok(told(&problem)),
     };
     Ok(follow_run(app, request, door, (run, patience))
@@ -86,9 +86,6 @@ fn direct_caller(
     };
     DirectCaller { client: client_name(app, &request.client), key: key.map(|key| key.id), asked_by_client }
 }
-
-/// How long a client waits for a call.
-pub(super) const PATIENCE: Duration = Duration::from_millis(WAIT_MS);
 
 /// Follows the run that a call became, for a time.
 pub(super) async fn follow_run(
@@ -116,7 +113,8 @@ pub(super) async fn follow_run(
         }
     };
     let settled = ask::ask_user_or_cancel(app, request, door, &id, standing, began).await?;
-    Ok(settled.told_of_direct_call(&id))
+    let task = tasks::created(app, request, &id, &settled).await;
+    Ok(task.unwrap_or_else(|| settled.told_of_direct_call(&id)))
 }
 
 fn has_output_schema(app: &App, tool: &ToolId) -> bool {

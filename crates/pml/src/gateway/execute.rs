@@ -10,13 +10,13 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::ClientAccess;
 use super::ask::{self, RunOrigin};
 use super::dry_run::{self, DryRunArgument};
 use super::reply::{locally_result, refusal_result, status_result};
 use super::request::{parse_arguments, read_client_tools, read_idempotency, session_id_in};
 use super::suggestions::suggestions_result;
-use super::wait::{TURN, WAIT_MS, wait_for_run};
+use super::wait::{TURN, wait_for_run};
+use super::{ClientAccess, tasks};
 use crate::app::App;
 use crate::flow::{self, ExecuteOutcome, RoutedOutcome};
 use crate::plan::Pause;
@@ -249,7 +249,10 @@ pub(super) async fn execute(
     };
     let patience = match asked.options.detach {
         true => Duration::ZERO,
-        false => Duration::from_millis(asked.options.wait_ms.unwrap_or(WAIT_MS).min(MAX_WAIT_MS)),
+        false => asked
+            .options
+            .wait_ms
+            .map_or(door.patience, |wait_ms| Duration::from_millis(wait_ms.min(MAX_WAIT_MS))),
     };
     let config = app.config();
     let context = asked.context.unwrap_or_else(empty_object);
@@ -321,7 +324,13 @@ pub(super) async fn execute(
         return status_result(&id, &standing);
     }
     let settled = ask::ask_user_or_cancel(app, request, door, &id, standing, began).await;
-    settled.map_or_else(|problem| problem.to_tool_result(), |settled| settled.to_tool_result(&id))
+    match settled {
+        Ok(settled) => {
+            let task = tasks::created(app, request, &id, &settled).await;
+            task.unwrap_or_else(|| settled.to_tool_result(&id))
+        }
+        Err(problem) => problem.to_tool_result(),
+    }
 }
 
 const CONFIRM: &str = r#"the call is {"explorePath": "dry_…", "confirm": true}, with the `id` of a report"#;

@@ -20,9 +20,11 @@ mod run_resources;
 mod runs;
 mod span;
 mod suggestions;
+mod tasks;
 mod wait;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pml_mcp::param_headers::MirroredParameter;
 use pml_mcp::server::{
@@ -67,6 +69,8 @@ struct ClientAccess {
     role: Role,
     /// Whose approval counts where the configuration does not say.
     default_answerer: Answerer,
+    /// How long the client waits for a reply.
+    patience: Duration,
 }
 
 impl ClientAccess {
@@ -123,6 +127,7 @@ impl Gateway {
             reach: self.app.keys.reach(client.key),
             role: self.app.keys.role(client.key).unwrap_or(Role::Agent),
             default_answerer: self.default_answerer,
+            patience: self.app.config().wait_of(&client_name(&self.app, client)),
         })
     }
 
@@ -143,8 +148,17 @@ impl Gateway {
                     () = caller.send_heartbeats(wait::HEARTBEAT) => unreachable!("heartbeats have no end"),
                 }
             }
+            "tasks/get" | "tasks/update" | "tasks/cancel" => self.task_request(request).await,
             "logging/setLevel" => Ok(empty_object()),
             _ => self.pass_through(request).await,
+        }
+    }
+
+    async fn task_request(&self, request: IncomingRequest) -> Result<Box<RawValue>, RpcError> {
+        let access = self.access(&request.client).map_err(|problem| problem.to_rpc())?;
+        match tasks::answer(&self.app, &request, &access).await {
+            Some(answer) => answer,
+            None => self.pass_through(request).await,
         }
     }
 
@@ -282,8 +296,8 @@ impl Handler for Gateway {
     }
 }
 
-/// The capabilities to declare: tools and resources always, for PML itself has them; others if some server declares them
-/// or is not known yet.
+/// The capabilities to declare: tools, resources and tasks always, for PML itself has them; others if some server
+/// declares them or is not known yet.
 fn capabilities(snapshot: &ToolSnapshot) -> Box<RawValue> {
     let may_have = |capability: &str| {
         snapshot.servers.iter().any(|server| {
@@ -298,6 +312,7 @@ fn capabilities(snapshot: &ToolSnapshot) -> Box<RawValue> {
     all.insert("tools".into(), json!({ "listChanged": true }));
     all.insert("logging".into(), json!({}));
     all.insert("resources".into(), json!({ "listChanged": true, "subscribe": true }));
+    all.insert("extensions".into(), json!({ (tasks::EXTENSION): {} }));
     for (capability, settings) in [("prompts", json!({ "listChanged": true })), ("completions", json!({}))] {
         if may_have(capability) {
             all.insert(capability.into(), settings);

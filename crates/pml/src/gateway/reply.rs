@@ -103,6 +103,17 @@ pub(super) fn status_result(id: &RunId, standing: &RunStatus) -> Box<RawValue> {
     }
 }
 
+/// How far a run is that goes on, in a few words; nothing for one that asks something or is over.
+pub(super) fn progress_of(standing: &RunStatus) -> String {
+    match standing {
+        RunStatus::Running(progress) => progress_text(progress),
+        RunStatus::Interrupted => "it was interrupted and is taken up again by itself".to_owned(),
+        RunStatus::Elsewhere => "it goes on in another process".to_owned(),
+        RunStatus::Waiting { question: None, .. } => "it sleeps until its timer is due".to_owned(),
+        RunStatus::Waiting { question: Some(_), .. } | RunStatus::Finished(_) => String::new(),
+    }
+}
+
 /// What the program reports of its own progress, and its calls.
 fn progress_text(progress: &RunProgress) -> String {
     let calls = format!("{} of {} calls ended", progress.ended, progress.calls);
@@ -164,6 +175,10 @@ pub(super) fn question_text(id: &RunId, question: &Question, in_flight: usize) -
             "\nAsk your user what became of each, then call `pml_continue` with `answer: {calls: [{call, verdict}]}`; the \
              verdict is `again`, `failed`, or `done` with its `result`.",
         ),
+        Question::SignIn { .. } => text.push_str(
+            "\nTell your user. Then call `pml_continue` with the `workflowId` to wait, with `approved` true to try again, or \
+             with `approved` false to go on without these calls.",
+        ),
         Question::Approval(asked) if asked.by == Answerer::Human => text.push_str(&format!(
             "\nA person has to answer, in the dashboard or with `pml runs approve {id}`. Call `pml_continue` with the \
              `workflowId` to wait for it."
@@ -189,7 +204,7 @@ fn question_result(id: &RunId, name: &str, question: &Question, in_flight: usize
             body["status"] = "layer_complete".into();
             body["layer"] = serde_json::to_value(layer).unwrap_or_default();
         }
-        Question::InDoubt { .. } | Question::Approval(_) => {
+        Question::InDoubt { .. } | Question::Approval(_) | Question::SignIn { .. } => {
             body["status"] = "approval_required".into();
             body["question"] = serde_json::to_value(question).unwrap_or_default();
         }
@@ -244,8 +259,9 @@ fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
     if !report.warnings.is_empty() {
         body.set("warnings", raw(&report.warnings));
     }
-    let content: Vec<&RawValue> = report.contents().collect();
     let mut text = truncate_text(result, TEXT_CHARACTERS);
+    let whole = (text.len() < result.len()).then(|| result_link(id, result.len()));
+    let content: Vec<&RawValue> = report.contents().chain(whole.as_deref()).collect();
     if text.len() < result.len() {
         text.push_str(&format!(
             "\n… {} bytes in all: pml_get_task_result {{\"workflow_id\":\"{id}\",\"task_id\":\"result\"}} pages through them, and so does the resource {}?offset=0&limit=65536",
@@ -280,6 +296,18 @@ fn success_result(id: &RunId, report: &RunReport) -> Box<RawValue> {
         ));
     }
     result_of(&text, &body.to_raw(), &content, false)
+}
+
+/// The link to the whole result of a run, of which the text shows only the beginning.
+fn result_link(id: &RunId, size_bytes: usize) -> Box<RawValue> {
+    raw(&json!({
+        "type": "resource_link",
+        "uri": run_resources::result_uri(id),
+        "name": format!("result of {id}"),
+        "description": "The whole result; `?offset=0&limit=65536` reads a page of it.",
+        "mimeType": "application/json",
+        "size": size_bytes,
+    }))
 }
 
 /// The result of `pml_abort`. A run that was aborted as requested is no error of that call.

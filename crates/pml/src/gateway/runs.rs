@@ -156,7 +156,7 @@ pub(super) async fn continue_run(
         let standing = if asked.approved.is_some() || asked.answer.is_some() {
             let reserved = app.runs.reserve(&id);
             let answered = answer_question(app, request, door, &id, asked).await?;
-            let standing = resume_and_wait(app, request, &id, &answered, reserved).await?;
+            let standing = resume_and_wait(app, (request, door.patience), &id, &answered, reserved).await?;
             ask::ask_user(app, request, door, &id, standing).await?
         } else {
             wait_or_ask(app, request, door, &id).await?
@@ -179,7 +179,7 @@ async fn wait_or_ask(
         asks @ AskOutcome::InputRequired(_) => return Ok(asks),
     };
     let known = standing.question_id().map(str::to_owned);
-    let standing = wait_for_news(app, id, request, known.as_deref()).await?;
+    let standing = wait_for_news(app, id, (request, door.patience), known.as_deref()).await?;
     match standing.question_id() {
         asked if asked == known.as_deref() => Ok(AskOutcome::Status(standing)),
         _ => ask::ask_user(app, request, door, id, standing).await,
@@ -240,7 +240,7 @@ pub(super) async fn replan(
                     Ok(name) => name,
                     Err(refused) => return Ok(refusal_result(&refused)),
                 };
-                let standing = resume_and_wait(app, request, &id, &name, reserved).await?;
+                let standing = resume_and_wait(app, (request, door.patience), &id, &name, reserved).await?;
                 Ok(ask::ask_user(app, request, door, &id, standing).await?.to_tool_result(&id))
             }
             (None, Some(requirement)) => suggest_tools(app, &id, request, requirement, visible).await,

@@ -12,8 +12,6 @@ use crate::flow;
 use crate::problem::Problem;
 use crate::report::RunStatus;
 
-/// 45 s: how long a client waits by default. Most clients give up after a minute.
-pub(super) const WAIT_MS: u64 = 45_000;
 /// 1 d: longer than any question of a server to the client may stay open.
 const LONGEST_QUESTION: Duration = Duration::from_secs(24 * 3600);
 /// 12 s: how long a request with a progress token stays silent. Clients that go by progress give up after 30 s or more.
@@ -45,7 +43,7 @@ pub(super) async fn wait_for_run(
 /// Resumes a run whose question `answered` was answered, unless another process did, and waits for it.
 pub(super) async fn resume_and_wait(
     app: &Arc<App>,
-    request: &IncomingRequest,
+    (request, patience): (&IncomingRequest, Duration),
     id: &RunId,
     answered: &str,
     reserved: ResumeReservation,
@@ -54,7 +52,7 @@ pub(super) async fn resume_and_wait(
     drop(reserved);
     match resumed {
         ResumeOutcome::Running(_) | ResumeOutcome::HeldElsewhere | ResumeOutcome::Over(_) => {
-            wait_for_news(app, id, request, Some(answered)).await
+            wait_for_news(app, id, (request, patience), Some(answered)).await
         }
         ResumeOutcome::Asks { .. } => flow::run_status(app, &request.client.principal, id).await,
     }
@@ -64,11 +62,11 @@ pub(super) async fn resume_and_wait(
 pub(super) async fn wait_for_news(
     app: &Arc<App>,
     id: &RunId,
-    request: &IncomingRequest,
+    (request, patience): (&IncomingRequest, Duration),
     known: Option<&str>,
 ) -> Result<RunStatus, Problem> {
     let whose = &request.client.principal;
-    let time_is_up = request.caller.wait_while_answering(Duration::from_millis(WAIT_MS));
+    let time_is_up = request.caller.wait_while_answering(patience);
     tokio::pin!(time_is_up);
     let mut in_time = true;
     loop {

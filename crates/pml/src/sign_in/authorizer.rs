@@ -42,8 +42,16 @@ struct AuthorizerInner {
     server: ServerName,
     address: Url,
     http: AuthHttp,
-    /// Held while tokens are renewed.
-    renewing: Mutex<()>,
+    /// Held while tokens are renewed; the last renewal that failed.
+    renewing: Mutex<Option<FailedRenewal>>,
+}
+
+/// A renewal that failed for now.
+struct FailedRenewal {
+    /// The token that it was to replace.
+    used: String,
+    ended: Instant,
+    refusal: TokenRefusal,
 }
 
 impl std::fmt::Debug for AuthorizerInner {
@@ -67,6 +75,14 @@ impl ServerAuthorizer {
     pub async fn close(&self) {
         self.renewals.close();
         self.renewals.wait().await;
+    }
+
+    /// Keeps the missing scopes. It is done also when the request that needs them is cancelled, because it holds the claim
+    /// on a renewal for a moment.
+    async fn missing_noted(&self, told: Challenge) -> TokenRefusal {
+        let inner = Arc::clone(&self.inner);
+        let noting = self.renewals.spawn(async move { inner.note_missing(&told).await });
+        noting.await.unwrap_or_else(|error| TokenRefusal::Unavailable(error.to_string()))
     }
 
     /// Renews the tokens unless they are no longer `used`; the token that is good then.
@@ -102,7 +118,7 @@ impl Authorizer for ServerAuthorizer {
         challenge: &'a AuthChallenge,
     ) -> BoxFuture<'a, Result<String, TokenRefusal>> {
         async move {
-            let Some((version, sign_in)) = self.inner.current().await? else {
+            let Some((_, sign_in)) = self.inner.current().await? else {
                 return Err(TokenRefusal::SignInRequired("nobody has signed in".to_owned()));
             };
             let told = Challenge::parse(challenge.headers.iter().map(String::as_str));
@@ -112,7 +128,7 @@ impl Authorizer for ServerAuthorizer {
                 return Ok(tokens.access.clone());
             }
             if told.is_insufficient_scope() || challenge.status == 403 {
-                return Err(self.inner.note_missing(version, sign_in, &told).await);
+                return Err(self.missing_noted(told).await);
             }
             self.renewed(tokens.access.clone()).await
         }
@@ -129,8 +145,24 @@ impl AuthorizerInner {
     }
 
     async fn renew(&self, used: &str) -> Result<String, TokenRefusal> {
-        let _turn = self.renewing.lock().await;
-        let give_up_at = Instant::now() + RENEWAL_PATIENCE;
+        let began = Instant::now();
+        let mut last_failure = self.renewing.lock().await;
+        // A failure that this request waited for is its own: asking again would only take as long once more.
+        let failed = last_failure.take().filter(|failed| failed.used == used && failed.ended >= began);
+        if let Some(failed) = failed {
+            let refusal = failed.refusal.clone();
+            *last_failure = Some(failed);
+            return Err(refusal);
+        }
+        let renewed = self.renew_claimed(used, began + RENEWAL_PATIENCE).await;
+        if let Err(refusal @ TokenRefusal::Unavailable(_)) = &renewed {
+            let refusal = refusal.clone();
+            *last_failure = Some(FailedRenewal { used: used.to_owned(), ended: Instant::now(), refusal });
+        }
+        renewed
+    }
+
+    async fn renew_claimed(&self, used: &str, give_up_at: Instant) -> Result<String, TokenRefusal> {
         loop {
             let Some((version, sign_in)) = self.current().await? else {
                 return Err(TokenRefusal::SignInRequired("the sign-in was removed".to_owned()));
@@ -143,22 +175,28 @@ impl AuthorizerInner {
                 let why = "its token has ended, and the authorization server gave none to renew it with";
                 return Err(self.end(version, sign_in, why.to_owned()).await);
             };
-            let now = now_ms();
-            let claimed = self.store.claim_sign_in_renewal(
-                &self.principal,
-                &self.server,
-                version,
-                (now, now + CLAIM_MS),
-            );
-            match claimed.await {
-                Ok(true) => return self.exchange(version, sign_in, &refresh).await,
-                Ok(false) if Instant::now() < give_up_at => tokio::time::sleep(RENEWAL_POLL).await,
-                Ok(false) => {
-                    let why = "another process renews the tokens and does not finish".to_owned();
-                    return Err(TokenRefusal::Unavailable(why));
-                }
-                Err(error) => return Err(TokenRefusal::Unavailable(error.to_string())),
+            if self.has_claimed(version, give_up_at).await? {
+                return self.exchange(version, sign_in, &refresh).await;
             }
+        }
+    }
+
+    /// Claims the renewal of this version. Where another process has the claim, this waits a moment instead.
+    async fn has_claimed(&self, version: i64, give_up_at: Instant) -> Result<bool, TokenRefusal> {
+        let now = now_ms();
+        let times = (now, now + CLAIM_MS);
+        let claimed = self.store.claim_sign_in_renewal(&self.principal, &self.server, version, times).await;
+        match claimed {
+            Ok(true) => Ok(true),
+            Ok(false) if Instant::now() < give_up_at => {
+                tokio::time::sleep(RENEWAL_POLL).await;
+                Ok(false)
+            }
+            Ok(false) => {
+                let why = "another process renews the tokens and does not finish".to_owned();
+                Err(TokenRefusal::Unavailable(why))
+            }
+            Err(error) => Err(TokenRefusal::Unavailable(error.to_string())),
         }
     }
 
@@ -175,7 +213,7 @@ impl AuthorizerInner {
                 sign_in.renew(tokens);
                 match self.store_again(version, &sign_in).await {
                     Ok(true) => Ok(access),
-                    Ok(false) => Err(TokenRefusal::SignInRequired("the sign-in was removed".to_owned())),
+                    Ok(false) => self.newer().await,
                     Err(error) => Err(TokenRefusal::Unavailable(error.to_string())),
                 }
             }
@@ -190,6 +228,14 @@ impl AuthorizerInner {
                 }
                 Err(TokenRefusal::Unavailable(format!("the tokens cannot be renewed now: {error}")))
             }
+        }
+    }
+
+    /// The token of a person who signed in again during the renewal.
+    async fn newer(&self) -> Result<String, TokenRefusal> {
+        match self.current().await? {
+            Some((_, sign_in)) => Ok(present(&sign_in)?.access.clone()),
+            None => Err(TokenRefusal::SignInRequired("the sign-in was removed".to_owned())),
         }
     }
 
@@ -211,18 +257,35 @@ impl AuthorizerInner {
     }
 
     /// Keeps the scopes that a request needed, so that the next sign-in asks for them.
-    async fn note_missing(&self, version: i64, mut sign_in: SignIn, told: &Challenge) -> TokenRefusal {
-        let missing = sign_in.missing.clone().and(&told.scopes);
-        if missing != sign_in.missing {
-            sign_in.missing = missing;
-            if let Err(error) = self.store_again(version, &sign_in).await {
-                tracing::warn!(%error, "the missing scopes could not be stored");
-            }
+    async fn note_missing(&self, told: &Challenge) -> TokenRefusal {
+        if let Err(error) = self.add_missing(told).await {
+            tracing::warn!(%error, "the missing scopes could not be stored");
         }
         TokenRefusal::SignInRequired(match told.scopes.is_empty() {
             true => "the request needs more scopes than were granted".to_owned(),
             false => format!("the request needs the scopes `{}`, which were not granted", told.scopes),
         })
+    }
+
+    /// Adds to the missing scopes. It takes the claim on a renewal: whoever writes without it has a renewal under way
+    /// lose its new tokens.
+    async fn add_missing(&self, told: &Challenge) -> Result<(), TokenRefusal> {
+        let give_up_at = Instant::now() + RENEWAL_PATIENCE;
+        while let Some((version, mut sign_in)) = self.current().await? {
+            let missing = sign_in.missing.clone().and(&told.scopes);
+            if missing == sign_in.missing {
+                break;
+            }
+            if !self.has_claimed(version, give_up_at).await? {
+                continue;
+            }
+            sign_in.missing = missing;
+            let stored = self.store_again(version, &sign_in).await;
+            if stored.map_err(|error| TokenRefusal::Unavailable(error.to_string()))? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Stores the sign-in unless it was changed since `version`. Returns whether it was stored.

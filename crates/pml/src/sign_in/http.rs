@@ -22,6 +22,18 @@ use crate::tls;
 /// 20 s: how long one request may take, with connecting.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long the end of a probe's session may take.
+const SHORT_PATIENCE: Duration = Duration::from_secs(2);
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+
+/// What a server says to a request without a token.
+struct ProbeReply {
+    status: u16,
+    challenges: Vec<String>,
+    session: Option<HeaderValue>,
+}
+
 /// Sends the requests of one server's sign-ins.
 #[derive(Debug)]
 pub(super) struct AuthHttp {
@@ -73,31 +85,50 @@ impl AuthHttp {
             "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": { "name": "pml", "version": env!("CARGO_PKG_VERSION") },
         });
-        let opened = self.probe_with("initialize", &opening).await?;
-        if opened.0 == 401 {
-            return Ok(opened);
+        let opened = self.probe_with("initialize", &opening, None).await?;
+        if opened.status == 401 {
+            return Ok((opened.status, opened.challenges));
         }
-        let listed = self.probe_with("tools/list", &serde_json::json!({})).await?;
-        Ok(if listed.0 == 401 { listed } else { opened })
+        let session = opened.session.clone();
+        let listed = self.probe_with("tools/list", &serde_json::json!({}), session.as_ref()).await;
+        if let Some(session) = &session {
+            self.end_session(session).await;
+        }
+        let told = listed.map(|listed| if listed.status == 401 { listed } else { opened })?;
+        Ok((told.status, told.challenges))
+    }
+
+    /// Ends the session of a probe, which nobody uses.
+    async fn end_session(&self, session: &HeaderValue) {
+        let Ok(client) = self.client(&self.server) else { return };
+        let request = client.delete(self.server.clone()).header(SESSION, session).timeout(SHORT_PATIENCE);
+        if let Err(error) = send(&self.server, request).await {
+            tracing::debug!(error, "the session of a probe was not ended");
+        }
     }
 
     async fn probe_with(
         &self,
         method: &str,
         params: &serde_json::Value,
-    ) -> Result<(u16, Vec<String>), String> {
+        session: Option<&HeaderValue>,
+    ) -> Result<ProbeReply, String> {
         let body = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let url = &self.server;
-        let request = self
+        let mut request = self
             .client(url)?
             .post(url.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream")
             .body(body.to_string());
+        if let Some(session) = session {
+            request = request.header(SESSION, session);
+        }
         let response = send(url, request).await?;
         let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
         let challenges = values.filter_map(|value| value.to_str().ok()).map(ToOwned::to_owned).collect();
-        Ok((response.status().as_u16(), challenges))
+        let session = response.headers().get(SESSION).cloned();
+        Ok(ProbeReply { status: response.status().as_u16(), challenges, session })
     }
 
     /// The client for an address, by where that may lie.

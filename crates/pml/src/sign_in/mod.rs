@@ -71,6 +71,17 @@ pub async fn state(
     Ok(Some(state))
 }
 
+/// Whether a person signed in to `server` after `at`.
+pub(crate) async fn signed_in_since(
+    store: &Store,
+    principal: &Principal,
+    server: &ServerName,
+    at: i64,
+) -> Result<bool, pml_store::Error> {
+    let kept = kept(store, principal, server).await?;
+    Ok(kept.is_some_and(|(_, sign_in)| sign_in.tokens.is_some() && sign_in.signed_in_at >= at))
+}
+
 /// The sign-in that is kept for a server, with its version.
 async fn kept(
     store: &Store,

@@ -20,6 +20,8 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 const HEAD_PATIENCE: Duration = Duration::from_secs(5);
 /// Connections that are read at the same time; browsers open some that they do not use.
 const MAX_CONNECTIONS: usize = 16;
+/// The pause after a connection could not be taken.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Listens for the redirect of one sign-in.
 #[derive(Debug)]
@@ -51,8 +53,13 @@ impl RedirectListener {
         loop {
             let query = tokio::select! {
                 accepted = self.listener.accept(), if open.len() < MAX_CONNECTIONS => {
-                    if let Ok((stream, _)) = accepted {
-                        open.push(tokio::time::timeout(HEAD_PATIENCE, read_query(stream)));
+                    match accepted {
+                        Ok((stream, _)) => open.push(tokio::time::timeout(HEAD_PATIENCE, read_query(stream))),
+                        // Without a free descriptor it fails at once, again and again, until one is free.
+                        Err(error) => {
+                            tracing::debug!(%error, "a connection of the browser could not be taken");
+                            tokio::time::sleep(ACCEPT_PAUSE).await;
+                        }
                     }
                     continue;
                 }

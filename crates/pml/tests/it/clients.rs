@@ -3,7 +3,7 @@
 //! The clients are programs in `tests/clients`; each plays one scenario and prints one JSON object.
 
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -87,20 +87,24 @@ impl Door<'_> {
 }
 
 /// Runs a client and reads the object it prints.
-fn last_line(mut command: Command) -> Value {
+fn last_line(command: Command) -> Value {
+    last_line_within(PATIENCE, command)
+}
+
+fn last_line_within(patience: Duration, mut command: Command) -> Value {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let printed = std::thread::spawn(move || drain(stdout));
     let complained = std::thread::spawn(move || drain(stderr));
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience;
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > until {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!("a client hangs: {command:?}");
         }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     let printed = printed.join().unwrap();
     let last = printed.lines().last().unwrap_or_default();
@@ -313,6 +317,42 @@ fn check_list_change(door: &Door<'_>, sdk: Sdk, server: &str) {
     let dynamic = json!(format!("{server}__test_dynamic_tool"));
     let has = |list: &str| outcome[list].as_array().unwrap().contains(&dynamic);
     assert_ne!(has("before"), has("tools"), "{sdk:?} {server}: {outcome}");
+}
+
+/// A call that takes longer than its client waits, also one that reports progress all the time: the SDKs do not wait
+/// longer for it. `cargo xtask soak long-call` takes ten minutes and the SDKs' own limits.
+#[test]
+fn a_call_longer_than_its_client_waits_gives_its_result() {
+    let seconds = std::env::var("PML_LONG_CALL_SECONDS").ok().and_then(|text| text.parse::<u64>().ok());
+    let home = fixtures();
+    let patience = Duration::from_secs(seconds.unwrap_or(8) + 60);
+    let total_ms = patience.as_millis().to_string();
+    // In full, both sides have their usual limits.
+    let limit = seconds.is_none().then_some("6000");
+    if limit.is_some() {
+        let config = std::fs::read_to_string(home.path("pml.toml")).unwrap();
+        home.configure(&format!("client_wait = \"1s\"\n{config}"));
+    }
+    let steps = seconds.unwrap_or(8) * 10;
+    let arguments = json!({ "steps": steps, "interval_ms": 100 }).to_string();
+    let play = |sdk: Sdk, options: &[&str]| {
+        let mut command = sdk.command();
+        command.args(["long", "--tool", "legacy__test_slow", "--args", &arguments, "--timeout", &total_ms]);
+        command.args(limit.iter().flat_map(|limit| ["--limit", *limit])).args(options);
+        command.env("PML_HOME", home.path("")).current_dir(home.path(""));
+        let outcome = last_line_within(patience, command);
+        assert_eq!(outcome["ok"], true, "{sdk:?}: {outcome}");
+        assert_eq!(text(&outcome["result"]), format!("finished {steps} steps"), "{sdk:?}: {outcome}");
+        assert!(outcome["requests"].as_u64().unwrap() > 1, "{sdk:?}: {outcome}");
+        assert!(!outcome["progress"].as_array().unwrap().is_empty(), "{sdk:?}: {outcome}");
+    };
+    let stdio = json!([env!("CARGO_BIN_EXE_pml"), "stdio"]).to_string();
+    let served = home.serve(&[]);
+    let token = format!("--token={}", served.token);
+    std::thread::scope(|scope| {
+        scope.spawn(|| play(Sdk::One, &["--stdio", &stdio]));
+        scope.spawn(|| play(Sdk::Python, &["--url", &served.url, &token]));
+    });
 }
 
 #[test]

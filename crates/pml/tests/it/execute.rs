@@ -276,3 +276,28 @@ fn a_denied_tool_is_denied_to_clients_as_well() {
     let program = run(&mut client, "return mcp.math.evaluate({ expression: '1' })", &json!({}));
     assert_eq!(program["structuredContent"]["error"]["code"], "DENIED", "{program}");
 }
+
+/// A result of which the text has only the beginning comes with a link to all of it, and its size.
+#[test]
+fn a_large_result_is_linked_as_a_resource() {
+    let home = Home::new(BARE);
+    let mut client = home.stdio(&[]);
+    let result = run(
+        &mut client,
+        "return { rows: Array.from({ length: 4000 }, (_, n) => `row ${n} é`) };",
+        &json!({}),
+    );
+    let links: Vec<&Value> = result["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|block| block["type"] == "resource_link")
+        .collect();
+    let [link] = links[..] else { panic!("{}", text(&result)) };
+    let whole = client.request("resources/read", &json!({ "uri": link["uri"] }));
+    let read = whole["contents"][0]["text"].as_str().unwrap();
+    assert_eq!(link["size"], read.len(), "{link}");
+    assert_eq!(serde_json::from_str::<Value>(read).unwrap(), result["structuredContent"]["result"]);
+    let small = run(&mut client, "return { rows: 1 };", &json!({}));
+    assert_eq!(small["content"].as_array().unwrap().len(), 1, "{small}");
+}

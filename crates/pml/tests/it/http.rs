@@ -185,7 +185,8 @@ pub fn modern_as(served: &Served, token: &str, client: &Value, method: &str, par
     ] {
         params["_meta"][key] = value;
     }
-    let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default().to_owned();
+    let name = ["name", "uri", "taskId"].iter().find_map(|key| params[*key].as_str());
+    let name = name.unwrap_or_default().to_owned();
     let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method), ("Mcp-Name", &name)];
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     post_as(served, token, &headers, &body.to_string())

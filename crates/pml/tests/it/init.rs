@@ -133,6 +133,58 @@ fn every_fixture_is_imported_registered_and_given_back() {
     assert!(checked > 40, "{checked}");
 }
 
+fn names_in(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let config: Value = serde_json::from_str(&text).unwrap();
+    config["mcpServers"].as_object().unwrap().keys().cloned().collect()
+}
+
+/// However a client reaches PML, its entry is never imported, and one entry is left.
+#[test]
+fn pml_is_not_put_in_front_of_itself() {
+    let own = [
+        r#""pml": { "command": "npx", "args": ["-y", "procedural-memory-layer", "stdio"] }"#,
+        r#""pml": { "url": "http://127.0.0.1:7717/mcp", "headers": { "Authorization": "Bearer t0ken-0123456789" } }"#,
+        r#""memory": { "command": "uvx", "args": ["procedural-memory-layer", "stdio"] }"#,
+    ];
+    for entry in own {
+        let machine = Machine::new();
+        let before = format!(r#"{{ "mcpServers": {{ "notes": {{ "command": "notes-mcp" }}, {entry} }} }}"#);
+        let path = machine.write(".cursor/mcp.json", &before);
+        let done = machine.json(&["init", "--yes", "--register", "cursor", "--replace"]);
+        let imported = done["import"]["servers"].as_array().unwrap();
+        assert_eq!(imported.len(), 1, "{done}");
+        assert_eq!(imported[0]["name"], "notes", "{done}");
+        assert_eq!(done["registered"][0]["state"], "registered", "{done}");
+        let replaced = entry.starts_with("\"pml\"");
+        assert_eq!(done["registered"][0].get("replacedEntry").is_some(), replaced, "{done}");
+        assert_eq!(names_in(&path), ["pml"], "{entry}");
+        let again = machine.json(&["init", "--yes", "--register", "cursor", "--replace"]);
+        assert_eq!(again["registered"][0]["state"], "alreadyThere", "{again}");
+        assert_eq!(machine.run(&["init", "--undo"]).code, 0);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+    }
+}
+
+/// Somebody's own server called `pml` is not overwritten; in its place PML stands only once PML has it.
+#[test]
+fn another_server_of_the_same_name_is_not_overwritten() {
+    let machine = Machine::new();
+    let before = r#"{ "mcpServers": { "pml": { "command": "markup-mcp" } } }"#;
+    let path = machine.write(".cursor/mcp.json", before);
+    let refused = machine.run(&["init", "--yes", "--no-import", "--register", "cursor"]);
+    assert!(refused.code != 0 && refused.stderr.contains("another server called `pml`"), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+    let done = machine.json(&["init", "--yes", "--register", "cursor", "--replace"]);
+    assert_eq!(done["registered"][0]["takenOut"], serde_json::json!(["pml"]), "{done}");
+    assert!(machine.config().contains("markup-mcp"), "{}", machine.config());
+    assert_eq!(names_in(&path), ["pml"]);
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(written.contains("stdio") && !written.contains("markup-mcp"), "{written}");
+    assert_eq!(machine.run(&["init", "--undo"]).code, 0);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+}
+
 const CURSOR: &str = r#"{
   // mine
   "mcpServers": {
@@ -243,6 +295,8 @@ fn links_stay_links_and_new_files_are_removed_again() {
     assert!(std::fs::symlink_metadata(&link).unwrap().file_type().is_symlink());
     assert_eq!(std::fs::read_to_string(&real).unwrap(), CURSOR);
     assert!(!codex.exists());
+    assert!(!codex.parent().unwrap().exists(), "the directory was created for the file");
+    assert!(link.parent().unwrap().exists(), "this one was there");
 }
 
 #[test]

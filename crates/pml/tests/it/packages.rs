@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::harness::{Home, material};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
+const FOREIGN_TARGET: &str = "aarch64-unknown-linux-gnu";
 const NAME: &str = "procedural-memory-layer";
 const THIRD_PARTY: &str = "THIRD-PARTY-LICENSES.txt";
 
@@ -20,23 +21,21 @@ fn output(command: &mut Command) -> String {
     stdout
 }
 
-/// Makes the packages of the built program below `home`.
+/// Makes the packages of the built program below `home`, beside those of a program for another processor.
 fn make(home: &Home) -> PathBuf {
-    let out = home.path("packages");
-    let script = material("../packaging/package.py");
-    let mut making = Command::new("python3");
-    making.arg(script).args([
-        "--program",
-        env!("CARGO_BIN_EXE_pml"),
-        "--target",
-        TARGET,
-        "--level",
-        "1",
-        "--out",
-    ]);
-    making.arg(&out);
-    output(&mut making);
-    out
+    let (own, foreign) = (home.path("packages"), home.path("foreign"));
+    let pml = Path::new(env!("CARGO_BIN_EXE_pml"));
+    let program = home.path("foreign-pml");
+    std::fs::write(&program, "no program of this machine").unwrap();
+    let making = |program: &Path, target: &str, out: &Path| {
+        let mut making = Command::new("python3");
+        making.arg(material("../packaging/package.py")).args(["--level", "1", "--target", target]);
+        making.arg("--program").arg(program).arg("--out").arg(out);
+        making
+    };
+    output(making(&program, FOREIGN_TARGET, &foreign).arg("--foreign").arg(pml));
+    output(making(pml, TARGET, &own).arg("--also").arg(&foreign));
+    own
 }
 
 /// The only file of a package directory whose name starts and ends like this.
@@ -58,6 +57,21 @@ fn every_package_brings_a_program_that_starts() {
     let number = env!("CARGO_PKG_VERSION");
 
     output(Command::new("sha256sum").args(["--check", "SHA256SUMS"]).current_dir(&packages));
+
+    // What was made elsewhere is checked by the same sums.
+    let sums = std::fs::read_to_string(packages.join("SHA256SUMS")).unwrap();
+    for foreign in [
+        format!("pml-{number}-{FOREIGN_TARGET}.tar.gz"),
+        format!("{}-{number}-py3-none-manylinux_2_17_aarch64.whl", NAME.replace('-', "_")),
+        format!("{NAME}-pml-linux-arm64-{number}.tgz"),
+    ] {
+        assert!(sums.contains(&foreign), "{foreign}: {sums}");
+    }
+    let foreign = packages.join(format!("pml-{number}-{FOREIGN_TARGET}.tar.gz"));
+    let inside = output(Command::new("tar").arg("-tzf").arg(foreign));
+    for installed in ["pml", "pml.1", "completions/pml.bash", "completions/_pml", "completions/pml.fish"] {
+        assert!(inside.lines().any(|line| line.ends_with(&format!("/{installed}"))), "{installed}: {inside}");
+    }
 
     let unpacked = home.path("unpacked");
     std::fs::create_dir(&unpacked).unwrap();
@@ -102,7 +116,7 @@ fn every_package_brings_a_program_that_starts() {
     let environment = home.path("venv");
     output(Command::new("python3").args(["-m", "venv"]).arg(&environment));
     let wheel =
-        find(&packages, &format!("{}-{number}-py3-none-manylinux_2_", NAME.replace('-', "_")), ".whl");
+        find(&packages, &format!("{}-{number}-py3-none-manylinux_2_", NAME.replace('-', "_")), "_x86_64.whl");
     let mut pip = Command::new(environment.join("bin/pip"));
     output(pip.args(["install", "--quiet", "--no-index", "--disable-pip-version-check"]).arg(&wheel));
     assert_eq!(output(Command::new(environment.join("bin/pml")).arg("--version")), version);
@@ -121,6 +135,7 @@ fn every_package_brings_a_program_that_starts() {
     let formula = std::fs::read_to_string(packages.join("pml.rb")).unwrap();
     let sum = output(Command::new("sha256sum").arg(&archive));
     assert!(formula.contains(sum.split(' ').next().unwrap()), "{formula}");
+    assert!(formula.contains("on_arm") && formula.contains("on_intel"), "{formula}");
     let entry: Value = serde_json::from_slice(&std::fs::read(packages.join("server.json")).unwrap()).unwrap();
     let name = entry["name"].as_str().unwrap();
     assert!(about.contains(&format!("mcp-name: {name}")), "{name}");

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Finished, Home, eventually, material, node, text};
+use crate::harness::{Client, Finished, Home, eventually, material, node, text};
 
 /// The fixture: a server that wants a sign-in, with its authorization server.
 struct Notes {
@@ -307,6 +307,141 @@ fn scopes_that_are_missing_are_asked_for_by_the_next_sign_in() {
     assert!(again.stdout.contains("scopes: notes:read notes:write"), "{again:?}");
     assert_eq!(write().code, 0);
     reads(&home);
+}
+
+/// Scopes that turn out to be missing while another request renews the tokens: both are kept.
+#[test]
+fn missing_scopes_do_not_cost_the_tokens_that_are_renewed_meanwhile() {
+    let notes = Notes::start(&json!({ "scopes": "notes:write", "held": true, "delay": 500 }));
+    let home = notes.home("");
+    logged_in(&home, &[]);
+    let mut client = home.stdio(&[]);
+    let call = |tool: &str| json!({ "name": format!("notes:{tool}"), "arguments": {} });
+    client.request("tools/call", &call("read"));
+    let write = client.begin("tools/call", &call("write"));
+    eventually("the server has the call", || notes.count("held") == 1);
+    notes.set(&json!({ "expire": true }));
+    let read = client.begin("tools/call", &call("read"));
+    let answer = client.response_or_aside(read);
+    assert!(text(&answer["result"]).starts_with("read: "), "{answer}");
+    let refused = client.response_or_aside(write);
+    assert!(refused.to_string().contains("LOGIN_REQUIRED"), "{refused}");
+    let again = client.request("tools/call", &call("read"));
+    assert!(text(&again).starts_with("read: "), "{again}");
+    let log = notes.log();
+    assert_eq!((&log["refreshed"], &log["reused"]), (&json!(1), &json!(0)), "{log}");
+    assert!(home.run(&["list"]).stdout.contains("scopes missing"));
+    assert_eq!(client.finish(), 0);
+}
+
+/// Runs a program of which the second call needs a scope that nobody granted; the id of the run, which waits.
+#[track_caller]
+fn waits_for_sign_in(client: &mut Client) -> String {
+    let code = "const a = await mcp.notes.read({});\n\
+         try { return { a, b: await mcp.notes.write({}) }; } catch (e) { return { a, code: e.code }; }";
+    let arguments = json!({ "intent": "copy a note", "implementation": { "type": "code", "code": code } });
+    let asked = client.request("tools/call", &json!({ "name": "pml_execute", "arguments": arguments }));
+    let told = &asked["structuredContent"];
+    assert_eq!(
+        (&told["status"], &told["question"]["type"]),
+        (&json!("approval_required"), &json!("sign_in")),
+        "{asked}"
+    );
+    assert_eq!(told["question"]["calls"][0]["tool"], "notes:write", "{asked}");
+    assert!(text(&asked).contains("`pml login notes`"), "{asked}");
+    told["workflowId"].as_str().unwrap().to_owned()
+}
+
+fn call_own(client: &mut Client, tool: &str, arguments: &Value) -> Value {
+    client.request("tools/call", &json!({ "name": tool, "arguments": arguments }))
+}
+
+/// The run goes on where it stood: in the gateway that runs, and in one that starts later.
+#[test]
+fn a_run_waits_for_a_sign_in_and_goes_on_after_it() {
+    for restarts in [false, true] {
+        let notes = Notes::start(&json!({ "scopes": "notes:write" }));
+        let home = notes.home("");
+        logged_in(&home, &[]);
+        let mut client = home.stdio(&[]);
+        let run = waits_for_sign_in(&mut client);
+        assert_eq!(notes.count("calls"), 1);
+        let listed = home.run(&["runs", "show", &run]);
+        assert!(listed.stderr.contains("pml login notes"), "{listed:?}");
+        let kept = match restarts {
+            true => {
+                assert_eq!(client.finish(), 0);
+                None
+            }
+            false => Some(client),
+        };
+        let signed_in = login(&home, &[]);
+        assert!(signed_in.stdout.contains(&format!("run {run} goes on")), "{signed_in:?}");
+        let mut client = kept.unwrap_or_else(|| home.stdio(&[]));
+        let ended = call_own(&mut client, "pml_continue", &json!({ "workflow_id": run }));
+        assert_eq!(
+            ended["structuredContent"]["result"],
+            json!({ "a": "read: 1", "b": "write: 2" }),
+            "{ended}"
+        );
+        assert_eq!(notes.count("calls"), 2, "nothing is called twice");
+        assert_eq!(client.finish(), 0);
+    }
+}
+
+#[test]
+fn a_run_that_waits_for_a_sign_in_can_go_on_without_it_or_end() {
+    let notes = Notes::start(&json!({ "scopes": "notes:write" }));
+    let home = notes.home("");
+    logged_in(&home, &[]);
+    let mut client = home.stdio(&[]);
+    let run = waits_for_sign_in(&mut client);
+    // Tried again in vain, it asks once more.
+    let again = call_own(&mut client, "pml_continue", &json!({ "workflow_id": run, "approved": true }));
+    assert_eq!(again["structuredContent"]["question"]["type"], "sign_in", "{again}");
+    let without = call_own(&mut client, "pml_continue", &json!({ "workflow_id": run, "approved": false }));
+    let result = &without["structuredContent"]["result"];
+    assert_eq!(*result, json!({ "a": "read: 1", "code": "LOGIN_REQUIRED" }), "{without}");
+    let run = waits_for_sign_in(&mut client);
+    let ended = call_own(&mut client, "pml_abort", &json!({ "workflow_id": run }));
+    assert!(ended.to_string().contains("aborted"), "{ended}");
+    // The client of a direct call is told at once.
+    let direct = call_own(&mut client, "notes:write", &json!({}));
+    assert!(direct["isError"] == true && text(&direct).contains("pml login notes"), "{direct}");
+    assert_eq!(client.finish(), 0);
+}
+
+/// Requests that wait for a renewal share its failure too.
+#[test]
+fn a_renewal_that_fails_is_tried_once_for_all_who_wait() {
+    let notes = Notes::start(&json!({}));
+    let home = notes.home("");
+    logged_in(&home, &[]);
+    let mut client = home.stdio(&[]);
+    let call = json!({ "name": "notes:read", "arguments": {} });
+    client.request("tools/call", &call);
+    // The authorization server takes long to say that it is down.
+    notes.set(&json!({ "expire": true, "token": "down", "delay": 2000 }));
+    let before = notes.log();
+    let calls: Vec<u64> = (0..8).map(|_| client.begin("tools/call", &call)).collect();
+    for id in calls {
+        let answer = client.response_or_aside(id);
+        assert!(answer.to_string().contains("was not sent"), "{answer}");
+    }
+    let asked = notes.count("asked") - before["asked"].as_u64().unwrap();
+    // A call that comes only after the failure may try again.
+    assert!(asked < 8, "{asked} renewals for 8 calls");
+    assert_eq!(client.finish(), 0);
+}
+
+#[test]
+fn asking_who_authorizes_leaves_no_session_behind() {
+    let notes = Notes::start(&json!({ "open": true }));
+    let home = notes.home("");
+    logged_in(&home, &[]);
+    let log = notes.log();
+    assert!(log["opened"].as_u64().unwrap() >= 1, "{log}");
+    assert_eq!(log["opened"], log["ended"], "{log}");
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub(super) struct RegisterReport {
     state: RegisterState,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     taken_out: Vec<String>,
+    /// Whether an entry of the same name was replaced.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    replaced_entry: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
     difference: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +59,11 @@ pub(super) async fn run(
         .iter()
         .filter(|(path, keys, _)| *path == file.path && *keys == file.location.shape.path);
     let without: Vec<String> = match request.replace {
-        true => in_this_file.map(|(_, _, name)| name.clone()).collect(),
+        true => {
+            // PML in front of itself under another name would list every tool twice.
+            let own = file.other_own_entries().map(str::to_owned);
+            in_this_file.map(|(_, _, name)| name.clone()).chain(own).collect()
+        }
         false => Vec::new(),
     };
     let mut report = RegisterReport {
@@ -64,6 +71,7 @@ pub(super) async fn run(
         path: file.path.clone(),
         state: RegisterState::AlreadyThere,
         taken_out: Vec::new(),
+        replaced_entry: false,
         difference: String::new(),
         backup: None,
     };
@@ -80,7 +88,11 @@ pub(super) async fn run(
     if !here.json {
         show_difference(&report.difference);
     }
-    match is_confirmed(here, request.yes, &format!("put PML into {} ({shown})?", client.title)).await {
+    let question = match change.replaces_entry {
+        true => format!("replace the entry `{}` of {} ({shown})?", clients::ENTRY, client.title),
+        false => format!("put PML into {} ({shown})?", client.title),
+    };
+    match is_confirmed(here, request.yes, &question).await {
         Some(true) => write(here, &file, &change, &mut report)?,
         Some(false) => out::note(format!("{shown} was not touched")),
         None if here.json => {}
@@ -98,10 +110,12 @@ fn write(
     let record = records::register(&here.paths, file, change)?;
     report.state = RegisterState::Registered;
     report.taken_out = change.taken_out.clone();
+    report.replaced_entry = change.replaces_entry;
     report.backup = record.backup;
     if !here.json {
+        let done = if change.replaces_entry { "replaced the entry `pml` in" } else { "put PML into" };
         out::line(format!(
-            "put PML into {}; `pml init --undo {}` takes it back",
+            "{done} {}; `pml init --undo {}` takes it back",
             here.env.display_path(&file.path),
             file.label()
         ));

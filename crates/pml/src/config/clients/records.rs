@@ -31,6 +31,9 @@ pub struct Registration {
     /// The servers that were taken out.
     #[serde(default)]
     pub taken_out: Vec<String>,
+    /// The directories that were created for the file, the outermost first.
+    #[serde(default)]
+    directories: Vec<PathBuf>,
 }
 
 impl Registration {
@@ -88,6 +91,7 @@ pub fn register(paths: &Paths, file: &ClientFile, change: &ClientChange) -> Resu
             after: Digest::of(change.after.as_bytes()),
             trace: (&change.trace).into(),
             taken_out: change.taken_out.clone(),
+            directories: disk::missing_directories(&file.path),
         },
     };
     let earlier = update(paths, |records| {
@@ -137,6 +141,7 @@ pub fn undo(paths: &Paths, record: &Registration, file: &ClientFile) -> Result<U
 fn restore(record: &Registration, text: &str) -> Result<UndoOutcome, Error> {
     let Some(backup) = &record.backup else {
         disk::remove_unchanged(&record.path, text.as_bytes())?;
+        disk::remove_empty(&record.directories);
         return Ok(UndoOutcome::FileRemoved);
     };
     let Some(bytes) = disk::read(backup)? else {

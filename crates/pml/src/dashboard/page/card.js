@@ -18,6 +18,7 @@ export function body(workflowId, question) {
   const root = el('div', { class: 'body' });
   if (question.type === 'approval') approval(root, question);
   else if (question.type === 'in_doubt') doubts(root, workflowId, question);
+  else if (question.type === 'sign_in') signIn(root, question);
   else if (question.type === 'layer') layer(root, question);
   else if (question.type === 'held_back') heldBack(root, question);
   return root;
@@ -149,6 +150,19 @@ function doubts(root, workflowId, question) {
     el('p', { class: 'fine' }, 'If a call was done and you know its result, say so in a terminal:'),
     said('pre', `pml runs resume ${workflowId} ${command}`, { class: 'value' }),
   );
+}
+
+function signIn(root, question) {
+  root.append(el('p', { class: 'when' }, 'These calls were not sent. They are sent when somebody has signed in, and the run goes on by itself.'));
+  for (const server of [...new Set(question.calls.map((call) => call.server))]) {
+    const calls = question.calls.filter((call) => call.server === server);
+    root.append(
+      el('section', { class: 'call' }, title(server), sentence('p', calls[0].because, { class: 'because' }),
+        el('p', { class: 'fine' }, 'Sign in at a terminal of the machine that PML runs on:'),
+        said('pre', `pml login ${server}`, { class: 'value' }),
+        el('ul', { class: 'origins' }, ...calls.map((call) => el('li', {}, `Call ${call.call} of `, said('code', call.tool))))),
+    );
+  }
 }
 
 function heldBack(root, { why, difference }) {

@@ -373,7 +373,7 @@ impl World {
                 1 => self.pending.push_front(RunEvent::Granted(grant(call))),
                 _ => self.pending.push_back(RunEvent::Undecided),
             },
-            Action::Park { wake_at, asking } => self.park(wake_at, &asking),
+            Action::Park { wake_at, asking, .. } => self.park(wake_at, &asking),
             Action::Kill => self.dag.stop(),
             Action::Grace => self.grace = true,
             Action::Finish(over) => self.over = Some(over.ending),

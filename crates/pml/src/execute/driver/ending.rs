@@ -18,8 +18,12 @@ use crate::problem::storage_code;
 use crate::report::{RunFailure, RunReport, RunStatus};
 
 impl Driver {
-    /// Parks the run until an answer or a timer.
-    pub(super) async fn park(&mut self, wake_at: Option<i64>, asking: &[u32]) -> Continuation {
+    /// Parks the run until an answer or a timer. It asks for approval first: what waits for a sign-in is asked about again.
+    pub(super) async fn park(
+        &mut self,
+        wake_at: Option<i64>,
+        (asking, unsigned): (&[u32], &[u32]),
+    ) -> Continuation {
         let asked = match (&self.approvals.open_question, asking) {
             // An open question stays open; further ones come after it.
             (Some(asked), _) => Some(asked.clone()),
@@ -29,6 +33,10 @@ impl Driver {
             }
         };
         let now = now_ms();
+        let (wake_at, unsigned) = match self.sign_ins.can_go_on(&self.driven, unsigned).await {
+            true => (Some(now), &[][..]),
+            false => (wake_at, unsigned),
+        };
         let run = self.driven.lease.run();
         let new = self.approvals.open_question.is_none().then_some(asked.as_ref()).flatten();
         let audit = new.map(|(id, asked)| ask::asked_audit(&self.driven.principal, run, id, asked, now));
@@ -36,6 +44,7 @@ impl Driver {
             || self.work.paused_layer().map(|layer| (ask::layer_id(run, &layer), Question::Layer(layer)));
         let question = match &asked {
             Some((id, asked)) => Some((id.clone(), Question::Approval(asked.clone()))),
+            None if !unsigned.is_empty() => Some(self.sign_ins.question(&self.driven, &self.run, unsigned)),
             None => layer(),
         };
         let expire_ms = self.driven.runs.settings.config().approvals.expire_ms();

@@ -12,6 +12,7 @@ mod journal_writer;
 mod publish;
 mod reading_ahead;
 mod run_events;
+mod sign_ins;
 pub(super) mod work;
 
 use pml_model::ErrorCode;
@@ -49,6 +50,7 @@ use ending::storage_failure;
 use journal_writer::JournalWriter;
 pub(super) use journal_writer::{Ack, AckSender};
 use reading_ahead::{ReadingAhead, room_returned};
+use sign_ins::RunSignIns;
 use work::{WorkSource, sleep_until};
 
 /// 5 s: how long calls that may have had an effect are awaited after the run has ended.
@@ -116,6 +118,7 @@ pub(super) struct Driver {
     calls: CallsInFlight,
     journal: JournalWriter,
     approvals: RunApprovals,
+    sign_ins: RunSignIns,
     client: RunClient,
     /// Those who want to know what the run has shown so far.
     onlookers: LiveAnswers,
@@ -153,6 +156,7 @@ impl Driver {
             calls: CallsInFlight::new(&history),
             journal: JournalWriter::new(runs.store.clone(), lease.clone(), parts.acks, parts.acked),
             approvals: RunApprovals::new(&plan, &history),
+            sign_ins: RunSignIns::new(&history),
             deadlines: Deadlines {
                 run: parts.caller.deadline_after(time_left(&plan, &history)),
                 grace: None,
@@ -349,8 +353,15 @@ impl Driver {
 
     fn answered(&mut self, ended: EndedCall) -> Option<DriverEvent> {
         let tool = self.observer.tool(ended.call)?.to_owned();
+        let unsigned = self.sign_ins.take_on(&self.driven, &ended, &tool);
+        if let (true, Some(dag)) = (unsigned, &mut self.work.dag) {
+            dag.stop_clock(ended.call);
+        }
         let what = self.calls.on_call_end(&self.driven, &tool, ended);
-        Some(DriverEvent::Event(RunEvent::Answered(what)))
+        Some(DriverEvent::Event(match unsigned {
+            true => RunEvent::NeedsSignIn { what },
+            false => RunEvent::Answered(what),
+        }))
     }
 
     /// Starts again in another worker; only once, and only if the program has done nothing yet.
@@ -389,7 +400,9 @@ impl Driver {
                 self.record_requested_end(now);
             }
             Action::Ask { call } => self.ask(call, now).await,
-            Action::Park { wake_at, asking } => return self.park(wake_at, &asking).await,
+            Action::Park { wake_at, asking, unsigned } => {
+                return self.park(wake_at, (&asking, &unsigned)).await;
+            }
             Action::Finish(over) => return self.finish(over, now).await,
             Action::Diverged(divergence) => {
                 self.work.kill();

@@ -28,6 +28,8 @@ pub(in crate::execute) enum RunEvent<E> {
     Stored { call: u32 },
     /// A call has ended.
     Answered(RunDelivery),
+    /// A call was not sent, because its server needs a sign-in; `what` is its end if nobody can be asked.
+    NeedsSignIn { what: RunDelivery },
     /// A timer is due.
     TimerDue { timer: u64 },
     /// A person gave a grant.
@@ -57,8 +59,8 @@ pub(in crate::execute) enum Action<E> {
     Wake { timer: u64, at: i64 },
     /// A call needs approval.
     Ask { call: u32 },
-    /// Park the run until the time, or until these calls are decided, whichever is first.
-    Park { wake_at: Option<i64>, asking: Vec<u32> },
+    /// Park the run until the time, or until these calls are decided or these can be sent, whichever is first.
+    Park { wake_at: Option<i64>, asking: Vec<u32>, unsigned: Vec<u32> },
     /// Stop the program.
     Kill,
     /// Wait a short time for calls whose end should be known.

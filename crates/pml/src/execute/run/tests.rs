@@ -77,8 +77,11 @@ fn words(actions: &[Action<&'static str>]) -> Vec<String> {
         Action::Cancel { call } => format!("cancel {call}"),
         Action::Wake { timer, at } => format!("wake {timer} at {at}"),
         Action::Ask { call } => format!("ask {call}"),
-        Action::Park { wake_at: Some(at), asking } if asking.is_empty() => format!("park until {at}"),
-        Action::Park { wake_at, asking } => format!("park until {wake_at:?} or a word on {asking:?}"),
+        Action::Park { unsigned, .. } if !unsigned.is_empty() => {
+            format!("park until a sign-in for {unsigned:?}")
+        }
+        Action::Park { wake_at: Some(at), asking, .. } if asking.is_empty() => format!("park until {at}"),
+        Action::Park { wake_at, asking, .. } => format!("park until {wake_at:?} or a word on {asking:?}"),
         Action::Kill => "kill".to_owned(),
         Action::Grace => "grace".to_owned(),
         Action::Finish(over) if over.in_doubt.is_empty() => format!("finish {}", over.ending),
@@ -150,6 +153,33 @@ fn what_has_no_end_when_the_grace_is_over_is_in_doubt() {
     assert_eq!(on(&mut run, RunEvent::Stop("cancelled")), ["kill", "grace"]);
     assert!(on(&mut run, RunEvent::Stop("again")).is_empty(), "a run ends once");
     assert_eq!(on(&mut run, RunEvent::GraceOver), ["cancel 1", "finish cancelled in doubt [1]"]);
+}
+
+#[test]
+fn a_call_that_needs_a_sign_in_is_not_in_doubt_and_waits_while_others_go_on() {
+    let failed = |call| RunDelivery::Error {
+        call,
+        error: CallFailure::new(pml_model::ErrorCode::LoginRequired, "sign in".to_owned()),
+    };
+    let mut run = run(1);
+    on(&mut run, issued(1, 1));
+    on(&mut run, RunEvent::Stored { call: 1 });
+    assert_eq!(on(&mut run, issued(2, 0)), ["record call 2"]);
+    on(&mut run, RunEvent::Quiet { taken: 0 });
+    let waits = on(&mut run, RunEvent::NeedsSignIn { what: failed(1) });
+    assert_eq!(waits, ["record again 1", "send 2"], "it takes no place from others");
+    assert_eq!(run.in_flight(), 1);
+    on(&mut run, RunEvent::Answered(result(2)));
+    let parked = on(&mut run, RunEvent::Quiet { taken: 1 });
+    assert_eq!(parked, ["kill", "park until a sign-in for [1]"]);
+
+    // Of a run that is about to end it is the end of the call.
+    let mut run = self::run(1);
+    on(&mut run, issued(1, 1));
+    on(&mut run, RunEvent::Stored { call: 1 });
+    on(&mut run, RunEvent::Ended("value"));
+    let ended = on(&mut run, RunEvent::NeedsSignIn { what: failed(1) });
+    assert_eq!(ended, ["record end Some(1)", "finish value"]);
 }
 
 #[test]

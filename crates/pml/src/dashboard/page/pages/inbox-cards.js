@@ -102,6 +102,11 @@ function foot(card) {
     return el('footer', {}, el('div', { class: 'actions' },
       button('Continue', 'primary approve', () => send(card, { approved: true }, 'Continued'))));
   }
+  if (question.type === 'sign_in') {
+    return el('footer', {}, el('div', { class: 'actions' },
+      button('Try again', 'primary approve', () => send(card, { approved: true }, 'Tried again')),
+      button('Go on without', 'danger', () => send(card, { approved: false }, 'Gone on without'))));
+  }
   if (question.type === 'in_doubt') {
     return el('footer', {}, el('div', { class: 'actions' }, button('Go on', 'primary approve', () => resolve(card))));
   }

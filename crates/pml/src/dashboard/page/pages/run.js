@@ -228,7 +228,7 @@ function Later({ what }) {
   return html`<${Empty} title="Shown at the end"><p>What this run ${what} is known here when it ends: it waits, or another process has it. Its calls are shown as they happen.</p></${Empty}>`;
 }
 
-const KINDS = { approval: 'Approval of calls', in_doubt: 'Calls in doubt', layer: 'Go on after a layer' };
+const KINDS = { approval: 'Approval of calls', in_doubt: 'Calls in doubt', layer: 'Go on after a layer', sign_in: 'Sign-in to a server' };
 
 function Questions({ run }) {
   if (!run.questions?.length) return html`<${Empty} title="No questions"><p>This run asked nobody. What needs your approval is set by the policy.</p></${Empty}>`;
