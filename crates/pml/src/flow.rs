@@ -30,8 +30,8 @@ mod read_request;
 mod recall;
 mod record;
 mod regression;
-mod remote;
 mod related;
+mod remote;
 mod repairs;
 mod repeated;
 mod replan;
@@ -62,9 +62,9 @@ use crate::execute::{
     self, AskFirstOutcome, EarlierRead, OpenCall, PlannedRun, ResultPage, ResumeOutcome, RunDetails,
     RunHandle,
 };
-use crate::knowledge::{CapabilityCandidate, LearnedPart};
 use crate::knowledge::cache;
 use crate::knowledge::embeddings;
+use crate::knowledge::{CapabilityCandidate, LearnedPart};
 use crate::plan::{Bounds, ExploredChoice, Plan};
 use crate::planning;
 use crate::planning::{PlanRefusal, PlanningContext, RunRequest};
@@ -105,9 +105,9 @@ use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
 pub use record::{TakenTraces, TraceReceipt, take_client_traces};
 pub use regression::{CapabilityTest, ReplayTest, test_capability};
-pub use remote::{RoutedOutcome, execute_for_client};
 pub use related::learning_status;
 use related::{related_to_session, suggest_related};
+pub use remote::{RoutedOutcome, execute_for_client};
 pub use repairs::{RepairOutcome, accept_repair, repair_capability, repair_task};
 pub use replan::replan;
 pub use share::{

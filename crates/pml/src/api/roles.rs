@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::problem::{ErrorCode, Problem};
 
 /// The role that each route needs, by its method and its path as the OpenAPI document writes it.
-pub const ROUTE_ROLES: [(&str, &str, Role); 66] = [
+pub const ROUTE_ROLES: [(&str, &str, Role); 68] = [
     ("POST", "/mcp", Role::Agent),
     ("GET", "/mcp", Role::Agent),
     ("DELETE", "/mcp", Role::Agent),

@@ -505,11 +505,10 @@ fn a_tool_of_clients_is_never_read_ahead_and_the_narrowest_rule_says_whose_it_is
 fn the_clock_is_read_when_a_program_asks_and_in_dry_runs() {
     for rules in ["", "[permissions]\n\"time:now\" = { speculate = true }\n"] {
         let policy = policy(rules);
-        let now = verdict(&policy, "time:now R").1;
+        let (id, now) = verdict(&policy, "time:now R");
         assert_eq!(now.mode, CallPermission::Auto);
         assert!(!now.can_speculate() && now.can_dry_run(), "{rules}");
-        let (id, said) = parse("time:now R");
-        let explained = policy.explain(&id, &said);
+        let explained = policy.explain(&id, &annotations("R"));
         let speculate = explained.attributes.iter().find(|attribute| attribute.name == "speculate").unwrap();
         assert_eq!(speculate.value, "no");
         assert!(speculate.because.contains("changes by itself"), "{speculate:?}");

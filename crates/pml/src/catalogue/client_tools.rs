@@ -107,6 +107,7 @@ impl ClientTools {
                         exposed_name: String::new(),
                         definition: Arc::clone(definition),
                         defined_at: 0,
+                        first_seen_at: 0,
                         header_parameters: Vec::new(),
                     });
                 }
@@ -119,6 +120,7 @@ impl ClientTools {
             exposed_name: tool.exposed_name.clone(),
             definition: Arc::clone(&tool.definition),
             defined_at: tool.defined_at,
+            first_seen_at: tool.first_seen_at,
             header_parameters: tool.header_parameters.clone(),
         }));
         tools.sort_by(|a, b| (&a.id.server, &a.id.tool).cmp(&(&b.id.server, &b.id.tool)));

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pml_model::{Principal, ToolId};
 use pml_model::remote::{DagMode, DagSummary, ExecuteLocally};
 use pml_model::structure::{EdgeLink, NodeId, Structure};
+use pml_model::{Principal, ToolId};
 use pml_store::ContextOwner;
 
 use super::{ExecuteOutcome, analyse_with, counting, execute};
@@ -170,7 +170,11 @@ fn layers(structure: &Structure) -> usize {
 struct NoCapabilities;
 
 impl CapabilityLookup for NoCapabilities {
-    fn find_by_name(&self, _: Option<&Principal>, _: &str) -> Option<Arc<crate::knowledge::IndexedCapability>> {
+    fn find_by_name(
+        &self,
+        _: Option<&Principal>,
+        _: &str,
+    ) -> Option<Arc<crate::knowledge::IndexedCapability>> {
         None
     }
 

@@ -200,6 +200,7 @@ impl ServedIntents {
             embedded: whole.iter().take(1).chain(masked.iter().take(1)).cloned().collect(),
             digests: first(&self.digests),
             masked_digests: first(&self.masked_digests),
+            first_at: self.first_at.iter().take(1).copied().collect(),
             read: OnceLock::new(),
         }
     }
