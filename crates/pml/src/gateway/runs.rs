@@ -33,7 +33,7 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_continue",
             "title": "Go on with a run",
-            "description": "Wait for a run that answered `running`, or answer it: `approved` for `approval_required` (ask your user first) or \
+            "description": "Wait for a run, or answer it: `approved` for `approval_required` (ask your user first) or \
                  `layer_complete`; `pause` stops before the next layer.",
             "inputSchema": {
                 "type": "object",
@@ -56,7 +56,7 @@ pub(super) fn definitions() -> Vec<Box<RawValue>> {
         raw(&json!({
             "name": "pml_replan",
             "title": "Change the rest of a DAG",
-            "description": "Replace the tasks of a DAG that have not run, or get tools for a `new_requirement`.",
+            "description": "Replace the open tasks of a DAG, or get tools for a `new_requirement`.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
