@@ -68,7 +68,7 @@ impl<'d> Schemas<'d> {
             ("integer", Value::Number(number)) => !number.is_f64(),
             _ => false,
         };
-        if !types.is_empty() && !types.iter().any(|kind| fits(&kind)) {
+        if !types.is_empty() && !types.iter().any(fits) {
             return vec![format!("{place} is {value} and no {types:?}")];
         }
         match value {

@@ -78,8 +78,8 @@ fn what_was_sent_again_or_made_ahead_is_marked() {
     eventually("the programs are learned", || name(&ahead).is_some() && name(&confirmed).is_some());
 
     let (capability, confirmed) = (name(&ahead).unwrap(), name(&confirmed).unwrap());
-    let given =
-        [("again", &*again), ("ahead", &ahead), ("capability", &capability), ("confirmed", &confirmed)];
+    let given: [(&str, &str); 4] =
+        [("again", &again), ("ahead", &ahead), ("capability", &capability), ("confirmed", &confirmed)];
     let seen = play(&served, "marks", &given);
     let tried: Vec<bool> =
         seen["again"].as_array().unwrap().iter().map(|row| row.to_string().contains("1× retried")).collect();
