@@ -8,7 +8,7 @@ pub use crate::id::{BadCapabilityId, CapabilityId};
 pub use crate::keeping::{CacheChange, CacheConfig, Invalidation, KeyStrategy};
 use crate::paths::LearnedPaths;
 use crate::structure::Structure;
-use crate::{Digest, Principal, RunId};
+use crate::{Digest, Membership, Principal, Publication, RunId, Visibility};
 
 /// A procedure with its name, its state and what was learned of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -38,6 +38,20 @@ pub struct Capability {
     pub created_at: i64,
     /// Whether a run of it that a person approved has succeeded.
     pub approved: bool,
+    /// Who sees it.
+    #[serde(default)]
+    pub visibility: Visibility,
+    /// The project and the organisation that it was published in; of no meaning for a private one.
+    #[serde(skip)]
+    pub published_in: Membership,
+}
+
+impl Capability {
+    /// How far it is published; `None` if only its owner sees it.
+    pub fn publication(&self) -> Option<Publication> {
+        let is_published = self.visibility != Visibility::Private;
+        is_published.then(|| Publication { visibility: self.visibility, place: self.published_in.clone() })
+    }
 }
 
 /// The immutable part of a capability: code, parameters, tools.

@@ -22,6 +22,7 @@ pub mod structure;
 pub mod tool;
 pub mod trace;
 pub mod version;
+mod visibility;
 
 pub use access::{BadPrincipal, BadToolScope, KeyBudget, KeyRights, Role, ToolScope};
 pub use error_code::ErrorCode;
@@ -30,6 +31,7 @@ pub use name::{ServerName, ToolId};
 pub use run::{RunId, RunState};
 pub use tool::{Annotations, Definition, Digest};
 pub use trace::TraceId;
+pub use visibility::{Membership, Publication, Visibility};
 
 /// Who acts: a user or a key; `local` on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]

@@ -46,6 +46,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0042_goldens.sql"),
     include_str!("../migrations/0043_speculation_confidence.sql"),
     include_str!("../migrations/0044_copies.sql"),
+    include_str!("../migrations/0045_publications.sql"),
 ];
 
 /// The migration that introduced row marks; existing rows are marked right after it.

@@ -15,6 +15,7 @@ mod intents;
 mod learn;
 mod manage;
 mod observed;
+mod publication;
 mod release;
 mod tool_use;
 mod trace;

@@ -14,6 +14,7 @@ mod mocks;
 mod packages;
 mod people;
 mod person;
+mod publications;
 mod runs;
 mod server_sign_in;
 mod versions;

@@ -141,6 +141,20 @@ pub(crate) const TABLES: &[MarkedTable] = &[
         marks_key: true,
     },
     MarkedTable {
+        name: "capability_publication",
+        mark: "mark",
+        key: &["capability"],
+        columns: &["principal", "visibility", "org", "project", "published_by", "at"],
+        marks_key: true,
+    },
+    MarkedTable {
+        name: "membership",
+        mark: "mark",
+        key: &["principal"],
+        columns: &["org", "project"],
+        marks_key: true,
+    },
+    MarkedTable {
         name: "capability_golden",
         mark: "mark",
         key: &["capability", "run"],

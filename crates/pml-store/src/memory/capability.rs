@@ -1,14 +1,14 @@
 //! Capabilities as rows: how a procedure becomes one, and how they are read.
 
 use crate::sql::{Connection, OptionalExtension, Row, params};
-use pml_model::Principal;
 use pml_model::capability::{
     CacheConfig, Capability, CapabilityId, CapabilityIntent, CapabilityState, CapabilityStatistics,
     Procedure, ToolUse,
 };
+use pml_model::{Membership, Principal};
 use serde_json::{Map, Value};
 
-use super::{bump_capability_version, next_version, release};
+use super::{bump_capability_version, next_version, publication, release};
 use crate::column::{capability_id, json_column, unexpected_value};
 use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};
@@ -38,6 +38,8 @@ pub struct CapabilityChanges {
     pub changed: Vec<Capability>,
     /// Ids of deleted capabilities.
     pub gone: Vec<CapabilityId>,
+    /// Everybody who was put into a project, whenever that was.
+    pub members: Vec<(Principal, Membership)>,
 }
 
 impl BlockingStore {
@@ -116,7 +118,8 @@ impl BlockingStore {
                 .prepare_cached("SELECT id FROM capability_gone WHERE version > ?1 ORDER BY id")?
                 .query_map([since], |row| capability_id(row, 0))?
                 .collect::<rusqlite::Result<_>>()?;
-            Ok(CapabilityChanges { version: version(connection)?, changed, gone })
+            let members = publication::members(connection)?;
+            Ok(CapabilityChanges { version: version(connection)?, changed, gone, members })
         })
     }
 }
@@ -163,7 +166,8 @@ fn find(
 /// The columns that [`capability`] reads.
 const SELECT: &str = "SELECT capability.number, capability.id, name, state, degraded_because, usage_count,
     success_count, failure_count, failures_in_a_row, avg_duration_ms, last_used, learning, promoted_at, created_at,
-    approved, examples, tools, procedure, cache
+    approved, examples, tools, procedure, cache,
+    (SELECT count(*) FROM capability_publication AS published WHERE published.capability = capability.number)
     FROM capability JOIN capability_procedure ON capability_procedure.capability = capability.number";
 
 /// SQL condition that the rows of a capability and its procedure are undamaged.
@@ -183,6 +187,13 @@ fn capability(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Capabi
     if row.get_ref(18)?.as_str_or_null()?.is_some() {
         procedure.cache_config = json_column(row, 18)?;
     }
+    // Most are private, and need no second query.
+    let published = match row.get::<_, i64>(19)? {
+        0 => None,
+        _ => publication::publication(connection, row.get(0)?)?,
+    };
+    let (visibility, published_in) =
+        published.map(|published| (published.visibility, published.place)).unwrap_or_default();
     Ok(Capability {
         procedure,
         name: row.get(2)?,
@@ -202,6 +213,8 @@ fn capability(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Capabi
         promoted_at: row.get(12)?,
         created_at: row.get(13)?,
         approved: row.get(14)?,
+        visibility,
+        published_in,
     })
 }
 

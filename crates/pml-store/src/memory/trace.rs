@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::capability::{self, NewProcedure};
 use super::explored::insert_explored;
 use super::golden::keep_golden;
-use super::{IntentFit, RunMemory};
+use super::{IntentFit, RunMemory, publication};
 use crate::column::{run_id, trace_status, unexpected_value};
 use crate::connection::MAX_BODY_BYTES;
 use crate::table::TRACE_COLUMNS;
@@ -268,6 +268,9 @@ impl EncodedMemory {
                     && trace.status.evidence() == Some(true)
                 {
                     self.confirm(connection, number)?;
+                }
+                if found.is_none() {
+                    publication::count_use(connection, &trace.principal, id)?;
                 }
                 Ok(found)
             }

@@ -9,9 +9,9 @@ use pml_model::Principal;
 use pml_model::capability::{CapabilityId, Procedure};
 use pml_model::version::{CapabilityVersion, version_name};
 
-use super::bump_capability_version;
 use super::capability::{NewProcedure, add_intent, number_by_name, resolve_capability};
 use super::release::{insert, next_number, numbered, place};
+use super::{bump_capability_version, publication};
 use crate::column::capability_id;
 use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};
@@ -164,6 +164,7 @@ pub(super) fn put_in_force(
         .execute(params![principal.0, name, version])?;
     rename(connection, capability, name)?;
     if let Some(present) = present {
+        publication::follow_version(connection, principal, present, capability, now)?;
         let served: Vec<String> = connection
             .prepare_cached(
                 "SELECT text FROM capability_intent WHERE capability = ?1 ORDER BY first_at, text",

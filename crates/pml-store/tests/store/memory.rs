@@ -6,6 +6,7 @@ mod explored;
 mod forgotten;
 mod intents;
 mod learning;
+mod published;
 mod traces;
 mod versions;
 

@@ -138,7 +138,7 @@ fn a_database_from_before_runs_is_brought_up_with_what_is_in_it() {
              DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
              DROP TABLE vector; DROP TABLE tool_use;
              DROP TABLE allowed; DROP TABLE key_use; DROP TABLE key_storage; DROP TABLE dashboard_session; DROP TABLE person; DROP TABLE client_key; DROP TABLE sign_in; DROP TABLE process; DROP TABLE speculation; DROP TABLE speculation_confidence;
-             DROP TABLE mock; DROP TABLE mock_lookup; DROP TABLE explored_path; DROP TABLE package_signer; DROP TABLE capability_release; DROP TABLE capability_golden; DROP TABLE server_sign_in; DROP TABLE store_copy;
+             DROP TABLE mock; DROP TABLE mock_lookup; DROP TABLE explored_path; DROP TABLE package_signer; DROP TABLE capability_release; DROP TABLE capability_golden; DROP TABLE capability_publication; DROP TABLE membership; DROP TABLE server_sign_in; DROP TABLE store_copy;
              ALTER TABLE definition DROP COLUMN mark; ALTER TABLE tool DROP COLUMN mark;
              PRAGMA user_version = 1",
         )
@@ -185,7 +185,7 @@ fn a_database_from_before_decisions_is_brought_up_with_what_is_in_it() {
              DROP TABLE accepted_server; DROP TABLE accepted_definition; DROP TABLE write_epoch;
              DROP TABLE vector; DROP TABLE tool_use;
              DROP TABLE allowed; DROP TABLE key_use; DROP TABLE key_storage; DROP TABLE dashboard_session; DROP TABLE person; DROP TABLE client_key; DROP TABLE sign_in; DROP TABLE process; DROP TABLE speculation; DROP TABLE speculation_confidence;
-             DROP TABLE mock; DROP TABLE mock_lookup; DROP TABLE explored_path; DROP TABLE package_signer; DROP TABLE capability_release; DROP TABLE capability_golden; DROP TABLE server_sign_in; DROP TABLE store_copy;
+             DROP TABLE mock; DROP TABLE mock_lookup; DROP TABLE explored_path; DROP TABLE package_signer; DROP TABLE capability_release; DROP TABLE capability_golden; DROP TABLE capability_publication; DROP TABLE membership; DROP TABLE server_sign_in; DROP TABLE store_copy;
              ALTER TABLE definition DROP COLUMN mark; ALTER TABLE tool DROP COLUMN mark;
              DROP INDEX run_owned; DROP INDEX run_interrupted; DROP INDEX run_asks; DROP INDEX run_wakes;
              DROP INDEX run_expires; ALTER TABLE run DROP COLUMN answered;
