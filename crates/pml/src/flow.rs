@@ -18,11 +18,13 @@ mod exposed;
 mod history;
 mod inline_program;
 mod lift;
+mod lookup;
 mod mocks;
 mod packaged_calls;
 mod path_search;
 mod predict;
 mod preview;
+mod publish;
 mod read_request;
 mod recall;
 mod regression;
@@ -55,9 +57,9 @@ use crate::execute::{
     self, AskFirstOutcome, EarlierRead, OpenCall, PlannedRun, ResultPage, ResumeOutcome, RunDetails,
     RunHandle,
 };
+use crate::knowledge::CapabilityCandidate;
 use crate::knowledge::cache;
 use crate::knowledge::embeddings;
-use crate::knowledge::{CapabilityCandidate, may_call_capabilities};
 use crate::plan::{Bounds, ExploredChoice, Plan};
 use crate::planning;
 use crate::planning::{PlanRefusal, PlanningContext, RunRequest};
@@ -86,9 +88,11 @@ pub use explore::{ExploreInput, ExploringClient, PATH_TIMEOUT_MS, explore};
 pub use exposed::{ExposedCapability, exposed_capabilities};
 pub use history::{PastQuestion, PastRun, list_runs, past_run, question_kind, run_call, run_calls};
 pub use inline_program::read_program;
+use lookup::CapabilitiesOf;
 pub use mocks::{MockRecord, MockStats, drop_mocks, mock, mock_stats, mocks, pin_mock};
 pub use predict::prediction_task;
 pub use preview::{ExecutePreview, preview_execute};
+pub use publish::{assign_person, publish_capability, published_capabilities, visible_capability};
 use recall::RecallOutcome;
 pub use recall::{CapabilitySuggestion, ContradictedConstant, EarlierResult, MissingInput, Suggestions};
 pub use regression::{CapabilityTest, ReplayTest, test_capability};
@@ -199,52 +203,22 @@ pub enum AnalysisOutcome {
 
 /// Analyses a program against the current tools; nothing is run.
 pub async fn analyse(app: &App, source: String) -> AnalysisOutcome {
-    analyse_for(app, &app.principal, source).await
+    analyse_for(&CapabilitiesOf::new(app, &app.principal), source).await
 }
 
-async fn analyse_for(app: &App, principal: &Principal, source: String) -> AnalysisOutcome {
-    let catalogue = catalogue_for(app, principal, &source).await;
+async fn analyse_for(callable: &CapabilitiesOf<'_>, source: String) -> AnalysisOutcome {
+    let catalogue = callable.current_catalogue(&source).await;
     // Analysis time grows with the size of the program: keep it off the threads that serve requests.
     run_blocking(move || understand(&catalogue, &source)).await
 }
 
 /// Analyses a DAG document against the current tools; nothing is run.
 pub async fn analyse_dag(app: &App, document: String) -> AnalysisOutcome {
-    analyse_dag_for(app, &app.principal, document).await
+    analyse_dag_for(&CapabilitiesOf::new(app, &app.principal), document).await
 }
 
-/// The current tools, and the capabilities of the principal that `source` may name.
-async fn catalogue_for(
-    app: &App,
-    principal: &Principal,
-    source: &str,
-) -> Arc<pml_analysis::AnalysisCatalogue> {
-    if may_call_capabilities(source)
-        && let Err(error) = app.knowledge.memory.refresh().await
-    {
-        tracing::warn!(%error, "which capabilities there are could not be read");
-    }
-    app.knowledge.catalogue_for(principal, source)
-}
-
-/// The learned capabilities visible to one principal.
-struct CapabilitiesOf<'a> {
-    app: &'a App,
-    principal: &'a Principal,
-}
-
-impl planning::CapabilityLookup for CapabilitiesOf<'_> {
-    fn find_by_name(&self, name: &str) -> Option<Arc<crate::knowledge::IndexedCapability>> {
-        self.app.knowledge.memory.cached_by_name(self.principal, name)
-    }
-
-    fn catalogue_for(&self, source: &str) -> Arc<pml_analysis::AnalysisCatalogue> {
-        self.app.knowledge.catalogue_for(self.principal, source)
-    }
-}
-
-async fn analyse_dag_for(app: &App, principal: &Principal, document: String) -> AnalysisOutcome {
-    let catalogue = catalogue_for(app, principal, &document).await;
+async fn analyse_dag_for(callable: &CapabilitiesOf<'_>, document: String) -> AnalysisOutcome {
+    let catalogue = callable.current_catalogue(&document).await;
     run_blocking(move || match pml_analysis::analyse_dag(&document, &catalogue) {
         Ok(analysis) => AnalysisOutcome::Dag(Box::new(analysis)),
         Err(error) => AnalysisOutcome::NotUnderstood(ComplaintReport::from(&error)),
@@ -455,10 +429,10 @@ async fn plan_request(
     if let Some(timeout) = asked.timeout {
         bounds.wall_ms = bounds.wall_ms.min(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     }
-    let learned = CapabilitiesOf { app, principal: &asked.principal };
+    let learned = CapabilitiesOf::of_program(app, &asked.principal, asked.capability.as_ref());
     let document = match &asked.work {
         planning::Work::Code(code) => {
-            let analysis = analyse_or_refuse(app, &asked.principal, code).await?;
+            let analysis = analyse_or_refuse(&learned, code).await?;
             let (snapshot, policy) = (app.tools.snapshot(), app.policy());
             let setting = PlanningContext {
                 snapshot: &snapshot,
@@ -485,7 +459,7 @@ async fn plan_request(
             unreachable!("what is run was found before")
         }
     };
-    let analysis = analyse_dag_or_refuse(app, &asked.principal, document).await?;
+    let analysis = analyse_dag_or_refuse(&learned, document).await?;
     let (snapshot, policy) = (app.tools.snapshot(), app.policy());
     let setting =
         PlanningContext { snapshot: &snapshot, policy: &policy, bounds, visible, capabilities: &learned };
@@ -493,11 +467,10 @@ async fn plan_request(
 }
 
 async fn analyse_dag_or_refuse(
-    app: &App,
-    principal: &Principal,
+    callable: &CapabilitiesOf<'_>,
     document: String,
 ) -> Result<Box<pml_analysis::DagAnalysis>, PlanRefusal> {
-    match analyse_dag_for(app, principal, document).await {
+    match analyse_dag_for(callable, document).await {
         AnalysisOutcome::Dag(analysis) => planning::refuse_mistakes(&analysis.complaints).map(|()| analysis),
         AnalysisOutcome::NotUnderstood(report) => Err(planning::refuse_unparsed(&report)),
         AnalysisOutcome::Program(_) => unreachable!("a document was analysed"),
@@ -550,11 +523,10 @@ fn unasked(principal: &Principal, intent: &str, work: planning::Work) -> RunRequ
 const SMALL_BYTES: usize = 16 * 1024;
 
 async fn analyse_or_refuse(
-    app: &App,
-    principal: &Principal,
+    callable: &CapabilitiesOf<'_>,
     code: &str,
 ) -> Result<Box<pml_analysis::Analysis>, PlanRefusal> {
-    let most = app.config().limits.source_bytes;
+    let most = callable.app.config().limits.source_bytes;
     if code.len() as u64 > most {
         let text = format!("the program has {} bytes and may have {most}", code.len());
         return Err(Problem::new(ErrorCode::TooLarge, text)
@@ -562,10 +534,10 @@ async fn analyse_or_refuse(
             .into());
     }
     let analysed = if code.len() <= SMALL_BYTES {
-        let catalogue = catalogue_for(app, principal, code).await;
+        let catalogue = callable.current_catalogue(code).await;
         understand(&catalogue, code)
     } else {
-        analyse_for(app, principal, code.to_owned()).await
+        analyse_for(callable, code.to_owned()).await
     };
     match analysed {
         AnalysisOutcome::Program(analysis) => {
@@ -650,8 +622,8 @@ pub async fn replay(
     let plan = match code {
         None => recording.plan.clone(),
         Some(code) => {
-            let analysis =
-                analyse_or_refuse(app, &app.principal, &code).await.map_err(|refused| refused.problem)?;
+            let callable = CapabilitiesOf::new(app, &app.principal);
+            let analysis = analyse_or_refuse(&callable, &code).await.map_err(|refused| refused.problem)?;
             calls_only_recorded(&recording.plan, &analysis)?;
             recording.plan.clone().with_code(code, *analysis)
         }

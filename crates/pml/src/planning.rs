@@ -174,13 +174,13 @@ pub(crate) struct PlanningContext<'a> {
     pub(crate) capabilities: &'a dyn CapabilityLookup,
 }
 
-/// Access to the learned capabilities that planning needs.
+/// The learned capabilities, as planning needs them. `owner` is whose capability calls them, if one does.
 pub(crate) trait CapabilityLookup: Sync {
     /// The capability with that name, whether or not it is usable.
-    fn find_by_name(&self, name: &str) -> Option<Arc<IndexedCapability>>;
+    fn find_by_name(&self, owner: Option<&Principal>, name: &str) -> Option<Arc<IndexedCapability>>;
 
     /// The current tools, and the capabilities that `source` may name.
-    fn catalogue_for(&self, source: &str) -> Arc<AnalysisCatalogue>;
+    fn catalogue_for(&self, owner: Option<&Principal>, source: &str) -> Arc<AnalysisCatalogue>;
 }
 
 /// Plans a program if the policy permits it: every tool it can call must be permitted, or a person must be able to
@@ -368,7 +368,7 @@ fn work(
             Ok(TaskWork::Tool { handle: handle(index) })
         }
         DocumentWork::Code { code, .. } => {
-            let catalogue = setting.capabilities.catalogue_for(code);
+            let catalogue = setting.capabilities.catalogue_for(None, code);
             let analysis = pml_analysis::analyse(code, &catalogue).map_err(|error| {
                 Problem::new(ErrorCode::InvalidProgram, format!("task `{}`: {error}", task.id))
             })?;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Extension, State};
 use axum::routing::{get, post};
-use pml_model::Principal;
-use pml_model::ToolId;
+use pml_mcp::server::access::Admission;
 use pml_model::capability::{
     CacheChange, Capability, CapabilityIntent, CapabilityOrigin, CapabilityState, ToolUse,
 };
 use pml_model::json::empty_object;
+use pml_model::{Principal, Role, ToolId, Visibility};
 use pml_store::CapabilityQuery;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -19,6 +19,7 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::extract::{ApiJson, ApiPath, ApiQuery, bad_cursor};
 use super::reply::{Reply, SCHEMA_VERSION};
+use super::roles;
 use crate::app::App;
 use crate::flow::{self, NewCapability, TakenName};
 use crate::plan::Pause;
@@ -30,7 +31,7 @@ const PAGE: u32 = 50;
 const LARGEST_PAGE: u32 = 200;
 
 #[derive(OpenApi)]
-#[openapi(paths(list, create, show, delete, rename, merge, forget_intent, change_cache))]
+#[openapi(paths(list, create, show, delete, rename, merge, forget_intent, change_cache, publish))]
 pub(super) struct Docs;
 
 pub(super) fn router() -> Router<Arc<App>> {
@@ -41,6 +42,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/api/capabilities/{name}/merge", post(merge))
         .route("/api/capabilities/{name}/forget-intent", post(forget_intent))
         .route("/api/capabilities/{name}/cache", post(change_cache))
+        .route("/api/capabilities/{name}/publish", post(publish))
 }
 
 /// Which capabilities to list.
@@ -60,6 +62,9 @@ struct CapabilitiesQuery {
     offset: Option<u32>,
     /// The `nextCursor` of the previous page, in place of `offset`.
     cursor: Option<String>,
+    /// Those that others published, by name, in place of one's own.
+    #[serde(default)]
+    published: bool,
 }
 
 /// A page of capabilities.
@@ -103,6 +108,11 @@ struct CapabilityItem {
     created_at: i64,
     /// Whether a run of it that a person approved has succeeded.
     approved: bool,
+    /// Whose it is.
+    owner: String,
+    /// Who sees it: `private`, `project`, `org` or `public`.
+    #[schema(value_type = String)]
+    visibility: Visibility,
 }
 
 /// A tool that a capability calls.
@@ -149,6 +159,8 @@ impl From<Capability> for CapabilityItem {
             last_used: statistics.last_used,
             created_at: capability.created_at,
             approved: capability.approved,
+            owner: procedure.owner.0,
+            visibility: capability.visibility,
         }
     }
 }
@@ -169,7 +181,14 @@ async fn list(
         }
     };
     let wanted = CapabilityQuery { state: listing.state, recent: listing.recent, limit: limit + 1, offset };
-    let mut found = flow::capabilities(&app, &principal, wanted).await?;
+    let mut found = match listing.published {
+        false => flow::capabilities(&app, &principal, wanted).await?,
+        true => {
+            let mut published = flow::published_capabilities(&app, &principal).await?;
+            published.retain(|one| listing.state.is_none_or(|state| one.state == state));
+            published.into_iter().skip(offset as usize).take(limit as usize + 1).collect()
+        }
+    };
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next_cursor = more.then(|| offset.saturating_add(limit).to_string());
@@ -200,7 +219,7 @@ async fn show(
     Extension(principal): Extension<Principal>,
     ApiPath(name): ApiPath<String>,
 ) -> Result<Reply<CapabilityReply>, Problem> {
-    Ok(CapabilityReply::new(flow::capability_record(&app, &principal, &name).await?))
+    Ok(CapabilityReply::new(flow::visible_capability(&app, &principal, &name).await?))
 }
 
 /// A capability to create: exactly one of `code`, `dagStructure` and `toolId`.
@@ -329,6 +348,37 @@ async fn change_cache(
 ) -> Result<Reply<CapabilityReply>, Problem> {
     let kept = flow::configure_result_cache(&app, &principal, &name, &change).await?;
     let record = flow::capability_record(&app, &principal, kept.procedure.id.as_str()).await?;
+    Ok(CapabilityReply::new(record))
+}
+
+/// Who is to see a capability.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct PublishBody {
+    /// `private`, `project`, `org` or `public`.
+    #[schema(value_type = String)]
+    visibility: Visibility,
+    /// Its owner, if an admin publishes another's.
+    owner: Option<String>,
+}
+
+/// Publishes a capability to a project, an organisation or everybody, or takes it back.
+#[utoipa::path(post, path = "/api/capabilities/{name}/publish", tag = "capabilities", params(("name" = String, Path, description = "The name or the id")), request_body = PublishBody, responses((status = 200, body = CapabilityReply)))]
+async fn publish(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    admission: Option<Extension<Admission>>,
+    ApiPath(name): ApiPath<String>,
+    ApiJson(to): ApiJson<PublishBody>,
+) -> Result<Reply<CapabilityReply>, Problem> {
+    let owner = to.owner.map_or_else(|| principal.clone(), Principal);
+    let is_admin = admission.is_some_and(|Extension(by)| roles::role_of(&app, &by) == Some(Role::Admin));
+    if owner != principal && !is_admin {
+        return Err(Problem::new(ErrorCode::Denied, "only an admin publishes what belongs to others")
+            .hint("leave `owner` out to publish your own"));
+    }
+    let found = flow::publish_capability(&app, &owner, &name, to.visibility, &principal).await?;
+    let record = flow::capability_record(&app, &owner, found.procedure.id.as_str()).await?;
     Ok(CapabilityReply::new(record))
 }
 

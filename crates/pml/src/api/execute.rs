@@ -101,7 +101,7 @@ async fn execute(
     let visible = |tool: &ToolId| reach.holds(tool);
     let executed = match work {
         WorkToRun::Capability(capability) => {
-            let known = flow::capability(&app, &client.principal, &capability).await?;
+            let known = flow::visible_capability(&app, &client.principal, &capability).await?.capability;
             let arguments = object(body.args, "args")?;
             // The words of the capability itself: those of a person who picks it from a list are not known.
             let intent = known.procedure.description.clone();

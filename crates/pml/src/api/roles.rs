@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::problem::{ErrorCode, Problem};
 
 /// The role that each route needs, by its method and its path as the OpenAPI document writes it.
-pub const ROUTE_ROLES: [(&str, &str, Role); 65] = [
+pub const ROUTE_ROLES: [(&str, &str, Role); 66] = [
     ("POST", "/mcp", Role::Agent),
     ("GET", "/mcp", Role::Agent),
     ("DELETE", "/mcp", Role::Agent),
@@ -63,6 +63,7 @@ pub const ROUTE_ROLES: [(&str, &str, Role); 65] = [
     ("POST", "/api/capabilities/{name}/merge", Role::Member),
     ("POST", "/api/capabilities/{name}/forget-intent", Role::Member),
     ("POST", "/api/capabilities/{name}/cache", Role::Member),
+    ("POST", "/api/capabilities/{name}/publish", Role::Member),
     ("GET", "/api/traces", Role::Agent),
     ("GET", "/api/traces/{capability}", Role::Agent),
     ("GET", "/api/trace/{id}", Role::Agent),
@@ -90,6 +91,17 @@ fn required_role(method: &Method, path: &str) -> Role {
     let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
     let known = ROUTE_ROLES.iter().find(|(listed, route, _)| *listed == method && *route == path);
     known.map_or(Role::Admin, |(_, _, role)| *role)
+}
+
+/// The role of whoever was admitted; `None` if they were removed meanwhile. The token is the operator's own.
+pub(super) fn role_of(app: &App, admission: &Admission) -> Option<Role> {
+    match admission {
+        Admission::Key(_, key) => app.keys.role(Some(*key)),
+        Admission::Session(principal) => app.people.role(principal),
+        Admission::Token(_) => Some(Role::Admin),
+        // A viewer is refused what changes something.
+        Admission::Viewer(_) | Admission::Open => None,
+    }
 }
 
 /// Admits a request whose sender has the role that the route needs.

@@ -4,17 +4,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, Subcommand};
-use pml_model::ToolId;
+use clap::{Args, Subcommand, ValueEnum};
 use pml_model::capability::{Capability, CapabilityOrigin, CapabilitySource};
 use pml_model::json::empty_object;
 use pml_model::name::{printable, truncate_text};
 use pml_model::structure::{Node, NodeId, NodeKind};
 use pml_model::trace::Trace;
 use pml_model::version::short_qualified_name;
+use pml_model::{Membership, Principal, ToolId, Visibility};
 use pml_store::CapabilityQuery;
 use serde_json::{Value, json};
 
+use super::ask::require_passphrase;
 use super::run_table::format_time;
 use super::{CommandContext, analyse, out, regression, results, share, versions};
 use crate::app::{App, ProcessRole};
@@ -77,6 +78,8 @@ pub(super) enum CapabilitiesCommand {
         /// The number of the version [default: the one before]
         version: Option<u32>,
     },
+    /// Let others see a capability and run it, or take it back
+    Publish(PublishArgs),
     /// Merge a capability into another one and delete it
     Merge {
         /// The capability that stays
@@ -121,6 +124,43 @@ pub(super) struct ListCapabilitiesArgs {
     /// The number of capabilities to skip
     #[arg(long, default_value_t = 0)]
     offset: u32,
+}
+
+/// Arguments of `pml capabilities publish`.
+#[derive(Debug, Args)]
+pub(super) struct PublishArgs {
+    /// Its name or id
+    name: String,
+    /// Who sees it
+    #[arg(long, value_enum)]
+    to: VisibilityName,
+    /// Its owner, if it is another's
+    #[arg(long = "of", value_name = "NAME", default_value = "local")]
+    owner: String,
+}
+
+/// A visibility, as it is given on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum VisibilityName {
+    /// Its owner
+    Private,
+    /// The members of its owner's project
+    Project,
+    /// The members of its owner's organisation
+    Org,
+    /// Everybody with a key of this server
+    Public,
+}
+
+impl From<VisibilityName> for Visibility {
+    fn from(name: VisibilityName) -> Visibility {
+        match name {
+            VisibilityName::Private => Visibility::Private,
+            VisibilityName::Project => Visibility::Project,
+            VisibilityName::Org => Visibility::Org,
+            VisibilityName::Public => Visibility::Public,
+        }
+    }
 }
 
 /// Arguments of `pml capabilities create`.
@@ -211,6 +251,27 @@ async fn carry_out(
             let id = flow::rename_capability(app, principal, &name, &to, taken).await?;
             let renamed = flow::capability(app, principal, id.as_str()).await?;
             print_capability(here, &renamed, &format!("{id} is called {to} from now on"));
+        }
+        CapabilitiesCommand::Publish(publish) => {
+            let owner = Principal(publish.owner);
+            if owner != *principal {
+                require_passphrase(&here.paths, &app.store).await?;
+            }
+            let visibility = publish.to.into();
+            let found = flow::publish_capability(app, &owner, &publish.name, visibility, principal).await?;
+            let text = match visibility {
+                Visibility::Private => format!("{} is private: only {owner} sees it", found.name),
+                Visibility::Public => format!("{} is public: every key of this server sees it", found.name),
+                Visibility::Project | Visibility::Org => {
+                    let Membership { org, project } = &found.published_in;
+                    let place = match visibility {
+                        Visibility::Project => format!("project {project} of {org}"),
+                        _ => format!("organisation {org}"),
+                    };
+                    format!("{} is published to {place}", found.name)
+                }
+            };
+            print_capability(here, &found, &text);
         }
         CapabilitiesCommand::Merge { into, from } => {
             let id = flow::merge_capabilities(app, principal, &into, &from).await?;
@@ -381,7 +442,7 @@ fn facts(record: &CapabilityRecord) {
         ("owner", printable(&procedure.owner.0)),
         ("qualified name", short_qualified_name(&record.qualified_name).to_owned()),
         ("version", record.version.to_string()),
-        ("visibility", record.visibility.to_owned()),
+        ("visibility", describe_visibility(record)),
         ("identity", procedure.identity.clone()),
         ("code hash", procedure.code_hash.clone()),
         ("structure", truncate_text(&structure.join(", "), 400)),
@@ -389,6 +450,15 @@ fn facts(record: &CapabilityRecord) {
     ];
     for (what, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
         out::line(format!("{what}: {fact}"));
+    }
+}
+
+/// Who sees a capability, and how often others used it.
+fn describe_visibility(record: &CapabilityRecord) -> String {
+    let visibility = record.capability.visibility;
+    match record.uses_by_others {
+        Some(uses) => format!("{visibility}, used {uses} times by others"),
+        None => visibility.to_string(),
     }
 }
 

@@ -1,9 +1,10 @@
 //! `pml people`: who signs in to the dashboard beside the operator.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pml_model::Principal;
+use pml_model::{Membership, Principal};
 use pml_store::Store;
 use serde_json::json;
 
@@ -12,6 +13,7 @@ use super::keys::RoleName;
 use super::run_table::format_time;
 use super::{CommandContext, out};
 use crate::config::Secret;
+use crate::flow;
 use crate::passphrase;
 use crate::people;
 use crate::problem::{ErrorCode, Problem};
@@ -23,6 +25,8 @@ pub(super) enum PeopleCommand {
     Add(AddPersonArgs),
     /// List the people who may sign in
     List,
+    /// Put a person into a project of an organisation
+    Assign(AssignPersonArgs),
     /// Set the passphrase of a person; their sessions end
     Passphrase {
         /// Their name
@@ -45,6 +49,19 @@ pub(super) struct AddPersonArgs {
     role: RoleName,
 }
 
+/// Arguments of `pml people assign`.
+#[derive(Debug, Args)]
+pub(super) struct AssignPersonArgs {
+    /// Their name, as `pml keys create --for` takes it
+    name: String,
+    /// The project, whose members see what is published to it
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    project: String,
+    /// The organisation that the project belongs to
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    org: String,
+}
+
 pub(super) async fn run(here: &CommandContext, people: PeopleCommand) -> Result<ExitCode, Problem> {
     let store = here.open_store().await?;
     match people {
@@ -54,6 +71,13 @@ pub(super) async fn run(here: &CommandContext, people: PeopleCommand) -> Result<
             let given = ask_twice(&person).await?;
             people::add(&store, person.clone(), add.role.into(), given.reveal()).await?;
             tell(here, "person", &person, "may sign in");
+        }
+        PeopleCommand::Assign(assign) => {
+            let person = name(&assign.name)?;
+            require_passphrase(&here.paths, &store).await?;
+            let to = Membership { org: assign.org, project: assign.project };
+            flow::assign_person(&store, &person, &to).await?;
+            tell(here, "person", &person, &format!("is in project {} of {}", to.project, to.org));
         }
         PeopleCommand::List => list(here, &store).await?,
         PeopleCommand::Passphrase { name: given } => {
@@ -116,10 +140,13 @@ fn tell(here: &CommandContext, field: &str, person: &Principal, what: &str) {
 
 async fn list(here: &CommandContext, store: &Store) -> Result<(), Problem> {
     let people = store.people().await?;
+    let members: HashMap<Principal, Membership> = store.memberships().await?.into_iter().collect();
+    let member = |who: &Principal| members.get(who).cloned().unwrap_or_default();
     if here.json {
         let rows = people.iter().map(|person| {
             json!({ "person": person.principal, "role": person.role, "createdAt": person.created_at,
-                "changedAt": person.changed_at })
+                "changedAt": person.changed_at, "org": member(&person.principal).org,
+                "project": member(&person.principal).project })
         });
         out::json(&rows.collect::<Vec<_>>());
     } else if people.is_empty() {
@@ -131,12 +158,14 @@ async fn list(here: &CommandContext, store: &Store) -> Result<(), Problem> {
                 vec![
                     person.principal.to_string(),
                     person.role.to_string(),
+                    member(&person.principal).project,
+                    member(&person.principal).org,
                     format_time(person.created_at),
                     format_time(person.changed_at),
                 ]
             })
             .collect();
-        out::line(out::table(&["person", "role", "added", "changed"], &rows));
+        out::line(out::table(&["person", "role", "project", "organisation", "added", "changed"], &rows));
     }
     Ok(())
 }

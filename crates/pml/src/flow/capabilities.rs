@@ -78,8 +78,9 @@ pub struct CapabilityRecord {
     pub qualified_name: String,
     /// The number of this version, from 1.
     pub version: u32,
-    /// Who may see it: only its owner.
-    pub visibility: &'static str,
+    /// How often others used it; absent for a private one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uses_by_others: Option<u64>,
 }
 
 /// A capability that another one calls.
@@ -124,7 +125,7 @@ pub async fn capability_record(
         success_rate: capability.statistics.success_rate(),
         qualified_name: full_name(&capability),
         version,
-        visibility: "private",
+        uses_by_others: store.uses_by_others(principal, id).await?,
         capability,
         contains,
         cache,

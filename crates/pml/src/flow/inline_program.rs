@@ -2,7 +2,7 @@
 
 use pml_analysis::{Analysis, AnalysisCatalogue, ComplaintCode, Severity};
 
-use super::catalogue_for;
+use super::lookup::CapabilitiesOf;
 use crate::app::App;
 
 /// The names that every call of a program begins with.
@@ -15,7 +15,7 @@ pub async fn read_program(app: &App, text: &str) -> Option<String> {
         return None;
     }
     app.tools.ensure_manifests_loaded().await;
-    let catalogue = catalogue_for(app, &app.principal, text).await;
+    let catalogue = CapabilitiesOf::new(app, &app.principal).current_catalogue(text).await;
     let written = analyse(text, &catalogue).filter(calls_something)?;
     let returning = format!("return {text}");
     let same = analyse(&returning, &catalogue).is_some_and(|analysis| {

@@ -1,12 +1,11 @@
 //! Reuses learned capabilities: one requested by name, or one that serves an intent.
 
 mod for_step;
-#[cfg(test)]
-mod tests;
+mod quality;
 
 use std::sync::Arc;
 
-use pml_model::capability::{CapabilitySource, CapabilityState, CapabilityStatistics};
+use pml_model::capability::{CapabilitySource, CapabilityState};
 use pml_model::json::{Fields, raw};
 use pml_model::{CapabilityId, Principal, ToolId};
 use serde::Serialize;
@@ -33,16 +32,10 @@ use super::compose::{compose, only_reads};
 use super::read_request::ReadRequest;
 use super::version_names::resolve_alias;
 pub(super) use for_step::{StepCapability, capabilities_for_step};
+use quality::is_worth_suggesting;
 
 /// The number of capabilities and of tools that are suggested.
 const SUGGESTED: usize = 5;
-/// The least quality of an untried capability that is suggested; one success is enough to reach it.
-const WORTH_IT: f64 = 0.45;
-/// The change of that threshold per unit of the success estimate.
-const MOVES: f64 = 0.5;
-/// The range of the moved threshold.
-const LOWEST: f64 = 0.40;
-const HIGHEST: f64 = 0.95;
 /// The likelihood from which on a capability keeps a composed DAG from running in its place.
 const LIKELY: f64 = 0.5;
 /// The likelihood from which on a capability is offered as a ready call, without tools beside it.
@@ -146,6 +139,9 @@ pub struct CapabilitySuggestion {
     pub name: String,
     /// The description of its purpose.
     pub description: String,
+    /// Who published it, if it is another's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published_by: Option<Principal>,
     /// The confidence that this capability is the right one, from 0 to 1.
     pub confidence: f64,
     /// An intent that it served.
@@ -502,22 +498,6 @@ async fn earlier(
     None
 }
 
-/// Whether a capability is good enough to be suggested. Frequent use alone does not carry one that fails: the threshold
-/// rises with its failures.
-fn is_worth_suggesting(statistics: &CapabilityStatistics) -> bool {
-    statistics.quality() >= bar(statistics)
-}
-
-/// The least quality at which a capability is suggested. A successful run counts as a hit and a failed one as waste,
-/// whether the capability was suggested, named or written out again, because each predicts how the next suggestion
-/// would end. [`CapabilityStatistics::success_estimate`] is the mean of the posterior Beta(hits + 1.6, waste + 0.4); an
-/// untried capability has the mean of the prior. The threshold rises by how far the estimate falls short of the prior's
-/// mean, and falls by how far it exceeds it.
-fn bar(statistics: &CapabilityStatistics) -> f64 {
-    let expected = CapabilityStatistics::default().success_estimate();
-    (WORTH_IT + MOVES * (expected - statistics.success_estimate())).clamp(LOWEST, HIGHEST)
-}
-
 /// The rank of a candidate: those that surely serve come first, the others by all that speaks for them.
 fn rank(candidate: &CapabilityCandidate) -> f64 {
     // What was only explored never comes before what surely serves and was run.
@@ -559,6 +539,13 @@ fn kept_from(
     }
     let asks = verdicts(app, known)
         .any(|verdict| verdict.is_none_or(|verdict| verdict.mode != CallPermission::Auto));
+    if asks && known.is_of_other {
+        let owner = pml_model::name::printable(&known.owner.0);
+        return Some(format!(
+            "`{}` of {owner} calls tools that a person is asked about, so it runs by name only",
+            known.name
+        ));
+    }
     if asks && !known.approved && known.statistics.success_count < TRIED {
         return Some(format!(
             "`{}` calls tools that a person is asked about, and is too new to be run unnamed",
@@ -630,6 +617,7 @@ fn suggestion(
         id: known.id.clone(),
         name: known.name.clone(),
         description: known.description.clone(),
+        published_by: known.is_of_other.then(|| known.owner.clone()),
         confidence: (likelihood(candidate) * 1000.0).round() / 1000.0,
         served: candidate.similar_intent.clone(),
         arguments: binding.arguments.clone(),

@@ -46,9 +46,9 @@ pub async fn replan(
     app.tools.ensure_manifests_loaded().await;
     let standing = execute::dag_tasks(&recorded)?;
     let whole = planning::merge_with_finished_tasks(&standing, document)?;
-    let analysis = analyse_dag_or_refuse(app, principal, whole).await?;
+    let learned = CapabilitiesOf::of_program(app, principal, recorded.run.capability.as_ref());
+    let analysis = analyse_dag_or_refuse(&learned, whole).await?;
     let (snapshot, policy) = (app.tools.snapshot(), app.policy());
-    let learned = CapabilitiesOf { app, principal };
     let bounds = standing.limits;
     let setting =
         PlanningContext { snapshot: &snapshot, policy: &policy, bounds, visible, capabilities: &learned };

@@ -51,11 +51,21 @@ impl Knowledge {
 
     /// The current tools, and the capabilities of `principal` that `source` may name.
     pub(crate) fn catalogue_for(&self, principal: &Principal, source: &str) -> Arc<AnalysisCatalogue> {
+        self.catalogue_within(principal, principal, source)
+    }
+
+    /// The current tools, and the capabilities that `source`, a program of `owner` that `principal` runs, may name.
+    pub(crate) fn catalogue_within(
+        &self,
+        principal: &Principal,
+        owner: &Principal,
+        source: &str,
+    ) -> Arc<AnalysisCatalogue> {
         let tools = self.tool_catalogue(principal);
         if !may_call_capabilities(source) {
             return tools;
         }
-        let (mentioned, others) = self.memory.mentioned(principal, source);
+        let (mentioned, others) = self.memory.mentioned(principal, owner, source);
         let capabilities =
             mentioned.iter().map(|known| AnalysisCapability::new(known.name.clone(), raw(&known.parameters)));
         Arc::new(tools.with_capabilities(capabilities, others))

@@ -4,6 +4,7 @@
 //! memory and read again when the database version changes.
 
 mod index;
+mod published;
 mod sessions;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -245,13 +246,37 @@ impl CapabilityMemory {
         self.index.read().named(principal, name)
     }
 
-    /// The indexed capabilities that `source` may name, and the names of the others.
+    /// What a name stands for in a program of `owner` that `principal` runs.
+    pub(crate) fn cached_by_name_within(
+        &self,
+        principal: &Principal,
+        owner: &Principal,
+        name: &str,
+    ) -> Option<Arc<IndexedCapability>> {
+        self.index.read().named_within(principal, owner, name)
+    }
+
+    /// The indexed capabilities that `source`, a program of `owner` that `principal` runs, may name, and the names of the
+    /// others.
     pub(crate) fn mentioned(
         &self,
         principal: &Principal,
+        owner: &Principal,
         source: &str,
     ) -> (Vec<Arc<IndexedCapability>>, Vec<String>) {
-        self.index.read().mentioned(principal, source)
+        self.index.read().mentioned(principal, owner, source)
+    }
+
+    /// The capabilities that others published for `principal`, by name.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub(crate) async fn published_for(
+        self: &Arc<Self>,
+        principal: &Principal,
+    ) -> Result<Vec<Arc<IndexedCapability>>, pml_store::Error> {
+        self.refresh().await?;
+        Ok(self.index.read().published.visible_to(principal).into_iter().cloned().collect())
     }
 
     /// Brings the index up to date.

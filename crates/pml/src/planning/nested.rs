@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use pml_model::capability::{CapabilitySource, CapabilityState};
 use pml_model::json::raw;
 use pml_model::structure::NodeId;
-use pml_model::{CapabilityId, ToolId};
+use pml_model::{CapabilityId, Principal, ToolId};
 use pml_sandbox::MOST_DEPTH;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -55,7 +55,7 @@ impl<'s> PlanResources<'s> {
         let mut places = Vec::with_capacity(names.len());
         for name in names {
             let (place, _) = self
-                .place(name, &mut Vec::new())
+                .place(None, name, &mut Vec::new())
                 .map_err(|problem| PlanRefusal { line: line(name), ..PlanRefusal::from(problem) })?;
             places.push(place);
         }
@@ -72,9 +72,15 @@ impl<'s> PlanResources<'s> {
         u32::try_from(handle).unwrap_or(u32::MAX)
     }
 
-    /// The index of a capability and its number of levels; `around` are the capabilities that call it.
-    fn place(&mut self, name: &str, around: &mut Vec<(CapabilityId, String)>) -> Result<(u32, u32), Problem> {
-        let known = self.setting.capabilities.find_by_name(name);
+    /// The index of a capability and its number of levels; `around` are the capabilities that call it, the last one a
+    /// capability of `owner`.
+    fn place(
+        &mut self,
+        owner: Option<&Principal>,
+        name: &str,
+        around: &mut Vec<(CapabilityId, String)>,
+    ) -> Result<(u32, u32), Problem> {
+        let known = self.setting.capabilities.find_by_name(owner, name);
         let known = known.ok_or_else(|| {
             Problem::new(ErrorCode::InvalidProgram, format!("there is no capability `{name}`"))
                 .hint("`pml_discover` finds capabilities by what they are for")
@@ -124,7 +130,7 @@ impl<'s> PlanResources<'s> {
         around.push((known.id.clone(), known.name.clone()));
         let (mut nested, mut levels) = (Vec::new(), 0);
         for name in &analysis.permissions.capabilities {
-            let (place, below) = self.place(name, around)?;
+            let (place, below) = self.place(Some(&known.owner), name, around)?;
             nested.push(place);
             levels = levels.max(below);
         }
@@ -173,26 +179,30 @@ impl PlanResources<'_> {
             }
             CapabilitySource::Dag { dag_structure, template } => {
                 holds_defaults(known)?;
-                return self.unfolded(template.as_ref().unwrap_or(dag_structure).get());
+                return self.unfolded(&known.owner, template.as_ref().unwrap_or(dag_structure).get());
             }
         };
-        let analysis = self.understood(&source)?;
+        let analysis = self.understood(&known.owner, &source)?;
         let code_hash = analysis.identity.code_hash.clone();
         let asks = unfold::ToolsNeedingApproval::These(BTreeSet::new());
         Ok(AnalysedCapability { source, analysis, code_hash, tasks: Vec::new(), asks })
     }
 
-    fn understood(&self, source: &str) -> Result<pml_analysis::Analysis, Problem> {
-        let analysis = pml_analysis::analyse(source, &self.setting.capabilities.catalogue_for(source))
-            .map_err(|error| Problem::new(ErrorCode::InvalidProgram, error.to_string()))?;
+    fn understood(&self, owner: &Principal, source: &str) -> Result<pml_analysis::Analysis, Problem> {
+        let analysis =
+            pml_analysis::analyse(source, &self.setting.capabilities.catalogue_for(Some(owner), source))
+                .map_err(|error| Problem::new(ErrorCode::InvalidProgram, error.to_string()))?;
         refuse_mistakes(&analysis.complaints).map_err(|refused| refused.problem)?;
         Ok(analysis)
     }
 
     /// A document as a program with the same behaviour, which reports the nodes of the document.
-    fn unfolded(&self, document: &str) -> Result<AnalysedCapability, Problem> {
-        let dag = pml_analysis::analyse_dag(document, &self.setting.capabilities.catalogue_for(document))
-            .map_err(|error| Problem::new(ErrorCode::InvalidProgram, error.to_string()))?;
+    fn unfolded(&self, owner: &Principal, document: &str) -> Result<AnalysedCapability, Problem> {
+        let dag = pml_analysis::analyse_dag(
+            document,
+            &self.setting.capabilities.catalogue_for(Some(owner), document),
+        )
+        .map_err(|error| Problem::new(ErrorCode::InvalidProgram, error.to_string()))?;
         refuse_mistakes(&dag.complaints).map_err(|refused| refused.problem)?;
         let (tasks, most) = (dag.dag.tasks.len(), self.setting.bounds.calls);
         if tasks > most as usize {
@@ -200,7 +210,7 @@ impl PlanResources<'_> {
             return Err(Problem::new(ErrorCode::TooLarge, text).hint("raise `limits.calls` in pml.toml"));
         }
         let unfolded = unfold(&dag.dag)?;
-        let mut analysis = self.understood(&unfolded.source)?;
+        let mut analysis = self.understood(owner, &unfolded.source)?;
         unfolded.name_sites(&mut analysis.program, &dag.structure);
         analysis.structure = dag.structure;
         let UnfoldedDag { tasks, asks, .. } = unfolded;

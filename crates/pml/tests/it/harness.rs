@@ -158,11 +158,22 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         self.key_of("local", wanted)
     }
 
+    /// The database that the configuration names.
+    pub fn store(&self) -> pml_store::BlockingStore {
+        let file = self.path("pml.db");
+        let config = std::fs::read_to_string(self.path("pml.toml")).unwrap_or_default();
+        let url = config.lines().find_map(|line| Some(line.strip_prefix("url = ")?.trim_matches('"')));
+        match url.filter(|url| url.starts_with("postgres://")) {
+            Some(url) => pml_store::BlockingStore::open_postgres(url, &file).unwrap(),
+            None => pml_store::BlockingStore::open(&file).unwrap(),
+        }
+    }
+
     /// Makes a key with these rights for a person; also in the file `CLIENT.key`.
     pub fn key_of(&self, person: &str, wanted: pml::keys::KeyRequest) -> String {
         use std::os::unix::fs::OpenOptionsExt as _;
         let client = wanted.client.clone();
-        let store = pml_store::BlockingStore::open(&self.path("pml.db")).unwrap().into();
+        let store = self.store().into();
         let making = pml::keys::create(&store, pml_model::Principal(person.to_owned()), wanted);
         let (key, _) = tokio::runtime::Runtime::new().unwrap().block_on(making).unwrap();
         let mut file = std::fs::OpenOptions::new();

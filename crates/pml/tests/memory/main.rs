@@ -29,6 +29,7 @@ mod operations;
 mod opposed;
 mod place;
 mod principals;
+mod published;
 mod recalled;
 mod regression;
 mod repaired;
@@ -43,4 +44,4 @@ mod versions;
 mod views;
 
 /// The tests that every test run repeats on PostgreSQL.
-const ON_POSTGRES: &[&str] = &["shared::", "versions::"];
+const ON_POSTGRES: &[&str] = &["shared::", "versions::", "published::"];

@@ -139,10 +139,15 @@ pub fn settle() {
 
 /// Asks the API of a gateway; the status and what it says.
 pub fn api(served: &Served, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+    api_as(served, &served.token, method, path, body)
+}
+
+/// The same with this token.
+pub fn api_as(served: &Served, token: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
     let base = served.url.trim_end_matches("/mcp");
     let mut command = std::process::Command::new("curl");
     command.args(["-s", "-X", method, "-w", "\n%{http_code}"]);
-    command.args(["-H", &format!("Authorization: Bearer {}", served.token)]);
+    command.args(["-H", &format!("Authorization: Bearer {token}")]);
     if let Some(body) = body {
         command.args(["-H", "content-type: application/json", "-d", &body.to_string()]);
     }

@@ -17,10 +17,11 @@ use pml_model::capability::{
 use pml_model::learning::DecisionStats;
 use pml_model::structure::{NodeKind, Structure};
 use pml_model::version::is_current_name;
-use pml_model::{CapabilityId, Digest, Principal, RunId};
+use pml_model::{CapabilityId, Digest, Principal, Publication, RunId};
 use pml_store::{CapabilityChanges, StoredVector};
 use serde_json::Value;
 
+use super::published::PublishedCapabilities;
 use crate::capability;
 use crate::knowledge::embeddings::{self, Embeddings, IntentReading, dequantised};
 use crate::reuse;
@@ -67,6 +68,12 @@ pub(crate) struct IndexedCapability {
     pub(crate) cache: CacheConfig,
     /// What its decisions were so far.
     pub(crate) decisions: Vec<DecisionStats>,
+    /// The hash of the program's meaning.
+    pub(crate) identity: String,
+    /// How far it is published; `None` if only its owner sees it.
+    pub(crate) publication: Option<Publication>,
+    /// Whether this is how others see it.
+    pub(crate) is_of_other: bool,
 }
 
 impl IndexedCapability {
@@ -113,6 +120,9 @@ impl IndexedCapability {
 impl From<Capability> for IndexedCapability {
     fn from(capability: Capability) -> IndexedCapability {
         IndexedCapability {
+            publication: capability.publication(),
+            is_of_other: false,
+            identity: capability.procedure.identity,
             id: capability.procedure.id,
             owner: capability.procedure.owner,
             name: capability.name,
@@ -174,6 +184,19 @@ impl ServedIntents {
 
     pub(crate) fn texts(&self) -> &[String] {
         &self.texts
+    }
+
+    /// The first intent alone, from which the default values are.
+    pub(super) fn first_only(&self) -> ServedIntents {
+        let first = |all: &[Digest]| all.iter().take(1).cloned().collect();
+        let (whole, masked) = self.embedded.split_at(self.texts.len());
+        ServedIntents {
+            texts: self.texts.iter().take(1).cloned().collect(),
+            embedded: whole.iter().take(1).chain(masked.iter().take(1)).cloned().collect(),
+            digests: first(&self.digests),
+            masked_digests: first(&self.masked_digests),
+            read: OnceLock::new(),
+        }
     }
 
     /// The texts that are embedded for the intents.
@@ -276,6 +299,7 @@ pub(in crate::knowledge) struct CapabilityIndex {
     by_name: HashMap<(Principal, String), CapabilityId>,
     most: IndexSegment,
     recent: IndexSegment,
+    pub(super) published: PublishedCapabilities,
 }
 
 /// A request for a capability.
@@ -291,6 +315,14 @@ pub(super) struct CapabilityRequest<'r> {
 pub(super) struct ServedIntentVectors {
     /// The versions it was built from: of the capabilities and of the embeddings.
     pub(super) of: (i64, (u64, u64)),
+    own: IntentVectorTables,
+    /// Of what is published: the intents that others see.
+    published: IntentVectorTables,
+}
+
+/// The embeddings of intents.
+#[derive(Debug, Default)]
+struct IntentVectorTables {
     whole: OwnedVectors,
     /// Those of the intents without their values.
     masked: OwnedVectors,
@@ -324,20 +356,30 @@ impl ServedIntentVectors {
         index: &CapabilityIndex,
         meaning: &Embeddings,
     ) -> ServedIntentVectors {
-        let (mut whole, mut masked) = (OwnedVectors::default(), OwnedVectors::default());
-        meaning.with_known(|known| {
-            for capability in index.all.values() {
-                for vector in capability.intents.digests.iter().filter_map(|text| known.get(text)) {
-                    whole.add(&capability.id, vector);
+        let tables = |all: &mut dyn Iterator<Item = &Arc<IndexedCapability>>| {
+            let mut tables = IntentVectorTables::default();
+            meaning.with_known(|known| {
+                for capability in all {
+                    for vector in capability.intents.digests.iter().filter_map(|text| known.get(text)) {
+                        tables.whole.add(&capability.id, vector);
+                    }
+                    for vector in capability.intents.masked_digests.iter().filter_map(|text| known.get(text))
+                    {
+                        tables.masked.add(&capability.id, vector);
+                    }
                 }
-                for vector in capability.intents.masked_digests.iter().filter_map(|text| known.get(text)) {
-                    masked.add(&capability.id, vector);
-                }
-            }
-        });
-        ServedIntentVectors { of, whole, masked }
+            });
+            tables
+        };
+        ServedIntentVectors {
+            of,
+            own: tables(&mut index.all.values()),
+            published: tables(&mut index.published.all()),
+        }
     }
+}
 
+impl IntentVectorTables {
     /// The capabilities with the most similar intents, each with the probability that it serves.
     fn near(&self, request: &CapabilityRequest<'_>) -> HashMap<&CapabilityId, f64> {
         let mut near = HashMap::new();
@@ -357,13 +399,13 @@ fn likely(cosine: f64) -> f64 {
 }
 
 #[derive(Debug, Default)]
-struct IndexSegment {
+pub(super) struct IndexSegment {
     words: lexical::LexicalIndex,
     items: Vec<CapabilityId>,
 }
 
 impl IndexSegment {
-    fn build<'k>(all: impl Iterator<Item = &'k Arc<IndexedCapability>>) -> IndexSegment {
+    pub(super) fn build<'k>(all: impl Iterator<Item = &'k Arc<IndexedCapability>>) -> IndexSegment {
         let all: Vec<&Arc<IndexedCapability>> = all.collect();
         let texts: Vec<(String, Vec<&str>)> =
             all.iter().map(|known| (text(known), parameters(known))).collect();
@@ -409,16 +451,19 @@ impl CapabilityIndex {
     }
 
     /// Applies the changes of capabilities.
-    pub(super) fn take(&mut self, changes: CapabilityChanges) {
+    pub(super) fn take(&mut self, mut changes: CapabilityChanges) {
         self.version = changes.version;
+        let CapabilityChanges { changed, .. } = &mut changes;
+        let changed: Vec<Arc<IndexedCapability>> =
+            std::mem::take(changed).into_iter().map(|capability| Arc::new(capability.into())).collect();
+        self.published.take(&changes, changed.iter().cloned());
         for gone in changes.gone {
             if let Some(known) = self.all.remove(&gone) {
                 self.by_name.remove(&(known.owner.clone(), known.name.clone()));
             }
         }
         let mut reworded: Vec<CapabilityId> = Vec::new();
-        for capability in changes.changed {
-            let known = Arc::new(IndexedCapability::from(capability));
+        for known in changed {
             let before = self.all.insert(known.id.clone(), Arc::clone(&known));
             if let Some(before) = &before {
                 self.by_name.remove(&(before.owner.clone(), before.name.clone()));
@@ -466,28 +511,67 @@ impl CapabilityIndex {
         self.all.values().filter(uses).max_by_key(|known| (known.statistics.usage_count, &known.id)).cloned()
     }
 
-    /// The capability with that id.
+    /// The capability with that id: one of the principal, or one that another published.
     pub(super) fn get(&self, principal: &Principal, id: &CapabilityId) -> Option<&Arc<IndexedCapability>> {
-        self.all.get(id).filter(|known| known.owner == *principal)
+        let own = self.all.get(id).filter(|known| known.owner == *principal);
+        own.or_else(|| self.published.get(principal, id))
     }
 
-    /// The capability with that name or id.
+    /// The capability with that name or id. The names of the principal's own come before those that others published.
     pub(super) fn named(&self, principal: &Principal, name: &str) -> Option<Arc<IndexedCapability>> {
-        let id = match CapabilityId::parse(name) {
-            Ok(id) => id,
-            Err(_) => self.by_name.get(&(principal.clone(), name.to_owned()))?.clone(),
-        };
-        self.get(principal, &id).cloned()
+        if let Ok(id) = CapabilityId::parse(name) {
+            return self.get(principal, &id).cloned();
+        }
+        match self.by_name.get(&(principal.clone(), name.to_owned())) {
+            Some(id) => self.get(principal, id).cloned(),
+            None => self.published.named(principal, name).cloned(),
+        }
     }
 
-    /// The capabilities of `principal`: those that `source` may name, and the names of the others that work.
+    /// What a name stands for in a program of `owner` that `principal` runs.
+    pub(super) fn named_within(
+        &self,
+        principal: &Principal,
+        owner: &Principal,
+        name: &str,
+    ) -> Option<Arc<IndexedCapability>> {
+        match owner == principal {
+            true => self.named(principal, name),
+            false => self.published.named_by(principal, owner, name).cloned(),
+        }
+    }
+
+    /// Those that others published and that the principal's own do not hide: by their name, or because they are the
+    /// same procedure.
+    fn published_for(&self, principal: &Principal) -> Vec<&Arc<IndexedCapability>> {
+        let mut seen: HashSet<&str> = HashSet::new();
+        let mut visible = self.published.visible_to(principal);
+        visible.retain(|known| {
+            let own = CapabilityId::of(principal, &known.identity);
+            let is_own = self.all.get(&own).is_some_and(|own| own.state == CapabilityState::Active);
+            !is_own
+                && self.named(principal, &known.name).is_some_and(|named| named.id == known.id)
+                && seen.insert(&known.identity)
+        });
+        visible
+    }
+
+    /// The capabilities that a program of `owner` may name if `principal` runs it: those that `source` mentions, and the
+    /// names of the others that work.
     pub(super) fn mentioned(
         &self,
         principal: &Principal,
+        owner: &Principal,
         source: &str,
     ) -> (Vec<Arc<IndexedCapability>>, Vec<String>) {
         let (mut mentioned, mut others) = (Vec::new(), Vec::new());
-        for known in self.all.values().filter(|known| known.owner == *principal) {
+        let is_own = owner == principal;
+        let own = self.all.values().filter(|known| is_own && known.owner == *principal);
+        let published = self.published.visible_to(principal).into_iter().filter(|known| match is_own {
+            true => self.named(principal, &known.name).is_some_and(|named| named.id == known.id),
+            false => known.owner == *owner,
+        });
+        for known in own.chain(published) {
             if source.contains(&known.name) {
                 mentioned.push(Arc::clone(known));
             } else if known.state == CapabilityState::Active && known.is_current() {
@@ -516,18 +600,39 @@ impl CapabilityIndex {
             let best = found.entry(id).or_default();
             *best = best.max(score);
         }
-        let near = meanings.map(|meanings| meanings.near(request)).unwrap_or_default();
+        let mut near = meanings.map(|meanings| meanings.own.near(request)).unwrap_or_default();
         for id in near.keys() {
             found.entry(id).or_default();
         }
         let usable = |known: &&Arc<IndexedCapability>| {
             known.owner == *principal && known.state == CapabilityState::Active && known.is_current()
         };
-        let known =
-            found.into_iter().filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)));
+        let mut known: Vec<(&Arc<IndexedCapability>, f64)> = found
+            .into_iter()
+            .filter_map(|(id, score)| Some((self.all.get(id).filter(usable)?, score)))
+            .collect();
+        let published = self.published_for(principal);
+        if !published.is_empty() {
+            // An id of the principal's own is never one of another's, so the two maps do not meet.
+            near.retain(|id, _| self.all.get(id).is_some_and(|known| known.owner == *principal));
+            near.extend(meanings.map(|meanings| meanings.published.near(request)).unwrap_or_default());
+            let mut by_words: HashMap<&CapabilityId, f64> = HashMap::new();
+            for (id, score) in self.published.words.best(text).chain(self.published.words.best(intent)) {
+                let best = by_words.entry(id).or_default();
+                *best = best.max(score);
+            }
+            let active = published.into_iter().filter(|known| known.state == CapabilityState::Active);
+            known.extend(active.filter_map(|known| {
+                let score = by_words.get(&known.id).copied();
+                let score = score.or_else(|| near.contains_key(&known.id).then_some(0.0))?;
+                Some((known, score))
+            }));
+        }
         let asked = reuse::ReadIntent::new(intent);
-        let mut candidates: Vec<CapabilityCandidate> =
-            known.map(|(known, score)| candidate(known, &asked, score, near.get(&known.id))).collect();
+        let mut candidates: Vec<CapabilityCandidate> = known
+            .into_iter()
+            .map(|(known, score)| candidate(known, &asked, score, near.get(&known.id)))
+            .collect();
         candidates.retain(|candidate| candidate.score >= LEAST);
         candidates.sort_by(|one, other| {
             other.score.total_cmp(&one.score).then_with(|| one.capability.id.cmp(&other.capability.id))
