@@ -31,6 +31,7 @@ mod resume;
 mod server;
 mod sleep;
 mod storage;
+mod team;
 mod time;
 
 /// The tests that every test run repeats on PostgreSQL.

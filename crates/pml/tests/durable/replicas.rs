@@ -24,10 +24,10 @@ const NAME: &str = "pml.example.com";
 const REPLICAS: usize = 3;
 
 /// What a request is answered with.
-struct Reply {
-    status: u16,
+pub struct Reply {
+    pub status: u16,
     head: String,
-    body: String,
+    pub body: String,
 }
 
 impl Reply {
@@ -46,7 +46,7 @@ impl Reply {
 }
 
 /// A proxy that gives each connection to the next gateway that takes it.
-struct Proxy {
+pub struct Proxy {
     address: SocketAddr,
     upstreams: Arc<Vec<Upstream>>,
 }
@@ -80,7 +80,7 @@ impl Proxy {
         Proxy { address, upstreams }
     }
 
-    fn point(&self, replica: usize, served: Option<&Served>) {
+    pub fn point(&self, replica: usize, served: Option<&Served>) {
         let address = served.map(|served| {
             let authority = served.url.trim_start_matches("http://").split('/').next().unwrap();
             authority.parse().unwrap()
@@ -88,7 +88,7 @@ impl Proxy {
         *self.upstreams[replica].address.lock().unwrap() = address;
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Option<Reply> {
+    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Option<Reply> {
         self.send_within(PATIENCE, method, path, headers, body)
     }
 
@@ -129,17 +129,19 @@ fn join(client: &TcpStream, server: &TcpStream) {
     }
 }
 
-struct Replicas {
+/// Gateways on one database, with a proxy in front of them.
+pub struct Replicas {
     // In this order they end: gateways before what they use.
-    served: Vec<Option<Served>>,
-    homes: Vec<Home>,
+    pub served: Vec<Option<Served>>,
+    pub homes: Vec<Home>,
     server: Server,
-    token: String,
-    proxy: Proxy,
+    /// What requests are sent with.
+    pub token: String,
+    pub proxy: Proxy,
 }
 
 impl Replicas {
-    fn start(settings: &str, asks: bool) -> Replicas {
+    pub fn start(settings: &str, asks: bool) -> Replicas {
         let server = Server::start();
         server.execute("postgres", "CREATE DATABASE pml");
         let settings = format!(
@@ -171,12 +173,12 @@ impl Replicas {
         replicas
     }
 
-    fn kill(&mut self, replica: usize) {
+    pub fn kill(&mut self, replica: usize) {
         self.proxy.point(replica, None);
         self.served[replica] = None;
     }
 
-    fn restart(&mut self, replica: usize) {
+    pub fn restart(&mut self, replica: usize) {
         self.served[replica] = Some(self.homes[replica].serve(&[]));
         self.proxy.point(replica, self.served[replica].as_ref());
     }
@@ -200,18 +202,22 @@ impl Replicas {
 
     /// Opens a session, at whichever gateway.
     fn open(&self) -> String {
+        self.try_open().expect("a session")
+    }
+
+    /// The same; `None` if the token is not known there.
+    pub fn try_open(&self) -> Option<String> {
         let client = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-        let reply = self.post(None, &message).unwrap();
-        let session = reply.header("mcp-session-id").expect("a session").to_owned();
+        let reply = self.post(None, &message)?;
+        let session = reply.header("mcp-session-id")?.to_owned();
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        assert_eq!(self.post(Some(&session), &ready).unwrap().status, 202);
-        session
+        (self.post(Some(&session), &ready)?.status == 202).then_some(session)
     }
 
     /// The result of a request; `None` if the gateway that had it was killed or cannot reach the database.
-    fn request(&self, session: &str, method: &str, params: &Value) -> Option<Value> {
+    pub fn request(&self, session: &str, method: &str, params: &Value) -> Option<Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 2, "method": method, "params": params });
         let reply = self.post(Some(session), &message)?;
         assert_ne!(reply.status, 404, "the session is lost: {}", reply.body);
@@ -220,7 +226,7 @@ impl Replicas {
         Some(response["result"].clone())
     }
 
-    fn call(&self, session: &str, tool: &str, arguments: &Value) -> Option<Value> {
+    pub fn call(&self, session: &str, tool: &str, arguments: &Value) -> Option<Value> {
         let result = self.request(session, "tools/call", &json!({ "name": tool, "arguments": arguments }))?;
         Some(result["structuredContent"].clone())
     }

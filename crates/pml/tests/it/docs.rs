@@ -146,7 +146,8 @@ impl Place {
         for below in ["home", "work/examples"] {
             std::fs::create_dir_all(home.path(below)).unwrap();
         }
-        for example in std::fs::read_dir(root().join("examples")).unwrap().map(Result::unwrap) {
+        let examples = std::fs::read_dir(root().join("examples")).unwrap().map(Result::unwrap);
+        for example in examples.filter(|example| example.path().is_file()) {
             std::fs::copy(example.path(), home.path("work/examples").join(example.file_name())).unwrap();
         }
         Place { home, served: None, last_run: String::new() }
