@@ -137,7 +137,7 @@ fn share_right(judged: &[bool]) -> f64 {
     judged.iter().filter(|right| **right).count() as f64 / judged.len().max(1) as f64
 }
 
-/// The constants that some sets give.
+/// The constants that some sets give: the likeliest ones by which what is sure enough to run is right often enough on each.
 struct FittedConstants {
     weights: ConfidenceWeights,
     bend: f64,
@@ -147,10 +147,11 @@ impl FittedConstants {
     fn of<'s>(sets: impl Iterator<Item = &'s [JudgedSigns]>) -> FittedConstants {
         let sets: Vec<&[JudgedSigns]> = sets.collect();
         let weights = fitted(sets.iter().copied());
-        let steps = (0..=BENDS).map(|step| 0.8 + f64::from(step) * 0.15 / f64::from(BENDS));
+        let steps = || (0..=BENDS).map(|step| 0.8 + f64::from(step) * 0.15 / f64::from(BENDS));
         let loss = |bend: f64| -> f64 { sets.iter().map(|set| loss(set, &weights, bend)).sum() };
-        let bend = steps.map(|bend| (loss(bend), bend)).min_by(|one, other| one.0.total_cmp(&other.0));
-        FittedConstants { weights, bend: bend.map_or(BEND, |(_, bend)| bend) }
+        let is_safe = |bend: &f64| sets.iter().all(|set| is_precise(set, &weights, *bend));
+        let bend = steps().filter(is_safe).min_by(|one, other| loss(*one).total_cmp(&loss(*other)));
+        FittedConstants { weights, bend: bend.or(steps().next()).unwrap_or(BEND) }
     }
 
     fn probability(&self, signs: &ConfidenceSignals) -> f64 {
@@ -160,6 +161,16 @@ impl FittedConstants {
 
 /// The number of steps in which a bend is sought between 0.8 and 0.95.
 const BENDS: u32 = 15;
+
+/// The least number of sure results by which a set says something of their precision.
+const TELLING: usize = 20;
+
+/// Whether what is sure enough to run is right often enough, as far as the set tells.
+fn is_precise(set: &[JudgedSigns], weights: &ConfidenceWeights, bend: f64) -> bool {
+    let sure = set.iter().filter(|(signs, _)| signs.probability_with(weights, bend) >= RUNS);
+    let sure: Vec<bool> = sure.map(|(_, right)| *right).collect();
+    sure.len() < TELLING || share_right(&sure) >= PRECISION
+}
 
 /// The log loss of a set, weighted as in [`fitted`].
 fn loss(set: &[JudgedSigns], weights: &ConfidenceWeights, bend: f64) -> f64 {

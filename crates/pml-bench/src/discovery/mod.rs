@@ -47,7 +47,7 @@ pub(crate) struct DiscoveryBenchArgs {
     /// Measure with this embedding model instead of the built-in one: a model directory, or a file of packed weights
     #[arg(long, value_name = "PATH")]
     model: Option<PathBuf>,
-    /// Rank at most this many requests of each set, spread evenly over it: for a quick look, since targets are for all
+    /// Try at most this many requests of each set, spread evenly over it: for a quick look, since targets are for all
     #[arg(long, value_name = "NUMBER")]
     most: Option<usize>,
 }

@@ -156,7 +156,8 @@ impl NextBenchSet {
         let set = &self.set;
         let learned = DagBenchMemory::learn_rows(bench, set, &self.vectors, traces)?;
         let (mut scores, mut predictions) = (NextBenchScores::default(), Vec::new());
-        for moment in moments {
+        let every = bench.most.map_or(1, |most| moments.len().div_ceil(most.max(1)).max(1));
+        for moment in moments.iter().step_by(every) {
             let asked = learned.read_request(&mut bench.reader, set, &self.vectors, &moment.query)?;
             let used: Vec<u32> =
                 moment.context.iter().filter_map(|id| set.place(id)).map(|place| place as u32).collect();
