@@ -28,6 +28,7 @@ mod database;
 mod epoch;
 mod error;
 mod failure;
+mod forget;
 mod head;
 mod key;
 mod key_use;
@@ -67,13 +68,13 @@ pub use client_run::{ChainPlace, ClientTraceRow, ContextOwner, TakenTrace};
 pub use copy::{CopyProgress, DatabasePlace, TableReport, copy_database};
 pub use dashboard_session::DashboardSession;
 pub use error::Error;
+pub use forget::{ForgetScope, ForgottenCounts};
 pub use key::{ClientKey, NewClientKey};
 pub use key_use::{CountedKeyUse, KeyUse};
 pub use memory::{
     CacheInvalidation, CacheKey, CacheUsage, CachedResult, CapabilityChanges, CapabilityQuery, CreateOutcome,
-    ForgetScope, ForgottenCounts, IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult,
-    NewName, ObservedSchema, OfferOutcome, RenameOutcome, RunMemory, SeenWrites, ServedIntent, TraceOrder,
-    TraceQuery, VersionOutcome,
+    IntentFit, InvalidationScope, LearnedBatch, LearnedEdge, NewCachedResult, NewName, ObservedSchema,
+    OfferOutcome, RenameOutcome, RunMemory, SeenWrites, ServedIntent, TraceOrder, TraceQuery, VersionOutcome,
 };
 pub use mock::{FoundMock, MockLookups, MockScope, MockTotals, NewMock, StoredMock};
 pub use package::{PackageSignature, is_signed_by};

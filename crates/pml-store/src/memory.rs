@@ -5,15 +5,15 @@
 //! process learns, and however often it is interrupted, each trace counts once, and learning everything again gives
 //! the same numbers. Nothing here is sealed: the data is sanitised before it comes in.
 
-mod cache;
+pub(crate) mod cache;
 mod capability;
 mod edge;
 mod explored;
-mod forget;
 mod golden;
+mod identity;
 mod intents;
-mod learn;
-mod manage;
+pub(crate) mod learn;
+pub(crate) mod manage;
 mod observed;
 mod publication;
 mod release;
@@ -33,7 +33,6 @@ pub use cache::{
 };
 pub use capability::{CapabilityChanges, CapabilityQuery};
 pub use edge::LearnedEdge;
-pub use forget::{ForgetScope, ForgottenCounts};
 pub use intents::ServedIntent;
 pub use learn::LearnedBatch;
 pub use manage::{CreateOutcome, NewName, RenameOutcome};
@@ -112,7 +111,7 @@ fn next_version(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 /// Records that a capability changed.
-fn bump_capability_version(connection: &Connection, capability: i64) -> rusqlite::Result<()> {
+pub(crate) fn bump_capability_version(connection: &Connection, capability: i64) -> rusqlite::Result<()> {
     let version = next_version(connection)?;
     connection
         .prepare_cached("UPDATE capability SET version = ?2 WHERE number = ?1")?

@@ -6,7 +6,8 @@ use pml_model::{CapabilityId, Digest, Principal};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::capability::{cache_config, resolve_capability};
+use super::capability::cache_config;
+use super::identity::resolve_capability;
 use crate::column::unexpected_value;
 use crate::epoch::writes_of_others;
 use crate::vouch::vouched_condition;
@@ -400,7 +401,7 @@ fn keep(
 }
 
 /// Drops cache entries and records how many.
-pub(super) fn invalidate_results(
+pub(crate) fn invalidate_results(
     connection: &Connection,
     principal: &Principal,
     which: InvalidationScope<'_>,

@@ -8,6 +8,7 @@ use pml_model::capability::{
 use pml_model::{Membership, Principal};
 use serde_json::{Map, Value};
 
+use super::identity::resolve_capability;
 use super::{bump_capability_version, next_version, publication, release};
 use crate::column::{capability_id, json_column, unexpected_value};
 use crate::vouch::vouched_condition;
@@ -126,30 +127,6 @@ impl BlockingStore {
 
 fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("SELECT version FROM memory")?.query_row([], |row| row.get(0))
-}
-
-/// The number of the capability that runs of `id` count for, and whether that is its own id rather than that of a
-/// merged one.
-pub(super) fn resolve_capability(
-    connection: &Connection,
-    principal: &Principal,
-    id: &CapabilityId,
-) -> rusqlite::Result<Option<(i64, bool)>> {
-    let own = connection
-        .prepare_cached("SELECT number FROM capability WHERE id = ?1 AND principal = ?2")?
-        .query_row([id.as_str(), &principal.0], |row| row.get(0))
-        .optional()?;
-    if let Some(number) = own {
-        return Ok(Some((number, true)));
-    }
-    let merged = connection
-        .prepare_cached(&format!(
-            "SELECT capability FROM capability_alias WHERE id = ?1 AND principal = ?2 AND {}",
-            vouched_condition("capability_alias", "capability_alias")
-        ))?
-        .query_row([id.as_str(), &principal.0], |row| row.get(0))
-        .optional()?;
-    Ok(merged.map(|number| (number, false)))
 }
 
 fn find(

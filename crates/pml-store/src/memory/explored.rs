@@ -7,7 +7,8 @@ use pml_model::Principal;
 use pml_model::capability::Procedure;
 use pml_model::exploration::{ExploredPath, MisleadingCause, PathOutcome};
 
-use super::capability::{NewProcedure, add_intent, free_name, resolve_capability};
+use super::capability::{NewProcedure, add_intent, free_name};
+use super::identity::resolve_capability;
 use crate::column::{capability_id, digest, unexpected_value};
 use crate::vouch::{mark_sql, vouched_condition};
 use crate::{BlockingStore, Error};

@@ -4,7 +4,7 @@ use crate::sql::{Connection, params};
 use pml_model::capability::CapabilityId;
 use pml_model::{Principal, RunId};
 
-use super::capability::resolve_capability;
+use super::identity::resolve_capability;
 use crate::column::run_id;
 use crate::vouch::vouched_condition;
 use crate::{BlockingStore, Error};

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::bump_capability_version;
 use super::cache::{self, InvalidationScope};
-use super::capability::resolve_capability;
+use super::identity::resolve_capability;
 use crate::column::{capability_id, unexpected_value};
 use crate::{BlockingStore, Error};
 

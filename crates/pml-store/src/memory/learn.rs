@@ -17,7 +17,7 @@ use write::LearningWriter;
 use crate::{BlockingStore, Error, Urgency};
 
 /// Maximum number of traces in memory at once.
-pub(super) const CHUNK: usize = 500;
+pub(crate) const CHUNK: usize = 500;
 
 /// Result of learning from a batch of traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,7 +144,7 @@ pub(super) fn relearn_capability(connection: &Connection, capability: i64, now: 
 }
 
 /// Deletes everything that was learned. Earlier effects of it, such as a degraded capability, stay.
-pub(super) fn reset(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn reset(connection: &Connection) -> rusqlite::Result<()> {
     forget_capabilities(connection, "", "", &[])?;
     connection.execute("DELETE FROM observed", params![])?;
     connection.execute("DELETE FROM edge", params![])?;

@@ -7,8 +7,9 @@ use pml_model::capability::{CacheConfig, CapabilityId, Procedure};
 use pml_model::trace::TraceStatus;
 
 use super::cache::{self, InvalidationScope};
-use super::capability::{NewProcedure, add_intent, free_name, number_by_name, resolve_capability};
+use super::capability::{NewProcedure, add_intent, free_name, number_by_name};
 use super::edge::move_edges;
+use super::identity::resolve_capability;
 use super::learn::relearn_capability;
 use super::{bump_capability_version, next_version, release, version};
 use crate::column::capability_id;
@@ -331,7 +332,7 @@ fn id_of(connection: &Connection, number: i64) -> rusqlite::Result<CapabilityId>
         .query_row([number], |row| capability_id(row, 0))
 }
 
-pub(super) fn delete(
+pub(crate) fn delete(
     connection: &Connection,
     principal: &Principal,
     id: &CapabilityId,

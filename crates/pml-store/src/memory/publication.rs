@@ -7,7 +7,7 @@ use crate::sql::{Connection, OptionalExtension, Row, params};
 use pml_model::{CapabilityId, Membership, Principal, Publication, Visibility};
 use serde_json::json;
 
-use super::capability::resolve_capability;
+use super::identity::resolve_capability;
 use super::{bump_capability_version, next_version};
 use crate::audit::NewAuditEntry;
 use crate::column::unexpected_value;

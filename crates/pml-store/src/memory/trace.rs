@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::capability::{self, NewProcedure};
 use super::explored::insert_explored;
 use super::golden::keep_golden;
-use super::{IntentFit, RunMemory, publication};
+use super::{IntentFit, RunMemory, identity, publication};
 use crate::column::{run_id, trace_status, unexpected_value};
 use crate::connection::MAX_BODY_BYTES;
 use crate::table::TRACE_COLUMNS;
@@ -78,7 +78,7 @@ impl BlockingStore {
 
 fn list(connection: &Connection, principal: &Principal, wanted: &TraceQuery) -> rusqlite::Result<Vec<Trace>> {
     let capability = match &wanted.capability {
-        Some(id) => match capability::resolve_capability(connection, principal, id)? {
+        Some(id) => match identity::resolve_capability(connection, principal, id)? {
             Some((number, _)) => Some(number),
             None => return Ok(Vec::new()),
         },
@@ -263,7 +263,7 @@ impl EncodedMemory {
                 procedure.insert_or_update(connection, promoted_at, approved, trace.created_at).map(Some)
             }
             (None, Some(id)) => {
-                let found = capability::resolve_capability(connection, &trace.principal, id)?;
+                let found = identity::resolve_capability(connection, &trace.principal, id)?;
                 if let Some((number, true)) = found
                     && trace.status.evidence() == Some(true)
                 {

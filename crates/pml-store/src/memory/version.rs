@@ -9,7 +9,8 @@ use pml_model::Principal;
 use pml_model::capability::{CapabilityId, Procedure};
 use pml_model::version::{CapabilityVersion, version_name};
 
-use super::capability::{NewProcedure, add_intent, number_by_name, resolve_capability};
+use super::capability::{NewProcedure, add_intent, number_by_name};
+use super::identity::resolve_capability;
 use super::release::{insert, next_number, numbered, place};
 use super::{bump_capability_version, publication};
 use crate::column::capability_id;

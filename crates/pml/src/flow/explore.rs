@@ -5,7 +5,6 @@
 //! each is run dry: tools that are safe are called, the others are answered with made-up values. The id of a dry run is
 //! the id to confirm the path with.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -379,11 +378,6 @@ fn mocked_tools(mocks: &Value) -> Value {
     mocks
 }
 
-/// The best path first.
-pub(super) fn order_of_paths(one: &ViablePath, other: &ViablePath) -> Ordering {
-    one.standing.cmp(&other.standing).then(other.confidence.total_cmp(&one.confidence))
-}
-
 /// Sorts the tried paths into those that returned, at most as many as are wanted, and those that failed.
 fn assemble(input: &ExploreInput, tried: Vec<TriedPath>, uses: &ToolUseCounts) -> Exploration {
     let (intent, most) = (&*input.intent, input.max_paths as usize);
@@ -412,7 +406,7 @@ fn assemble(input: &ExploreInput, tried: Vec<TriedPath>, uses: &ToolUseCounts) -
             DryRunOutcome::Suggested(_) => {}
         }
     }
-    viable.sort_by(order_of_paths);
+    viable.sort_by(ViablePath::best_first);
     // One more than wanted may have been tried.
     viable.truncate(most);
     let mocked = calls.iter().filter(|call| call.mocked).count();

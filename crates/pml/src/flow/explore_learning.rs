@@ -15,7 +15,6 @@ use pml_model::trace::{Trace, UNPROVEN_WEIGHT};
 use pml_model::{CapabilityId, Digest, Principal, ToolId};
 
 use super::dry_run::DryRunEvidence;
-use super::explore::order_of_paths;
 use super::explored_choice::{run_of_path, store_exploratory};
 use crate::app::App;
 use crate::capability;
@@ -320,7 +319,7 @@ fn add_known(exploration: &mut Exploration, known: &HashMap<String, PathEvidence
             _ => 1,
         };
         let order = place(&one.path_id).cmp(&place(&other.path_id));
-        order.then_with(|| order_of_paths(one, other))
+        order.then_with(|| one.best_first(other))
     });
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::reply::{self, status_result};
 use super::wait::resume_and_wait;
-use super::{ClientAccess, client_name, tasks};
+use super::{ClientAccess, client_name, task_reply};
 use crate::app::App;
 use crate::approve::words;
 use crate::flow::{self, AnswerChannel};
@@ -104,6 +104,14 @@ pub(super) enum AskOutcome {
 }
 
 impl AskOutcome {
+    /// The status of the run, if that is what came of it.
+    pub(super) fn status(&self) -> Option<&RunStatus> {
+        match self {
+            AskOutcome::Status(standing) => Some(standing),
+            _ => None,
+        }
+    }
+
     /// The tool result for the client. For the run of a direct call that is the result of its tool.
     pub(super) fn to_tool_result(&self, id: &RunId) -> Box<RawValue> {
         match self {
@@ -166,7 +174,7 @@ pub(super) async fn answer_retry(
         ask_user(app, request, door, &id, standing).await
     };
     Some(Ok(match answered.await {
-        Ok(settled) => match tasks::created(app, request, &id, &settled).await {
+        Ok(settled) => match task_reply::created(app, request, &id, settled.status()).await {
             Some(task) => task,
             None if is_direct => settled.told_of_direct_call(&id),
             None => settled.to_tool_result(&id),

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::ask::{self, RunOrigin};
 use super::request::{read_idempotency, session_id};
 use super::wait::{TURN, wait_for_run};
-use super::{ClientAccess, client_name, tasks};
+use super::{ClientAccess, client_name, task_reply};
 use crate::app::App;
 use crate::flow::{self, DirectOutcome, ExecuteOutcome, NamedCall};
 use crate::problem::{ErrorCode, Problem, SentStatus};
@@ -113,7 +113,7 @@ pub(super) async fn follow_run(
         }
     };
     let settled = ask::ask_user_or_cancel(app, request, door, &id, standing, began).await?;
-    let task = tasks::created(app, request, &id, &settled).await;
+    let task = task_reply::created(app, request, &id, settled.status()).await;
     Ok(task.unwrap_or_else(|| settled.told_of_direct_call(&id)))
 }
 

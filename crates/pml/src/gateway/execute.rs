@@ -16,7 +16,7 @@ use super::reply::{locally_result, refusal_result, status_result};
 use super::request::{parse_arguments, read_client_tools, read_idempotency, session_id_in};
 use super::suggestions::suggestions_result;
 use super::wait::{TURN, wait_for_run};
-use super::{ClientAccess, tasks};
+use super::{ClientAccess, task_reply};
 use crate::app::App;
 use crate::flow::{self, ExecuteOutcome, RoutedOutcome};
 use crate::plan::Pause;
@@ -326,7 +326,7 @@ pub(super) async fn execute(
     let settled = ask::ask_user_or_cancel(app, request, door, &id, standing, began).await;
     match settled {
         Ok(settled) => {
-            let task = tasks::created(app, request, &id, &settled).await;
+            let task = task_reply::created(app, request, &id, settled.status()).await;
             task.unwrap_or_else(|| settled.to_tool_result(&id))
         }
         Err(problem) => problem.to_tool_result(),

@@ -20,6 +20,7 @@ mod run_resources;
 mod runs;
 mod span;
 mod suggestions;
+mod task_reply;
 mod tasks;
 mod wait;
 
@@ -312,7 +313,7 @@ fn capabilities(snapshot: &ToolSnapshot) -> Box<RawValue> {
     all.insert("tools".into(), json!({ "listChanged": true }));
     all.insert("logging".into(), json!({}));
     all.insert("resources".into(), json!({ "listChanged": true, "subscribe": true }));
-    all.insert("extensions".into(), json!({ (tasks::EXTENSION): {} }));
+    all.insert("extensions".into(), json!({ (task_reply::EXTENSION): {} }));
     for (capability, settings) in [("prompts", json!({ "listChanged": true })), ("completions", json!({}))] {
         if may_have(capability) {
             all.insert(capability.into(), settings);

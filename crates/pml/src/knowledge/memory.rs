@@ -4,7 +4,9 @@
 //! memory and read again when the database version changes.
 
 mod index;
+mod indexed;
 mod published;
+mod segment;
 mod sessions;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,9 +25,9 @@ use crate::catalogue::ToolSnapshot;
 use crate::runtime::{compute, run_blocking};
 use crate::sanitise::{KnownSecret, Sanitiser};
 pub use index::CapabilityCandidate;
-pub(crate) use index::IndexedCapability;
 pub(super) use index::order_by_fit;
 use index::{CapabilityIndex, CapabilityRequest, ServedIntentVectors};
+pub(crate) use indexed::IndexedCapability;
 use sessions::SessionHistory;
 pub(crate) use sessions::SessionResult;
 

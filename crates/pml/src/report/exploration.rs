@@ -1,5 +1,7 @@
 //! The report of an exploration, as it is sent to clients.
 
+use std::cmp::Ordering;
+
 use pml_model::name::{printable, truncate_text};
 use serde::Serialize;
 use serde_json::Value;
@@ -81,6 +83,13 @@ pub struct ViablePath {
     /// What speaks for it beside its confidence.
     #[serde(skip)]
     pub standing: PathStanding,
+}
+
+impl ViablePath {
+    /// Compares two paths; the better one is the lesser.
+    pub(crate) fn best_first(&self, other: &ViablePath) -> Ordering {
+        self.standing.cmp(&other.standing).then(other.confidence.total_cmp(&self.confidence))
+    }
 }
 
 /// What speaks for a path that returned, beside its confidence: the best first. How a request reads as a whole says more

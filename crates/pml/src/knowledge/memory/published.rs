@@ -12,7 +12,8 @@ use pml_model::{CapabilityId, Membership, Principal};
 use pml_store::CapabilityChanges;
 use serde_json::Value;
 
-use super::index::{IndexSegment, IndexedCapability};
+use super::indexed::IndexedCapability;
+use super::segment::IndexSegment;
 
 /// What others published, with the members of projects who see it.
 #[derive(Debug, Default)]

@@ -12,9 +12,9 @@ use pml_model::{Digest, Principal, RunId};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::cache::{InvalidationScope, invalidate_results};
-use super::{bump_capability_version, learn, manage};
 use crate::column::{capability_id, json_column, run_id};
+use crate::memory::cache::{InvalidationScope, invalidate_results};
+use crate::memory::{bump_capability_version, learn, manage};
 use crate::run::delete_runs;
 use crate::sql::{Connection, params};
 use crate::writer::WriteFailure;
