@@ -485,8 +485,8 @@ fn the_clock_is_read_when_a_program_asks_and_in_dry_runs() {
         let now = verdict(&policy, "time:now R").1;
         assert_eq!(now.mode, CallPermission::Auto);
         assert!(!now.can_speculate() && now.can_dry_run(), "{rules}");
-        let (id, said) = parse("time:now R");
-        let explained = policy.explain(&id, &said);
+        let id = ToolId::parse("time:now").unwrap();
+        let explained = policy.explain(&id, &annotations("R"));
         let speculate = explained.attributes.iter().find(|attribute| attribute.name == "speculate").unwrap();
         assert_eq!(speculate.value, "no");
         assert!(speculate.because.contains("changes by itself"), "{speculate:?}");

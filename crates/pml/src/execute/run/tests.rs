@@ -40,7 +40,7 @@ fn call_of(call: u32, handle: u32, arguments: &str) -> IssuedCall {
 
 fn result(call: u32) -> RunDelivery {
     let value = RawValue::from_string(call.to_string()).unwrap();
-    RunDelivery::Result { call, value, parts: Vec::new(), saved_ms: None, age_ms: None }
+    RunDelivery::Result { call, value, parts: Vec::new(), saved_ms: None, age_ms: None, not_ahead: None }
 }
 
 fn logged(tool: &str, arguments: &str, ended: bool) -> LoggedCall {
