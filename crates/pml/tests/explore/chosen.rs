@@ -173,20 +173,12 @@ fn a_capability_that_serves_the_whole_intent_is_one_of_the_paths() {
 }
 
 /// Requests like the workflows that people build in n8n, with the calls that serve them and the file that they leave.
-const WORKFLOWS: &[(&str, &[&str], &str, &str)] = &[
-    (
-        "read orders.csv, parse it as CSV and write it to orders.json",
-        &["fs:read", "csv:parse", "fs:write"],
-        "orders.json",
-        "Grace",
-    ),
-    (
-        "read orders.csv, parse it as CSV, write it to copy.json and delete notes.txt",
-        &["fs:read", "csv:parse", "fs:write", "fs:delete"],
-        "copy.json",
-        "Ada",
-    ),
-];
+const WORKFLOWS: &[(&str, &[&str], &str, &str)] = &[(
+    "read orders.csv, parse it as CSV and write it to orders.json",
+    &["fs:read", "csv:parse", "fs:write"],
+    "orders.json",
+    "Grace",
+)];
 
 #[test]
 fn workflows_of_several_steps_are_explored_and_run() {

@@ -89,7 +89,9 @@ fn what_a_dry_run_and_an_exploration_ask_for_is_declared() {
 fn what_runs_ask_for_is_declared() {
     let home = Home::new(ALL);
     std::fs::write(home.path("old.txt"), "x").unwrap();
-    std::fs::write(home.path("notes.txt"), "one two three").unwrap();
+    std::fs::create_dir(home.path("notes")).unwrap();
+    std::fs::write(home.path("notes/monday.md"), "one two three").unwrap();
+    std::fs::write(home.path("notes/friday.md"), "one two three four").unwrap();
     let mut client = home.stdio(&[]);
     let declared = Declared::of(&mut client);
 
@@ -115,13 +117,12 @@ fn what_runs_ask_for_is_declared() {
     declared.check("pml_abort", &json!({ "workflow_id": id, "reason": "enough" }));
 
     // A call that is ready to be sent.
-    let count = "const f = await mcp.fs.read({ path: \"notes.txt\" });\n\
+    let count = "const f = await mcp.fs.read({ path: \"notes/monday.md\" });\n\
         const c = await mcp.text.count({ text: f.content });\nreturn c.words;";
-    let learn = json!({ "intent": "count the words in notes.txt",
+    let learn = json!({ "intent": "count the words in notes/monday.md",
         "implementation": { "type": "code", "code": count } });
     assert_eq!(client.call("pml_execute", &learn)["structuredContent"]["result"], 3);
-    std::fs::write(home.path("more.txt"), "one two three four").unwrap();
-    let ready = client.call("pml_execute", &json!({ "intent": "words counted: more.txt, please" }));
+    let ready = client.call("pml_execute", &json!({ "intent": "words counted: notes/friday.md, please" }));
     let (tool, request) = declared.check_text(text(&ready));
     assert_eq!(client.call(&tool, &request)["structuredContent"]["result"], 4, "{}", text(&ready));
 }
