@@ -52,6 +52,10 @@ impl ClientTools {
         if text.get().len() > MOST_BYTES {
             return Err(wrong(format!("it has more than {MOST_BYTES} bytes")));
         }
+        // Serde would also accept an array with the values of the fields in order.
+        if !text.get().starts_with('{') {
+            return Err(wrong("it is not an object".to_owned()));
+        }
         let told: Announcement<'_> =
             serde_json::from_str(text.get()).map_err(|error| wrong(error.to_string()))?;
         if told.tools.len() > MOST_TOOLS {

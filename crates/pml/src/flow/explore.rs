@@ -165,9 +165,11 @@ pub async fn explore(
     Ok(exploration)
 }
 
+type JsonObject = Map<String, Value>;
+
 /// The values that paths may use: those of the context, and the arguments that the caller dictates for the trial. The
 /// latter are returned by themselves too.
-fn context_of(app: &App, input: &ExploreInput) -> Result<(Map<String, Value>, Map<String, Value>), Problem> {
+fn context_of(app: &App, input: &ExploreInput) -> Result<(JsonObject, JsonObject), Problem> {
     let given = parse_mocks(app, input.mock_config.as_ref())?;
     let mut dictated = given.changed_arguments(|_| None).map_err(|error| mock_problem(&error))?;
     dictated.retain(|name, _| !input.context.contains_key(name));

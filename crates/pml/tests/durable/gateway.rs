@@ -119,6 +119,7 @@ impl Gateway {
 
     /// What a call came to.
     #[track_caller]
+    #[expect(clippy::print_stdout, reason = "whoever reads of a failed test sees the error")]
     pub fn outcome(&mut self, request: u64) -> Value {
         let answer = self.answer(request, PATIENCE).expect("pml answers");
         let outcome = answer["result"]["structuredContent"].clone();

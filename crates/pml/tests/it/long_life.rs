@@ -18,7 +18,7 @@ const THREADS: usize = 24;
 const MEMORY: u64 = 32 << 20;
 
 /// What a gateway holds.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Holdings {
     processes: usize,
     descriptors: usize,

@@ -44,18 +44,18 @@ impl Team {
         Member { key, agent: Gateway::start(agent) }
     }
 
-    fn ask(&self, who: &Member, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+    fn ask(&self, who: &Member, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         // A key counts from the next moment at which the gateway looks.
         let mut told = (0, Value::Null);
         eventually("the key is known", || {
-            told = api_as(&self.served, &who.key, method, path, body.clone());
+            told = api_as(&self.served, &who.key, method, path, body.cloned());
             told.0 != 401
         });
         told
     }
 
     #[track_caller]
-    fn done(&self, who: &Member, path: &str, body: Value) -> Value {
+    fn done(&self, who: &Member, path: &str, body: &Value) -> Value {
         let (status, told) = self.ask(who, "POST", path, Some(body));
         assert_eq!(status, 200, "{path}: {told}");
         told["capability"].clone()
@@ -64,12 +64,12 @@ impl Team {
     #[track_caller]
     fn create(&self, who: &Member, name: &str, intent: &str, code: &str) -> Value {
         let taken = json!({ "intent": intent, "name": name, "code": code, "newVersion": true });
-        self.done(who, "/api/capabilities", taken)
+        self.done(who, "/api/capabilities", &taken)
     }
 
     #[track_caller]
     fn publish(&self, who: &Member, name: &str, visibility: &str) -> Value {
-        self.done(who, &format!("/api/capabilities/{name}/publish"), json!({ "visibility": visibility }))
+        self.done(who, &format!("/api/capabilities/{name}/publish"), &json!({ "visibility": visibility }))
     }
 
     fn assign(&self, name: &str, org: &str, project: &str) {
@@ -133,7 +133,7 @@ fn what_one_person_publishes_serves_the_agents_of_others_until_it_is_taken_back(
     let told = ann.run("count the words in a.txt", WORDS);
     let id = told["capabilityId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
     eventually("it runs for other files", || ann.wish("count the words in salaries.txt")["result"] == 1);
-    team.done(&ann, &format!("/api/capabilities/{id}/rename"), json!({ "name": "words" }));
+    team.done(&ann, &format!("/api/capabilities/{id}/rename"), &json!({ "name": "words" }));
     assert!(bob.finds_nothing(), "it is private");
     assert_eq!(team.status(&bob, "/api/capabilities/words"), 404);
 
@@ -164,7 +164,7 @@ fn what_one_person_publishes_serves_the_agents_of_others_until_it_is_taken_back(
         ("forget-intent", json!({ "intent": "count the words in a.txt" })),
         ("cache", json!({ "ttlSeconds": 5 })),
     ] {
-        let (status, told) = team.ask(&bob, "POST", &format!("/api/capabilities/words/{path}"), Some(body));
+        let (status, told) = team.ask(&bob, "POST", &format!("/api/capabilities/words/{path}"), Some(&body));
         assert!(status == 404 || (path == "cache" && status == 400), "{path}: {told}");
     }
     assert_eq!(team.ask(&bob, "DELETE", "/api/capabilities/words", None).0, 404);
@@ -195,14 +195,14 @@ fn each_sees_what_was_published_for_them_and_their_own_first() {
     eventually("a member of the project sees it", || bob.run_named("words")["result"] == 2);
     assert!(cid.finds_nothing());
     let other = json!({ "visibility": "org", "owner": "ann" });
-    let (status, told) = team.ask(&bob, "POST", "/api/capabilities/words/publish", Some(other.clone()));
+    let (status, told) = team.ask(&bob, "POST", "/api/capabilities/words/publish", Some(&other));
     assert_eq!(status, 403, "{told}");
-    assert_eq!(team.ask(&cid, "POST", "/api/capabilities/words/publish", Some(other.clone())).0, 403);
-    team.done(&root, "/api/capabilities/words/publish", other);
+    assert_eq!(team.ask(&cid, "POST", "/api/capabilities/words/publish", Some(&other)).0, 403);
+    team.done(&root, "/api/capabilities/words/publish", &other);
     eventually("a member of the organisation sees it", || cid.run_named("words")["result"] == 2);
     team.assign("cid", "other", "web");
     eventually("somebody who left does not", || cid.finds_nothing());
-    team.done(&root, "/api/capabilities/words/publish", json!({ "visibility": "public", "owner": "ann" }));
+    team.done(&root, "/api/capabilities/words/publish", &json!({ "visibility": "public", "owner": "ann" }));
     eventually("everybody sees it", || cid.run_named("words")["result"] == 2);
 
     team.create(&bob, "words", "how long a file is", LENGTH);
@@ -250,7 +250,7 @@ fn a_published_program_calls_the_capabilities_of_its_owner() {
     let twice = "return 2 * await capabilities.words({ path: args.path });";
     team.create(&ann, "twice", "twice the number of words of a file", twice);
     let (status, told) =
-        team.ask(&ann, "POST", "/api/capabilities/twice/publish", Some(json!({ "visibility": "org" })));
+        team.ask(&ann, "POST", "/api/capabilities/twice/publish", Some(&json!({ "visibility": "org" })));
     assert_eq!(status, 400, "{told}");
     assert!(told.to_string().contains("`twice` calls `words`, which is private"), "{told}");
     team.publish(&ann, "words", "org");
@@ -274,6 +274,6 @@ fn others_run_the_version_that_is_in_force() {
     team.create(&ann, "words", "count the words of a file", LENGTH);
     eventually("the second version", || bob.run_named("words")["result"] == 9);
     assert!(bob.run_named("words@1").to_string().contains("there is no capability"));
-    team.done(&ann, "/api/capabilities/words/rollback", json!({ "version": 1 }));
+    team.done(&ann, "/api/capabilities/words/rollback", &json!({ "version": 1 }));
     eventually("the first version again", || bob.run_named("words")["result"] == 2);
 }

@@ -94,7 +94,7 @@ impl HttpTransport {
                     return Err(ended("it cut the stream and did not take it up again".to_owned()));
                 }
                 Ok(response) => {
-                    why = format!("it cut the stream, and then answered HTTP {}", response.status())
+                    why = format!("it cut the stream, and then answered HTTP {}", response.status());
                 }
                 Err(failure) => why = failure.to_string(),
             }

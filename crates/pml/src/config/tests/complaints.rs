@@ -25,7 +25,7 @@ fn unknown_keys_are_told_with_their_place_and_the_nearest_known_one() {
         ~/pml/pml.toml:2:1: unknown key `exposed`
         hint: did you mean `expose`?
         ~/pml/pml.toml:3:1: unknown key `type`
-        hint: known here: `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer`, `client_id`, `client_secret`, `client_metadata`, `scopes`, `issuer`, `redirect_port`, `enabled`, `start`, `idle_stop`, `call_timeout`, `longest_call`, `start_timeout`, `description`, `trust`, `definitions`
+        hint: known here: `command`, `args`, `env`, `cwd`, `url`, `headers`, `bearer`, `client_id`, `client_secret`, `client_metadata`, `scopes`, `issuer`, `redirect_port`, `enabled`, `start`, `idle_stop`, `call_timeout`, `longest_call`, `start_timeout`, `description`, `trust`, `definitions`, `routing`
     "#]].assert_eq(&complaints(&[
         "expose = \"meta\"\n\n[servers.github]\n  comand = \"npx\"\n",
         "exposé = 1",

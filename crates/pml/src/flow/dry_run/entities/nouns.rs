@@ -41,7 +41,7 @@ impl Noun {
         if let Some(end) = words.iter().position(|word| PREPOSITIONS.contains(&word.as_str())) {
             words.truncate(end);
         }
-        Noun::of_words(words)
+        Noun::of_words(&words)
     }
 
     /// What an argument names; empty for a bare `id`.
@@ -49,13 +49,13 @@ impl Noun {
         let mut words = words(name);
         match words.pop() {
             Some(last) if words.is_empty() => {
-                Noun::of_words(joined_stem(&last).map(str::to_owned).into_iter().collect())
+                Noun::of_words(joined_stem(&last).map(str::to_owned).as_slice())
             }
-            _ => Noun::of_words(words),
+            _ => Noun::of_words(&words),
         }
     }
 
-    fn of_words(words: Vec<String>) -> Noun {
+    fn of_words(words: &[String]) -> Noun {
         let mut words: Vec<String> = words.iter().map(|word| singular(word)).collect();
         if words.len() > 1 && words.last().is_some_and(|last| ASPECTS.contains(&last.as_str())) {
             words.pop();
