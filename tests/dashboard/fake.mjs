@@ -164,7 +164,7 @@ function api({ word, calls, now, state, empty }) {
 
 /** A capability as lists have it. */
 function listed({ parametersSchema: _, contains: __, cache: ___, learning: ____, ...item }) {
-  return item;
+  return { owner: 'local', visibility: 'private', ...item };
 }
 
 /** A server with its tools. */
@@ -279,8 +279,8 @@ function makeDiscovery(word, intent, empty) {
       { ...result('capability', 'csv_to_json', 0.94, ['an intent that it served means the same', 'ran 12 times, 12 succeeded']), source: word('return 1', 'source') },
       result('tool', 'csv:parse', 0.81, ['the words `csv`, `json` are in its description']), result('tool', 'fs:read', 0.44, ['often called together with `csv:parse`']), result('tool', 'json:parse', 0.2, ['means something similar']),
     ],
-    total: 4, notes: [word('2 texts are not embedded yet', 'note')],
-    suggestion: { rationale: word('these tools were used together', 'rationale'), warning: word('check the path', 'warning'), confidence: 0.62, dagStructure: { tasks: [{ id: 't1', tool: word('fs:read', 'tool'), arguments: { path: word('data/orders.csv', 'argument') } }, { id: 't2', tool: word('csv:parse', 'tool'), dependsOn: ['t1'], arguments: { text: '$t1.content' } }] }, missing: [{ task: word('t1', 'task'), name: word('path', 'missing') }], dependencyPaths: [], toolSchemas: {} },
+    total: 4, suggestions: [{ type: 'next_tool', toolId: 'json:stringify', name: word('json:stringify', 'suggested name'), reason: word('often called after `csv:parse`', 'suggested reason'), confidence: 0.4 }], notes: [word('2 texts are not embedded yet', 'note')],
+    suggestion: { rationale: word('these tools were used together', 'rationale'), warning: word('check the path', 'warning'), confidence: 0.62, dagStructure: { tasks: [{ id: 't1', tool: word('fs:read', 'tool'), arguments: { path: word('data/orders.csv', 'argument') } }, { id: 't2', tool: word('csv:parse', 'tool'), dependsOn: ['t1'], arguments: { text: '$t1.content' } }] }, missing: [{ task: word('t1', 'task'), name: word('path', 'missing') }], dependencyPaths: [], toolSchemas: {}, complete: false },
     wouldRun: { capability: { id: 'cap_1', name: word('csv_to_json', 'capability name') }, arguments: { folder: word('data', 'argument') }, ready: false, reasons: [word('`count` has no value', 'reason')] },
   };
 }

@@ -204,6 +204,7 @@ async function test(page) {
   await page.keyboard.press('Enter');
   await page.waitForURL(/\/runs\/run_/);
   await page.locator('main').getByText('done').first().waitFor();
+  await page.locator('.row-call').nth(2).waitFor();
   seen.ranForReal = await page.locator('.row-call').count();
   await page.goto(`${origin}/test?mode=intent`);
   await page.getByLabel('Intent').last().fill('how many days are between 2026-01-01 and 2026-03-01');
