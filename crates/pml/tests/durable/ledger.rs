@@ -51,7 +51,9 @@ impl Ledger {
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
         // The last line may be half written.
         let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+        // The system ends the write of a killed process where a page ends; the next line comes right behind it.
+        let whole = |line: &str| line.rfind("{\"event\"").unwrap_or(0);
+        lines.map(|line| serde_json::from_str(&line[whole(line)..]).unwrap()).collect()
     }
 
     /// The ids that were added, in their order.
