@@ -152,8 +152,10 @@ impl Continuations {
             match used.last() {
                 None => continued.vote(calls.first().copied(), trace, weight),
                 Some(last) => {
-                    for at in (0..calls.len()).filter(|at| calls[*at] == *last) {
-                        let likeness = likeness(&calls[..=at], used);
+                    // Where a tool is called again and again, only the place that is as far counts.
+                    let places = (0..calls.len()).filter(|at| calls[*at] == *last);
+                    let places = places.map(|at| (at, likeness(&calls[..=at], used)));
+                    if let Some((at, likeness)) = places.max_by(|one, other| one.1.total_cmp(&other.1)) {
                         continued.vote(calls.get(at + 1).copied(), trace, weight * likeness);
                     }
                 }

@@ -137,7 +137,7 @@ fn every_part_of_a_request_is_answered_early() {
             0.83 weather:forecast: name matches `forecast`; server matches `weather`
             0.65 mail:send_email: name matches `Send`, `email`
             0.58 fs:read_file: name matches `Read`, `file`
-            0.49 fs:write_file: name matches `file`, `write`
+            0.53 fs:write_file: name matches `file`, `write`
         "#]],
     );
 }

@@ -278,7 +278,7 @@ mod tests {
         for (text, expected) in [
             ("Please read a csv file and sum a column", "Please read a csv file | sum a column"),
             ("what time is it in Paris", "what time is it in Paris"),
-            ("list the files, then delete what is old.", "list the files | then delete what is old"),
+            ("list the files, then delete what is old.", "list the files | delete what is old"),
             ("", ""),
         ] {
             let spans = step_spans(text);

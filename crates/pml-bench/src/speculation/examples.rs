@@ -220,8 +220,10 @@ mod tests {
     #[test]
     fn every_example_is_measured() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-        let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
-        let mut files: Vec<String> = files.map(|name| name.to_string_lossy().into_owned()).collect();
+        let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+        let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+        let mut files: Vec<String> =
+            files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
         files.retain(|name| name != "README.md");
         files.sort();
         assert_eq!(files, EXAMPLES.map(|example| example.file));
