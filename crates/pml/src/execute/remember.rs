@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::RunRegistry;
 use super::frames::CapabilityFrame;
-use super::value::program_value;
+use super::value::complete_value;
 use crate::capability;
 use crate::knowledge::{SessionResult, cache, intents};
 use crate::plan::LearningPlan;
@@ -358,7 +358,8 @@ pub(super) fn add_learned_to_report(
     if trace.status.evidence() == Some(true) && plan.is_direct() {
         let used: Vec<&str> = trace.body.task_results.iter().map(|task| task.tool.as_str()).collect();
         let results = session_results(trace).into_iter().filter_map(|result| {
-            Some(SessionResult { value: program_value(&raw(&result.value))?, ..result })
+            let value = complete_value(&raw(&result.value))?;
+            Some(SessionResult { value: serde_json::from_str(value.get()).ok()?, ..result })
         });
         let session = (&trace.principal, trace.session.as_str());
         runs.knowledge.memory.record_session_use(session, &used, results.collect());

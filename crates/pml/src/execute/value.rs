@@ -200,21 +200,6 @@ fn value(run: &RunId, call: u32, result: &RawValue) -> (Box<RawValue>, Vec<Conte
     }
 }
 
-/// The value that a program would receive for a result; `None` if it has parts that are no text.
-pub(super) fn program_value(result: &RawValue) -> Option<Value> {
-    let fields = Fields::parse(result.get()).unwrap_or_default();
-    if let Some(structured) = fields.get("structuredContent") {
-        return serde_json::from_str(structured.get()).ok();
-    }
-    let content: Vec<Value> = fields.read("content")?;
-    match content.as_slice() {
-        [part] if part["type"] == "text" => {
-            serde_json::from_str(json_or_text(part["text"].as_str()?).get()).ok()
-        }
-        _ => None,
-    }
-}
-
 fn json_or_text(text: &str) -> Box<RawValue> {
     match serde_json::from_str::<&RawValue>(text.trim()) {
         Ok(json) => json.to_owned(),
